@@ -1,0 +1,62 @@
+"""The reader's language: one gettext catalogue for every text that the library shows."""
+
+from __future__ import annotations
+
+import gettext
+import io
+from functools import cache
+from importlib.resources import files
+
+import polib
+
+SOURCE_LANGUAGE = "en"
+_CATALOGUES = files("course_lib") / "locale"
+_current = {"language": SOURCE_LANGUAGE}
+
+
+def languages() -> tuple[str, ...]:
+    """Returns the codes of the languages that the library speaks, the source language first."""
+    translated = sorted(entry.name[:-3] for entry in _CATALOGUES.iterdir() if entry.name.endswith(".po"))
+    return (SOURCE_LANGUAGE, *translated)
+
+
+def language() -> str:
+    """Returns the code of the reader's language."""
+    return _current["language"]
+
+
+def set_language(code: str) -> None:
+    """Makes `code` the language of every text from now on.
+
+    Args:
+        code: one of `languages()`.
+
+    Raises:
+        CourseError: `code` is not one of them.
+    """
+    if code not in languages():
+        from course_lib.errors import CourseError
+
+        raise CourseError(
+            _("The course has no language {code!r}.", code=code),
+            allowed=", ".join(languages()),
+            cure=_("Set LANGUAGE in the first cell to one of these."),
+        )
+    _current["language"] = code
+
+
+def _(message: str, **values: object) -> str:
+    """Returns `message` in the reader's language, its `{named}` places filled with `values`.
+
+    >>> _("{count} devices", count=8)
+    '8 devices'
+    """
+    return _catalogue(language()).gettext(message).format(**values)
+
+
+@cache
+def _catalogue(code: str) -> gettext.NullTranslations:
+    if code == SOURCE_LANGUAGE:
+        return gettext.NullTranslations()
+    entries = polib.pofile((_CATALOGUES / f"{code}.po").read_text(encoding="utf-8"))
+    return gettext.GNUTranslations(io.BytesIO(entries.to_binary()))

@@ -1,0 +1,189 @@
+"""Meshes: named Cartesian grids of devices, described without TensorFlow."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+
+UNSHARDED = "unsharded"
+
+
+@dataclass(frozen=True)
+class MeshSpec:
+    """A grid of devices with a name and a size for each mesh dimension.
+
+    Devices are numbered row by row: the last dimension changes fastest.
+
+    >>> mesh = MeshSpec([("batch", 2), ("model", 3)])
+    >>> mesh.size
+    6
+    >>> mesh.coords(4)
+    {'batch': 1, 'model': 1}
+    >>> mesh.groups("batch")
+    ((0, 3), (1, 4), (2, 5))
+
+    Attributes:
+        dims: `(name, size)` of each mesh dimension, in order.
+
+    Raises:
+        CourseError: no dimension, a name that is empty, repeated or reserved, or a size below 1.
+
+    Source: https://www.tensorflow.org/guide/dtensor_overview (Mesh).
+    """
+
+    dims: tuple[tuple[str, int], ...]
+
+    def __init__(self, dims: Iterable[tuple[str, int]]) -> None:
+        object.__setattr__(self, "dims", tuple((name, size) for name, size in dims))
+        if not self.dims:
+            raise CourseError(
+                _("A mesh needs at least one dimension; none was given."),
+                allowed=_("one or more (name, size) pairs"),
+                cure=_('Write for example MeshSpec([("batch", 8)]).'),
+            )
+        for name, size in self.dims:
+            self._check_name(name)
+            _check_size(name, size)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the mesh dimensions, in order."""
+        return tuple(name for name, _size in self.dims)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the mesh dimensions, in order."""
+        return tuple(size for _name, size in self.dims)
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return math.prod(self.sizes)
+
+    def dim_size(self, name: str) -> int:
+        """Returns how many devices lie along mesh dimension `name`.
+
+        Raises:
+            CourseError: the mesh has no dimension of that name.
+        """
+        self.require_dim(name)
+        return dict(self.dims)[name]
+
+    def coords(self, device_id: int) -> dict[str, int]:
+        """Returns the position of a device along each mesh dimension.
+
+        Raises:
+            CourseError: `device_id` is not on the mesh.
+        """
+        if device_id not in range(self.size):
+            raise CourseError(
+                _("The mesh has no device {device_id}.", device_id=device_id),
+                allowed=_("0 to {last}", last=self.size - 1),
+                cure=_("Choose a device that is on the mesh, or make the mesh larger."),
+            )
+        position: dict[str, int] = {}
+        for name, size in reversed(self.dims):
+            device_id, position[name] = divmod(device_id, size)
+        return {name: position[name] for name in self.names}
+
+    def device_id(self, coords: dict[str, int]) -> int:
+        """Returns the device at a position: the inverse of `coords`."""
+        device_id = 0
+        for name, size in self.dims:
+            device_id = device_id * size + coords[name]
+        return device_id
+
+    def groups(self, *names: str) -> tuple[tuple[int, ...], ...]:
+        """Returns the devices that differ only along the mesh dimensions `names`, group by group.
+
+        A collective over these dimensions runs once inside each group.
+
+        Raises:
+            CourseError: the mesh has no dimension of such a name.
+        """
+        for name in names:
+            self.require_dim(name)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for device_id in range(self.size):
+            fixed = tuple(at for name, at in self.coords(device_id).items() if name not in names)
+            groups.setdefault(fixed, []).append(device_id)
+        return tuple(tuple(group) for group in groups.values())
+
+    def require_dim(self, name: str) -> None:
+        """Checks that the mesh has a dimension `name`.
+
+        Raises:
+            CourseError: it has none.
+        """
+        if name not in self.names:
+            raise CourseError(
+                _("The mesh has no dimension {name!r}.", name=name),
+                allowed=", ".join([*self.names, UNSHARDED]),
+                cure=_("Use one of these names, or add the dimension to the mesh."),
+            )
+
+    def require_size(self, num_devices: int) -> None:
+        """Checks that the mesh uses exactly `num_devices` devices.
+
+        Raises:
+            CourseError: its sizes multiply to another number.
+        """
+        if self.size != num_devices:
+            raise CourseError(
+                _(
+                    "The mesh {mesh} needs {size} devices, but {num_devices} were given.",
+                    mesh=self,
+                    size=self.size,
+                    num_devices=num_devices,
+                ),
+                allowed=_("sizes whose product is {num_devices}", num_devices=num_devices),
+                cure=_(
+                    "Change a size or give {size} devices; a mesh may use fewer than are configured.",
+                    size=self.size,
+                ),
+            )
+
+    def __str__(self) -> str:
+        return " x ".join(f"{name} {size}" for name, size in self.dims)
+
+    def _check_name(self, name: str) -> None:
+        if not isinstance(name, str) or not name.isidentifier() or name == UNSHARDED:
+            raise CourseError(
+                _("{name!r} cannot name a mesh dimension.", name=name),
+                allowed=_('letters, digits and "_", not starting with a digit, and not "unsharded"'),
+                cure=_('Choose a name such as "batch" or "model".'),
+            )
+        if self.names.count(name) > 1:
+            raise CourseError(
+                _("The mesh dimension {name!r} is given twice.", name=name),
+                allowed=_("a name of its own for each mesh dimension"),
+                cure=_("Rename one of them. TensorFlow would accept the mesh and compute something wrong."),
+            )
+
+
+def _check_size(name: str, size: int) -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise CourseError(
+            _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
+            allowed=_("whole numbers from 1"),
+            cure=_("Give the number of devices along this dimension."),
+        )
+
+
+def all_meshes(num_devices: int, names: tuple[str, ...]) -> tuple[MeshSpec, ...]:
+    """Returns every mesh of `num_devices` devices over all of `names`, sizes of 1 included.
+
+    >>> [str(mesh) for mesh in all_meshes(4, ("x", "y"))]
+    ['x 1 x y 4', 'x 2 x y 2', 'x 4 x y 1']
+    """
+    divisors = [size for size in range(1, num_devices + 1) if num_devices % size == 0]
+    return tuple(
+        MeshSpec(zip(names, sizes, strict=True))
+        for sizes in itertools.product(divisors, repeat=len(names))
+        if math.prod(sizes) == num_devices
+    )

@@ -1,0 +1,146 @@
+"""The first cell of every lesson: language, seeds, quiet logs, and virtual devices before TensorFlow starts."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from course_lib import i18n
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+
+MAX_DEVICES = 64
+_request = {"devices": 1, "seed": 0}
+
+# Two operations at a time, one thread in each: with several virtual devices on few cores, more threads
+# only wait for each other (benchmarks/training.py measures it).
+_INTER_OP_THREADS, _INTRA_OP_THREADS = 2, 1
+
+
+def setup(*, language: str = i18n.SOURCE_LANGUAGE, devices: int = 8, seed: int = 0) -> None:
+    """Prepares the notebook: language, seeds, quiet logs, and how many virtual CPUs TensorFlow will get.
+
+    TensorFlow is not imported here, because that takes seconds: `start_tensorflow` does it when a lesson
+    first needs it. Calling `setup` again is safe as long as the number of devices stays the same.
+
+    Args:
+        language: one of `i18n.languages()`.
+        devices: the number of virtual CPUs.
+        seed: for Python, NumPy and, once it starts, TensorFlow.
+
+    Raises:
+        CourseError: an unknown language, an impossible number of devices, or TensorFlow already runs
+            with another number of devices.
+    """
+    i18n.set_language(language)
+    _check_devices(devices)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same sums on every kind of CPU
+    _use_japanese_font(language)
+    _enable_colab_widgets()
+    _request.update(devices=devices, seed=seed)
+    _set_seeds(seed)
+    if _tensorflow_has_started():
+        _require_devices(sys.modules["tensorflow"], devices)
+
+
+def start_tensorflow() -> Any:
+    """Imports TensorFlow with the virtual CPUs that `setup` asked for, and returns the module.
+
+    The first call takes 5 to 10 s. Later calls return at once.
+
+    Raises:
+        CourseError: TensorFlow was started before, with another number of devices.
+    """
+    with _quiet_native_logs():
+        tf = importlib.import_module("tensorflow")
+        _start(tf)
+    _require_devices(tf, _request["devices"])
+    return tf
+
+
+def _start(tf: Any) -> None:
+    if not _tensorflow_has_started():
+        cpus = tf.config.list_physical_devices("CPU")
+        virtual = [tf.config.LogicalDeviceConfiguration()] * _request["devices"]
+        tf.config.set_logical_device_configuration(cpus[0], virtual)
+        tf.config.threading.set_inter_op_parallelism_threads(_INTER_OP_THREADS)
+        tf.config.threading.set_intra_op_parallelism_threads(_INTRA_OP_THREADS)
+        tf.get_logger().setLevel("ERROR")
+        tf.random.set_seed(_request["seed"])
+        tf.config.list_logical_devices()
+
+
+@contextlib.contextmanager
+def _quiet_native_logs() -> Iterator[None]:
+    """Keeps what native code writes to stderr out of the notebook, unless the block fails.
+
+    TensorFlow 2.21 writes a few lines about absent GPU drivers before it reads TF_CPP_MIN_LOG_LEVEL.
+    """
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as log:
+        saved = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(saved, log.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def _check_devices(devices: int) -> None:
+    if isinstance(devices, bool) or not isinstance(devices, int) or devices not in range(1, MAX_DEVICES + 1):
+        raise CourseError(
+            _("{devices!r} virtual devices cannot be made.", devices=devices),
+            allowed=_("whole numbers from 1 to {most}", most=MAX_DEVICES),
+            cure=_("The lessons use 8."),
+        )
+
+
+def _tensorflow_has_started() -> bool:
+    """Whether TensorFlow's devices are fixed: imported is not yet started."""
+    if "tensorflow" not in sys.modules:
+        return False
+    context = importlib.import_module("tensorflow.python.eager.context")
+    return bool(context.context()._initialized)  # no public way to ask without starting it
+
+
+def _require_devices(tf: Any, devices: int) -> None:
+    started_with = len(tf.config.list_logical_devices("CPU"))
+    if started_with != devices:
+        raise CourseError(
+            _(
+                "TensorFlow already runs with {started_with} virtual devices; {devices} were asked for.",
+                started_with=started_with,
+                devices=devices,
+            ),
+            allowed=_("making virtual devices before TensorFlow starts"),
+            cure=_("Restart the kernel and run the first cell before anything else."),
+        )
+
+
+def _set_seeds(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed)
+
+
+def _use_japanese_font(language: str) -> None:
+    if language == "ja":
+        importlib.import_module("matplotlib_fontja").japanize()
+
+
+def _enable_colab_widgets() -> None:
+    if "google.colab" in sys.modules:
+        importlib.import_module("google.colab.output").enable_custom_widget_manager()
