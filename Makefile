@@ -1,0 +1,68 @@
+# The course in two commands: `make lab` opens it, `make test` proves it.
+# Both set up .venv from requirements.lock on first use; they need Python 3.11-3.13 and make, nothing else.
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+LANGUAGE ?= $(shell case "$${LC_ALL:-$${LC_MESSAGES:-$$LANG}}" in ja*) echo ja ;; *) echo en ;; esac)
+
+.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench drill lock clean
+
+lab: .venv/ready  ## open JupyterLab on the lessons; LANGUAGE=ja for Japanese
+	$(BIN)/jupyter lab --notebook-dir=. notebooks/$(LANGUAGE)
+
+test: check tf nbval browser  ## everything that must hold, in under 15 minutes on two cores
+
+check: lint unit  ## the quick loop: style, types, import contracts, translations, unit tests
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.catalogues check
+	$(BIN)/python -m tools.check_notebooks
+
+unit: .venv/ready
+	$(PYTEST) tests/unit -q --doctest-modules course_lib
+
+tf: .venv/ready
+	$(PYTEST) tests/tf -q -m "not drill" -n 2 --dist loadfile
+
+notebooks: .venv/ready  ## build and execute every lesson in every language
+	$(BIN)/python -m tools.build_notebooks
+	$(BIN)/python -m tools.execute_notebooks
+
+catalogues: .venv/ready  ## bring the translation catalogues up to date with the English
+	$(BIN)/python -m tools.catalogues extract
+
+nbval: .venv/ready
+	$(PYTEST) tests/notebooks -q
+
+book: .venv/ready  ## build the site into build/book
+	$(BIN)/python -m tools.book
+
+serve: book  ## show the site on this machine
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/book 8000
+
+browser: book
+	$(PYTEST) tests/book tests/lab -q -m "not drill"
+
+results: .venv/ready  ## train lesson 03 on the real reviews and write the figures that the book quotes
+	$(BIN)/python -m benchmarks.results
+
+bench: .venv/ready  ## what is fast, as ratios measured in one run
+	$(BIN)/python -m benchmarks
+
+drill: .venv/ready  ## the long checks: kills, Colab's versions
+	$(PYTEST) tests -q -m drill
+
+lock: .venv/ready  ## pin every dependency with its hashes
+	uv pip compile pyproject.toml --all-extras --generate-hashes --no-emit-index-url --no-header \
+	  --universal --python-version 3.11 --upgrade --quiet -o requirements.lock
+
+clean:  ## remove everything that was made, but not the environment
+	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis notebooks/en notebooks/ja
+
+.venv/ready: requirements.lock pyproject.toml tools/environment.sh
+	sh tools/environment.sh
+	touch $@

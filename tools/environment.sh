@@ -1,0 +1,33 @@
+#!/bin/sh
+# Makes .venv from requirements.lock, every file checked against its hash; with uv if it is there, else with venv and pip.
+set -eu
+
+suits() {
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
+}
+
+for python in "${PYTHON:-python3}" python3.13 python3.12 python3.11 python; do
+    if suits "$python"; then
+        found=$python
+        break
+    fi
+done
+if [ -z "${found:-}" ]; then
+    echo "The course needs Python 3.11, 3.12 or 3.13, and found none of them." >&2
+    echo "Install one, or name it: make test PYTHON=/path/to/python" >&2
+    exit 1
+fi
+
+rm -rf .venv
+if command -v uv >/dev/null 2>&1; then
+    uv venv --quiet --python "$found" .venv
+    uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock
+    uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
+else
+    "$found" -m venv .venv || {
+        echo "Python's venv module is missing; on Debian and Ubuntu: apt-get install python3-venv" >&2
+        exit 1
+    }
+    .venv/bin/python -m pip install --quiet --require-hashes -r requirements.lock
+    .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+fi
