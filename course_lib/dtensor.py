@@ -177,7 +177,10 @@ def _check_components(arrays: Sequence[Array], layout: LayoutSpec) -> None:
         replica = held.setdefault(layout.block(device_id), array)
         if not np.array_equal(replica, array, equal_nan=array.dtype.kind == "f"):
             raise CourseError(
-                _("Device {device_id} should hold a replica, but its component differs.", device_id=device_id),
+                _(
+                    "Device {device_id} should hold a replica, but its component differs.",
+                    device_id=device_id,
+                ),
                 allowed=_("equal components on devices that hold the same shard"),
                 cure=_("Give the replicas equal values, or shard the axis on which they differ."),
             )
