@@ -141,7 +141,7 @@ class LayoutSpec:
         if len(global_shape) != self.num_axes:
             raise CourseError(
                 _(
-                    "The layout {layout} has {num_axes} axes, the tensor of shape {global_shape} has {given}.",
+                    "The layout {layout} has {num_axes} axes, the tensor {global_shape} has {given}.",
                     layout=self,
                     num_axes=self.num_axes,
                     global_shape=tuple(global_shape),
@@ -154,7 +154,7 @@ class LayoutSpec:
             if length % self.num_shards(axis):
                 raise CourseError(
                     _(
-                        "Axis {axis} has length {length}; mesh dimension {name!r} splits it into {num_shards}.",
+                        "Axis {axis} of length {length} does not split into {num_shards} parts over {name!r}.",
                         axis=axis,
                         length=length,
                         name=self.sharding_specs[axis],

@@ -1,4 +1,4 @@
-"""The first cell of every lesson: language, seeds, quiet logs, and virtual devices before TensorFlow starts."""
+"""The first cell of every lesson: language, seeds, quiet logs, virtual devices before TensorFlow starts."""
 
 from __future__ import annotations
 
