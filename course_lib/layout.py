@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
@@ -31,7 +32,8 @@ class LayoutSpec:
         mesh: the mesh that the tensor lives on.
 
     Raises:
-        CourseError: an unknown mesh dimension, or one mesh dimension on two axes.
+        CourseError: a bare string instead of one entry an axis, an unknown mesh dimension, or one mesh
+            dimension on two axes.
 
     Source: https://www.tensorflow.org/guide/dtensor_overview (Layout).
     """
@@ -40,6 +42,7 @@ class LayoutSpec:
     mesh: MeshSpec
 
     def __init__(self, sharding_specs: Iterable[str], mesh: MeshSpec) -> None:
+        _check_is_list(sharding_specs)
         object.__setattr__(self, "sharding_specs", tuple(sharding_specs))
         object.__setattr__(self, "mesh", mesh)
         for name in self.sharded_dims:
@@ -103,7 +106,8 @@ class LayoutSpec:
             global_shape: the shape of the whole tensor.
 
         Raises:
-            CourseError: another number of axes than the layout has, or an axis that does not divide.
+            CourseError: another number of axes than the layout has, a length that is not a whole number, or
+                an axis that does not divide.
         """
         self._check_global_shape(global_shape)
         return tuple(length // self.num_shards(axis) for axis, length in enumerate(global_shape))
@@ -151,10 +155,11 @@ class LayoutSpec:
                 cure=_('Give each axis a mesh dimension or "unsharded".'),
             )
         for axis, length in enumerate(global_shape):
+            _check_length(axis, length)
             if length % self.num_shards(axis):
                 raise CourseError(
                     _(
-                        "Axis {axis} of length {length} does not split into {num_shards} parts over {name!r}.",
+                        "Axis {axis} of length {length} does not split in {num_shards} parts over {name!r}.",
                         axis=axis,
                         length=length,
                         name=self.sharding_specs[axis],
@@ -163,3 +168,21 @@ class LayoutSpec:
                     allowed=_("lengths that divide by {num_shards}", num_shards=self.num_shards(axis)),
                     cure=_("Change the length, pad it, or leave this axis unsharded."),
                 )
+
+
+def _check_is_list(sharding_specs: Iterable[str]) -> None:
+    if isinstance(sharding_specs, str):  # its letters would pass for the entries
+        raise CourseError(
+            _("{given!r} is one string, not a list with an entry for each axis.", given=sharding_specs),
+            allowed=_("a list of mesh dimensions and UNSHARDED"),
+            cure=_("Put it in square brackets: [{given!r}].", given=sharding_specs),
+        )
+
+
+def _check_length(axis: int, length: int) -> None:
+    if isinstance(length, bool) or not isinstance(length, Integral) or length < 0:
+        raise CourseError(
+            _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
+            allowed=_("whole numbers from 0"),
+            cure=_("Give the number of elements along this axis."),
+        )

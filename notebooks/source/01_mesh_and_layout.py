@@ -1,0 +1,316 @@
+# %% [markdown] id="opening" tags=["opening"]
+# # 1. Mesh and layout
+#
+# You have six devices and one matrix. Which device holds which part of it, and how do you say so in one line?
+#
+# After this lesson you can
+#
+# - describe devices as a *mesh* and the split of a tensor as a *layout*;
+# - tell from a layout, before anything runs, what each device holds, how many bytes that is and how many copies exist;
+# - make a real DTensor, read back what every device holds, and explain why TensorFlow refuses some requests.
+#
+# **Time:** 45 minutes. **You need to know:** Python, NumPy slices, and what a tensor is.
+#
+# > **Experimental.** DTensor lives in `tf.experimental`: its names may change. This lesson was run with TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs. Virtual CPUs share the cores of one machine. They show which device does what, and they make nothing faster.
+
+# %% id="setup" tags=["setup"]
+LANGUAGE = "en"
+
+import course_lib
+
+course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% [markdown] id="mesh"
+# ## A mesh is a grid of devices with names
+#
+# A mesh arranges devices in a grid. Each direction of the grid is a *mesh dimension*: it has a name and a size. Here are six devices as a grid of 3 by 2. `MeshSpec` is the course's own description of a mesh; it needs no TensorFlow, so the pictures come at once.
+
+# %% id="first-mesh"
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib.figures import layout_figure, mesh_figure
+
+mesh = MeshSpec([("x", 3), ("y", 2)])
+mesh_figure(mesh)
+
+# %% [markdown] id="mesh-rules"
+# Devices are numbered row by row: the last mesh dimension changes fastest. Names must be unique, because a layout refers to a mesh dimension by its name. In training, the names say what a dimension is for: `batch`, `model`.
+
+# %% [markdown] id="predict-coords" tags=["predict"]
+# **Predict.** Without looking at the picture again: where does device 3 stand along `x` and along `y`? Which devices differ from each other only along `y`?
+
+# %% id="reveal-coords" tags=["reveal"]
+print(mesh.coords(3))
+print(mesh.groups("y"))
+
+# %% [markdown] id="groups"
+# Device 3 is at position 1 of `x` and 1 of `y`. The devices fall into three groups of two: within a group only the position along `y` differs. Remember groups. When devices must add up their results along `y`, each of these groups does so on its own.
+
+# %% [markdown] id="layout"
+# ## A layout gives each axis a mesh dimension
+#
+# A tensor has *axes*, a mesh has *dimensions*. A layout says for each axis of the tensor which mesh dimension splits it, or that it is `"unsharded"`. We lay out one matrix of 6 rows and 4 columns in three ways.
+#
+# First, nothing is split. The tensor is *fully replicated*: every device holds all of it.
+
+# %% id="fully-replicated"
+layout_figure(LayoutSpec([UNSHARDED, UNSHARDED], mesh), (6, 4))
+
+# %% [markdown] id="fully-sharded-text"
+# Second, both axes are split: the rows over `x`, the columns over `y`. The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice. Equal letters and colours mean equal data.
+
+# %% id="fully-sharded"
+layout_figure(LayoutSpec(["x", "y"], mesh), (6, 4))
+
+# %% [markdown] id="predict-hybrid" tags=["predict"]
+# **Predict.** Third, a hybrid: the rows are split over `x`, the columns are not split. How many rows and columns does one device hold? How many devices hold row 0? Draw it before you run the cell.
+
+# %% id="reveal-hybrid" tags=["reveal"]
+rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
+print(rows_over_x.local_shape((6, 4)), rows_over_x.replicas)
+layout_figure(rows_over_x, (6, 4))
+
+# %% [markdown] id="rules"
+# Each device holds 2 rows of 4 columns, and two devices hold row 0. The layout does not use `y`, so devices that differ only along `y` hold the same block. Two rules cover every layout:
+#
+# - The **local shape** is what one device holds. It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
+# - The number of **copies** is the product of the sizes of the mesh dimensions that the layout does not use:
+#
+# $$\text{copies} = \prod_{d\ \text{not in the layout}} \text{size}(d)$$
+#
+# A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions. A vector on this two-dimensional mesh has a layout with a single entry:
+
+# %% id="vector"
+layout_figure(LayoutSpec(["y"], mesh), (4,))
+
+# %% [markdown] id="explore"
+# ## Explore
+#
+# Choose the mesh, the shape of the tensor and the layout. Select a device to see what it holds and who holds the same. The button at the end makes the real DTensor and puts what the devices really hold beside the prediction; it starts TensorFlow, so the first time takes some seconds.
+#
+# Try to find
+#
+# - a layout of the tensor of shape (8, 6) on eight devices with exactly two copies of each element;
+# - two different layouts with the same local shape;
+# - a layout that is refused, and the reason.
+
+# %% id="explorer"
+from course_lib.explorers import MeshLayoutExplorer, numbered_tensor
+
+
+def observe(layout, global_shape):
+    from course_lib.dtensor import pack, unpack  # starts TensorFlow
+
+    return unpack(pack(numbered_tensor(global_shape), layout))
+
+
+explorer = MeshLayoutExplorer(observe)
+explorer
+
+# %% [markdown] id="tensorflow"
+# ## The same in TensorFlow
+#
+# Now the real thing. `start_tensorflow` imports TensorFlow with the eight virtual CPUs that the first cell asked for. They can only be made before TensorFlow starts, which is why that cell comes first in every lesson.
+
+# %% id="start-tensorflow"
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor
+
+print(len(tf.config.list_logical_devices("CPU")))
+
+# %% [markdown] id="real-mesh-text"
+# A `dtensor.Mesh` takes the names and sizes of its dimensions and a list of devices. A mesh may leave devices out: this one uses six of the eight. A `dtensor.Layout` takes the entry for each axis and the mesh.
+
+# %% id="real-mesh"
+devices = [f"CPU:{device_id}" for device_id in range(6)]
+real_mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
+real_layout = dtensor.Layout(["x", dtensor.UNSHARDED], real_mesh)
+print(real_layout.sharding_specs, real_layout.rank, real_layout.num_shards(0))
+
+# %% [markdown] id="shape-trap"
+# > **A trap.** `layout.shape` sounds like the shape of the shards, but it is the shape of the *mesh*. Ask `layout.num_shards(axis)` into how many parts an axis is split. Code that splits by `layout.shape[axis]` works on some meshes and silently loses rows on others.
+
+# %% [markdown] id="pack"
+# ### Components in, components out
+#
+# `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices. `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
+
+# %% [markdown] id="predict-pack" tags=["predict"]
+# **Predict.** We pack six components of 2 rows and 4 columns under the layout `[x, unsharded]`. The component of device `d` is filled with the number `d // 2`. What is the shape of the DTensor: 12 rows, 6 rows or 2 rows?
+
+# %% id="reveal-pack" tags=["reveal"]
+components = [tf.fill([2, 4], float(device_id // 2)) for device_id in range(6)]
+tensor = dtensor.pack(components, real_layout)
+print(tensor.shape)
+print([int(component[0, 0]) for component in dtensor.unpack(tensor)])
+
+# %% [markdown] id="pack-why"
+# Six rows. Devices 0 and 1 are replicas: the two components are copies of *one* block, and the same goes for devices 2 and 3 and for devices 4 and 5. So the shape of a DTensor is always the global shape, as if there were one big device.
+#
+# The course's `pack` starts from the whole array: it cuts out the component of each device and sends each device only that. Here is what the devices then hold, beside the prediction.
+
+# %% id="compare"
+from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
+from course_lib.figures import comparison_figure
+
+numbers = numbered_tensor((6, 4))
+rows = pack(numbers, rows_over_x, real_mesh)
+comparison_figure(rows_over_x, numbers, unpack(rows))
+
+# %% [markdown] id="copy-to-mesh-text"
+# ### `pack` or `copy_to_mesh`
+#
+# `dtensor.copy_to_mesh` takes an ordinary tensor and a layout. With a replicated layout every device receives the whole. The matrix has 96 bytes: six copies are 576 bytes to send, while packing under `[x, unsharded]` sends six components of 32 bytes. In TensorFlow 2.21 `copy_to_mesh` takes sharded layouts too.
+
+# %% id="copy-to-mesh"
+whole = tf.constant(numbers)
+replicated = dtensor.copy_to_mesh(whole, dtensor.Layout.replicated(real_mesh, rank=2))
+sharded = dtensor.copy_to_mesh(whole, real_layout)
+for copied in (replicated, sharded):
+    print([tuple(part.shape) for part in dtensor.unpack(copied)])
+
+# %% [markdown] id="relayout-text"
+# ### Change the layout: `relayout`
+#
+# `dtensor.relayout` gives the same values another layout. Where a device then needs data that it does not hold, the devices send it to each other. We go from rows over `x` to columns over `y`.
+
+# %% id="relayout"
+columns_over_y = LayoutSpec([UNSHARDED, "y"], mesh)
+columns = dtensor.relayout(rows, to_layout(columns_over_y, real_mesh))
+print(unpack(rows)[0].shape, "->", unpack(columns)[0].shape)
+print((to_numpy(columns) == numbers).all())
+
+# %% [markdown] id="predict-numpy" tags=["predict"]
+# **Predict.** `.numpy()` turns a tensor into an array. What will it do with the replicated tensor, and what with `rows`, whose rows are spread over devices?
+
+# %% id="reveal-numpy" tags=["reveal", "error"]
+print(replicated.numpy().shape)
+try:
+    rows.numpy()
+except tf.errors.UnimplementedError as error:
+    print(error.message.split(". Input")[0])
+
+# %% [markdown] id="numpy-why"
+# A replicated tensor can be read, because each device has all of it. A sharded one cannot: no device holds the whole, and fetching it from all devices would be costly on a real cluster. So TensorFlow makes you ask for that. Either use `relayout` to a replicated layout, which makes every device hold the whole, or fetch the components and join them on the host, as the course's `to_numpy` does.
+
+# %% [markdown] id="call-with-layout-text"
+# ### Make it where it belongs: `call_with_layout`
+#
+# A large tensor should never exist in one place. `dtensor.call_with_layout` runs a function so that its result has a given layout, and each device makes only its own part.
+
+# %% id="call-with-layout"
+zeros = dtensor.call_with_layout(tf.zeros, real_layout, shape=[6, 4])
+print(layout_spec(dtensor.fetch_layout(zeros)), unpack(zeros)[0].shape)
+
+# %% [markdown] id="predict-random" tags=["predict"]
+# **Predict.** We draw random numbers twice with the same seed: once laid out as `[x, unsharded]`, once as `[x, y]`. Is it the same matrix?
+
+# %% id="reveal-random" tags=["reveal"]
+draw = tf.function(tf.random.stateless_normal)
+drawn_in_rows = dtensor.call_with_layout(draw, real_layout, shape=[6, 4], seed=[1, 2])
+blocks = to_layout(LayoutSpec(["x", "y"], mesh), real_mesh)
+drawn_in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 2])
+print((to_numpy(drawn_in_rows) == to_numpy(drawn_in_blocks)).all())
+
+# %% [markdown] id="random-why"
+# No. Each device draws the numbers of its own part, so the result depends on the layout. Two training schemes that start from the same seed start from *different* weights. To compare schemes, make the values once on the host and pack them under each layout. The course does so from lesson 3 on.
+
+# %% [markdown] id="dvariable-text"
+# ### Variables keep their layout
+#
+# A `dtensor.DVariable` takes its layout from its initial value and keeps it. A value with another layout is laid out anew when it is assigned. A plain tensor is refused: TensorFlow does not guess how to spread it.
+
+# %% id="dvariable" tags=["error"]
+variable = dtensor.DVariable(rows)
+variable.assign(columns)
+print(layout_spec(variable.layout))
+try:
+    variable.assign(whole)
+except tf.errors.UnimplementedError as error:
+    print(error.message.split(". Currently")[0])
+
+# %% [markdown] id="break-text"
+# ## Break it on purpose
+#
+# TensorFlow's own messages for a bad layout are sometimes a page of compiler output, and a few mistakes it accepts in silence. The course checks every mesh and layout first. Read the three messages, and say for each what you would change.
+
+# %% id="break-errors" tags=["error"]
+mistakes = {
+    "5 rows over x": lambda: rows_over_x.local_shape((5, 4)),
+    "x twice in a layout": lambda: LayoutSpec(["x", "x"], mesh),
+    "x twice in a mesh": lambda: MeshSpec([("x", 3), ("x", 2)]),
+}
+for name, mistake in mistakes.items():
+    try:
+        mistake()
+    except course_lib.CourseError as error:
+        print(f"{name}: {error}")
+
+# %% [markdown] id="eight"
+# ## Eight devices
+#
+# Lesson 3 trains on a mesh with one dimension `batch` of 8: the rows of a batch are split and everything else is replicated. Larger models also split their weights. Here the devices form a grid of 4 by 2, and the columns of a weight with 1200 rows and 48 columns are split over `model`. Each element takes 4 bytes.
+
+# %% id="eight-devices"
+training_mesh = MeshSpec([("batch", 4), ("model", 2)])
+weight_layout = LayoutSpec([UNSHARDED, "model"], training_mesh)
+layout_figure(weight_layout, (1200, 48), element_bytes=4)
+
+# %% [markdown] id="clients"
+# ## One client or many
+#
+# In this notebook one Python process drives all devices: it is a *single client*. On several machines DTensor runs as *multi-client*: each machine runs the same program in a process of its own, the mesh covers the devices of all machines, and each process packs only the components of its own devices. Meshes and layouts are written in the same way. A later lesson runs two processes.
+
+# %% [markdown] id="exercises"
+# ## Exercises
+#
+# Replace each `...` and run the cell and the check after it.
+#
+# **1.** A matrix of shape (8, 8) on the mesh below. Write the layout under which each device holds 4 rows and 8 columns and each element exists in four copies.
+
+# %% id="exercise-four-copies" tags=["exercise"]
+from course_lib.checks import check
+
+exercise_mesh = MeshSpec([("batch", 2), ("model", 4)])
+four_copies = LayoutSpec(["batch", UNSHARDED], exercise_mesh)  # solution
+
+# %% id="check-four-copies" tags=["check"]
+check("01-four-copies", four_copies)
+
+# %% [markdown] id="exercise-bytes-text"
+# **2.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the dimensions `batch` 2, `feature` 2 and `model` 2. How many bytes of it does one device hold?
+
+# %% id="exercise-bytes" tags=["exercise"]
+bytes_on_one_device = 1200 // 2 * (48 // 2) * 4  # solution
+
+# %% id="check-bytes" tags=["check"]
+check("01-bytes", bytes_on_one_device)
+
+# %% [markdown] id="exercise-components-text"
+# **3.** The vector `[10, 20, 30, 40]` is to be packed on the mesh `x` 2, `y` 2 under the layout `[y]`. Write the list of the four components, one for each device, as Python lists.
+
+# %% id="exercise-components" tags=["exercise"]
+four_components = [[10, 20], [30, 40], [10, 20], [30, 40]]  # solution
+
+# %% id="check-components" tags=["check"]
+check("01-components", four_components)
+
+# %% [markdown] id="exercise-mesh-text"
+# **4.** A tensor of shape (6, 4) is to be spread over eight devices with one copy of each element. Make the mesh with the dimensions `x` and `y` on which the layout `[x, y]` does this.
+
+# %% id="exercise-mesh" tags=["exercise"]
+one_copy_mesh = MeshSpec([("x", 2), ("y", 4)])  # solution
+
+# %% id="check-mesh" tags=["check"]
+check("01-one-copy-mesh", one_copy_mesh)
+
+# %% [markdown] id="takeaways" tags=["takeaways"]
+# ## Takeaways
+#
+# - A mesh names the dimensions of a grid of devices; a layout gives each axis of a tensor one of these names or `"unsharded"`.
+# - Local shape and copies follow from the layout alone: divide by the dimensions that it uses, multiply those that it does not.
+# - A DTensor looks like one big tensor. What it costs shows when you read it, relayout it or draw random numbers in it.
+
+# %% [markdown] id="next"
+# ## Next
+#
+# Lesson 3 trains a model with these pieces: the batch is split over eight devices, and every step is checked against one device.
