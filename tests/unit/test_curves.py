@@ -1,0 +1,156 @@
+"""The numbers behind each curve, and that a picture depends on them alone."""
+
+from __future__ import annotations
+
+import io
+import math
+import subprocess
+import sys
+import warnings
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from course_lib.curve_pictures import Panels, training_curves
+from course_lib.curves import Curve, curves, smoothed, summary
+from course_lib.errors import CourseError
+from course_lib.records import EpochRecord, History
+from tests.fake_run import epoch_record, history, step_record
+
+batches = st.lists(st.tuples(st.floats(-50, 50), st.integers(1, 64)), max_size=60)
+
+
+def pixels(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)), dtype=np.int16)
+
+
+@given(batches, st.integers(1, 25))
+def test_a_smoothed_value_is_the_mean_over_the_examples_of_the_last_steps(steps, num_steps):
+    values, examples = [value for value, _count in steps], [count for _value, count in steps]
+    for at, mean in enumerate(smoothed(values, examples, num_steps)):
+        recent = range(max(at - num_steps + 1, 0), at + 1)
+        each_example = [values[step] for step in recent for _example in range(examples[step])]
+        assert mean == pytest.approx(sum(each_example) / len(each_example), abs=1e-9)
+
+
+def test_a_loss_that_overflows_spoils_only_the_means_it_is_part_of():
+    means = smoothed([1.0, math.inf, 1.0, 1.0, 1.0], [1] * 5, num_steps=2)
+    assert means == (1.0, math.inf, math.inf, 1.0, 1.0)
+
+
+def test_there_is_a_train_value_a_step_and_a_test_value_an_epoch():
+    seen = {(curve.quantity, curve.split): curve for curve in curves(history(85))}
+    assert seen["loss", "train"].steps == tuple(range(1, 86))
+    assert seen["loss", "test"] == Curve("loss", "test", (40, 80), (0.9 + 0.05, 0.45 + 0.05))
+    assert seen["accuracy", "test"].values == (0.8, 0.8)
+    recent = [step_record(step) for step in range(66, 86)]
+    expected = sum(r.accuracy * r.examples for r in recent) / sum(r.examples for r in recent)
+    assert seen["accuracy", "train"].values[-1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_epochs_without_a_test_set_have_no_test_value():
+    untested = History([step_record(1)], [EpochRecord(1, 1, 0.5, 0.7, None, None, None)])
+    assert [curve.steps for curve in curves(untested)] == [(1,), (), (1,), ()]
+
+
+def test_the_lines_of_a_picture_carry_exactly_these_numbers():
+    short, long = history(50), history(120)
+    panels = Panels(["one", "other"], 120)
+    panels.show([short, long])
+    for name, shown in (("one", short), ("other", long)):
+        for curve in curves(shown):
+            line = panels.lines[name, curve.quantity, curve.split]
+            assert tuple(line.get_xdata()) == curve.steps
+            assert tuple(line.get_ydata()) == curve.values
+
+
+def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
+    fresh, used = Panels([""], 120), Panels([""], 120)
+    for num_steps in (3, 50, 90):
+        used.show([history(num_steps)])
+        used.quick_png()
+    for panels in (fresh, used):
+        panels.show([history(120)])
+    assert fresh.png() == used.png()
+    assert fresh.png() == used.png()
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 45, 120])
+def test_a_quick_picture_is_the_full_one_but_for_what_a_line_covers(num_steps):
+    panels = Panels([""], 120)
+    panels.show([history(10)])
+    panels.quick_png()
+    panels.show([history(num_steps)])
+    quick, full = pixels(panels.quick_png()), pixels(panels.png())
+    assert quick.shape == full.shape
+    # In the quick one lines lie on the frame, in the full one under it: only at their ends it shows.
+    assert (abs(quick - full).max(axis=2) > 40).mean() < 1e-3
+
+
+def test_a_picture_changes_with_one_step_more():
+    panels = Panels([""], 120)
+    panels.show([history(60)])
+    before = panels.quick_png()
+    panels.show([history(61)])
+    assert panels.quick_png() != before
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, 0.0])
+def test_a_run_that_diverged_is_still_drawn(loss):
+    record = step_record(1)
+    broken = History([type(record)(1, 1, loss, 0.5, 64, 0.1)])
+    panels = Panels([""], 10)
+    panels.show([broken])
+    assert panels.png()
+
+
+def test_every_run_has_its_own_colour_and_marker():
+    panels = Panels(list("abcde"), 10)
+    for look in ("get_color", "get_marker"):
+        assert len({getattr(panels.lines[name, "loss", "test"], look)() for name in "abcde"}) == 5
+
+
+def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
+    picture = training_curves({"raw rows": history(50), "unit rows": history(120)})
+    data, metadata = picture._repr_mimebundle_()
+    assert data == {"image/png": picture.png, "text/plain": repr(picture)}
+    assert metadata["image/png"]["alt"] == (
+        "Curves of loss and accuracy of several runs. "
+        f"raw rows: {summary(history(50))}; unit rows: {summary(history(120))}."
+    )
+    assert "0." not in repr(picture)  # nbval compares this text, so it holds no measured figure
+
+
+def test_a_summary_names_the_last_value_of_each_curve():
+    run = History(history(120).steps, [epoch_record(3)])
+    loss, _test_loss, accuracy, _test_accuracy = (curve.values[-1] for curve in curves(run))
+    assert summary(run) == (
+        f"at step 120: train loss {loss:.2f}, test loss 0.35, "
+        f"train accuracy {accuracy:.2f}, test accuracy 0.80"
+    )
+    assert summary(History()) == "no step yet"
+
+
+@pytest.mark.parametrize("count", [0, 6])
+def test_too_few_or_too_many_runs_are_refused(count):
+    with pytest.raises(CourseError, match=f"{count} runs cannot be drawn"):
+        training_curves({str(number): history(3) for number in range(count)})
+
+
+def test_japanese_labels_have_glyphs(monkeypatch):
+    import matplotlib_fontja
+
+    monkeypatch.setattr("course_lib.curve_pictures._", lambda *_text, **_values: "損失と正解率、学習")
+    with mpl.rc_context(), warnings.catch_warnings():
+        warnings.simplefilter("error")  # "Glyph 25613 missing from font"
+        matplotlib_fontja.japanize()
+        assert training_curves({"単位長の行": history(50)}).png
+
+
+def test_curves_are_drawn_without_tensorflow():
+    code = "import sys, course_lib.curve_pictures, course_lib.live; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
