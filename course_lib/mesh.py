@@ -31,7 +31,8 @@ class MeshSpec:
         dims: `(name, size)` of each mesh dimension, in order.
 
     Raises:
-        CourseError: no dimension, a name that is empty, repeated or reserved, or a size below 1.
+        CourseError: no dimension, an entry that is not a (name, size) pair, a name that is empty,
+            repeated or reserved, or a size below 1.
 
     Source: https://www.tensorflow.org/guide/dtensor_overview (Mesh).
     """
@@ -39,7 +40,7 @@ class MeshSpec:
     dims: tuple[tuple[str, int], ...]
 
     def __init__(self, dims: Iterable[tuple[str, int]]) -> None:
-        object.__setattr__(self, "dims", tuple((name, size) for name, size in dims))
+        object.__setattr__(self, "dims", tuple(_pair(entry) for entry in dims))
         if not self.dims:
             raise CourseError(
                 _("A mesh needs at least one dimension; none was given."),
@@ -92,7 +93,12 @@ class MeshSpec:
         return {name: position[name] for name in self.names}
 
     def device_id(self, coords: dict[str, int]) -> int:
-        """Returns the device at a position: the inverse of `coords`."""
+        """Returns the device at a position: the inverse of `coords`.
+
+        Raises:
+            CourseError: a position that leaves a dimension out, names another one, or is off the mesh.
+        """
+        self._check_coords(coords)
         device_id = 0
         for name, size in self.dims:
             device_id = device_id * size + coords[name]
@@ -149,7 +155,18 @@ class MeshSpec:
             )
 
     def __str__(self) -> str:
-        return " x ".join(f"{name} {size}" for name, size in self.dims)
+        return " × ".join(f"{name} {size}" for name, size in self.dims)
+
+    def _check_coords(self, coords: dict[str, int]) -> None:
+        on_mesh = coords.keys() == set(self.names) and all(
+            coords[name] in range(size) for name, size in self.dims
+        )
+        if not on_mesh:
+            raise CourseError(
+                _("The mesh {mesh} has no place {coords}.", mesh=self, coords=coords),
+                allowed=", ".join(f"{name} 0–{size - 1}" for name, size in self.dims),
+                cure=_("Give each mesh dimension a position from 0 to its size minus 1."),
+            )
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str) or not name.isidentifier() or name == UNSHARDED:
@@ -166,6 +183,17 @@ class MeshSpec:
             )
 
 
+def _pair(entry: tuple[str, int]) -> tuple[str, int]:
+    if not isinstance(entry, (tuple, list)) or len(entry) != 2:  # noqa: PLR2004
+        raise CourseError(
+            _("{entry!r} does not describe a mesh dimension.", entry=entry),
+            allowed=_("one or more (name, size) pairs"),
+            cure=_('Write for example MeshSpec([("batch", 8)]).'),
+        )
+    name, size = entry
+    return name, size
+
+
 def _check_size(name: str, size: int) -> None:
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise CourseError(
@@ -179,7 +207,7 @@ def all_meshes(num_devices: int, names: tuple[str, ...]) -> tuple[MeshSpec, ...]
     """Returns every mesh of `num_devices` devices over all of `names`, sizes of 1 included.
 
     >>> [str(mesh) for mesh in all_meshes(4, ("x", "y"))]
-    ['x 1 x y 4', 'x 2 x y 2', 'x 4 x y 1']
+    ['x 1 × y 4', 'x 2 × y 2', 'x 4 × y 1']
     """
     divisors = [size for size in range(1, num_devices + 1) if num_devices % size == 0]
     return tuple(
