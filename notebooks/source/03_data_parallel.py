@@ -1,0 +1,482 @@
+# %% [markdown] id="opening" tags=["opening"]
+# # 3. Data-parallel training
+#
+# Eight devices hold the same model, and 64 film reviews arrive. What does each device compute, what must the devices tell each other, and how do you know that the result is right?
+#
+# After this lesson you can
+#
+# - write a training step that carries no distribution code, and train it on eight devices by choosing layouts;
+# - show that it computes what one device would compute;
+# - say what the last, smaller batch and batch normalisation do to your numbers, and deal with both;
+# - watch a run, stop it, and resume it from its checkpoint.
+#
+# **Time:** 60 minutes. **You need to know:** lesson 1, and how gradient descent trains a small network.
+#
+# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs. DTensor is experimental: its names may change.
+
+# %% id="setup" tags=["setup"]
+LANGUAGE = "en"
+
+import course_lib
+
+course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% id="imports"
+import numpy as np
+
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec, data
+from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
+from course_lib.figures import layout_figure
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor
+
+# %% [markdown] id="data-text"
+# ## Reviews become rows of numbers
+#
+# The task is sentiment: is a film review positive (label 1) or negative (label 0)? `SOURCE` says where the reviews come from. With `None` you get a *stand-in* that the course generates itself: invented reviews, the same on every machine, easier to handle than real ones and not a substitute for them. `"tfds"` loads the 50,000 real IMDB reviews through TensorFlow Datasets. Near the end of this lesson you find what the same code measured on those.
+
+# %% id="load-reviews"
+SOURCE = None  # None is the stand-in (or what COURSE_DATA says); "tfds" is the real set
+reviews = data.load_imdb(SOURCE)
+print(len(reviews.train), "for training,", len(reviews.test), "for testing")
+print(reviews.train.labels[0], reviews.train.texts[0][:300])
+
+# %% [markdown] id="tf-idf-text"
+# The model takes 1200 numbers for each review. `TextVectorization` keeps the 1200 most frequent words and weighs each word of a review by its *tf-idf*: how often it occurs in the review, times a factor that is larger for words that few reviews contain. Each row is then scaled to unit length, so that long and short reviews count alike.
+#
+# The lesson does this once, for all reviews, before training. That is fine for a few thousand short texts on one machine. In production the vocabulary is computed by a batch job, and the vectoriser runs in the input pipeline or inside the served model, so that training and serving cannot differ.
+
+# %% id="tf-idf"
+vectorized = data.tf_idf(reviews)
+train_set, test_set = vectorized.train, vectorized.test
+print(train_set.features.shape, train_set.labels.shape)
+print(np.allclose(np.linalg.norm(train_set.features, axis=1), 1))
+
+# %% [markdown] id="model-text"
+# ## The model, layer by layer
+#
+# The network is small: 1200 inputs, 48 hidden units with ReLU, normalisation over the batch, 2 outputs. What is new is that each variable gets a layout. `make_variable` makes an ordinary variable when there is no layout: that is our one-device reference.
+
+
+# %% id="make-variable"
+def make_variable(value, layout=None):
+    if layout is None:
+        return tf.Variable(value)
+    return dtensor.DVariable(pack(value, layout))
+
+
+# %% [markdown] id="dense-text"
+# The bias has one axis: the output axis of the weight. So its layout is the last entry of the weight's layout. If the two disagreed, the sum in `__call__` would have to move data.
+
+
+# %% id="dense"
+class Dense(tf.Module):
+    def __init__(self, weight, layout=None):
+        super().__init__()
+        bias_layout = layout and LayoutSpec(layout.sharding_specs[1:], layout.mesh)
+        self.weight = make_variable(weight, layout)
+        self.bias = make_variable(np.zeros(weight.shape[1], "float32"), bias_layout)
+
+    def __call__(self, x):
+        return tf.matmul(x, self.weight) + self.bias
+
+
+# %% [markdown] id="normalise-text"
+# Batch normalisation without variables: subtract the mean of each column, divide by its standard deviation. The mean runs over the *global* batch, because in DTensor every operation means what it would mean on one device. (Under `MirroredStrategy`, Keras's batch normalisation uses each replica's own rows.)
+
+
+# %% id="mlp"
+def normalise(x):
+    mean, variance = tf.nn.moments(x, axes=[0])
+    return tf.nn.batch_normalization(x, mean, variance, None, None, 1e-5)
+
+
+class MLP(tf.Module):
+    def __init__(self, values, hidden_layout=None, logits_layout=None):
+        super().__init__()
+        self.hidden = Dense(values["hidden_weight"], hidden_layout)
+        self.logits = Dense(values["logits_weight"], logits_layout)
+
+    def __call__(self, x):
+        return self.logits(normalise(tf.nn.relu(self.hidden(x))))
+
+
+# %% [markdown] id="initial-values-text"
+# In lesson 1, random numbers depended on the layout. So the initial values are made once, on the host, with He's standard deviation $\sqrt{2 / \text{inputs}}$, and packed under whatever layout we choose.
+
+# %% id="initial-values"
+from course_lib.models import initial_values
+
+values = initial_values(seed=0, scheme="he")
+print({name: value.shape for name, value in values.items()})
+
+# %% [markdown] id="world-text"
+# ## First, everything everywhere
+#
+# Before splitting anything, try the model on a mesh with one dimension, `world`, where all is replicated.
+
+# %% [markdown] id="predict-world" tags=["predict"]
+# **Predict.** Eight devices, everything replicated, a batch of 64 reviews. How many of the 64 rows does each device compute? How much faster than one device can this be?
+
+# %% id="reveal-world" tags=["reveal"]
+replicated = LayoutSpec.replicated(MeshSpec([("world", 8)]), 2)
+probe = MLP(values, replicated, replicated)
+logits = probe(pack(train_set.features[:64], replicated))
+print(fetch_layout(logits), unpack(logits)[0].shape)
+
+# %% [markdown] id="world-why"
+# All 64, on every device: eight times the work of one device, done eight times over. It cannot be faster. It is useful for one thing: if something fails here, the fault is not in the splitting.
+
+# %% [markdown] id="split-batch-text"
+# ## Split the batch
+#
+# Data parallelism splits one thing: the batch axis. The mesh has one dimension, `batch`; inputs have the layout `[batch, unsharded]`, labels `[batch]`, and the variables are replicated.
+
+# %% [markdown] id="predict-batch" tags=["predict"]
+# **Predict.** A batch is a matrix of 64 rows and 1200 columns in float32. How many rows does each device get, and how many bytes? How many copies of each row exist?
+
+# %% id="reveal-batch" tags=["reveal"]
+mesh = MeshSpec([("batch", 8)])
+inputs_layout = LayoutSpec(["batch", UNSHARDED], mesh)
+labels_layout = LayoutSpec(["batch"], mesh)
+layout_figure(inputs_layout, (64, 1200), element_bytes=4)
+
+# %% [markdown] id="packing-text"
+# `pack` cuts the batch on the host and sends each device its 8 rows and nothing else. Copying the batch to all devices first would send eight times as much.
+#
+# TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields batches that are already laid out. The course does not use it: here it took longer for each step than packing by hand, and the end of its data can abort a collective operation that other devices still wait in.
+
+# %% id="packing"
+batch = pack(train_set.features[:64], inputs_layout)
+labels = pack(train_set.labels[:64], labels_layout)
+print([component.shape for component in unpack(batch)][:3])
+
+# %% [markdown] id="step-text"
+# ## A training step without distribution code
+#
+# This is an ordinary training step: summed cross entropy, gradients, plain SGD. Nothing in it mentions devices. TensorFlow propagates the layouts through the function and inserts the communication.
+
+
+# %% id="train-step"
+@tf.function
+def train_step(model, x, labels, learning_rate):
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=model(x))
+        total_loss = tf.reduce_sum(losses)
+    variables = model.trainable_variables
+    gradients = tape.gradient(total_loss, variables)
+    for variable, gradient in zip(variables, gradients):
+        variable.assign_sub(learning_rate * gradient)
+    return total_loss / len(x)
+
+
+# %% [markdown] id="check-text"
+# The function returns the mean loss of the batch. Is it right? DTensor has ways to compute something else in silence, so the course never trains on it without comparing. Here is the same function with the same initial values, on eight devices and on one.
+
+# %% id="compare-one-device"
+weights = LayoutSpec.replicated(mesh, 2)
+eight_devices, one_device = MLP(values, weights, weights), MLP(values)
+differences = []
+for start in range(0, 20 * 64, 64):
+    x, y = train_set.features[start : start + 64], train_set.labels[start : start + 64]
+    split_loss = train_step(eight_devices, pack(x, inputs_layout), pack(y, labels_layout), 1e-2)
+    whole_loss = train_step(one_device, tf.constant(x), tf.constant(y), 1e-2)
+    differences.append(abs(float(split_loss) - float(whole_loss)))
+print("20 steps, largest difference below 1e-5:", max(differences) < 1e-5)
+
+# %% [markdown] id="predict-replicas" tags=["predict"]
+# **Predict.** Each device saw other reviews, 8 of each 64. After 20 steps, do the eight copies of the hidden weight still agree? How closely?
+
+# %% id="reveal-replicas" tags=["reveal"]
+copies = np.stack(unpack(eight_devices.hidden.weight))
+print(copies.shape, float(np.ptp(copies, axis=0).max()))
+
+# %% [markdown] id="all-reduce"
+# They are equal to the last bit. Each device first computes the gradient of its own 8 rows: a *partial sum*. The variable is replicated, so its gradient must be too, and TensorFlow inserts an *all-reduce*: the partial sums are added up and every device receives the total. All devices then make the same update. The means and variances of the normalisation are summed across devices in the same way.
+
+# %% [markdown] id="constraints-text"
+# ## Layouts that must agree
+#
+# With two dense layers there are two weight layouts, and they cannot be chosen freely. A matrix product sums over the last axis of its left factor and the first axis of its right factor. If both axes are split, they must be split over the same mesh dimension. On a mesh of 4 by 2, let us get that wrong.
+
+# %% id="constraint-error" tags=["error"]
+grid = MeshSpec([("batch", 4), ("model", 2)])
+hidden_layout = LayoutSpec([UNSHARDED, "model"], grid)
+logits_layout = LayoutSpec(["batch", UNSHARDED], grid)
+mixed_up = MLP(values, hidden_layout, logits_layout)
+try:
+    tf.function(mixed_up)(pack(train_set.features[:64], LayoutSpec(["batch", UNSHARDED], grid)))
+except tf.errors.UnknownError as error:
+    print(error.message.split("error: ")[1].splitlines()[0])
+
+# %% [markdown] id="constraints-trade-off"
+# The hidden activations are split over `model`, and the second weight expects them split over `batch`. There are two ways to organise this in code:
+#
+# - **Pass one layout for each layer**, as `MLP` does. You can express every legal combination, and illegal ones too.
+# - **Pass one set of names**: which mesh dimension splits the batch, which the features, which the hidden units. The layouts follow from it and cannot disagree, but what the names do not foresee cannot be said.
+#
+# The course's `plan` module takes the second way and checks the first. Its error for the same mistake names both axes:
+
+# %% id="plan" tags=["error"]
+from course_lib import plan
+
+print(plan.data_parallel(8).layouts["hidden_weight"], plan.model_parallel(4, 2).layouts["hidden_weight"])
+try:
+    layouts = plan.model_parallel(4, 2).layouts | {"logits_weight": logits_layout}
+    plan.Plan("mixed up", grid, layouts)
+except course_lib.CourseError as error:
+    print(error)
+
+# %% [markdown] id="last-batch-text"
+# ## The last, smaller batch
+#
+# The number of reviews is rarely a multiple of the batch size, and every batch must divide by the 8 devices. Sixty rows do not:
+
+# %% id="last-batch" tags=["error"]
+rest = len(train_set) % 64
+print(len(train_set), "=", len(train_set) // 64, "x 64 +", rest)
+try:
+    pack(train_set.features[:60], inputs_layout)
+except course_lib.CourseError as error:
+    print(error)
+
+# %% [markdown] id="padding-text"
+# Three ways out: **drop** the rest, **pad** it with empty rows to a full batch, or pad it and give each row a **weight**, 1 for a review and 0 for padding. Take a rest of 20 reviews, padded to 64 with rows of zeros and label 0. The right answer is the mean loss of these 20 reviews on one device.
+
+
+# %% id="padding"
+@tf.function
+def example_losses(model, x, y):
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x))
+
+
+x, y = train_set.features[-20:], train_set.labels[-20:]
+right = float(tf.reduce_mean(example_losses(one_device, tf.constant(x), tf.constant(y))))
+x_padded, y_padded = np.pad(x, ((0, 44), (0, 0))), np.pad(y, (0, 44))
+losses = to_numpy(example_losses(eight_devices, pack(x_padded, inputs_layout), pack(y_padded, labels_layout)))
+
+# %% [markdown] id="predict-padding" tags=["predict"]
+# **Predict.** `losses` holds 64 losses, of which the last 44 belong to padding. Below are three means. Which of them equals the right answer: the mean of all 64, the sum of the 20 divided by 64, the sum of the 20 divided by 20?
+
+# %% id="reveal-padding" tags=["reveal"]
+weight = np.array([1.0] * 20 + [0.0] * 44)
+means = {
+    "padding counted": losses.mean(),
+    "weighted, divided by 64": (weight * losses).sum() / 64,
+    "weighted, divided by 20": (weight * losses).sum() / weight.sum(),
+}
+for name, mean in means.items():
+    print(f"{name}: right to 1 % is {abs(mean / right - 1) < 0.01}")
+
+# %% [markdown] id="padding-why"
+# None of them. Counting the padding is wrong, and so is dividing the loss of 20 reviews by 64. The last mean is what you would want, and it is still off: the rows of zeros take part in the *normalisation*, so they change the outputs of the real rows. That is why the course
+#
+# - **drops** the rest in training: the reviews are shuffled anew for each epoch, so other reviews are left out each time;
+# - **pads and weighs** in evaluation, where every review must count exactly once, and where, as you will see next, rows no longer depend on each other.
+
+# %% [markdown] id="evaluation-text"
+# ## A prediction must not depend on its neighbours
+#
+# Normalising with the moments of the batch is fine in training. What if someone sends one review?
+
+# %% [markdown] id="predict-alone" tags=["predict"]
+# **Predict.** A batch of one: every column of the hidden layer has a single value. What does normalisation make of it, and what are the logits then? Does the review's text matter?
+
+# %% id="reveal-alone" tags=["reveal"]
+one_review = LayoutSpec.replicated(mesh, 2)
+bias = to_numpy(eight_devices.logits.bias)
+for row in (0, 1, 2):
+    logits = to_numpy(eight_devices(pack(test_set.features[row : row + 1], one_review)))
+    print("logits equal the bias:", np.allclose(logits, bias, atol=1e-5))
+
+# %% [markdown] id="alone-why"
+# A single value minus its own mean is zero. All that is left is the bias of the last layer, the same for every review. Accuracy measured on batches of 64 hides this completely.
+#
+# The cure is to keep *moving moments* in training: running averages of the batch means and variances, in two variables that are replicated like the bias. Evaluation and serving use those. The library's `models.MLP` is the model from above with moving moments. Let it take part for one short training, then ask again.
+
+# %% id="short-training"
+from course_lib import models, training
+
+model = models.MLP(values, plan.data_parallel(8))
+for record in training.train(model, train_set, epochs=1):
+    pass
+print(type(record).__name__, record.epoch, record.step)
+
+# %% id="moving-moments"
+answers = model.evaluate_logits(pack(test_set.features[:64], inputs_layout))
+alone = model.evaluate_logits(pack(test_set.features[:1], one_review))
+print(np.abs(to_numpy(answers)[0] - to_numpy(alone)[0]).max() < 1e-5)
+
+# %% [markdown] id="live-text"
+# ## Train and watch
+#
+# `training.train` is the loop from above in its fast form: it packs 32 batches at a time, runs these steps inside one `tf.function`, and *yields* a record for each step and each epoch. It draws nothing. `live.watch` takes the records and draws the curves while training goes on in a thread.
+#
+# The first run uses the settings of TensorFlow's own tutorial: tf-idf rows as they are, and weights drawn from $N(0, 1)$. SGD runs on the *summed* loss of 64 reviews with a learning rate of 0.01, which is 0.64 on the mean.
+
+# %% id="tutorial-settings"
+from course_lib import live
+
+raw = data.tf_idf(reviews, unit_length=False)
+model = models.MLP(models.initial_values(scheme="normal"), plan.data_parallel(8))
+tutorial_settings = await live.watch(training.train(model, raw.train, raw.test, epochs=3))
+
+# %% [markdown] id="predict-settings" tags=["predict"]
+# **Predict.** Now rows of unit length, and He's initial values, which are about 24 times smaller in the first layer. Everything else stays. Which accuracy on the test reviews do you expect after 3 epochs: lower, about the same, higher?
+
+# %% id="reveal-settings" tags=["reveal"]
+model = models.MLP(models.initial_values(scheme="he"), plan.data_parallel(8))
+our_settings = await live.watch(training.train(model, train_set, test_set, epochs=3))
+
+# %% id="settings-table"
+for name, history in {"tutorial": tutorial_settings, "ours": our_settings}.items():
+    print(name, [f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
+
+# %% [markdown] id="settings-why"
+# With weights from $N(0, 1)$ and 1200 inputs, the logits start out large: the model is wrong with great confidence, and first has to unlearn that. With small weights it starts undecided, and every step goes into the signal. Distribution has no part in this: the same difference shows on one device. Get the model right on one device first.
+
+# %% [markdown] id="checkpoint-text"
+# ## Stop and resume
+#
+# A run that is given a `CheckpointFolder` writes a checkpoint after each epoch and keeps the last three. A stopped run leaves one at the very step where it stopped. Resuming goes on there, with the same batches that would have come, so an interrupted run ends with the same weights as an undisturbed one.
+#
+# Run the next cell and press **Stop** before it ends. Then run it again.
+
+# %% id="stop-and-resume"
+import tempfile
+
+from course_lib.checkpoints import CheckpointFolder
+
+folder = CheckpointFolder(tempfile.mkdtemp())
+
+# %% id="stoppable-run"
+model = models.MLP(values, plan.data_parallel(8))
+run = training.train(model, train_set, test_set, epochs=10, checkpoints=folder)
+stoppable = await live.watch(run)
+
+# %% [markdown] id="interrupt-text"
+# The same by program: take 100 records, close the run, and start again with a new model. It is given other initial values on purpose, to show that they do not matter.
+
+# %% id="interrupted"
+import itertools
+
+
+def interruptible_run(model):
+    return training.train(model, train_set, epochs=2, checkpoints=checkpoints)
+
+
+checkpoints = CheckpointFolder(tempfile.mkdtemp())
+first = interruptible_run(models.MLP(values, plan.data_parallel(8)))
+for record in itertools.islice(first, 100):
+    pass
+first.close()
+print(record.step, "of", first.total_steps, checkpoints.names())
+
+# %% [markdown] id="predict-resume" tags=["predict"]
+# **Predict.** A new model, as after a restart of the kernel, resumes from this folder. At which step does it start? How far will its final weights be from those of a run that nobody interrupted?
+
+# %% id="reveal-resume" tags=["reveal"]
+resumed = models.MLP(values, plan.data_parallel(8))
+second = interruptible_run(resumed)
+print(second.start_step)
+for record in second:
+    pass
+undisturbed = models.MLP(values, plan.data_parallel(8))
+for record in training.train(undisturbed, train_set, epochs=2):
+    pass
+difference = to_numpy(resumed.hidden_weight) - to_numpy(undisturbed.hidden_weight)
+print(record.step, float(np.abs(difference).max()))
+
+# %% [markdown] id="resume-why"
+# It starts at step 100 and ends with the same weights, bit for bit. For that, a checkpoint must hold more than weights: the moving moments, the number of the step, and what decides the order of the reviews. A checkpoint knows nothing of layouts: it can be restored under any other plan, or on one device.
+
+# %% [markdown] id="real-text"
+# ## The same on the real reviews
+#
+# The stand-in behaves like film reviews in the ways that matter for this lesson, but it is made up. These curves are from the real IMDB reviews, 25,000 for training and 25,000 for testing, with the same code: `make results` repeats them. The numbers are test accuracies after each epoch.
+
+# %% id="real-results"
+from course_lib import results
+
+measured = results.load("03_imdb")
+for name, history in measured.histories.items():
+    print(name, [f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
+results.picture(measured)
+
+# %% [markdown] id="speed-text"
+# ## How fast is it?
+#
+# Data parallelism promises a speed-up close to the number of devices: each computes 1/8 of the batch. What stands in the way:
+#
+# - **The all-reduce.** Its cost depends on the size of the model, not of the batch. The larger the batch on each device, the better the two are balanced.
+# - **What is not split**: preparing batches on the host, the optimizer's update, which every device makes in full, and starting each step.
+# - **The slowest device**: in every step all wait for it.
+#
+# On virtual CPUs you see none of the promise. The eight devices share the cores of one machine, so the arithmetic takes as long as before, and splitting and communication come on top. Training here is *slower* than on one device without DTensor: `make bench` measures by how much. What you learn here is what the devices do; how fast real ones do it must be measured on them.
+
+# %% [markdown] id="exercises"
+# ## Exercises
+#
+# Replace each `...` and run the cell and the check after it.
+#
+# **1.** This lesson minimises the *sum* of the losses of 64 reviews with a learning rate of 0.01. You change the loss to the *mean* over the batch. Which learning rate makes every update the same as before?
+
+# %% id="exercise-learning-rate" tags=["exercise"]
+from course_lib.checks import check
+
+mean_learning_rate = 0.64  # solution
+
+# %% id="check-learning-rate" tags=["check"]
+check("03-learning-rate", mean_learning_rate)
+
+# %% [markdown] id="exercise-layouts-text"
+# **2.** You train data-parallel on images: a batch has the shape (64, 28, 28), its labels (64,), the weight of the first layer (784, 100). Write the three layouts on `mesh`, the mesh of this lesson.
+
+# %% id="exercise-layouts" tags=["exercise"]
+# solution begin
+image_layouts = {
+    "images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], mesh),
+    "labels": LayoutSpec(["batch"], mesh),
+    "weight": LayoutSpec([UNSHARDED, UNSHARDED], mesh),
+}
+# solution end
+
+# %% id="check-layouts" tags=["check"]
+check("03-layouts", image_layouts)
+
+# %% [markdown] id="exercise-mean-text"
+# **3.** Write `mean_loss`: from the losses of a padded batch and their weights (1 for a review, 0 for padding), the mean loss of the reviews. A batch that is all padding has the mean 0.
+
+
+# %% id="exercise-mean" tags=["exercise"]
+def mean_loss(losses, weights):
+    return float(np.dot(losses, weights) / max(np.sum(weights), 1))  # solution
+
+
+# %% id="check-mean" tags=["check"]
+check("03-mean-loss", mean_loss)
+
+# %% [markdown] id="exercise-bytes-text"
+# **4.** The gradients of this model (1200 to 48 to 2, with biases) are all-reduced in every step, in float32. How many bytes of gradients does each device contribute? And how many would it be with a batch of 128?
+
+# %% id="exercise-bytes" tags=["exercise"]
+# solution begin
+bytes_with_64 = 4 * (1200 * 48 + 48 + 48 * 2 + 2)
+bytes_with_128 = bytes_with_64
+# solution end
+
+# %% id="check-bytes" tags=["check"]
+check("03-gradient-bytes", (bytes_with_64, bytes_with_128))
+
+# %% [markdown] id="takeaways" tags=["takeaways"]
+# ## Takeaways
+#
+# - Data parallelism is a choice of layouts: split the batch, replicate the variables. The training step stays as it is, and TensorFlow adds the all-reduce.
+# - Trust no distributed training that you have not compared with one device, step by step.
+# - Count every example once: mind the last batch, the padding, and what normalisation lets rows do to each other.
+
+# %% [markdown] id="next"
+# ## Next
+#
+# Lesson 4, in preparation, splits the weights as well and continues this lesson's checkpoints under other layouts.
