@@ -1,0 +1,153 @@
+"""Builds the notebooks: sources and catalogues in, one notebook a lesson and language out.
+
+    python -m tools.build_notebooks [LESSON ...]
+
+A notebook whose code did not change keeps its outputs; any other loses them, until it is executed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+import nbformat
+from nbformat import NotebookNode
+
+from tools import code_comments, exercises, markdown_blocks, notebook_texts
+from tools.catalogue_files import translations
+from tools.first_cell import colab_address, first_cell
+from tools.lesson import Cell, Course, Lesson, LessonError
+
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+_SOLUTION_CELL = """\
+<details>
+<summary>{title}</summary>
+
+```python
+{code}
+```
+
+</details>"""
+
+Translate = Callable[[str], str]
+
+
+def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool = False) -> tuple[Cell, ...]:
+    """Returns a lesson's cells as the reader gets them.
+
+    Args:
+        course: gives the catalogues and the public address.
+        lesson: the source.
+        language: the reader's.
+        solved: whether exercises hold their solutions; readers get stubs.
+
+    Raises:
+        LessonError: a cell that cannot be built.
+    """
+    texts = translations(course, language, lesson.name)
+    cells: list[Cell] = []
+    exercise: Cell | None = None
+    for cell in lesson.cells:
+        try:
+            cells.append(_built(course, cell, language, texts, solved=solved))
+            if exercise is not None:
+                cells.append(_solution_cell(exercise, texts))
+        except (LessonError, SyntaxError) as error:
+            raise LessonError(f"{lesson.name}, cell {cell.cell_id!r}: {error}") from error
+        exercise = cell if "exercise" in cell.tags else None
+    return (_with_colab_link(course, lesson, language, cells[0], texts), *cells[1:])
+
+
+def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: bool = False) -> NotebookNode:
+    """Returns a lesson's notebook, not executed: arguments as `built_cells`."""
+    cells = built_cells(course, lesson, language, solved=solved)
+    notebook = nbformat.v4.new_notebook(metadata={**_METADATA, "language": language})
+    notebook.cells = [_notebook_cell(cell) for cell in cells]
+    return notebook
+
+
+def code_of(notebook: NotebookNode) -> list[tuple[str, str]]:
+    """Returns the id and the text of each code cell: what its outputs depend on."""
+    return [(cell.id, cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _built(course: Course, cell: Cell, language: str, texts: Translate, *, solved: bool) -> Cell:
+    if cell.kind == "markdown":
+        return cell.with_source(markdown_blocks.translated(cell.source, texts))
+    if "setup" in cell.tags:
+        return cell.with_source(first_cell(course, language, cell.source))
+    code = cell.source
+    if "exercise" in cell.tags:
+        code = exercises.solution(code) if solved else exercises.stub(code)
+    return cell.with_source(code_comments.translated(code, texts))
+
+
+def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
+    code = code_comments.translated(exercises.solution(exercise.source), texts)
+    text = _SOLUTION_CELL.format(title=texts(notebook_texts.SOLUTION), code=code)
+    return Cell("markdown", text, f"{exercise.cell_id}-solution", ("solution",))
+
+
+def _with_colab_link(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
+    address = colab_address(course, language, lesson.name)
+    link = f"\n\n[{texts(notebook_texts.OPEN_IN_COLAB)}]({address})" if address else ""
+    return cell.with_source(cell.source + link)
+
+
+def _notebook_cell(cell: Cell) -> NotebookNode:
+    make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
+    metadata = {"tags": list(cell.tags)} if cell.tags else {}
+    return make(cell.source, id=cell.cell_id, metadata=metadata)
+
+
+def _keep_outputs(notebook: NotebookNode, stored: NotebookNode) -> None:
+    """Copies the stored outputs, and the state of the widgets in them, into a notebook with the same code."""
+    done = {cell.id: cell for cell in stored.cells if cell.cell_type == "code"}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = done[cell.id].outputs, done[cell.id].execution_count
+    if "widgets" in stored.metadata:
+        notebook.metadata.widgets = stored.metadata.widgets
+
+
+def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
+    """Writes the notebooks of these lessons, or of all, and removes those of lessons that are gone.
+
+    Yields:
+        The path of each notebook from the course's root, and whether it still has its outputs.
+    """
+    for language in course.languages:
+        for lesson in course.lessons(names):
+            path = course.notebook(language, lesson.name)
+            notebook = built_notebook(course, lesson, language)
+            stored = nbformat.read(path, 4) if path.exists() else None
+            same_code = stored is not None and code_of(stored) == code_of(notebook)
+            if same_code:
+                _keep_outputs(notebook, stored)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(notebook, path)
+            yield path.relative_to(course.root).as_posix(), same_code
+        for path in (course.root / "notebooks" / language).glob("*.ipynb"):
+            if path.stem not in course.lesson_names:
+                path.unlink()
+
+
+def main() -> int:
+    """Runs the command line and returns its exit status."""
+    arguments = argparse.ArgumentParser(prog="tools.build_notebooks", description=__doc__)
+    arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
+    try:
+        for path, has_outputs in build(Course.here(), tuple(arguments.parse_args().lesson)):
+            print(path, "" if has_outputs else "(to be executed)")
+    except LessonError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Every English text that a translator has to see: in lessons, in the tools and in the library."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from babel.messages.extract import extract
+
+from tools import code_comments, exercises, markdown_blocks, notebook_texts
+from tools.catalogue_files import SHARED, Text
+from tools.lesson import Course, Lesson, LessonError
+
+
+def lesson_texts(lesson: Lesson) -> Iterator[Text]:
+    """Yields the texts of a lesson, cell by cell.
+
+    Raises:
+        LessonError: an exercise without a solution.
+    """
+    for cell in lesson.cells:
+        if cell.kind == "markdown":
+            for block in markdown_blocks.blocks(cell.source):
+                yield Text(block.text, cell.cell_id)
+        elif "setup" not in cell.tags:
+            code = exercises.solution(cell.source) if "exercise" in cell.tags else cell.source
+            for comment in code_comments.comments(code):
+                yield Text(comment.text, cell.cell_id, "comment in code")
+
+
+def shared_texts() -> Iterator[Text]:
+    """Yields the words that the tools put into every notebook."""
+    for english in notebook_texts.ALL:
+        yield Text(english, "notebook_texts")
+
+
+def library_texts(course: Course) -> Iterator[Text]:
+    """Yields every `_("...")` in the library and in the code of the lessons.
+
+    Raises:
+        LessonError: a call whose text is not a literal, so that no translator would see it.
+    """
+    for path in (*sorted((course.root / "course_lib").rglob("*.py")), *_sources(course)):
+        place = path.relative_to(course.root).as_posix()
+        _require_literals(path, place)
+        with path.open("rb") as lines:
+            for _line, english, _comments, _context in extract("python", lines, keywords={"_": None}):
+                yield Text(str(english), place, is_format="{" in english)
+
+
+def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]]]:
+    """Yields the path of every catalogue of a language with the texts that belong in it.
+
+    Raises:
+        LessonError: as `lesson_texts` and `library_texts`.
+    """
+    yield course.catalogue(language, SHARED), list(shared_texts())
+    for lesson in course.lessons():
+        yield course.catalogue(language, lesson.name), list(lesson_texts(lesson))
+    if (course.root / "course_lib").exists():
+        yield course.root / "course_lib" / "locale" / f"{language}.po", list(library_texts(course))
+
+
+def _sources(course: Course) -> tuple[Path, ...]:
+    folder = course.root / "notebooks" / "source"
+    return tuple(folder / f"{name}.py" for name in course.lesson_names)
+
+
+def _require_literals(path: Path, place: str) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
+            first = node.args[0] if node.args else None
+            if not (isinstance(first, ast.Constant) and isinstance(first.value, str)):
+                raise LessonError(
+                    f'{place}, line {node.lineno}: write a literal text, as in _("{{n}} rows", n=8)'
+                )

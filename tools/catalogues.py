@@ -1,0 +1,121 @@
+"""Keeps the translation catalogues in step with the English, and holds the translations against their rules.
+
+python -m tools.catalogues extract    brings every catalogue up to date
+python -m tools.catalogues check      lists what is missing, fuzzy, stale or against a rule
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polib
+
+from tools import catalogue_files, japanese_style, translation_rules
+from tools.catalogue_texts import catalogues
+from tools.lesson import Course, LessonError
+
+
+def extract(course: Course) -> Iterator[str]:
+    """Brings every catalogue up to date and yields a line about each.
+
+    Raises:
+        LessonError: a text that no translator would see.
+    """
+    for language in course.translations:
+        wanted = dict(catalogues(course, language))
+        for path, texts in wanted.items():
+            catalogue = catalogue_files.updated(catalogue_files.read(path, language), texts, language)
+            catalogue_files.write(catalogue, path)
+            fuzzy, missing = len(catalogue.fuzzy_entries()), len(catalogue.untranslated_entries())
+            yield f"{_short(course, path)}: {len(catalogue)} texts, {fuzzy} fuzzy, {missing} missing"
+        for path in (course.root / "notebooks" / "locale" / language).glob("*.po"):
+            if path not in wanted:
+                path.unlink()
+
+
+def check(course: Course) -> Iterator[str]:
+    """Yields every fault of every catalogue.
+
+    Raises:
+        LessonError: a text that no translator would see.
+    """
+    for language in course.translations:
+        wanted = dict(catalogues(course, language))
+        for path, texts in wanted.items():
+            old = catalogue_files.read(path, language)
+            new = catalogue_files.updated(old, texts, language)
+            faults = [*_stale(old, new), *_faults(course, language, new)]
+            yield from (f"{_short(course, path)}: {fault}" for fault in faults)
+        for path in sorted((course.root / "notebooks" / "locale" / language).glob("*.po")):
+            if path not in wanted:
+                yield f"{_short(course, path)}: stale, its lesson is gone"
+
+
+def _stale(old: polib.POFile, new: polib.POFile) -> Iterator[str]:
+    known, wanted = {entry.msgid for entry in old}, {entry.msgid for entry in new}
+    for english in sorted(wanted - known):
+        yield f"stale, this text is not in it (run extract): {_start(english)}"
+    for english in sorted(known - wanted):
+        yield f"stale, this text is gone (run extract): {_start(english)}"
+    if known == wanted and [_facts(entry) for entry in old] != [_facts(entry) for entry in new]:
+        yield "stale, order, places or flags of texts changed (run extract)"
+
+
+def _facts(entry: polib.POEntry) -> tuple[object, ...]:
+    return entry.msgid, entry.occurrences, entry.comment, sorted(entry.flags), bool(entry.obsolete)
+
+
+def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[str]:
+    path = course.root / "notebooks" / "locale" / language / "glossary.md"
+    glossary = japanese_style.read_glossary(path) if path.exists() else ()
+    for entry in catalogue:
+        if entry.fuzzy:
+            yield f"fuzzy, the English changed: {_start(entry.msgid)}"
+        elif not entry.msgstr:
+            yield f"missing: {_start(entry.msgid)}"
+        else:
+            for fault in _translation_faults(language, entry, glossary):
+                yield f"{fault}: {_start(entry.msgid)} -> {_start(entry.msgstr)}"
+
+
+def _translation_faults(
+    language: str, entry: polib.POEntry, glossary: tuple[japanese_style.Term, ...]
+) -> Iterator[str]:
+    yield from translation_rules.differences(entry.msgid, entry.msgstr)
+    yield from japanese_style.missing_terms(entry.msgid, entry.msgstr, glossary)
+    if language == "ja":
+        yield from japanese_style.style_problems(entry.msgstr)
+        if japanese_style.untranslated(entry.msgid, entry.msgstr):
+            yield "left in English"
+
+
+def _start(text: str) -> str:
+    return repr(text if len(text) < 70 else text[:67] + "...")
+
+
+def _short(course: Course, path: Path) -> str:
+    return path.relative_to(course.root).as_posix()
+
+
+def main() -> int:
+    """Runs the command line and returns its exit status."""
+    arguments = argparse.ArgumentParser(prog="tools.catalogues", description=__doc__)
+    arguments.add_argument("action", choices=["extract", "check"])
+    course = Course.here()
+    try:
+        if arguments.parse_args().action == "extract":
+            for line in extract(course):
+                print(line)
+            return 0
+        faults = list(check(course))
+    except LessonError as error:
+        faults = [str(error)]
+    print("\n".join(faults) or "The catalogues are complete.")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Holds lessons and notebooks against the rules, and the notebooks against their sources.
+
+python -m tools.check_notebooks
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import nbformat
+from nbformat import NotebookNode
+
+from tools import code_comments
+from tools.build_notebooks import built_notebook
+from tools.execute_notebooks import is_executed
+from tools.lesson import SOURCE_LANGUAGE, Course, Lesson, LessonError
+from tools.lesson_rules import lesson_faults
+from tools.output_rules import output_faults
+from tools.stored_outputs import normalised
+
+
+def check(course: Course) -> Iterator[str]:
+    """Yields every fault of every lesson and notebook."""
+    for lesson in course.lessons():
+        yield from lesson_faults(lesson)
+        for language in course.languages:
+            try:
+                yield from _notebook_faults(course, lesson, language)
+            except LessonError as error:
+                yield str(error)
+    for language in course.languages:
+        for path in sorted((course.root / "notebooks" / language).glob("*.ipynb")):
+            if path.stem not in course.lesson_names:
+                yield f"{language}/{path.name} has no source"
+
+
+def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[str]:
+    name = f"{language}/{lesson.name}.ipynb"
+    path = course.notebook(language, lesson.name)
+    if not path.exists():
+        yield f"{name} is not built"
+        return
+    stored = nbformat.read(path, 4)
+    yield from (f"{name}: {fault}" for fault in stale(stored, built_notebook(course, lesson, language)))
+    yield from (f"{name}: {fault}" for fault in _stored_faults(stored))
+    if language != SOURCE_LANGUAGE:
+        source = built_notebook(course, lesson, SOURCE_LANGUAGE)
+        yield from (f"{name}: {fault}" for fault in different_code(stored, source))
+
+
+def stale(stored: NotebookNode, wanted: NotebookNode) -> Iterator[str]:
+    """Yields where a notebook is not what its source and catalogue give: old, or edited by hand."""
+    if [cell.id for cell in stored.cells] != [cell.id for cell in wanted.cells]:
+        yield "its cells are not those of the source (build again)"
+        return
+    for ours, theirs in zip(stored.cells, wanted.cells, strict=True):
+        for what in ("cell_type", "source", "metadata"):
+            if ours[what] != theirs[what]:
+                yield f"cell {ours.id!r}: its {what} is not that of the source (build again)"
+    for key in ("kernelspec", "language", "language_info"):
+        if stored.metadata.get(key) != wanted.metadata[key]:
+            yield f"its metadata {key!r} is not what the build writes"
+
+
+def different_code(translation: NotebookNode, source: NotebookNode) -> Iterator[str]:
+    """Yields the cells whose code differs between two languages beyond comments and LANGUAGE."""
+    theirs = {cell.id: cell.source for cell in source.cells if cell.cell_type == "code"}
+    for cell in translation.cells:
+        if cell.cell_type == "code" and "setup" not in cell.metadata.get("tags", []):
+            code = theirs.get(cell.id, "")
+            if code_comments.without_comments(cell.source) != code_comments.without_comments(code):
+                yield f"cell {cell.id!r}: its code is not that of the English notebook"
+
+
+def _stored_faults(stored: NotebookNode) -> Iterator[str]:
+    if not is_executed(stored):
+        yield "it is not executed from its first to its last cell"
+        return
+    if normalised(stored) != stored:
+        yield "its outputs are not as `execute_notebooks` stores them"
+    for cell in stored.cells:
+        if cell.cell_type == "code":
+            yield from (f"cell {cell.id!r} {fault}" for fault in output_faults(cell))
+            if {"reveal", "error", "check"} & set(cell.metadata.get("tags", [])) and not cell.outputs:
+                yield f"cell {cell.id!r} shows nothing"
+
+
+def main() -> int:
+    """Runs the command line and returns its exit status."""
+    try:
+        faults = list(check(Course.here()))
+    except LessonError as error:
+        faults = [str(error)]
+    print("\n".join(faults) or "The notebooks are what their sources say.")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Executes the built notebooks and stores their outputs, so that executing twice changes no byte.
+
+    python -m tools.execute_notebooks [--missing] [--jobs 2] [LESSON ...]
+
+A cell that raises fails, and leaves its notebook without outputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+from tools.lesson import Course, LessonError
+from tools.stored_outputs import normalised
+
+CELL_TIMEOUT_SECONDS = 600
+
+
+class ExecutionFailed(Exception):  # noqa: N818 - reads well where it is raised
+    """A notebook did not run to its end: the message holds the cell and its traceback."""
+
+
+async def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
+    """Returns the notebook with the outputs of every cell, normalised.
+
+    Args:
+        notebook: as built; it stays as it is.
+        folder: the kernel's working folder.
+
+    Raises:
+        ExecutionFailed: a cell raised, took too long, or ended the kernel.
+    """
+    executed = nbformat.from_dict(notebook.copy())
+    client = NotebookClient(
+        executed,
+        timeout=CELL_TIMEOUT_SECONDS,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    try:
+        await client.async_execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise ExecutionFailed(str(error)) from error
+    return normalised(executed)
+
+
+def is_executed(notebook: NotebookNode) -> bool:
+    """Returns whether every code cell ran, from first to last."""
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    return bool(counts) and counts == list(range(1, len(counts) + 1))
+
+
+async def execute_files(paths: Sequence[Path], jobs: int) -> list[str]:
+    """Executes notebooks in place, `jobs` at a time, and returns a line about each that failed."""
+    turns = asyncio.Semaphore(jobs)
+
+    async def one(path: Path) -> str:
+        async with turns:
+            try:
+                executed = await execute(nbformat.read(path, 4), path.parent)
+            except ExecutionFailed as error:
+                return f"{path.parent.name}/{path.name} failed:\n{error}"
+            nbformat.write(executed, path)
+            print(f"{path.parent.name}/{path.name} executed", flush=True)
+            return ""
+
+    return [failure for failure in await asyncio.gather(*map(one, paths)) if failure]
+
+
+def main() -> int:
+    """Runs the command line and returns its exit status."""
+    arguments = argparse.ArgumentParser(prog="tools.execute_notebooks", description=__doc__)
+    arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
+    arguments.add_argument("--missing", action="store_true", help="only notebooks that have no outputs")
+    arguments.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
+    chosen = arguments.parse_args()
+    course = Course.here()
+    try:
+        lessons = list(course.lessons(tuple(chosen.lesson)))
+    except LessonError as error:
+        print(error, file=sys.stderr)
+        return 1
+    paths = [course.notebook(language, lesson.name) for lesson in lessons for language in course.languages]
+    if chosen.missing:
+        paths = [path for path in paths if not is_executed(nbformat.read(path, 4))]
+    failures = asyncio.run(execute_files(paths, chosen.jobs))
+    print("\n".join(failures), file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

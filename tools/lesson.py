@@ -1,0 +1,148 @@
+"""Lessons as their authors write them: percent scripts in `notebooks/source`, read into cells."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import jupytext
+from nbformat import NotebookNode
+
+SOURCE_LANGUAGE = "en"
+KINDS = ("markdown", "code")
+
+
+class LessonError(Exception):
+    """A lesson cannot be built: the message names the lesson, the cell and the rule."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a lesson.
+
+    Attributes:
+        kind: "markdown" or "code".
+        source: its text, without the header line.
+        cell_id: the id in its header, the same in every language; "" where the header has none.
+        tags: the tags in its header.
+    """
+
+    kind: str
+    source: str
+    cell_id: str
+    tags: tuple[str, ...] = ()
+
+    def with_source(self, source: str) -> Cell:
+        """Returns the cell with another text."""
+        return replace(self, source=source)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson: its name, such as "01_mesh_and_layout", and its cells."""
+
+    name: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def number(self) -> str:
+        """The two digits that its name and the ids of its exercises begin with."""
+        return self.name.split("_", 1)[0]
+
+    def cell(self, cell_id: str) -> Cell:
+        """Returns the cell of that id."""
+        return next(cell for cell in self.cells if cell.cell_id == cell_id)
+
+    def following(self) -> Iterator[tuple[Cell, Cell | None]]:
+        """Yields each cell with the one after it."""
+        return zip(self.cells, [*self.cells[1:], None], strict=True)
+
+
+@dataclass(frozen=True)
+class Course:
+    """Where the sources, the catalogues and the notebooks of a course lie.
+
+    Attributes:
+        root: the folder that holds `notebooks`.
+        repository: the public address, "" while there is none.
+        branch: the branch that public links point to.
+    """
+
+    root: Path
+    repository: str = ""
+    branch: str = "main"
+    _cache: dict[str, Lesson] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def here(cls) -> Course:
+        """Returns the course in the current folder, or in the folder that COURSE_ROOT names."""
+        root = Path(os.environ.get("COURSE_ROOT", "."))
+        settings: dict[str, str] = {}
+        if (root / "pyproject.toml").exists():
+            settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["course"]
+        return cls(root, settings.get("repository", "").rstrip("/"), settings.get("branch", "main"))
+
+    @property
+    def translations(self) -> tuple[str, ...]:
+        """The languages that have a folder of catalogues."""
+        folders = (self.root / "notebooks" / "locale").glob("*")
+        return tuple(sorted(path.name for path in folders if path.is_dir()))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The source language, then the translations."""
+        return (SOURCE_LANGUAGE, *self.translations)
+
+    @property
+    def lesson_names(self) -> tuple[str, ...]:
+        """The names of the lessons, in order."""
+        return tuple(sorted(path.stem for path in (self.root / "notebooks" / "source").glob("[0-9]*.py")))
+
+    def lessons(self, names: tuple[str, ...] = ()) -> Iterator[Lesson]:
+        """Yields the lessons of these names; of all where none is given.
+
+        Raises:
+            LessonError: there is no lesson of such a name, or none at all.
+        """
+        unknown = set(names) - set(self.lesson_names)
+        if unknown or not self.lesson_names:
+            raise LessonError(f"notebooks/source has no lesson {', '.join(sorted(unknown))}".rstrip())
+        yield from (self.lesson(name) for name in names or self.lesson_names)
+
+    def lesson(self, name: str) -> Lesson:
+        """Returns the lesson of that name, read once."""
+        if name not in self._cache:
+            self._cache[name] = read_lesson(self.root / "notebooks" / "source" / f"{name}.py")
+        return self._cache[name]
+
+    def catalogue(self, language: str, name: str) -> Path:
+        """Returns the path of a lesson's catalogue."""
+        return self.root / "notebooks" / "locale" / language / f"{name}.po"
+
+    def notebook(self, language: str, name: str) -> Path:
+        """Returns the path of a built notebook."""
+        return self.root / "notebooks" / language / f"{name}.ipynb"
+
+
+def read_lesson(path: Path) -> Lesson:
+    """Returns the lesson that a percent script holds.
+
+    Raises:
+        LessonError: it has no cell, or a cell that is neither markdown nor code.
+    """
+    notebook = jupytext.reads(path.read_text("utf-8"), fmt="py:percent")
+    cells = tuple(_cell(cell) for cell in notebook.cells)
+    strange = [cell for cell in cells if cell.kind not in KINDS]
+    if strange or not cells:
+        raise LessonError(f"{path.stem}: a lesson is made of markdown and code cells only, and of some.")
+    return Lesson(path.stem, cells)
+
+
+def _cell(cell: NotebookNode) -> Cell:
+    metadata = cell.metadata
+    return Cell(
+        cell.cell_type, cell.source.strip("\n"), metadata.get("id", ""), tuple(metadata.get("tags", ()))
+    )

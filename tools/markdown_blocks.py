@@ -1,0 +1,103 @@
+"""Markdown cut into the blocks that a translator sees, and put together again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+Translate = Callable[[str], str]
+
+_TABLE_CELLS = ("th_open", "td_open")
+_SUMMARY = re.compile(r"(<summary>)(.*?)(</summary>)", re.S)
+_NOT_PROSE = re.compile(r"`+.*?`+|\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+", re.S)
+
+
+def parser() -> MarkdownIt:
+    """Returns a parser for the Markdown that JupyterLab, Colab and the book have in common."""
+    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A stretch of lines that is one text: a heading, a paragraph, a list item, a table row, a line of HTML.
+
+    Attributes:
+        first_line: the number of its first line.
+        end_line: the number of the line after its last.
+        prefix: what stands before the text on its first line, such as "- " or "## ".
+        text: the text on one line.
+        suffix: what stands after it.
+    """
+
+    first_line: int
+    end_line: int
+    prefix: str
+    text: str
+    suffix: str = ""
+
+
+def blocks(markdown: str) -> Iterator[Block]:
+    r"""Yields the blocks of `markdown` that hold prose, in order.
+
+    >>> [block.text for block in blocks("# Title\n\n- one\n  item\n\n```python\ncode\n```")]
+    ['Title', 'one item']
+    """
+    lines = markdown.split("\n")
+    before = ""
+    for token in parser().parse(markdown):
+        if before not in _TABLE_CELLS:  # a table is translated row by row
+            yield from (block for block in _blocks_of(token, lines) if is_prose(block.text))
+        before = token.type
+
+
+def translated(markdown: str, translate: Translate) -> str:
+    """Returns `markdown` with the text of every block replaced by what `translate` makes of it.
+
+    A block whose translation is its own text keeps its line breaks.
+    """
+    lines: list[str | None] = list(markdown.split("\n"))
+    for block in blocks(markdown):
+        text = translate(block.text)
+        if text != block.text:
+            lines[block.first_line : block.end_line] = [None] * (block.end_line - block.first_line)
+            lines[block.first_line] = f"{block.prefix}{text}{block.suffix}"
+    return "\n".join(line for line in lines if line is not None)
+
+
+def is_prose(text: str) -> bool:
+    """Returns whether a text holds words outside code spans, formulas, addresses and tags."""
+    return bool(re.search(r"[^\W\d_]", _NOT_PROSE.sub(" ", text)))
+
+
+def _blocks_of(token: Token, lines: list[str]) -> Iterator[Block]:
+    if token.map is None:
+        return
+    first, end = token.map
+    if token.type == "tr_open":
+        yield Block(first, first + 1, "", lines[first].strip())
+    elif token.type == "html_block":
+        yield from _html_blocks(first, lines[first:end])
+    elif token.type == "inline":
+        yield _inline_block(token, first, end, lines)
+
+
+def _inline_block(token: Token, first: int, end: int, lines: list[str]) -> Block:
+    start = token.content.split("\n", 1)[0]
+    prefix = lines[first][: lines[first].rindex(start)]
+    return Block(first, end, prefix, " ".join(token.content.split()))
+
+
+def _html_blocks(first: int, lines: list[str]) -> Iterator[Block]:
+    for number, line in enumerate(lines, first):
+        match = _SUMMARY.search(line)
+        if match:
+            prefix, suffix = line[: match.end(1)], line[match.start(3) :]
+            yield Block(number, number + 1, prefix, match[2].strip(), suffix)
+        else:
+            indent = line[: len(line) - len(line.lstrip())]
+            yield Block(number, number + 1, indent, line.strip())

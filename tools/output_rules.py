@@ -1,0 +1,78 @@
+"""What stored outputs may hold: only what every machine, day and run gives again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+MAX_SIGNIFICANT_DIGITS = 3
+
+_VOLATILE = {
+    "a time": r"(?<![\w.])\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?|秒|ミリ秒|分間)(?![\w-])",
+    "a time of day": r"(?<![\d:])\d?\d:[0-5]\d(?::[0-5]\d)?(?![\d:])",
+    "a date": r"(?<!\d)(?:19|20)\d\d[-/.年]\d\d?[-/.月]\d\d?(?!\d)",
+    # Not the names of devices, /job:localhost/device:CPU:0, nor the ends of tags.
+    "an absolute path": r"(?<![\w.:/<])/[A-Za-z][\w.-]*/[\w.-]+|(?<!\w)[A-Za-z]:\\\w|(?<!\w)~/\w",
+    "a memory address": r"\b0x[0-9a-fA-F]{5,}\b",
+    "a random id": r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
+}
+# 12.345, 1.5e-7, .25, 3e8; not the 2.21.0 of a version, not a bare integer.
+_FLOAT = re.compile(r"(?<![\w.])(\d*\.\d+|\d+(?=[eE][-+]?\d))(?:[eE][-+]?\d+)?(?![\w.]*\.?\d)")
+_COMPARED_PICTURES = ("image/png", "image/jpeg")
+
+
+def output_faults(cell: NotebookNode) -> Iterator[str]:
+    """Yields what in a code cell's outputs would differ on another run or machine."""
+    for output in cell.outputs:
+        if output.output_type == "error":
+            yield f"raised {output.ename}, which is to be caught and printed"
+        elif output.output_type == "stream" and output.name == "stderr":
+            yield f"wrote to stderr: {output.text[:60]!r}"
+        else:
+            for mime, text in _texts(output):
+                yield from text_faults(text, numbers=mime == "text/plain")
+
+
+def text_faults(text: str, *, numbers: bool = True) -> Iterator[str]:
+    """Yields what in a compared text is volatile.
+
+    Args:
+        text: as printed.
+        numbers: whether to look at digits too: pictures hold coordinates, which are exact.
+    """
+    for what, pattern in _VOLATILE.items():
+        match = re.search(pattern, text)
+        if match:
+            yield f"holds {what}: {match[0]!r}"
+    if numbers:
+        for number in fragile_numbers(text):
+            yield f"holds {number}: {MAX_SIGNIFICANT_DIGITS} digits survive a change of 1e-3, no more"
+
+
+def fragile_numbers(text: str) -> list[str]:
+    """Returns the numbers in a text that a relative change of 1e-3 would surely alter.
+
+    Integers, shapes and whole floats such as 4.0 are exact. Any other number may show three digits.
+
+    >>> fragile_numbers("loss 0.69, 0.6931; shape (1200, 48); 4.0; 1.00e-5; TensorFlow 2.21.0")
+    ['0.6931']
+    """
+    return [match[0] for match in _FLOAT.finditer(text) if _digits(match[1]) > MAX_SIGNIFICANT_DIGITS]
+
+
+def _digits(mantissa: str) -> int:
+    whole, _point, fraction = mantissa.partition(".")
+    if fraction in ("", "0"):
+        return 0 if "." in mantissa else len(whole)
+    return len((whole + fraction).lstrip("0"))
+
+
+def _texts(output: NotebookNode) -> Iterator[tuple[str, str]]:
+    if output.output_type == "stream":
+        yield "text/plain", output.text
+        return
+    for mime, data in output.data.items():
+        if isinstance(data, str) and mime not in _COMPARED_PICTURES:
+            yield mime, data

@@ -1,0 +1,68 @@
+"""What a translation must keep of its English: formulas, code, links, tags, placeholders, structure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from tools.markdown_blocks import parser
+
+Find = Callable[[str], list[str]]
+
+_CODE = re.compile(r"(`+)(.+?)\1", re.S)
+_FORMULA = re.compile(r"\$\$?[^$]+\$\$?")
+
+
+def _code_spans(text: str) -> list[str]:
+    return [match[2] for match in _CODE.finditer(text)]
+
+
+def _formulas(text: str) -> list[str]:
+    return _FORMULA.findall(_CODE.sub("", text))
+
+
+def _links(text: str) -> list[str]:
+    return re.findall(r"\]\(([^)\s]*)", text) + re.findall(r"(?<!\()https?://[^\s)、。」]+", text)
+
+
+def _placeholders(text: str) -> list[str]:
+    # A translation may quote a value in its own way: {name!r} and 「{name}」 both show `name`.
+    return [re.split(r"[!:]", found)[0] for found in re.findall(r"\{(\w*(?:[!:][^{}]*)?)\}", text)]
+
+
+def _tags(text: str) -> list[str]:
+    return re.findall(r"</?[a-zA-Z][^>]*>", _CODE.sub("", text))
+
+
+def _table_bars(text: str) -> list[str]:
+    return re.findall(r"(?<!\\)\|", _CODE.sub("", text)) if text.startswith("|") else []
+
+
+def _bold_words(text: str) -> list[str]:
+    """Returns a mark for each stretch that is shown in bold: `**。**` glued to a letter is not."""
+    children = parser().parseInline(text)[0].children or []
+    return ["bold" for token in children if token.type == "strong_open"]
+
+
+KEPT: dict[str, Find] = {
+    "formulas": _formulas,
+    "links": _links,
+    "code spans": _code_spans,
+    "placeholders": _placeholders,
+    "HTML tags": _tags,
+    "table columns": _table_bars,
+    "bold stretches": _bold_words,
+}
+
+
+def differences(english: str, translation: str) -> Iterator[str]:
+    """Yields what `translation` does not keep of `english`.
+
+    >>> list(differences("Use `pack` on $n$ devices.", "$n$ 台のデバイスで使います。"))
+    ["code spans differ: ['pack'] became []"]
+    """
+    for what, find in KEPT.items():
+        wanted, found = find(english), find(translation)
+        if Counter(wanted) != Counter(found):
+            yield f"{what} differ: {wanted} became {found}"
