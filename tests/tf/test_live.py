@@ -1,0 +1,213 @@
+"""Live training: what it shows, that it can be stopped, and that it never hides an error."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import subprocess
+import sys
+import threading
+import traceback
+
+import nbformat
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib import live
+from course_lib.curve_pictures import Panels
+from course_lib.live_views import TerminalView
+from course_lib.records import History
+from tests.fake_run import FakeRun, epoch_record, history
+from tests.kernels import ROOT, execute, notebook_of
+from tools.stored_outputs import WIDGET_STATE, normalised
+
+FIRST = (
+    "import course_lib\ncourse_lib.setup()\nfrom course_lib import live\nfrom tests.fake_run import FakeRun"
+)
+LAST = "print(len(history.steps), run.closed_after, history.stopped)"
+
+
+def test_outside_a_notebook_it_trains_and_prints_a_line_an_epoch(capsys):
+    run = FakeRun()
+    seen = asyncio.run(live.watch(run))
+    assert seen == history(120)
+    assert run.closed_after == 120
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in printed] == [
+        f"epoch {epoch}, at step {40 * epoch}" for epoch in (1, 2, 3)
+    ]
+
+
+def test_a_resumed_run_continues_the_curves_and_repeats_no_step():
+    before = history(70)
+    seen = asyncio.run(live.watch(FakeRun(start_step=60), history=before))
+    assert seen == history(120)
+    assert before == history(70)
+
+
+def test_a_run_from_the_start_drops_the_curves_of_another():
+    assert asyncio.run(live.watch(FakeRun(), history=history(90))) == history(120)
+
+
+def test_a_run_that_was_already_over_shows_what_was_there():
+    seen = asyncio.run(live.watch(FakeRun(start_step=120), history=history(120)))
+    assert seen == history(120)
+    assert not seen.stopped
+
+
+class StopAt(FakeRun):
+    """Presses Stop while a step is under way."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.stop, self.stop_step = threading.Event(), step
+
+    def __iter__(self):
+        for record in super().__iter__():
+            if self._step == self.stop_step:
+                self.stop.set()
+            yield record
+
+
+@pytest.mark.parametrize(("step", "epochs"), [(1, 0), (39, 0), (40, 1), (41, 1), (119, 2)])
+def test_stop_ends_after_the_step_under_way_and_after_the_evaluation_that_belongs_to_it(step, epochs):
+    run, seen = StopAt(step), History()
+    live._train(run, seen, run.stop)
+    assert seen.steps == history(step).steps
+    assert seen.epochs == [epoch_record(epoch) for epoch in range(1, epochs + 1)]
+    assert run.closed_after == step
+
+
+def test_control_c_ends_a_script_like_stop(capsys):
+    class CancelledOnceUnderWay(FakeRun):
+        def __iter__(self):
+            for record in super().__iter__():
+                loop.call_soon_threadsafe(task.cancel)
+                yield record
+
+    run = CancelledOnceUnderWay(epochs=1000, seconds=0.001)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(live.watch(run))
+    seen = loop.run_until_complete(task)
+    loop.close()
+    assert seen.stopped
+    assert run.closed_after == len(seen.steps) < run.total_steps
+    assert f"Stopped after step {run.closed_after} of 40000." in capsys.readouterr().out
+
+
+def test_an_error_in_training_comes_out_with_its_traceback():
+    with pytest.raises(RuntimeError, match="the disk is full") as caught:
+        asyncio.run(live.watch(FakeRun(fail_at=50)))
+    assert traceback.extract_tb(caught.tb)[-1].filename.endswith("fake_run.py")
+
+
+def test_an_error_in_the_view_ends_training(monkeypatch):
+    def broken(self: TerminalView) -> None:
+        raise OSError("no terminal")
+
+    monkeypatch.setattr(TerminalView, "refresh", broken)
+    run = FakeRun(epochs=1000, seconds=0.001)
+    with pytest.raises(OSError, match="no terminal"):
+        asyncio.run(live.watch(run))
+    assert run.closed_after < run.total_steps
+
+
+@given(st.lists(st.floats(0.001, 3), min_size=1, max_size=20), st.floats(0.001, 0.5))
+def test_refreshing_takes_at_most_a_twentieth_of_the_time(durations, tick):
+    now, spent = [0.0], 0.0
+    pace = live.Pace(clock=lambda: now[0])
+    for duration in durations:
+        while not pace.is_due():
+            now[0] += tick
+
+        def refresh(duration: float = duration) -> None:
+            now[0] += duration
+
+        pace.time(refresh)
+        spent += duration
+    while not pace.is_due():
+        now[0] += tick
+    assert spent <= now[0] / 20
+
+
+@pytest.fixture(scope="module")
+def executed():
+    cells = (FIRST, "run = FakeRun(seconds=0.02)\nhistory = await live.watch(run)", LAST)
+    return [normalised(execute(notebook_of(*cells))) for _time in range(2)]
+
+
+def outputs(notebook, cell=1):
+    return notebook.cells[cell].outputs
+
+
+def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed):
+    controls, picture = outputs(executed[0])
+    assert controls.data["text/plain"] == (
+        "While this cell runs, a progress bar and a Stop button appear here."
+    )
+    assert controls.data["text/plain"] in controls.data["text/html"]
+    assert picture.data["text/plain"] == "Picture: loss and accuracy, step by step."
+    assert picture.metadata["image/png"]["alt"].startswith("Curves of loss and accuracy, at step 120: train")
+    assert outputs(executed[0], 2)[0].text == "120 120 False\n"
+
+
+def test_the_picture_is_drawn_from_the_final_numbers(executed):
+    panels = Panels([""], 120)
+    panels.show([history(120)])
+    stored = outputs(executed[0])[1].data["image/png"]
+    assert base64.b64decode(stored) == panels.png()
+
+
+def test_executing_again_changes_no_byte(executed):
+    first, second = (nbformat.from_dict(notebook) for notebook in executed)
+    for one, other in zip(first.cells, second.cells, strict=True):
+        other.id = one.id  # a lesson's cells have names; these have not
+    assert nbformat.writes(first) == nbformat.writes(second)
+
+
+def test_the_stored_widgets_say_that_it_is_over_and_hold_no_time(executed):
+    models = executed[0].metadata.widgets[WIDGET_STATE].state.values()
+    states = {model.model_name: model.state for model in models}
+    assert states["ButtonModel"].disabled
+    assert states["IntProgressModel"].value == states["IntProgressModel"].max == 120
+    assert states["LabelModel"].value == "step 120 / 120, epoch 3 / 3"
+
+
+def test_strict_nbval_passes_and_notices_another_result(executed, tmp_path):
+    same, other = tmp_path / "same.ipynb", tmp_path / "other.ipynb"
+    nbformat.write(executed[0], same)
+    changed = nbformat.from_dict(executed[0])
+    changed.cells[2].outputs[0].text = "121 120 False\n"
+    nbformat.write(changed, other)
+    for path, status in ((same, 0), (other, 1)):
+        command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-cell-timeout=120", "-q", str(path)]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status, done.stdout
+
+
+@pytest.mark.parametrize("gesture", ["click Stop", "interrupt"])
+def test_the_reader_can_stop_a_cell_that_trains(gesture):
+    cells = (FIRST, "run = FakeRun(epochs=1000, seconds=0.01)\nhistory = await live.watch(run)", LAST)
+    notebook = execute(notebook_of(*cells), gesture=gesture)
+    steps, closed_after, stopped = outputs(notebook, 2)[0].text.split()
+    assert (steps, stopped) == (closed_after, "True")
+    assert int(steps) < 40_000
+    assert f"at step {steps}: train" in outputs(notebook)[1].metadata["image/png"]["alt"]
+    states = notebook.metadata.widgets[WIDGET_STATE].state.values()
+    shown = [model.state.value for model in states if model.model_name == "LabelModel"]
+    assert shown == [f"Stopped after step {steps} of 40000. Train again to go on from there."]
+
+
+def test_in_a_notebook_an_error_in_training_ends_the_cell_with_its_traceback():
+    cells = (FIRST, "run = FakeRun(fail_at=50)\nhistory = await live.watch(run)", LAST)
+    notebook = execute(notebook_of(*cells))
+    *shown, error = outputs(notebook)
+    assert (error.ename, error.evalue) == ("RuntimeError", "the disk is full")
+    assert "fake_run.py" in "".join(error.traceback)
+    assert "at step 49: " in shown[1].metadata["image/png"]["alt"]
+    assert not outputs(notebook, 2)
