@@ -1,0 +1,86 @@
+// Search as you type, in the page's language: in a dialog on every page (Ctrl+K or the search buttons) and on the
+// search page. Pagefind's index is fetched with the first letter typed, not before.
+const site = new URL("../", import.meta.url);
+const WAIT_MS = 120;
+const MOST_RESULTS = 12;
+let index;
+
+async function pagefind() {
+  if (!index) {
+    index = await import(new URL("pagefind/pagefind.js", site));
+    await index.options({ baseUrl: site.pathname, excerptLength: 24 });
+    await index.init();
+  }
+  return index;
+}
+
+function showResult(page) {
+  const item = document.createElement("li");
+  const link = document.createElement("a");
+  link.href = page.url;
+  link.textContent = page.meta.title;
+  const excerpt = document.createElement("p");
+  excerpt.innerHTML = page.excerpt; // Pagefind's own: escaped text with <mark> around the words found
+  item.append(link, excerpt);
+  return item;
+}
+
+function connect(container) {
+  const input = container.querySelector("input");
+  const status = container.querySelector(".search-status");
+  const list = container.querySelector(".search-results");
+  let latest = 0;
+
+  async function find() {
+    const mine = ++latest;
+    const query = input.value.trim();
+    if (!query) {
+      status.textContent = "";
+      list.replaceChildren();
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
+    if (mine !== latest) return; // another letter was typed meanwhile
+    try {
+      const { results } = await (await pagefind()).search(query);
+      const pages = await Promise.all(results.slice(0, MOST_RESULTS).map((result) => result.data()));
+      if (mine !== latest) return;
+      const text = pages.length ? container.dataset.some : container.dataset.none;
+      status.textContent = text.replace("{count}", results.length).replace("{query}", query);
+      list.replaceChildren(...pages.map(showResult));
+    } catch (error) {
+      status.textContent = container.dataset.broken;
+      throw error;
+    }
+  }
+
+  input.addEventListener("input", find);
+  container.querySelector("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    find();
+  });
+  return find;
+}
+
+const dialog = document.querySelector("#search-dialog");
+
+function openDialog(event) {
+  event.preventDefault();
+  if (!dialog.open) dialog.showModal();
+  dialog.querySelector("input").select();
+}
+
+for (const opener of document.querySelectorAll("[data-open-search]")) opener.addEventListener("click", openDialog);
+document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") openDialog(event);
+});
+dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+
+for (const container of document.querySelectorAll("[data-search]")) {
+  const find = connect(container);
+  const asked = new URLSearchParams(location.search).get("q");
+  if (asked && !dialog.contains(container)) {
+    container.querySelector("input").value = asked;
+    find();
+  }
+}

@@ -1,0 +1,146 @@
+"""Builds the book: one Jupyter Book for each language, put together into one site with one search index."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from tools.book_licences import notices, write_licences
+from tools.book_mathjax import fetch_mathjax
+from tools.book_pages import Edition, Sources, find_editions, stage
+
+ROOT = Path(__file__).resolve().parents[1]
+# What Sphinx writes and no page asks for: its inventory, source maps, the logos of services that we do not use.
+UNUSED = ("objects.inv", ".buildinfo", "**/*.map", "_static/images", "_static/locales", "_static/*.png")
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where a build reads and writes.
+
+    Attributes:
+        sources: what the book is made from.
+        work: intermediate files, safe to delete.
+        output: the finished site, replaced as a whole.
+    """
+
+    sources: Sources
+    work: Path
+    output: Path
+
+
+def build_book(folders: Folders) -> None:
+    """Writes the whole site to `folders.output`; the site of the last build stays until the new one is whole.
+
+    Raises:
+        SystemExit: a page has a warning (a dead link, a picture without a description), or MathJax is missing.
+    """
+    editions = find_editions(folders.sources)
+    mathjax = fetch_mathjax(folders.work / "npm")
+    site = folders.work / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    with ThreadPoolExecutor(len(editions)) as pool:
+        for edition, html in pool.map(lambda each: _build_edition(folders, editions, each), editions):
+            shutil.copytree(html, site / edition.language)
+    for language in (edition.language for edition in editions):
+        _remove_unused(site / language)
+    _copy_assets(folders.sources, mathjax, site / "assets")
+    _write_root(folders.sources, editions, site / "index.html")
+    _index(site)
+    shutil.rmtree(folders.output, ignore_errors=True)
+    folders.output.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(site, folders.output)
+
+
+def _build_edition(folders: Folders, editions: Sequence[Edition], edition: Edition) -> tuple[Edition, Path]:
+    work = folders.work / edition.language
+    shutil.rmtree(work, ignore_errors=True)
+    stage(folders.sources, editions, edition, work / "source")
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "-q"]
+    command += ["--warningiserror", "--keep-going", "--path-output", str(work), str(work / "source")]
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"The {edition.language} book was not built.\n{done.stdout}\n{done.stderr}")
+    return edition, work / "_build" / "html"
+
+
+def _remove_unused(html: Path) -> None:
+    for pattern in UNUSED:
+        for path in sorted(html.glob(pattern)):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
+def _copy_assets(sources: Sources, mathjax: Path, assets: Path) -> None:
+    shutil.copytree(sources.book / "assets", assets)
+    shutil.copy(mathjax / "es5" / "tex-svg-full.js", assets / "mathjax.js")
+    shutil.copy(sources.explorer_module, assets / sources.explorer_module.name)
+    write_licences(notices(sources.book), mathjax, assets / "licences")
+
+
+def _write_root(sources: Sources, editions: Sequence[Edition], path: Path) -> None:
+    """Writes the page at the site's address, which sends the reader to a language."""
+    loader = jinja2.FileSystemLoader(sources.book / "templates")
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    text = environment.get_template("root.html").render(editions=editions)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _index(site: Path) -> None:
+    """Writes the search index: the extended Pagefind, which knows where Japanese words end."""
+    command = [sys.executable, "-m", "pagefind", "--site", str(site), "--silent"]
+    subprocess.run([*command, "--exclude-selectors", ".headerlink, mjx-assistive-mml"], check=True)
+    for unused in site.glob("pagefind/pagefind-*ui.*"):
+        unused.unlink()
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    course = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
+    parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
+    parser.add_argument("--notebooks", type=Path, default=ROOT / "notebooks", help="folder with en/ and ja/")
+    parser.add_argument("--results", type=Path, default=ROOT / "course_lib" / "results")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "book")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "book-work")
+    parser.add_argument("--repository", default=course["repository"], help="the repository's public address")
+    parser.add_argument("--branch", default=course["branch"])
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Builds the site and says how to look at it."""
+    chosen = _arguments(argv)
+    sources = Sources(
+        root=ROOT,
+        notebooks=chosen.notebooks,
+        results=chosen.results,
+        repository=chosen.repository.rstrip("/"),
+        branch=chosen.branch,
+    )
+    build_book(Folders(sources=sources, work=chosen.work, output=chosen.output))
+    print(
+        f"The book is in {os.path.relpath(chosen.output)}. Browsers load its scripts over http only: `make serve`,"
+    )
+    print(f"or `python -m http.server --bind 127.0.0.1 --directory {os.path.relpath(chosen.output)} 8000`,")
+    print("then open http://127.0.0.1:8000/")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Facts that the versions page quotes instead of typing: what is allowed, what is tested, and on which Python."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+# What a lesson's code meets directly; the lock file holds the rest.
+QUOTED = (
+    "tensorflow",
+    "keras",
+    "numpy",
+    "tensorflow-datasets",
+    "matplotlib",
+    "ipywidgets",
+    "anywidget",
+    "jupyterlab",
+    "jupyter-book",
+)
+_PIN = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that the course stands on.
+
+    Attributes:
+        name: its name in the package registry.
+        allowed: the bounds that pyproject.toml sets; "" where another package brings it along.
+        tested: the versions in the lock file, separated by commas.
+    """
+
+    name: str
+    allowed: str
+    tested: str
+
+
+def tested_packages(root: Path) -> tuple[Package, ...]:
+    """Returns the quoted packages, with bounds from pyproject.toml and versions from requirements.lock."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(item for group in project["optional-dependencies"].values() for item in group),
+    ]
+    bounds = dict(_split_requirement(requirement) for requirement in wanted)
+    pins: dict[str, list[str]] = {}
+    for match in _PIN.finditer((root / "requirements.lock").read_text(encoding="utf-8")):
+        pins.setdefault(match["name"], []).append(match["version"])
+    return tuple(
+        Package(name=name, allowed=bounds.get(name, ""), tested=", ".join(dict.fromkeys(pins[name])))
+        for name in QUOTED
+    )
+
+
+def _split_requirement(requirement: str) -> tuple[str, str]:
+    name, _extras, bounds = re.fullmatch(r"([A-Za-z0-9._-]+)(\[[^\]]*\])?(.*)", requirement.strip()).groups()
+    return name.lower(), bounds.strip()
+
+
+def python_versions(root: Path) -> tuple[str, ...]:
+    """Returns the Python versions on which every change is tested, as the workflow lists them."""
+    workflow = yaml.safe_load((root / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    return tuple(workflow["jobs"]["test"]["strategy"]["matrix"]["python"])

@@ -1,0 +1,81 @@
+"""Lists what the site ships that others wrote, and puts their licence texts beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import distribution, version
+from pathlib import Path
+
+import pydata_sphinx_theme
+
+from tools import book_mathjax
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that the site ships and others wrote.
+
+    Attributes:
+        name: what it is called.
+        version: which version is shipped.
+        licence: the licence's SPDX expression.
+        text: the file that holds the licence's text; None for MathJax, whose package has it.
+    """
+
+    name: str
+    version: str
+    licence: str
+    text: Path | None
+
+    @property
+    def file(self) -> str:
+        """The name of the licence text among the site's assets."""
+        return f"{self.name.lower().replace(' ', '-')}.txt"
+
+
+def notices(book: Path) -> tuple[Notice, ...]:
+    """Returns what the site ships that others wrote, by name."""
+    kept = book / "licences"  # texts that the Python packages leave out
+    shipped = [
+        Notice("Bootstrap", _theme_version("bootstrap"), "MIT", kept / "bootstrap.txt"),
+        Notice(
+            "Font Awesome",
+            _theme_version("fontawesome"),
+            "CC-BY-4.0 AND OFL-1.1 AND MIT",
+            kept / "font-awesome.txt",
+        ),
+        Notice("MathJax", book_mathjax.VERSION, "Apache-2.0", None),
+        Notice("Pagefind", version("pagefind"), "MIT", kept / "pagefind.txt"),
+        Notice("Popper", "2", "MIT", kept / "popper.txt"),
+        _from_package("MyST-NB", "myst-nb", "BSD-3-Clause"),
+        _from_package("Accessible Pygments", "accessible-pygments", "BSD-3-Clause"),
+        _from_package("PyData Sphinx Theme", "pydata-sphinx-theme", "BSD-3-Clause"),
+        _from_package("Sphinx", "sphinx", "BSD-2-Clause"),
+        _from_package("Sphinx Book Theme", "sphinx-book-theme", "BSD-3-Clause"),
+    ]
+    return tuple(sorted(shipped, key=lambda notice: notice.name.lower()))
+
+
+def _theme_version(script: str) -> str:
+    """Returns the version of a script that the theme bundles, as the script's own banner says it."""
+    static = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
+    banner = (static / "scripts" / f"{script}.js.LICENSE.txt").read_text(encoding="utf-8")
+    return re.search(r"\d+\.\d+\.\d+", banner).group()
+
+
+def _from_package(name: str, package: str, licence: str) -> Notice:
+    files = distribution(package).files or []
+    texts = [
+        file for file in files if re.fullmatch(r"LICEN[CS]E(\.\w+)?", file.name) and ".dist-info" in str(file)
+    ]
+    return Notice(name, version(package), licence, Path(str(texts[0].locate())))
+
+
+def write_licences(shipped: Sequence[Notice], mathjax: Path, folder: Path) -> None:
+    """Writes the licence text of each notice to `folder`, and says there what it belongs to."""
+    folder.mkdir()
+    for notice in shipped:
+        text = (notice.text or mathjax / "LICENSE").read_text(encoding="utf-8")
+        (folder / notice.file).write_text(f"{notice.name} {notice.version}\n\n{text}", encoding="utf-8")

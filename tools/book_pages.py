@@ -1,0 +1,198 @@
+"""Lays out the sources of one language's book: notebooks, pages with their generated parts, contents, settings."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import yaml
+
+from tools.book_facts import python_versions, tested_packages
+from tools.book_licences import notices
+from tools.book_results import load_results
+
+LESSONS = "[0-9][0-9]_*.ipynb"
+# The pages after the lessons, in the order in which the contents list them.
+PAGES = ("what_next", "glossary", "troubleshooting", "versions", "results", "notices")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the book is made from.
+
+    Attributes:
+        root: the repository, whose pyproject.toml, lock file and workflows the versions page quotes.
+        notebooks: a folder with one folder of executed notebooks for each language.
+        results: what `make results` wrote; may be missing.
+        repository: the public address of the repository, or "" while it has none.
+        branch: the branch that the Colab buttons open.
+
+    Raises:
+        SystemExit: the address is not one that Colab can open.
+    """
+
+    root: Path
+    notebooks: Path
+    results: Path
+    repository: str
+    branch: str
+
+    def __post_init__(self) -> None:
+        parts = self.repository.removeprefix("https://github.com/").split("/")
+        if self.repository and (not self.repository.startswith("https://github.com/") or len(parts) != 2):
+            raise SystemExit(
+                f"The repository's address is {self.repository!r}; it must read https://github.com/OWNER/NAME, "
+                'or be "" while there is none ([tool.course] in pyproject.toml).'
+            )
+
+    @property
+    def book(self) -> Path:
+        """The folder of the book's own sources."""
+        return self.root / "jupyter_book"
+
+    @property
+    def explorer_module(self) -> Path:
+        """The ES module that draws the explorers on a page without a kernel."""
+        return self.root / "course_lib" / "static" / "mesh_layout_explorer.js"
+
+
+@dataclass(frozen=True)
+class Edition:
+    """The book in one language.
+
+    Attributes:
+        language: its code, such as "ja".
+        name: what its readers call it.
+        strings: the texts of the site's frame, such as the search box.
+        lessons: the document name and the title of each lesson.
+        pages: the document names of everything in the book, in order, the landing page first.
+    """
+
+    language: str
+    name: str
+    strings: dict[str, str]
+    lessons: tuple[tuple[str, str], ...]
+    pages: tuple[str, ...]
+
+
+def find_editions(sources: Sources) -> tuple[Edition, ...]:
+    """Returns the languages that the book is written in, the source language first."""
+    folders = sorted(path.parent for path in sources.book.glob("*/index.md"))
+    editions = [_edition(sources, folder) for folder in folders]
+    return tuple(sorted(editions, key=lambda edition: edition.language != "en"))
+
+
+def _edition(sources: Sources, folder: Path) -> Edition:
+    strings = yaml.safe_load((folder / "strings.yml").read_text(encoding="utf-8"))
+    notebooks = sorted((sources.notebooks / folder.name).glob(LESSONS))
+    lessons = tuple((path.stem, _title(path)) for path in notebooks)
+    shown = [page for page in PAGES if page != "results" or load_results(sources.results)]
+    return Edition(
+        language=folder.name,
+        name=strings["language_name"],
+        strings=strings,
+        lessons=lessons,
+        pages=("index", *(name for name, _title in lessons), *shown),
+    )
+
+
+def _title(notebook: Path) -> str:
+    """Returns the first heading of a notebook."""
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        for line in "".join(cell["source"]).splitlines():
+            if cell["cell_type"] == "markdown" and line.startswith("# "):
+                return line.removeprefix("# ").strip()
+    raise SystemExit(
+        f"{notebook} has no title: its first Markdown cell must hold a line that starts with '# '."
+    )
+
+
+def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folder: Path) -> None:
+    """Writes everything that Jupyter Book reads for one language to `folder`."""
+    folder.mkdir(parents=True)
+    for lesson, _title_ in edition.lessons:
+        shutil.copy(sources.notebooks / edition.language / f"{lesson}.ipynb", folder)
+    _write_pages(sources, edition, folder)
+    _write_yaml(folder / "_toc.yml", contents(edition))
+    _write_yaml(folder / "_config.yml", settings(sources, editions, edition))
+
+
+def contents(edition: Edition) -> dict[str, Any]:
+    """Returns the table of contents: what there is, in parts with captions."""
+    lessons = [name for name, _title in edition.lessons]
+    parts = [
+        (edition.strings["part_lessons"], lessons),
+        (edition.strings["part_help"], [page for page in edition.pages[1:] if page not in lessons]),
+    ]
+    return {
+        "format": "jb-book",
+        "root": "index",
+        "parts": [
+            {"caption": caption, "chapters": [{"file": name} for name in names]}
+            for caption, names in parts
+            if names
+        ],
+    }
+
+
+def settings(sources: Sources, editions: Sequence[Edition], edition: Edition) -> dict[str, Any]:
+    """Returns Jupyter Book's settings: the shared ones, and what differs from language to language."""
+    shared = yaml.safe_load((sources.book / "config.yml").read_text(encoding="utf-8"))
+    shared["title"] = edition.strings["title"]
+    shared["sphinx"]["config"] |= {
+        "language": edition.language,
+        "templates_path": [str(sources.book / "templates")],
+        "book_strings": edition.strings,
+        "book_editions": {each.language: {"name": each.name, "pages": list(each.pages)} for each in editions},
+        "book_repository": sources.repository,
+        "book_branch": sources.branch,
+    }
+    return shared
+
+
+def _write_yaml(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(value, allow_unicode=True, sort_keys=False), encoding="utf-8")
+
+
+def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(sources.book / edition.language),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+    )
+    values = _page_values(sources, edition)
+    for page in ("index", *(page for page in edition.pages if page in PAGES)):
+        text = environment.get_template(f"{page}.md").render(values)
+        (folder / f"{page}.md").write_text(text, encoding="utf-8")
+    if "results" in edition.pages:
+        for picture in load_results(sources.results)["figures"]:
+            shutil.copy(sources.results / picture["file"], folder)
+
+
+def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
+    return {
+        "language": edition.language,
+        "lessons": edition.lessons,
+        "repository": sources.repository,
+        "explorer": _explorer_html(edition.language),
+        "packages": tested_packages(sources.root),
+        "pythons": python_versions(sources.root),
+        "results": load_results(sources.results),
+        "notices": notices(sources.book),
+    }
+
+
+def _explorer_html(language: str) -> str:
+    """Returns the explorer as an element with its state, ready for a page with no kernel behind it."""
+    from course_lib.explorers import MeshLayoutExplorer
+
+    from course_lib.i18n import set_language
+
+    set_language(language)
+    return MeshLayoutExplorer().html

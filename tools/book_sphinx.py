@@ -1,0 +1,99 @@
+"""What the book adds to Sphinx: described pictures, links between the languages, a page for our own search."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+SHOWN = ("display_data", "execute_result")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Registers the extension; the settings come from tools/book_pages.py."""
+    app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it whether or not anything reads it
+    app.add_config_value("book_strings", {}, "html")
+    app.add_config_value("book_editions", {}, "html")
+    app.add_config_value("book_repository", "", "html")
+    app.add_config_value("book_branch", "main", "html")
+    app.connect("builder-inited", _leave_search_to_pagefind)
+    app.connect("doctree-read", describe_pictures)
+    app.connect("html-collect-pages", _search_page)
+    app.connect("html-page-context", _add_context)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _leave_search_to_pagefind(app: Sphinx) -> None:
+    app.builder.search = False
+
+
+def _search_page(_app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
+    yield "search", {}, "search_page.html"
+
+
+def _add_context(app: Sphinx, pagename: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Gives the templates the other languages' pages, the frame's texts, and the addresses of the buttons."""
+    config = app.config
+    context["strings"] = config.book_strings
+    context["editions"] = [
+        {
+            "language": language,
+            "name": edition["name"],
+            # A page that the other language lacks leads to its landing page, not to an error.
+            "page": pagename if pagename in [*edition["pages"], "search"] else "index",
+        }
+        for language, edition in config.book_editions.items()
+    ]
+    source = Path(app.env.doc2path(pagename))
+    context["download"] = source.name if source.suffix == ".ipynb" else None
+    context["repository"] = config.book_repository
+    context["colab_url"] = None
+    if config.book_repository and source.suffix == ".ipynb":
+        path = config.book_repository.removeprefix("https://github.com/")
+        file = f"notebooks/{config.language}/{source.name}"
+        context["colab_url"] = (
+            f"https://colab.research.google.com/github/{path}/blob/{config.book_branch}/{file}"
+        )
+
+
+def describe_pictures(app: Sphinx, doctree: nodes.document) -> None:
+    """Gives each picture among a notebook's outputs its alternative text; a picture without one is a warning.
+
+    The text is `metadata[mime type]["alt"]` of the output, or its `text/plain` where that describes the picture.
+    """
+    source = Path(doctree["source"])
+    if source.suffix != ".ipynb":
+        return
+    cells = json.loads(source.read_text(encoding="utf-8"))["cells"]
+    for cell in doctree.findall(_is_code_cell):
+        shown = [each for each in cells[cell["cell_index"]]["outputs"] if each["output_type"] in SHOWN]
+        bundles = list(cell.findall(_is_bundle))
+        for output, bundle in zip(shown, bundles, strict=True):
+            for choice in bundle.children:
+                for image in choice.findall(nodes.image):
+                    image["alt"] = _description(output, choice["mime_type"])
+    del app
+    for image in doctree.findall(nodes.image):
+        if not image.get("alt"):
+            LOGGER.warning("a picture has no alternative text", location=image)
+
+
+def _is_code_cell(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def _is_bundle(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
+
+
+def _description(output: dict[str, Any], mime_type: str) -> str:
+    alt = output.get("metadata", {}).get(mime_type, {}).get("alt", "")
+    plain = "".join(output["data"].get("text/plain", ""))
+    # "<Figure size 640x480 with 1 Axes>" and its like name a class and describe nothing.
+    return alt or ("" if plain.startswith("<") else plain)
