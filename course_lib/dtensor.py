@@ -89,7 +89,12 @@ def pack(value: npt.ArrayLike, layout: LayoutSpec, mesh: Any | None = None) -> A
     Raises:
         CourseError: the layout does not fit the tensor.
     """
-    return pack_components(split(value, layout), layout, mesh)
+    sent: dict[tuple[int, ...], Any] = {}  # devices with equal blocks share one tensor on the host
+    for device_id, component in enumerate(split(value, layout)):
+        sent.setdefault(layout.block(device_id), component)
+    tensors = {block: tf.constant(component) for block, component in sent.items()}
+    components = [tensors[layout.block(device_id)] for device_id in range(layout.mesh.size)]
+    return dtensor.pack(components, to_layout(layout, mesh))
 
 
 def pack_components(components: Sequence[npt.ArrayLike], layout: LayoutSpec, mesh: Any | None = None) -> Any:

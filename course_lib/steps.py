@@ -1,0 +1,95 @@
+"""What TensorFlow runs: one training step, many steps in one call, and evaluation, on any layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.batches import padded, require_examples
+from course_lib.dtensor import create_mesh, pack, to_numpy
+from course_lib.examples import Examples
+from course_lib.models import MLP
+from course_lib.runtime import start_tensorflow
+
+tf = start_tensorflow()
+
+# So many steps run in one call of TensorFlow: enough to make the cost of a call small, and few enough that
+# a Stop button answers at once (benchmarks/training.py measures both).
+STEPS_PER_CALL = 32
+EVALUATION_ROWS = 2048  # moving moments make rows independent, so that these batches can be large
+
+
+def train_step(model: MLP, inputs: Any, labels: Any, learning_rate: Any) -> tuple[Any, Any]:
+    """Updates the model with one batch; returns the summed loss and the number of right answers before that.
+
+    Nothing here says how many devices there are: the layouts of the variables and of the batch do.
+
+    Args:
+        model: the model.
+        inputs: `[batch, features] global`.
+        labels: `[batch] global`.
+        learning_rate: of plain gradient descent on the summed loss.
+    """
+    with tf.GradientTape() as tape:
+        logits, moments = model.logits_and_moments(inputs)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        loss = tf.reduce_sum(losses)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for variable, gradient in zip(model.trainable_variables, gradients):  # noqa: B905 (AutoGraph's zip is old)
+        variable.assign_sub(learning_rate * gradient)
+    model.track(moments)
+    return loss, _count_hits(logits, labels, tf.ones_like(losses))
+
+
+@tf.function  # type: ignore[untyped-decorator]
+def train_steps(model: MLP, inputs: Any, labels: Any, in_use: Any, learning_rate: Any) -> tuple[Any, Any]:
+    """Returns the losses and hits of the batches of a stack, `[stack] global` each, having trained on them.
+
+    Each turn of the loop writes the variables once, at its end: a function that wrote a variable and then
+    read it could be given the old value (docs/decisions/one-update-an-iteration.md).
+
+    Args:
+        model: the model.
+        inputs: `[stack, batch, features] global`.
+        labels: `[stack, batch] global`.
+        in_use: `[stack] global`, int32: 1 for the batches to train on, which come first, 0 for the others.
+            A plain number would be compiled into the function, and compiled again when it changes.
+        learning_rate: as for `train_step`.
+    """
+    batch = tf.range(inputs.shape[0])
+    losses, hits = tf.zeros(inputs.shape[:1]), tf.zeros(inputs.shape[:1])
+    for step in tf.range(tf.reduce_sum(in_use)):
+        loss, hit = train_step(model, tf.gather(inputs, step), tf.gather(labels, step), learning_rate)
+        losses = tf.where(tf.equal(batch, step), loss, losses)
+        hits = tf.where(tf.equal(batch, step), hit, hits)
+    return losses, hits
+
+
+@tf.function  # type: ignore[untyped-decorator]
+def _evaluate_rows(model: MLP, inputs: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+    logits = model.evaluate_logits(inputs)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    return tf.reduce_sum(weights * losses), _count_hits(logits, labels, weights)
+
+
+def _count_hits(logits: Any, labels: Any, weights: Any) -> Any:
+    hits = tf.equal(tf.argmax(logits, axis=-1, output_type=labels.dtype), labels)
+    return tf.reduce_sum(weights * tf.cast(hits, tf.float32))
+
+
+def evaluate(model: MLP, examples: Examples) -> tuple[float, float]:
+    """Returns the mean loss and the accuracy over all examples, each counted exactly once.
+
+    Raises:
+        CourseError: the model cannot be evaluated on these examples.
+    """
+    require_examples(examples, model.dims[0], model.dims[2])
+    shards = model.plan.batch_shards
+    num_rows = min(max(EVALUATION_ROWS // shards, 1), -(-len(examples) // shards)) * shards
+    layouts = [model.plan.layouts[name] for name in ("inputs", "labels", "labels")]
+    mesh = create_mesh(model.plan.mesh)
+    loss, hits = 0.0, 0.0
+    for batch in padded(examples, num_rows):
+        packed = [pack(array, layout, mesh) for array, layout in zip(batch, layouts, strict=True)]
+        sums = _evaluate_rows(model, *packed)
+        loss, hits = loss + float(to_numpy(sums[0])), hits + float(to_numpy(sums[1]))
+    return loss / len(examples), hits / len(examples)
