@@ -59,7 +59,7 @@ def initial_values(seed: int = 0, scheme: str = "he", dims: Dims = DEFAULT_DIMS)
     return values
 
 
-class MLP(tf.Module):  # type: ignore[misc]
+class MLP(tf.Module):  # type: ignore[misc, name-defined]
     """Two dense layers with batch normalisation between them, each variable laid out as a plan says.
 
     Training normalises with the moments of the whole global batch, on however many devices it lies.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy.typing as npt
+
 from course_lib.batches import padded, require_examples
 from course_lib.dtensor import create_mesh, pack, to_numpy
 from course_lib.examples import Examples
@@ -89,7 +91,7 @@ def evaluate(model: MLP, examples: Examples) -> tuple[float, float]:
     mesh = create_mesh(model.plan.mesh)
     loss, hits = 0.0, 0.0
     for batch in padded(examples, num_rows):
-        packed = [pack(array, layout, mesh) for array, layout in zip(batch, layouts, strict=True)]
-        sums = _evaluate_rows(model, *packed)
+        arrays: tuple[npt.NDArray[Any], ...] = batch
+        sums = _evaluate_rows(model, *(pack(*pair, mesh) for pair in zip(arrays, layouts, strict=True)))
         loss, hits = loss + float(to_numpy(sums[0])), hits + float(to_numpy(sums[1]))
     return loss / len(examples), hits / len(examples)

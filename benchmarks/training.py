@@ -1,0 +1,167 @@
+"""How fast training is: the course's loop, the public tutorial's, and one device without DTensor.
+
+Every pair is measured in one process, in turns, on random data of the shape of the IMDB reviews. What is
+compared are medians; absolute times depend on the machine and on what else it does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course_lib import setup
+
+setup(devices=8)
+
+from benchmarks import tutorial_loop  # noqa: E402
+from course_lib.dtensor import create_mesh, to_layout  # noqa: E402
+from course_lib.examples import Examples  # noqa: E402
+from course_lib.models import EPSILON, MLP, initial_values  # noqa: E402
+from course_lib.plan import Plan, data_parallel, model_parallel, spatial_parallel  # noqa: E402
+from course_lib.records import StepRecord  # noqa: E402
+from course_lib.runtime import start_tensorflow  # noqa: E402
+from course_lib.training import train  # noqa: E402
+
+tf = start_tensorflow()
+
+BATCH_SIZE = 64
+SCHEMES: dict[str, Callable[[], Plan]] = {
+    "data": data_parallel,
+    "model": model_parallel,
+    "spatial": spatial_parallel,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: `ratio` is how many times as long as the course's loop the other takes.
+
+    Attributes:
+        what: what is compared.
+        ours_seconds: the median time of a step in the course's loop.
+        other_seconds: the median time of a step in the other.
+        ratio: the median of their ratios, pair by pair.
+    """
+
+    what: str
+    ours_seconds: float
+    other_seconds: float
+    ratio: float
+
+
+def random_examples(num_examples: int = 25_000, num_features: int = 1200) -> Examples:
+    """Returns examples of the shape of the IMDB reviews, with a signal that can be learnt."""
+    random = np.random.default_rng(0)
+    features = random.standard_normal((num_examples, num_features), np.float32)
+    return Examples(features, (features[:, :100].sum(axis=1) > 0).astype(np.int64))
+
+
+def course_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[], float]:
+    """Returns a function that trains some steps with the course's loop and returns the seconds a step."""
+    run = iter(train(MLP(initial_values(), plan), examples, epochs=1_000, batch_size=BATCH_SIZE))
+
+    def measure_once() -> float:
+        start, done = time.perf_counter(), 0
+        while done < num_steps:
+            done += isinstance(next(run), StepRecord)
+        return (time.perf_counter() - start) / num_steps
+
+    return measure_once
+
+
+def tutorials_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[], float]:
+    """Returns a function that trains some steps with the tutorial's loop and returns the seconds a step."""
+    model = MLP(initial_values(), plan)
+    mesh = create_mesh(plan.mesh)
+    layouts = {name: to_layout(plan.layouts[name], mesh) for name in ("inputs", "labels")}
+
+    def measure_once() -> float:
+        start = time.perf_counter()
+        with contextlib.redirect_stdout(io.StringIO()):
+            tutorial_loop.train(model, examples, layouts, num_steps)
+        return (time.perf_counter() - start) / num_steps
+
+    return measure_once
+
+
+def one_device_loop(examples: Examples, num_steps: int) -> Callable[[], float]:
+    """Returns a function that trains some steps without DTensor, on one device, and returns the seconds a step."""
+    variables = [
+        tf.Variable(value) for name, value in initial_values().items() if not name.startswith("moving")
+    ]
+
+    @tf.function
+    def step(inputs: Any, labels: Any) -> Any:
+        hidden_weight, hidden_bias, logits_weight, logits_bias = variables
+        with tf.GradientTape() as tape:
+            hidden = tf.nn.relu(inputs @ hidden_weight + hidden_bias)
+            normal = tf.nn.batch_normalization(hidden, *tf.nn.moments(hidden, [0]), None, None, EPSILON)
+            logits = normal @ logits_weight + logits_bias
+            loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+        for variable, gradient in zip(variables, tape.gradient(loss, variables)):  # noqa: B905
+            variable.assign_sub(1e-2 * gradient)
+        return loss
+
+    def measure_once() -> float:
+        start = time.perf_counter()
+        for at in range(num_steps):
+            rows = slice(at * BATCH_SIZE, (at + 1) * BATCH_SIZE)
+            float(step(tf.constant(examples.features[rows]), tf.constant(examples.labels[rows])))
+        return (time.perf_counter() - start) / num_steps
+
+    return measure_once
+
+
+def compare(what: str, ours: Callable[[], float], other: Callable[[], float], repeats: int) -> Row:
+    """Returns one line of the table, having measured the two in turns, after one turn to warm up."""
+    ours(), other()
+    pairs = [(ours(), other()) for _repeat in range(repeats)]
+    return Row(
+        what,
+        statistics.median(pair[0] for pair in pairs),
+        statistics.median(pair[1] for pair in pairs),
+        statistics.median(pair[1] / pair[0] for pair in pairs),
+    )
+
+
+def measure(repeats: int = 7, num_steps: int = 128, schemes: tuple[str, ...] = tuple(SCHEMES)) -> list[Row]:
+    """Returns the table: each scheme against the tutorial's loop, and data-parallel against one device.
+
+    Args:
+        repeats: how many pairs are measured for each line.
+        num_steps: the number of steps in each measurement.
+        schemes: which of `SCHEMES`.
+    """
+    examples = random_examples()
+    rows = []
+    for scheme in schemes:
+        plan = SCHEMES[scheme]()
+        ours = course_loop(plan, examples, num_steps)
+        theirs = tutorials_loop(plan, examples, num_steps)
+        rows.append(compare(f"{scheme} parallel: tutorial's loop / ours", ours, theirs, repeats))
+    alone = course_loop(data_parallel(), examples, num_steps), one_device_loop(examples, num_steps)
+    rows.append(compare("one device without DTensor / ours, data parallel", *alone, repeats))
+    return rows
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--schemes", nargs="+", default=list(SCHEMES), choices=SCHEMES)
+    options = parser.parse_args()
+    for row in measure(options.repeats, schemes=tuple(options.schemes)):
+        ours, other = 1e3 * row.ours_seconds, 1e3 * row.other_seconds
+        print(f"{row.what:<50} {other:6.2f} ms / {ours:5.2f} ms = {row.ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()
