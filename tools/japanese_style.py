@@ -14,11 +14,11 @@ _JA = r"[\u3040-\u30ff\u3400-\u9fff々〆ー]"
 _OBJECT = "\ufffc"  # stands for a code span, a formula or a placeholder: Latin text, as far as spaces go
 _LATIN = rf"[A-Za-z0-9{_OBJECT}%°)\]]"
 _LATIN_START = rf"[A-Za-z0-9{_OBJECT}(\[]"
-_MARKUP = re.compile(r"`+.+?`+|\$[^$]+\$|\{\w*(?:[!:][^{}]*)?\}|https?://[^\s)、。」]+", re.S)
+_MARKUP = re.compile(r"`+.+?`+|\$[^$]+\$|\{\w*(?:[!:][^{}]*)?\}|https?://[!-(*-~]+", re.S)
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")
 
 _RULES = {
-    "half-width punctuation after Japanese: use 、。，！？：；": rf"{_JA}\s*[,.!?:;](?![\w/])",
+    "half-width punctuation after Japanese: use 、。，！？：；": rf"{_JA}\s*[,.!?:;]",
     "half-width kana": r"[\uff61-\uff9f]",
     "full-width Latin letters or digits": r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]",
     "full-width space": "\u3000",
@@ -28,7 +28,7 @@ _RULES = {
     "half-width brackets around Japanese: use （）": rf"\([^()]*{_JA}[^()]*\)",
     "comma of Latin text in Japanese: use 、": rf"{_JA}，",
     "plain style: use です・ます": (
-        r"(?:である|のだ|だった|だろう|(?<![たく])する|なる|ある|いる|れる|せる|える|ない|した|った|いた|だ)。"
+        r"(?:である|のだ|だった|だろう|(?<![たく])する|なる|ある|いる|れる|せる|える|ない|(?<![まで])した|った|いた|だ)。"
     ),
 }
 

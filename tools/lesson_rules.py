@@ -126,8 +126,8 @@ def _exercise_faults(lesson: Lesson, cell: Cell, check: Cell) -> Iterator[str]:
     if call is None:
         yield f'cell {check.cell_id!r} does not end in check("{lesson.number}-...", name)'
         return
-    exercise_id, name = call
-    if name not in names:
+    exercise_id, checked = call
+    for name in sorted(checked - names) if checked else ["no name"]:
         yield f"the check looks at {name!r}, which the exercise does not leave open"
     if not exercise_id.startswith(f"{lesson.number}-"):
         yield f"the exercise id {exercise_id!r} does not begin with {lesson.number}-"
@@ -135,14 +135,13 @@ def _exercise_faults(lesson: Lesson, cell: Cell, check: Cell) -> Iterator[str]:
         yield f"no check is registered for {exercise_id!r}"
 
 
-def _check_call(cell: Cell) -> tuple[str, str] | None:
+def _check_call(cell: Cell) -> tuple[str, set[str]] | None:
+    """Returns the id of the exercise and the names whose values are checked."""
     tree = _parsed(cell)
     last = tree.body[-1] if tree and tree.body else None
     match last:
-        case ast.Expr(
-            ast.Call(func=ast.Name("check"), args=[ast.Constant(str() as exercise_id), ast.Name(name)])
-        ):
-            return exercise_id, name
+        case ast.Expr(ast.Call(func=ast.Name("check"), args=[ast.Constant(str() as exercise_id), answer])):
+            return exercise_id, {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
     return None
 
 

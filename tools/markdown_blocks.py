@@ -14,6 +14,7 @@ Translate = Callable[[str], str]
 
 _TABLE_CELLS = ("th_open", "td_open")
 _SUMMARY = re.compile(r"(<summary>)(.*?)(</summary>)", re.S)
+_DESCRIPTION = re.compile(r'\b(?:alt|title|aria-label)="[^"]*[^\W\d_]')
 _NOT_PROSE = re.compile(r"`+.*?`+|\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+", re.S)
 
 
@@ -70,8 +71,12 @@ def translated(markdown: str, translate: Translate) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Returns whether a text holds words outside code spans, formulas, addresses and tags."""
-    return bool(re.search(r"[^\W\d_]", _NOT_PROSE.sub(" ", text)))
+    """Returns whether a text holds words outside code spans, formulas, addresses and tags.
+
+    The description of a picture is prose: `alt="Eight devices"`.
+    """
+    described = _DESCRIPTION.search(text)
+    return bool(described or re.search(r"[^\W\d_]", _NOT_PROSE.sub(" ", text)))
 
 
 def _blocks_of(token: Token, lines: list[str]) -> Iterator[Block]:

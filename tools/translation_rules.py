@@ -11,6 +11,8 @@ from tools.markdown_blocks import parser
 Find = Callable[[str], list[str]]
 
 _CODE = re.compile(r"(`+)(.+?)\1", re.S)
+_ADDRESS = re.compile(r"(?<!\()https?://[!-(*-~]*[\w/]", re.ASCII)
+_TRANSLATED_ATTRIBUTE = re.compile(r' (alt|title|aria-label)="[^"]*"')
 _FORMULA = re.compile(r"\$\$?[^$]+\$\$?")
 
 
@@ -23,7 +25,7 @@ def _formulas(text: str) -> list[str]:
 
 
 def _links(text: str) -> list[str]:
-    return re.findall(r"\]\(([^)\s]*)", text) + re.findall(r"(?<!\()https?://[^\s)、。」]+", text)
+    return re.findall(r"\]\(([^)\s]*)", text) + _ADDRESS.findall(text)
 
 
 def _placeholders(text: str) -> list[str]:
@@ -32,7 +34,8 @@ def _placeholders(text: str) -> list[str]:
 
 
 def _tags(text: str) -> list[str]:
-    return re.findall(r"</?[a-zA-Z][^>]*>", _CODE.sub("", text))
+    found = re.findall(r"</?[a-zA-Z][^>]*>", _CODE.sub("", text))
+    return [_TRANSLATED_ATTRIBUTE.sub(r" \1", tag) for tag in found]
 
 
 def _table_bars(text: str) -> list[str]:

@@ -1,0 +1,193 @@
+"""Cutting lessons into texts and putting translations in: Markdown, comments, exercises."""
+
+import ast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools import code_comments, exercises, markdown_blocks
+from tools.lesson import LessonError
+
+MARKDOWN = """\
+# Title `x`
+
+Para one
+second line $a_b$ more.
+
+- item one
+  continued
+- `code only`
+  1. nested
+
+  para in item
+
+| A word | `code` |
+| --- | --- |
+| 8 | $x$ |
+
+> quote **Note.** here
+> goes on
+> - quoted item
+
+<details>
+<summary>Open me</summary>
+
+```python
+x = 1  # verbatim
+```
+
+</details>
+
+$$
+a = b
+$$
+
+<img src="x.svg" alt="A mesh">
+
+[ref]: https://example.org
+"""
+
+
+def texts(markdown):
+    return [block.text for block in markdown_blocks.blocks(markdown)]
+
+
+def test_every_kind_of_prose_is_a_block_and_nothing_else():
+    assert texts(MARKDOWN) == [
+        "Title `x`",
+        "Para one second line $a_b$ more.",
+        "item one continued",
+        "nested",
+        "para in item",
+        "| A word | `code` |",
+        "quote **Note.** here goes on",
+        "quoted item",
+        "Open me",
+        '<img src="x.svg" alt="A mesh">',
+    ]
+
+
+def test_untranslated_markdown_stays_byte_for_byte():
+    assert markdown_blocks.translated(MARKDOWN, lambda text: text) == MARKDOWN
+
+
+def test_translations_go_where_the_texts_were():
+    result = markdown_blocks.translated(MARKDOWN, lambda text: text if text.startswith("|") else text.upper())
+    lines = result.split("\n")
+    assert lines[0] == "# TITLE `X`"
+    assert lines[2] == "PARA ONE SECOND LINE $A_B$ MORE."
+    assert lines[4:6] == ["- ITEM ONE CONTINUED", "- `code only`"]
+    assert "  1. NESTED" in lines
+    assert "  PARA IN ITEM" in lines
+    assert "> QUOTE **NOTE.** HERE GOES ON" in lines
+    assert "> - QUOTED ITEM" in lines
+    assert "<summary>OPEN ME</summary>" in lines
+    for verbatim in ("x = 1  # verbatim", "a = b", "| --- | --- |", "| 8 | $x$ |", "</details>"):
+        assert verbatim in lines
+
+
+def test_a_translated_notebook_has_as_many_blocks():
+    shown = markdown_blocks.translated(MARKDOWN, lambda text: text.replace("e", "é"))
+    assert len(texts(shown)) == len(texts(MARKDOWN))
+
+
+@given(st.lists(st.sampled_from(MARKDOWN.split("\n\n"))))
+def test_any_order_of_blocks_comes_back(parts):
+    markdown = "\n\n".join(parts)
+    assert markdown_blocks.translated(markdown, lambda text: text) == markdown
+
+
+@pytest.mark.parametrize("text", ["8", "`pack`", "$x_i$", "https://example.org", "<br>", "---", "1200 × 48"])
+def test_what_holds_no_words_is_no_prose(text):
+    assert not markdown_blocks.is_prose(text)
+
+
+CODE = """\
+# One sentence
+# over two lines.
+x = 1  # noqa: E501
+y = "# no comment"  # the end
+if x:
+    # inside
+    # twice
+    pass
+# 8
+"""
+
+
+def test_comments_are_found_and_joined():
+    found = [comment.text for comment in code_comments.comments(CODE)]
+    assert found == ["One sentence over two lines.", "the end", "inside twice"]
+
+
+def test_comments_are_translated_and_code_is_not():
+    result = code_comments.translated(CODE, str.upper)
+    assert (
+        result
+        == """\
+# ONE SENTENCE OVER TWO LINES.
+x = 1  # noqa: E501
+y = "# no comment"  # THE END
+if x:
+    # INSIDE TWICE
+    pass
+# 8
+"""
+    )
+    assert code_comments.without_comments(result) == code_comments.without_comments(CODE)
+    assert code_comments.without_comments(CODE) != code_comments.without_comments(
+        CODE.replace("x = 1", "x = 2")
+    )
+
+
+def test_cells_that_wait_do_not_stop_the_tools():
+    assert [comment.text for comment in code_comments.comments("await x  # wait")] == ["wait"]
+
+
+STUBS = {
+    "x = 1  # solution": "x = ...",
+    "x: int = 1  # solution": "x = ...",
+    "mesh.size = f(\n    1,\n)  # solution\nprint(2)": "mesh.size = ...\nprint(2)",
+    "x, y = 1, 2  # solution": "x = ...\ny = ...",
+    "def f(a):\n    return a  # solution": "def f(a):\n    return ...",
+    "def f(a):\n    # solution begin\n    a()\n    return 1\n    # solution end": "def f(a):\n    return ...",
+    "def f(a):\n    # solution begin\n    a.x()\n    a.y()\n    # solution end": "def f(a):\n    ...",
+    "# solution begin\nx = 1\nfor i in x:\n    pass\ny = 2\n# solution end": "x = ...\n...\ny = ...",
+    "# solution begin\ndef f():\n    pass\n# solution end": "f = ...",
+    "with a:\n    x = 1  # solution": "with a:\n    x = ...",
+    "x = (\n    1,  # solution\n)": "x = ...",
+}
+
+
+@pytest.mark.parametrize("code", STUBS)
+def test_stubs(code):
+    assert exercises.stub(code) == STUBS[code]
+    ast.parse(exercises.stub(code))
+
+
+@pytest.mark.parametrize("code", STUBS)
+def test_solutions_are_the_code_without_marks(code):
+    solution = exercises.solution(code)
+    assert "solution" not in solution
+    assert ast.dump(ast.parse(solution)) == ast.dump(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = 1",
+        "# solution",
+        "# solution begin\nx = 1",
+        "x = 1\n# solution end",
+        "# solution end\n# solution begin",
+    ],
+)
+def test_exercises_without_a_whole_solution_are_refused(code):
+    with pytest.raises(LessonError):
+        exercises.stub(code)
+
+
+def test_answers_are_what_the_stub_leaves_open():
+    code = "given = 3\nx, y = 1, 2  # solution\ndef f(n):\n    return n  # solution\n"
+    assert exercises.answers(code) == {"x", "y", "f"}

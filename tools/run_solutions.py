@@ -1,0 +1,69 @@
+"""Executes every lesson with its solutions filled in: each check must say that the answer is right.
+
+python -m tools.run_solutions [LESSON ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from nbformat import NotebookNode
+
+from course_lib.checks import Status
+from tools.build_notebooks import built_notebook
+from tools.execute_notebooks import ExecutionFailed, execute
+from tools.lesson import SOURCE_LANGUAGE, Course, Lesson, LessonError
+
+
+async def solve(course: Course, lesson: Lesson) -> list[str]:
+    """Returns a line about each check of a lesson that does not accept the lesson's own solution."""
+    notebook = built_notebook(course, lesson, SOURCE_LANGUAGE, solved=True)
+    folder = course.notebook(SOURCE_LANGUAGE, lesson.name).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        executed = await execute(notebook, folder)
+    except ExecutionFailed as error:
+        return [f"{lesson.name} with its solutions failed:\n{error}"]
+    checks = [cell for cell in executed.cells if "check" in cell.metadata.get("tags", ())]
+    shown = {cell.id: _shown(cell) for cell in checks}
+    refused = {cell_id: text for cell_id, text in shown.items() if not text.startswith(Status.RIGHT.value)}
+    faults = [
+        f"{lesson.name}, cell {cell_id!r} refuses the solution: {text}" for cell_id, text in refused.items()
+    ]
+    return faults if checks else [f"{lesson.name} has no check"]
+
+
+def _shown(cell: NotebookNode) -> str:
+    """Returns the last result that a cell shows, as text."""
+    results = [
+        output.data.get("text/plain", "") for output in cell.outputs if output.output_type == "execute_result"
+    ]
+    return results[-1] if results else ""
+
+
+async def solve_all(course: Course, lessons: list[Lesson]) -> list[str]:
+    """Returns the faults of these lessons, one lesson after the other."""
+    faults: list[str] = []
+    for lesson in lessons:
+        faults += await solve(course, lesson)
+    return faults
+
+
+def main() -> int:
+    """Runs the command line and returns its exit status."""
+    arguments = argparse.ArgumentParser(prog="tools.run_solutions", description=__doc__)
+    arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
+    course = Course.here()
+    try:
+        lessons = list(course.lessons(tuple(arguments.parse_args().lesson)))
+        faults = asyncio.run(solve_all(course, lessons))
+    except LessonError as error:
+        faults = [str(error)]
+    print("\n".join(faults) or "Every check accepts its solution.")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
