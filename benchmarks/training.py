@@ -93,7 +93,7 @@ def tutorials_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[
 
 
 def one_device_loop(examples: Examples, num_steps: int) -> Callable[[], float]:
-    """Returns a function that trains some steps without DTensor, on one device, and returns the seconds a step."""
+    """Returns a function that trains some steps without DTensor, and returns the seconds a step."""
     variables = [
         tf.Variable(value) for name, value in initial_values().items() if not name.startswith("moving")
     ]

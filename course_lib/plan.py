@@ -96,6 +96,7 @@ class Plan:
                 cure=_("Give the number of examples in a batch, for example 64."),
             )
         if batch_size % self.batch_shards:
+            nearest = max(batch_size // self.batch_shards, 1) * self.batch_shards
             raise CourseError(
                 _(
                     "A batch of {batch_size} does not divide among the {num_shards} places of mesh dimension"
@@ -107,8 +108,8 @@ class Plan:
                 allowed=_("batch sizes that divide by {num_shards}", num_shards=self.batch_shards),
                 cure=_(
                     "Use for example {lower} or {upper}, or a mesh with fewer devices along {name!r}.",
-                    lower=max(batch_size // self.batch_shards, 1) * self.batch_shards,
-                    upper=(batch_size // self.batch_shards + 1) * self.batch_shards,
+                    lower=nearest,
+                    upper=nearest + self.batch_shards,
                     name=self._dim(("inputs", 0)),
                 ),
             )
