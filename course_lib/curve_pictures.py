@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -101,7 +102,7 @@ class Panels:
         # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
         handles = handles[::2] + handles[1::2]
         self._figure.legend(handles=handles, loc="lower center", ncols=2, frameon=False)
-        self._frame: tuple[float, Any] | None = None
+        self._background: Any = None
 
     def show(self, histories: Sequence[History]) -> None:
         """Puts the numbers of each run's history onto its lines, and fits the loss axis."""
@@ -115,22 +116,21 @@ class Panels:
         """Returns the picture, drawn afresh: the same bytes for the same numbers."""
         self._set_animated(False)
         self._canvas.draw()
-        self._frame = None
+        self._background = None
         return self._encode(_SMALL)
 
     def quick_png(self) -> bytes:
-        """Returns the picture with only its lines drawn anew, which takes a fraction of the time.
+        """Returns the picture with only what changes drawn anew, which takes a fraction of the time.
 
-        Axes and texts are kept from the last time, unless the range of the loss has changed.
+        That is the lines and the scale of the loss; the rest is kept from the first time.
         """
-        top = self._axes["loss"].get_ylim()[1]
-        if self._frame is None or self._frame[0] != top:
-            self._set_animated(True)  # lines marked as animated are left out by `draw`
+        if self._background is None:
+            self._set_animated(True)  # what is marked as animated is left out by `draw`
             self._canvas.draw()
-            self._frame = top, self._canvas.copy_from_bbox(self._figure.bbox)
-        self._canvas.restore_region(self._frame[1])
-        for (_name, quantity, _split), line in self.lines.items():
-            self._axes[quantity].draw_artist(line)
+            self._background = self._canvas.copy_from_bbox(self._figure.bbox)
+        self._canvas.restore_region(self._background)
+        for artist in self._changing():
+            self._figure.draw_artist(artist)
         return self._encode(_FAST)
 
     def _make_axes(self, num_steps: int) -> dict[str, Axes]:
@@ -163,9 +163,12 @@ class Panels:
         ]
         return max((loss for loss in losses if math.isfinite(loss) and loss > 0), default=1.0)
 
+    def _changing(self) -> list[Artist]:
+        return [self._axes["loss"].yaxis, *self.lines.values()]
+
     def _set_animated(self, animated: bool) -> None:
-        for line in self.lines.values():
-            line.set_animated(animated)
+        for artist in self._changing():
+            artist.set_animated(animated)
 
     def _encode(self, compress_level: int) -> bytes:
         file = io.BytesIO()

@@ -15,8 +15,9 @@ from course_lib.curves import last_step
 from course_lib.live_views import NotebookView, TerminalView, View
 from course_lib.records import EpochRecord, History, StepRecord
 
-# A refresh waits for at least 20 times what the last one took: showing costs at most 5 % of the time,
-# even if training stood still meanwhile, as it does when both need Python's one interpreter lock.
+# A refresh waits for at least 20 times what the last one took, so showing costs at most 5 % of the time even
+# if training stood still meanwhile, as it does when both need Python's one interpreter lock. What it took is
+# the time that this thread used the processor: while it waits for the lock, training runs.
 _PAUSE_PER_REFRESH = 20
 _SHORTEST_PAUSE_SECONDS = 0.2  # more than five pictures a second help nobody
 _TICK_SECONDS = 0.05
@@ -107,10 +108,15 @@ class Pace:
 
     Args:
         clock: returns the time in seconds.
+        processor: returns how many seconds this thread has used the processor.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        processor: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._clock, self._processor = clock, processor
         self._next = clock()
 
     def is_due(self) -> bool:
@@ -119,10 +125,10 @@ class Pace:
 
     def time(self, refresh: Callable[[], None]) -> None:
         """Calls `refresh`, and sets the pause after it by the time that it took."""
-        start = self._clock()
+        start = self._processor()
         refresh()
-        end = self._clock()
-        self._next = end + max(_PAUSE_PER_REFRESH * (end - start), _SHORTEST_PAUSE_SECONDS)
+        pause = max(_PAUSE_PER_REFRESH * (self._processor() - start), _SHORTEST_PAUSE_SECONDS)
+        self._next = self._clock() + pause
 
 
 def _view(run: Run, history: History, stop: threading.Event) -> View:

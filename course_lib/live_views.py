@@ -76,6 +76,7 @@ class NotebookView:
         self._start_step = start_step
         self._steps_per_epoch = steps_per_epoch
         self._history = history
+        self._num_shown = 0
         self._panels = Panels([""], total_steps)
         self._bar = ipywidgets.IntProgress(value=start_step, min=0, max=total_steps)
         self._button = ipywidgets.Button(description=_("Stop"), icon="stop", tooltip=_("Stop training"))
@@ -85,7 +86,11 @@ class NotebookView:
         self._picture = self._display_picture(self._panels.quick_png())
 
     def refresh(self) -> None:
-        """Shows the records that have come so far."""
+        """Shows the records that have come so far, if there are new ones."""
+        num_records = len(self._history.steps) + len(self._history.epochs)
+        if num_records == self._num_shown:
+            return
+        self._num_shown = num_records
         self._show_progress()
         self._panels.show([self._history])
         self._update_picture(self._panels.quick_png())

@@ -80,15 +80,15 @@ def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
 
 
 @pytest.mark.parametrize("num_steps", [0, 1, 45, 120])
-def test_a_quick_picture_is_the_full_one_but_for_what_a_line_covers(num_steps):
+def test_a_quick_picture_is_the_full_one_but_for_the_edge_of_the_frame(num_steps):
     panels = Panels([""], 120)
     panels.show([history(10)])
     panels.quick_png()
     panels.show([history(num_steps)])
     quick, full = pixels(panels.quick_png()), pixels(panels.png())
     assert quick.shape == full.shape
-    # In the quick one lines lie on the frame, in the full one under it: only at their ends it shows.
-    assert (abs(quick - full).max(axis=2) > 40).mean() < 1e-3
+    # In the quick one lines lie on the frame, in the full one under it: it shows where they meet.
+    assert (abs(quick - full).max(axis=2) > 40).mean() < 3e-3
 
 
 def test_a_picture_changes_with_one_step_more():

@@ -1,0 +1,229 @@
+"""A real JupyterLab in a real browser: the server, and what a reader does and sees on its page."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Browser, Page
+
+START_SECONDS = 60
+RUN_SECONDS = 300
+
+# What a fresh JupyterLab asks on the network, or hides from a test, is switched off.
+SETTINGS = {
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight are drawn too
+}
+
+# Notes each different picture of each cell as it appears; clicks Stop once one cell has shown enough of them.
+WATCH_PICTURES = """
+({cell, pictures}) => {
+  const seen = window.seenPictures = {};
+  const cells = () => [...document.querySelectorAll(".jp-Notebook .jp-Cell")];
+  const look = () => cells().forEach((node, index) => {
+    for (const image of node.querySelectorAll(".jp-OutputArea-output img")) {
+      (seen[index] ??= new Set()).add(image.src);
+    }
+    if (index === cell && seen[index]?.size >= pictures) {
+      const stop = node.querySelector("button .fa-stop, button.fa-stop")?.closest("button");
+      if (stop && !stop.disabled && !window.stopped) { window.stopped = true; stop.click(); }
+    }
+  });
+  new MutationObserver(look).observe(
+    document.body, {subtree: true, childList: true, attributes: true, attributeFilter: ["src"]});
+}
+"""
+
+KERNEL_READY = """
+async () => {
+  const app = window.jupyterapp;
+  await app.restored;
+  const panel = app.shell.currentWidget;
+  await panel.context.ready;
+  await panel.context.sessionContext.ready;
+  await panel.context.sessionContext.session.kernel.info;
+}
+"""
+
+RUN_ALL = """
+() => {
+  window.allRan = false;
+  window.jupyterapp.commands.execute("notebook:run-all-cells").then(() => { window.allRan = true; });
+}
+"""
+
+RUN_CELL = """
+async index => {
+  window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
+  await window.jupyterapp.commands.execute("notebook:run-cell");
+}
+"""
+
+PRINTED = """
+async code => {
+  const kernel = window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel;
+  const request = kernel.requestExecute({code, store_history: false});
+  let text = "";
+  request.onIOPub = ({content}) => { text += content.text ?? content.traceback?.join("\\n") ?? ""; };
+  await request.done;
+  return text;
+}
+"""
+
+OUTPUTS = """
+() => window.jupyterapp.shell.currentWidget.content.widgets
+  .filter(cell => cell.model.type === "code")
+  .map(cell => [cell.model.executionCount, cell.model.outputs.toJSON()])
+"""
+
+
+def find_chromium() -> str | None:
+    """Returns the path of the browser, None where there is none."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@contextlib.contextmanager
+def jupyterlab(folder: Path, state: Path, python: str = sys.executable) -> Iterator[str]:
+    """Gives the address of a JupyterLab that shows `folder` and keeps its settings in `state`.
+
+    Args:
+        folder: the notebooks.
+        state: an empty folder.
+        python: the Python of the environment whose JupyterLab and kernel are used.
+    """
+    for name, setting in SETTINGS.items():
+        file = state / "settings" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(setting))
+    address = f"http://127.0.0.1:{free_port()}"
+    with (state / "server.log").open("wb") as log:
+        command = [python, "-m", "jupyterlab", *server_options(folder, address)]
+        server = subprocess.Popen(command, env=environment(state), stdout=log, stderr=log)
+        try:
+            wait_for(address, server, state / "server.log")
+            yield address
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
+
+
+def server_options(folder: Path, address: str) -> list[str]:
+    return [
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={address.rsplit(':', 1)[1]}",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={folder}",
+        "--IdentityProvider.token=",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly",
+    ]
+
+
+def environment(state: Path) -> dict[str, str]:
+    """Returns an environment in which JupyterLab neither finds nor changes the settings of this user."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "IPYTHON"))}
+    return kept | {
+        "JUPYTER_CONFIG_DIR": str(state / "config"),
+        "JUPYTER_DATA_DIR": str(state / "data"),
+        "JUPYTER_RUNTIME_DIR": str(state / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(state / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(state / "workspaces"),
+        "IPYTHONDIR": str(state / "ipython"),
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _try in range(START_SECONDS * 5):
+        with contextlib.suppress(urllib.error.URLError), urllib.request.urlopen(f"{address}/api"):
+            return
+        if server.poll() is not None:
+            break
+        time.sleep(0.2)
+    raise RuntimeError("JupyterLab did not start:\n" + log.read_text(errors="replace"))
+
+
+class Lesson:
+    """A notebook that is open in JupyterLab.
+
+    Attributes:
+        page: the browser's page.
+        problems: uncaught errors in the page, and requests that left this machine.
+    """
+
+    def __init__(self, browser: Browser, address: str, path: Path) -> None:
+        self.cells = [cell.id for cell in nbformat.read(path, 4).cells]
+        self.page: Page = browser.new_page(viewport={"width": 1280, "height": 960})
+        self.problems: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self._note_request(request.url, address))
+        self.page.goto(f"{address}/lab/workspaces/{path.stem}/tree/{path.name}?reset")
+        self.page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=START_SECONDS * 1000)
+        self.page.evaluate(KERNEL_READY)
+
+    def _note_request(self, url: str, address: str) -> None:
+        if not url.startswith((address, address.replace("http", "ws"), "data:", "blob:")):
+            self.problems.append(f"request to {url}")
+
+    def press_stop_in(self, cell: str, pictures: int) -> None:
+        """Makes the reader press Stop in `cell` when it has shown so many different pictures."""
+        self.page.evaluate(WATCH_PICTURES, {"cell": self.cells.index(cell), "pictures": pictures})
+
+    def count_pictures(self, cell: str) -> int:
+        """Returns how many different pictures a cell has shown since `press_stop_in`."""
+        index = self.cells.index(cell)
+        count: int = self.page.evaluate("index => window.seenPictures[index]?.size ?? 0", index)
+        return count
+
+    def run_all(self) -> None:
+        """Runs every cell and waits until the last has ended."""
+        self.start_all()
+        self.page.wait_for_function("window.allRan", timeout=RUN_SECONDS * 1000)
+
+    def start_all(self) -> None:
+        """Runs every cell without waiting."""
+        self.page.evaluate(RUN_ALL)
+
+    def run_cell(self, cell: str) -> None:
+        """Runs one cell and waits until it has ended."""
+        self.page.evaluate(RUN_CELL, self.cells.index(cell))
+
+    def printed(self, code: str) -> str:
+        """Returns what the kernel prints for `code`, which leaves no trace in the notebook."""
+        text: str = self.page.evaluate(PRINTED, code)
+        return text
+
+    def locate(self, cell: str) -> Any:
+        """Returns the place of a cell on the page."""
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(self.cells.index(cell))
+
+    def errors(self) -> list[str]:
+        """Returns a line for each code cell that did not run or ended with an error."""
+        found = []
+        for count, outputs in self.page.evaluate(OUTPUTS):
+            if count is None:
+                found.append("a cell did not run")
+            found += [f"{out['ename']}: {out['evalue']}" for out in outputs if out["output_type"] == "error"]
+        return found
