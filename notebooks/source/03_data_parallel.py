@@ -145,7 +145,7 @@ layout_figure(inputs_layout, (64, 1200), element_bytes=4)
 # %% [markdown] id="packing-text"
 # `pack` cuts the batch on the host and sends each device its 8 rows and nothing else. Copying the batch to all devices first would send eight times as much.
 #
-# TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields batches that are already laid out. The course does not use it: here it took longer for each step than packing by hand, and the end of its data can abort a collective operation that other devices still wait in.
+# TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields batches that are already laid out. The course packs by hand instead: you see what is sent to whom, and the order of the batches stays in our hands, which exact resuming needs.
 
 # %% id="packing"
 batch = pack(train_set.features[:64], inputs_layout)
@@ -293,7 +293,9 @@ for row in (0, 1, 2):
 # %% [markdown] id="alone-why"
 # A single value minus its own mean is zero. All that is left is the bias of the last layer, the same for every review. Accuracy measured on batches of 64 hides this completely.
 #
-# The cure is to keep *moving moments* in training: running averages of the batch means and variances, in two variables that are replicated like the bias. Evaluation and serving use those. The library's `models.MLP` is the model from above with moving moments. Let it take part for one short training, then ask again.
+# The cure is to keep *moving moments* in training: running averages of the batch means and variances, in two variables that are replicated like the bias. Evaluation and serving use those. The library's `models.MLP` is the model from above with moving moments.
+#
+# Moving moments lag: they average over steps in which the weights have moved on. So at the end of an epoch the course runs 32 more batches with a learning rate of zero. The weights stand still, the moments catch up, and only then it evaluates and saves. Train for one epoch, then ask again.
 
 # %% id="short-training"
 from course_lib import models, training
@@ -334,7 +336,7 @@ for name, history in {"tutorial": tutorial_settings, "ours": our_settings}.items
     print(name, [f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
 
 # %% [markdown] id="settings-why"
-# With weights from $N(0, 1)$ and 1200 inputs, the logits start out large: the model is wrong with great confidence, and first has to unlearn that. With small weights it starts undecided, and every step goes into the signal. Distribution has no part in this: the same difference shows on one device. Get the model right on one device first.
+# A logit is a sum of 48 normalised units times their weights. With weights from $N(0, 1)$ its standard deviation is about $\sqrt{48} \approx 7$: the model starts out sure of itself and wrong, and first has to unlearn that. In the first layer, normalisation cancels the size of the weights, so an update of a given size changes large weights proportionally less than small ones. And rows of unequal length pull with unequal force. Distribution has no part in this: the same difference shows on one device. Get the model right on one device first.
 
 # %% [markdown] id="checkpoint-text"
 # ## Stop and resume
@@ -356,7 +358,7 @@ run = training.train(model, train_set, test_set, epochs=10, checkpoints=folder)
 stoppable = await live.watch(run)
 
 # %% [markdown] id="interrupt-text"
-# The same by program: take 100 records, close the run, and start again with a new model. It is given other initial values on purpose, to show that they do not matter.
+# The same by program: take 100 records and close the run.
 
 # %% id="interrupted"
 import itertools
