@@ -22,21 +22,22 @@ from tools.execute_notebooks import CELL_TIMEOUT_SECONDS
 from tools.lesson import Course, LessonError
 
 
-def command(paths: Sequence[Path], report: Path) -> list[str]:
-    """Returns the command line that compares these notebooks and writes a JUnit report."""
+def command(paths: Sequence[Path], report: Path, jobs: int = 2) -> list[str]:
+    """Returns the command line that compares these notebooks, `jobs` at a time, and writes a JUnit report."""
     return [
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
         *("--nbval", "--nbval-current-env", f"--nbval-cell-timeout={CELL_TIMEOUT_SECONDS}"),
-        *("-n", "2", "--dist", "loadfile", f"--junitxml={report}"),
+        *("-n", str(jobs), "--dist", "loadfile", f"--junitxml={report}"),
+        f"--rootdir={paths[0].parent.parent}",  # so that the report names a notebook en.01_topic.ipynb
         *map(str, paths),
     ]
 
 
-def compare(paths: Sequence[Path]) -> Iterator[str]:
+def compare(paths: Sequence[Path], jobs: int = 2) -> Iterator[str]:
     """Yields every difference between the stored outputs of these notebooks and new ones."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        run = subprocess.run(command(paths, report), capture_output=True, text=True, check=False)
+        run = subprocess.run(command(paths, report, jobs), capture_output=True, text=True, check=False)
         if run.returncode:
             yield f"{run.stdout}{run.stderr}".strip()
         else:
@@ -50,8 +51,7 @@ def not_executed(paths: Sequence[Path], report: Path) -> Iterator[str]:
     )
     for path in paths:
         cells = [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-        name = f"{path.parent.name}.{path.name}"
-        ran = sum(count for case, count in passed.items() if f".{case}".endswith(f".{name}"))
+        ran = passed[f"{path.parent.name}.{path.name}"]
         if ran != len(cells) or not cells:
             yield f"{path.parent.name}/{path.name}: {ran} of {len(cells)} code cells ran"
 

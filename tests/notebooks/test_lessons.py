@@ -1,0 +1,43 @@
+"""The lessons themselves, in every language, with real kernels."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tools.build_notebooks import build
+from tools.compare_notebooks import compare
+from tools.execute_notebooks import execute_files
+from tools.lesson import Course
+from tools.run_solutions import solve
+
+ROOT = Path(__file__).parents[2]
+COURSE = Course(ROOT)
+
+
+def notebooks(course):
+    return [course.notebook(language, name) for name in course.lesson_names for language in course.languages]
+
+
+def test_every_stored_output_is_what_execution_gives():
+    assert notebooks(COURSE)
+    assert "\n".join(compare(notebooks(COURSE))) == ""
+
+
+@pytest.mark.parametrize("name", COURSE.lesson_names)
+def test_every_check_accepts_the_solution(name):
+    assert asyncio.run(solve(COURSE, COURSE.lesson(name))) == []
+
+
+@pytest.mark.drill
+def test_building_and_executing_twice_changes_no_byte(tmp_path):
+    """Pictures and the state of widgets included, which nbval does not compare."""
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks", ignore=shutil.ignore_patterns("en", "ja"))
+    course = Course(tmp_path)
+    runs = []
+    for _run in range(2):
+        list(build(course))
+        assert asyncio.run(execute_files(notebooks(course), jobs=2)) == []
+        runs.append([path.read_bytes() for path in notebooks(course)])
+    assert runs[0] == runs[1]

@@ -1,0 +1,209 @@
+"""The tools on a small course, with real kernels: they do their work, and fail where they must."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tools import compare_notebooks, run_solutions
+from tools.build_notebooks import build, built_notebook
+from tools.execute_notebooks import ExecutionFailed, execute, execute_files, is_executed
+from tools.lesson import Course
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = Path(__file__).parent / "fixtures"
+LESSON = "00_fixture"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernels_find_the_exercises():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", f"{FIXTURES}:{ROOT}")
+        patch.syspath_prepend(FIXTURES)
+        __import__("fixture_exercises")
+        yield
+
+
+@pytest.fixture(scope="module")
+def executed_course(tmp_path_factory):
+    """The fixture course, built and executed once; tests that change it take a copy."""
+    root = tmp_path_factory.mktemp("course")
+    shutil.copytree(FIXTURES / "course", root, dirs_exist_ok=True)
+    course = Course(root)
+    list(build(course))
+    assert asyncio.run(execute_files(notebooks(course), jobs=2)) == []
+    return course
+
+
+@pytest.fixture
+def course(executed_course, tmp_path):
+    shutil.copytree(executed_course.root, tmp_path, dirs_exist_ok=True)
+    return Course(tmp_path)
+
+
+def notebooks(course):
+    return [course.notebook(language, LESSON) for language in course.languages]
+
+
+def outputs(course, language):
+    cells = nbformat.read(course.notebook(language, LESSON), 4).cells
+    return {cell.id: cell.outputs for cell in cells if cell.cell_type == "code"}
+
+
+def change(path, cell_id, edit_cell):
+    notebook = nbformat.read(path, 4)
+    edit_cell(next(cell for cell in notebook.cells if cell.id == cell_id))
+    nbformat.write(notebook, path)
+
+
+def tool(course, name, *arguments):
+    environment = {
+        "COURSE_ROOT": str(course.root),
+        "PYTHONPATH": f"{FIXTURES}:{ROOT}",
+        "PATH": "/usr/bin:/bin",
+    }
+    return subprocess.run(
+        [sys.executable, "-m", f"tools.{name}", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_executing_stores_every_kind_of_output(executed_course):
+    found = outputs(executed_course, "en")
+    assert found["reveal-half"][0].data["text/plain"] == "4"
+    assert [output.text for output in found["reveal-axes"]] == ["rows 2\ncolumns 2\n"]
+    view = found["reveal-slider"][0].data["application/vnd.jupyter.widget-view+json"]
+    assert view["model_id"].startswith("0" * 30)
+    assert found["picture"][0].data["image/png"]
+    assert found["check-half"][0].data["text/plain"].startswith("… Not answered yet.")
+    assert found["check-half"][0].data["text/html"].startswith('<div role="status">')
+    notebook = nbformat.read(executed_course.notebook("en", LESSON), 4)
+    assert len(notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"].state) == 8
+    assert is_executed(notebook)
+
+
+def test_executing_again_changes_no_byte(course):
+    before = [path.read_bytes() for path in notebooks(course)]
+    list(build(course))
+    assert asyncio.run(execute_files(notebooks(course), jobs=1)) == []
+    assert [path.read_bytes() for path in notebooks(course)] == before
+
+
+def test_only_missing_outputs_are_made_on_request(course):
+    change(course.notebook("ja", LESSON), "picture", lambda cell: cell.update(execution_count=None))
+    run = tool(course, "execute_notebooks", "--missing")
+    assert (run.returncode, run.stdout) == (0, f"ja/{LESSON}.ipynb executed\n")
+
+
+def test_a_cell_that_raises_fails_and_stores_nothing(course):
+    path = course.notebook("en", LESSON)
+    change(path, "picture", lambda cell: cell.update(source="1 / 0"))
+    before = path.read_bytes()
+    failures = asyncio.run(execute_files([path], jobs=1))
+    assert "ZeroDivisionError" in failures[0]
+    assert path.read_bytes() == before
+
+
+def test_a_kernel_that_dies_fails(course):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import os; os._exit(1)")])
+    with pytest.raises(ExecutionFailed):
+        asyncio.run(execute(notebook, course.root))
+
+
+def compared(course):
+    return "\n".join(compare_notebooks.compare(notebooks(course), jobs=0))
+
+
+def test_equal_outputs_pass_the_comparison(executed_course):
+    assert list(compare_notebooks.compare(notebooks(executed_course))) == []
+
+
+def test_changed_and_missing_outputs_fail_the_comparison(course):
+    def edit_cell(cell):
+        cell.outputs[0].data["text/plain"] = "5"
+
+    change(course.notebook("en", LESSON), "error-zero", lambda cell: cell.update(outputs=[]))
+    change(course.notebook("ja", LESSON), "reveal-half", edit_cell)
+    differences = compared(course)
+    assert "2 failed" in differences
+    assert "en/00_fixture.ipynb::Cell 6" in differences
+    assert "ja/00_fixture.ipynb::Cell 2" in differences
+
+
+def test_cells_and_notebooks_that_did_not_run_are_errors(course):
+    change(course.notebook("en", LESSON), "picture", lambda cell: cell.metadata.update(tags=["nbval-skip"]))
+    prose = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("x")])
+    nbformat.write(prose, course.notebook("ja", LESSON))
+    assert compared(course).split("\n") == [
+        "en/00_fixture.ipynb: 12 of 13 code cells ran",
+        "ja/00_fixture.ipynb: 0 of 0 code cells ran",
+    ]
+
+
+def test_no_sanitiser_is_in_use():
+    sanitisers = [
+        word for word in compare_notebooks.command([Path("a/b/c")], Path("report.xml")) if "sanitize" in word
+    ]
+    assert len(sanitisers) == 0
+    assert not list(ROOT.glob("tests/notebooks/**/*sanitize*"))
+
+
+def test_solutions_pass_their_checks(course):
+    assert asyncio.run(run_solutions.solve_all(course, list(course.lessons()))) == []
+
+
+def test_a_wrong_solution_is_found(course):
+    path = course.root / "notebooks" / "source" / f"{LESSON}.py"
+    path.write_text(path.read_text("utf-8").replace("half = 6 // 2 ", "half = 6 // 1 "), "utf-8")
+    faults = asyncio.run(run_solutions.solve_all(course, list(Course(course.root).lessons())))
+    assert faults == ["00_fixture, cell 'check-half' refuses the solution: ✗ That is the whole."]
+
+
+def test_a_check_that_shows_nothing_is_found(course):
+    path = course.root / "notebooks" / "source" / f"{LESSON}.py"
+    path.write_text(path.read_text("utf-8").replace('check("00-half", half)', "half"), "utf-8")
+    faults = asyncio.run(run_solutions.solve_all(course, list(Course(course.root).lessons())))
+    assert faults == ["00_fixture, cell 'check-half' refuses the solution: 3"]
+
+
+def test_the_first_cell_for_colab_runs_outside_colab(course):
+    public = Course(course.root, repository="https://github.com/someone/course")
+    notebook = built_notebook(public, public.lesson(LESSON), "en")
+    notebook.cells = notebook.cells[:2]
+    assert is_executed(asyncio.run(execute(notebook, course.root)))
+
+
+@pytest.mark.parametrize("name", ["catalogues", "check_notebooks", "compare_notebooks"])
+def test_the_commands_fail_where_something_is_wrong(course, name):
+    course.catalogue("ja", "shared").unlink()
+    course.notebook("ja", LESSON).unlink()
+    run = tool(course, name, *(["check"] if name == "catalogues" else []))
+    assert run.returncode == 1, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["build_notebooks", "execute_notebooks", "compare_notebooks", "run_solutions"]
+)
+def test_the_commands_refuse_an_unknown_lesson(course, name):
+    run = tool(course, name, "77_none")
+    assert run.returncode == 1
+    assert "77_none" in run.stdout + run.stderr
+
+
+def test_the_commands_build_check_and_extract(course):
+    for name, *arguments in (
+        ("catalogues", "extract"),
+        ("build_notebooks",),
+        ("catalogues", "check"),
+        ("execute_notebooks", "--missing", LESSON),
+    ):
+        run = tool(course, name, *arguments)
+        assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,557 @@
+"""Building notebooks, and each rule about lessons, notebooks and outputs failing on its breach."""
+
+import ast
+import dataclasses
+import shutil
+import tomllib
+from pathlib import Path
+
+import nbformat
+import polib
+import pytest
+from IPython.core.inputtransformer2 import TransformerManager
+
+from tools import catalogue_files, catalogues, check_notebooks, first_cell, lesson_rules, output_rules
+from tools.build_notebooks import build, built_cells, built_notebook
+from tools.catalogue_files import Text
+from tools.execute_notebooks import is_executed
+from tools.lesson import Cell, Course, Lesson, LessonError, read_lesson
+from tools.stored_outputs import WIDGET_STATE, WIDGET_VIEW, normalised
+
+ROOT = Path(__file__).parents[2]
+FIXTURES = ROOT / "tests" / "notebooks" / "fixtures"
+LESSON = "00_fixture"
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """The fixture's exercises."""
+    monkeypatch.syspath_prepend(FIXTURES)
+    __import__("fixture_exercises")
+
+
+@pytest.fixture
+def course(tmp_path):
+    shutil.copytree(FIXTURES / "course", tmp_path, dirs_exist_ok=True)
+    return Course(tmp_path)
+
+
+@pytest.fixture
+def lesson(course):
+    return course.lesson(LESSON)
+
+
+def edit(path, old, new):
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
+
+
+def source_path(course):
+    return course.root / "notebooks" / "source" / f"{LESSON}.py"
+
+
+def pretend_executed(course):
+    """Gives every built notebook an output for each code cell, as an execution would."""
+    for language in course.languages:
+        path = course.notebook(language, LESSON)
+        notebook = nbformat.read(path, 4)
+        for count, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), 1):
+            cell.execution_count = count
+            cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="4\n")]
+        nbformat.write(normalised(notebook), path)
+
+
+# Building
+
+
+def test_two_languages_differ_only_where_they_may(course, lesson):
+    english, japanese = (built_cells(course, lesson, language) for language in ("en", "ja"))
+    assert [(cell.cell_id, cell.tags) for cell in english] == [(cell.cell_id, cell.tags) for cell in japanese]
+    differing = {e.cell_id for e, j in zip(english, japanese, strict=True) if e.source != j.source}
+    commented = {"imports", "reveal-axes", "exercise-half"}
+    assert {cell.cell_id for cell in english if cell.kind == "code"} & differing == {"setup", *commented}
+    notebooks = (built_notebook(course, lesson, language) for language in ("ja", "en"))
+    assert list(check_notebooks.different_code(*notebooks)) == []
+
+
+def test_prose_and_comments_are_in_the_readers_language(course, lesson):
+    cells = {cell.cell_id: cell.source for cell in built_cells(course, lesson, "ja")}
+    assert cells["opening"].startswith("# 0. 半分\n\n2台のデバイスは")
+    assert "| 軸 | テンソルの方向 |\n| `8` | $8$ |" in cells["opening"]
+    assert "# 行列は行のタプルで、それぞれの行もタプルです。\nmatrix =" in cells["reveal-axes"]
+    assert "8 // 0  # this comment stays, it is in a fence" in cells["breaking"]
+    assert cells["setup"].startswith('LANGUAGE = "ja"\n')
+
+
+def test_exercises_become_stubs_with_a_folded_solution(course, lesson):
+    cells = built_cells(course, lesson, "ja")
+    ids = [cell.cell_id for cell in cells]
+    at = ids.index("exercise-split")
+    assert ids[at : at + 3] == ["exercise-split", "check-split", "exercise-split-solution"]
+    assert cells[at].source == "def split(length, parts):\n    return ..."
+    assert cells[at + 2].source == (
+        "<details>\n<summary>解答</summary>\n\n```python\ndef split(length, parts):\n"
+        "    size = length // parts\n    return [size] * parts\n```\n\n</details>"
+    )
+
+
+def test_solved_lessons_hold_no_stub(course, lesson):
+    code = [cell for cell in built_cells(course, lesson, "en", solved=True) if cell.kind == "code"]
+    assert not any("..." in cell.source or "solution" in cell.source for cell in code)
+
+
+def test_a_lesson_without_catalogue_shows_its_english(course, lesson):
+    course.catalogue("ja", LESSON).unlink()
+    cells = built_cells(course, lesson, "ja")
+    assert cells[0].source == lesson.cells[0].source
+
+
+def test_a_fuzzy_translation_is_not_shown(course, lesson):
+    edit(
+        course.catalogue("ja", LESSON),
+        '#: opening\nmsgid "0. Halves"',
+        '#: opening\n#, fuzzy\nmsgid "0. Halves"',
+    )
+    assert built_cells(course, lesson, "ja")[0].source.startswith("# 0. Halves")
+
+
+def test_building_twice_changes_no_byte_and_keeps_outputs(course):
+    assert dict(build(course)) == {f"notebooks/{code}/{LESSON}.ipynb": False for code in ("en", "ja")}
+    pretend_executed(course)
+    before = [course.notebook(code, LESSON).read_bytes() for code in ("en", "ja")]
+    assert all(dict(build(course)).values())
+    assert [course.notebook(code, LESSON).read_bytes() for code in ("en", "ja")] == before
+
+
+def test_changed_prose_keeps_outputs_and_changed_code_loses_them(course):
+    list(build(course))
+    pretend_executed(course)
+    edit(source_path(course), "# # 0. Halves", "# # 0. Halves of it")
+    assert dict(build(Course(course.root)))[f"notebooks/en/{LESSON}.ipynb"]
+    edit(source_path(course), "matrix = ((1, 2)", "matrix = ((7, 2)")
+    assert not any(dict(build(Course(course.root))).values())
+    assert not is_executed(nbformat.read(course.notebook("en", LESSON), 4))
+
+
+def test_the_notebook_of_a_lesson_that_is_gone_goes_too(course):
+    list(build(course))
+    old = course.notebook("ja", "09_gone")
+    old.write_text("{}")
+    list(build(course))
+    assert not old.exists()
+
+
+def test_built_notebooks_are_valid(course, lesson):
+    for language in course.languages:
+        nbformat.validate(built_notebook(course, lesson, language))
+
+
+def test_a_cell_that_cannot_be_built_is_named(course):
+    edit(source_path(course), "half = 6 // 2  # solution", "half = 6 // 2")
+    with pytest.raises(LessonError, match=r"00_fixture, cell 'exercise-half': .*# solution"):
+        built_cells(course, read_lesson(source_path(course)), "en")
+
+
+def test_an_unknown_lesson_is_refused(course):
+    with pytest.raises(LessonError, match="77_none"):
+        list(course.lessons(("77_none",)))
+
+
+# The first cell
+
+
+def test_without_an_address_nothing_points_to_colab(course, lesson):
+    text = nbformat.writes(built_notebook(course, lesson, "en"))
+    assert "colab" not in text.lower()
+
+
+@pytest.fixture
+def public(course):
+    return dataclasses.replace(course, repository="https://github.com/someone/course", branch="main")
+
+
+def test_with_an_address_colab_gets_its_install_and_its_link(public, lesson):
+    cells = built_cells(public, lesson, "ja")
+    colab = "https://colab.research.google.com/github/someone/course/blob/main/notebooks/ja/00_fixture.ipynb"
+    assert cells[0].source.endswith(f"\n\n[このレッスンをColabで開く]({colab})")
+    install = '%pip install -q --no-deps "course-lib @ git+https://github.com/someone/course@main"'
+    assert install in cells[1].source
+    assert "tensorflow" not in cells[1].source
+
+
+def test_the_install_does_nothing_outside_colab(public):
+    code = TransformerManager().transform_cell(first_cell.first_cell(public, "en", first_cell.plain()))
+    tree = ast.parse(code)
+    guard = next(node for node in tree.body if isinstance(node, ast.If))
+    assert ast.unparse(guard.test) == "'google.colab' in sys.modules"
+    assert "pip" in ast.unparse(guard)
+    assert "pip" not in "".join(ast.unparse(node) for node in tree.body if node is not guard)
+
+
+def test_colab_installs_what_the_library_needs_and_colab_lacks():
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    brought = (
+        "importlib_resources",
+        "ipywidgets",
+        "matplotlib>",
+        "numpy",
+        "tensorflow>",
+        "tensorflow-datasets",
+    )
+    assert sorted(first_cell.COLAB_LACKS) == sorted(need for need in wanted if not need.startswith(brought))
+
+
+def test_another_first_cell_is_refused(course):
+    edit(source_path(course), "devices=8", "devices=4")
+    with pytest.raises(LessonError, match="setup"):
+        built_cells(course, read_lesson(source_path(course)), "en")
+
+
+# Catalogues
+
+
+def test_the_fixtures_catalogues_are_whole_and_extraction_is_stable(course):
+    paths = sorted((course.root / "notebooks" / "locale" / "ja").glob("*.po"))
+    before = [path.read_bytes() for path in paths]
+    assert list(catalogues.check(course)) == []
+    list(catalogues.extract(course))
+    list(catalogues.extract(course))
+    assert [path.read_bytes() for path in paths] == before
+
+
+def faults(course):
+    return "\n".join(catalogues.check(Course(course.root)))
+
+
+def test_a_changed_english_text_is_stale_and_then_fuzzy(course):
+    edit(source_path(course), "What is half of 8?", "What is the half of 8?")
+    assert "stale, this text is not in it (run extract): '**Predict.** What is the half of 8?'" in faults(
+        course
+    )
+    assert "stale, this text is gone (run extract): '**Predict.** What is half of 8?'" in faults(course)
+    list(catalogues.extract(Course(course.root)))
+    assert faults(course).count("\n") == 0
+    assert "fuzzy, the English changed: '**Predict.** What is the half of 8?'" in faults(course)
+    entry = polib.pofile(str(course.catalogue("ja", LESSON))).find("**Predict.** What is the half of 8?")
+    assert entry.previous_msgid == "**Predict.** What is half of 8?"
+    assert entry.msgstr == "**予想**：8の半分はいくつですか。"
+
+
+def test_changed_line_breaks_change_nothing(course):
+    edit(
+        source_path(course),
+        "# How much does each of two devices hold?",
+        "# How much does each of\n# two devices hold?",
+    )
+    assert faults(course) == ""
+
+
+def test_a_new_text_is_missing_and_a_removed_one_leaves(course):
+    edit(
+        source_path(course),
+        "# 2. Zero devices are refused.",
+        "# 2. Entirely other words, about zebras and quays.",
+    )
+    list(catalogues.extract(Course(course.root)))
+    assert "missing: 'Entirely other words, about zebras and quays.'" in faults(course)
+    assert "refused" not in course.catalogue("ja", LESSON).read_text("utf-8")
+
+
+def test_moved_texts_make_a_catalogue_stale(course):
+    edit(source_path(course), 'id="takeaways"', 'id="takeaways-again"')
+    assert "order, places or flags" in faults(course)
+
+
+def test_the_catalogue_of_a_lesson_that_is_gone_is_stale(course):
+    course.catalogue("ja", "09_gone").write_text(str(catalogue_files.empty("ja")), "utf-8")
+    assert "09_gone.po: stale, its lesson is gone" in faults(course)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("$\\\\frac{n}{2}$を", "$\\\\frac{n}{3}$を", "formulas differ"),
+        ("`n // 2`と", "`n / 2`と", "code spans differ"),
+        ("(https://example.org/manual)によれば", "(https://example.com/manual)によれば", "links differ"),
+        ("2番目の軸は分割しません。", "2番目の軸は分割しない。", "plain style"),
+        ("デバイスが0台では拒否されます。", "0台では拒否されます。", "'device' is デバイス in the glossary"),
+        ("デバイスが0台では拒否されます。", "Zero devices are refused.", "left in English"),
+        ("8の半分は4です。", "8の半分は 4です。", "space between Latin and Japanese"),
+    ],
+)
+def test_translations_are_held_against_every_rule(course, old, new, fault):
+    edit(course.catalogue("ja", LESSON), old, new)
+    assert fault in faults(course)
+
+
+def test_the_texts_of_the_library_are_extracted(course):
+    package = course.root / "course_lib"
+    (package / "locale").mkdir(parents=True)
+    (package / "a.py").write_text('_("A mesh {name!r} "\n  "of 8.", name=1)\n', "utf-8")
+    edit(source_path(course), "print(error)", 'print(_("In a lesson."), error)')
+    list(catalogues.extract(Course(course.root)))
+    entries = polib.pofile(str(package / "locale" / "ja.po"))
+    assert [entry.msgid for entry in entries] == ["A mesh {name!r} of 8.", "In a lesson."]
+    assert entries[0].flags == ["python-brace-format"]
+    entries[0].msgstr, entries[1].msgstr = "メッシュ「{nom}」です。", "レッスンの中です。"
+    entries.save()
+    assert "placeholders differ: ['name'] became ['nom']" in faults(course)
+
+
+def test_a_text_that_no_translator_would_see_is_refused(course):
+    (course.root / "course_lib").mkdir()
+    (course.root / "course_lib" / "a.py").write_text('x = 1\n_(f"{x} rows")\n', "utf-8")
+    with pytest.raises(LessonError, match=r"course_lib/a\.py, line 2"):
+        list(catalogues.check(course))
+
+
+def test_equal_texts_are_one_entry():
+    catalogue = catalogue_files.updated(
+        catalogue_files.empty("ja"), [Text("a", "one", "comment"), Text("a", "two"), Text("b", "two")], "ja"
+    )
+    assert [(entry.msgid, [place for place, _ in entry.occurrences]) for entry in catalogue] == [
+        ("a", ["one", "two"]),
+        ("b", ["two"]),
+    ]
+
+
+# Rules about lessons
+
+
+def test_the_fixture_breaks_no_rule(lesson):
+    assert list(lesson_rules.lesson_faults(lesson)) == []
+
+
+LONG = "\n".join(f"x{number} = {number}" for number in range(16))
+HALF = "half = 6 // 2  # solution"
+
+BREACHES = [
+    ('id="picture"', "", "has no id"),
+    ('id="picture"', 'id="Picture_1"', "'Picture_1' is not a slug"),
+    ('id="picture"', f'id="{"p" * 51}"', "is not a slug"),
+    ('id="picture"', 'id="imports"', "'imports' is used twice"),
+    ('id="picture"', 'id="picture" tags=["exercize"]', "unknown tag 'exercize'"),
+    ("# # 0. Halves", "# 0. Halves", "starts with a title"),
+    ('tags=["opening"]', "", "tagged `opening`"),
+    ("5 minutes", "a while", "how many minutes"),
+    ("You need to know:", "You know:", "what one needs to know"),
+    ('tags=["setup"]', "", "tagged `setup`"),
+    ('id="imports"', 'id="imports" tags=["setup"]', "tagged `setup`"),
+    ("import ipywidgets\n", f"{LONG}\nimport ipywidgets\n", "20 lines of code; 15 are allowed"),
+    ("import ipywidgets\n", "!ls\nimport ipywidgets\n", "magic or a shell command"),
+    ("import ipywidgets\n", "%time\nimport ipywidgets\n", "magic or a shell command"),
+    ("8 // 2\n", "", "'reveal-half' is empty"),
+    ("8 // 2\n", "# NBVAL_IGNORE_OUTPUT\n8 // 2\n", "asks nbval to look away"),
+    ("8 // 2\n", "#PYTEST_VALIDATE_IGNORE_OUTPUT\n8 // 2\n", "asks nbval to look away"),
+    ('tags=["error"]', 'tags=["error", "raises-exception"]', "asks nbval to look away"),
+    ('tags=["error"]', 'tags=["error", "nbval-skip"]', "asks nbval to look away"),
+    ("# ## Takeaways", "# ```{note}\n# x\n# ```", "directive"),
+    ("# ## Takeaways", "# ::: note", "directive"),
+    ("it\n# for every axis", "it  \n# for every axis", "hard line break"),
+    ('tags=["predict"]', "", "2 cells are tagged `predict`"),
+    ('tags=["predict"]', "", "'reveal-half' (`reveal`) does not follow"),
+    ('tags=["reveal"]', "", "'predict-half' (`predict`) is not followed"),
+    ("print(error)", "pass", "catches and prints no error"),
+    ('tags=["error"]', "", "0 cells are tagged `error`"),
+    ('tags=["check"]', "", "'exercise-half' (`exercise`) is not followed"),
+    ('tags=["exercise"]', "", "2 cells are tagged `exercise`"),
+    (HALF, "half = 6 // 2", 'a statement marked "# solution"'),
+    (HALF, "third = 6 // 2  # solution", "looks at 'half', which the exercise does not leave open"),
+    ('check("00-half", half)', "half", 'does not end in check("00-...", name)'),
+    ('check("00-half", half)', 'check("00-half", 3)', "looks at 'no name'"),
+    ('check("00-half", half)', 'check("01-half", half)', "does not begin with 00-"),
+    ('check("00-half", half)', 'check("00-haff", half)', "no check is registered for '00-haff'"),
+    ('tags=["takeaways"]', "", "tagged `takeaways`"),
+    ("# 2. Zero devices", "# 2. b\n# 3. c\n# 4. Zero devices", "there are 4 takeaways"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "fault"), BREACHES)
+def test_every_rule_fails_on_its_breach(course, old, new, fault):
+    edit(source_path(course), old, new)
+    found = list(lesson_rules.lesson_faults(read_lesson(source_path(course))))
+    assert [line for line in found if fault in line], found
+
+
+def test_a_lesson_needs_cells(tmp_path):
+    path = tmp_path / "00_empty.py"
+    path.write_text("", "utf-8")
+    with pytest.raises(LessonError):
+        read_lesson(path)
+
+
+def test_solutions_may_come_as_several_names():
+    cells = (
+        Cell("code", "a = 1  # solution\nb = 2  # solution", "exercise-x", ("exercise",)),
+        Cell("code", 'check("00-half", (a, b))', "check-x", ("check",)),
+    )
+    assert not [fault for fault in lesson_rules._exercises(Lesson("00_x", cells)) if "looks at" in fault]
+
+
+# Rules about notebooks
+
+
+def notebook_faults(course):
+    return "\n".join(check_notebooks.check(course))
+
+
+def test_unbuilt_unexecuted_and_finished_notebooks(course):
+    assert "en/00_fixture.ipynb is not built" in notebook_faults(course)
+    list(build(course))
+    assert "ja/00_fixture.ipynb: it is not executed" in notebook_faults(course)
+    pretend_executed(course)
+    assert notebook_faults(course) == ""
+
+
+def change(course, language, edit_notebook):
+    path = course.notebook(language, LESSON)
+    notebook = nbformat.read(path, 4)
+    edit_notebook(notebook)
+    nbformat.write(notebook, path)
+
+
+def cell(notebook, cell_id):
+    return next(cell for cell in notebook.cells if cell.id == cell_id)
+
+
+HAND_EDITS = {
+    "source of prose": (lambda nb: cell(nb, "opening").update(source="# x"), "'opening': its source is not"),
+    "source of code": (
+        lambda nb: cell(nb, "imports").update(source="1"),
+        "its code is not that of the English",
+    ),
+    "order": (lambda nb: nb.cells.reverse(), "its cells are not those of the source"),
+    "id": (lambda nb: cell(nb, "imports").update(id="other"), "its cells are not those of the source"),
+    "tags": (lambda nb: cell(nb, "reveal-half").metadata.clear(), "'reveal-half': its metadata is not"),
+    "kind": (lambda nb: cell(nb, "picture").update(cell_type="raw"), "its cell_type is not"),
+    "language": (lambda nb: nb.metadata.update(language="fr"), "metadata 'language' is not"),
+    "kernel": (lambda nb: nb.metadata.kernelspec.update(name="ir"), "metadata 'kernelspec' is not"),
+    "outputs": (lambda nb: cell(nb, "reveal-half").update(outputs=[]), "'reveal-half' shows nothing"),
+    "counts": (lambda nb: cell(nb, "picture").update(execution_count=None), "it is not executed"),
+    "timing": (
+        lambda nb: cell(nb, "picture").outputs.append(nbformat.v4.new_output("stream", text="5\n")),
+        "not as `execute_notebooks` stores them",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HAND_EDITS)
+def test_a_notebook_edited_by_hand_is_found(course, what):
+    edit_notebook, fault = HAND_EDITS[what]
+    list(build(course))
+    pretend_executed(course)
+    change(course, "ja", edit_notebook)
+    assert fault in notebook_faults(course)
+
+
+def test_a_notebook_older_than_its_source_or_catalogue_is_found(course):
+    list(build(course))
+    pretend_executed(course)
+    edit(course.catalogue("ja", LESSON), "8の半分は4です。", "8の半分は、4です。")
+    assert notebook_faults(course).startswith("ja/00_fixture.ipynb: cell 'takeaways': its source")
+
+
+def test_a_notebook_without_source_is_found(course):
+    list(build(course))
+    pretend_executed(course)
+    shutil.copy(course.notebook("en", LESSON), course.notebook("en", "09_gone"))
+    assert notebook_faults(course) == "en/09_gone.ipynb has no source"
+
+
+# Rules about outputs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.6931",
+        "loss 1.234e-05",
+        "[0.1234 0.5]",
+        "took 0.5 s",
+        "12 ms a step",
+        "3.2秒",
+        "12:30:01",
+        "2026-11-21",
+        "2026年11月21日",
+        "/home/reader/course",
+        "in /tmp/x",
+        "C:\\Users",
+        "~/course",
+        "<object at 0x7f0012ab34cd>",
+        "id 123e4567-e89b-12d3-a456-426614174000",
+        "100.05",
+        "1.00001",
+        "12345e3",
+    ],
+)
+def test_text_that_would_change_is_found(text):
+    assert list(output_rules.text_faults(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.69 0.125 -1.5 1e-05 1.5e-7 .25",
+        "237,952 bytes; 230400; (1200, 48); [[0. 1.] [2. 3.]]; 19.0; 100.0",
+        "TensorFlow 2.21.0 on Python 3.11.4",
+        "/job:localhost/replica:0/task:0/device:CPU:0",
+        "CPU:0, device 7; batch 2 x model 4; ratio 1:8",
+        "True below 1e-5; accuracy 0.84; epochs 3; lessons/steps; 8 shards",
+        "tf.Tensor([1 2], shape=(2,), dtype=int32)",
+        "<div>a</div><br/>",
+    ],
+)
+def test_text_that_every_run_gives_is_accepted(text):
+    assert list(output_rules.text_faults(text)) == []
+
+
+def output_faults(*outputs):
+    return "\n".join(output_rules.output_faults(nbformat.v4.new_code_cell(outputs=list(outputs))))
+
+
+def test_errors_and_stderr_do_not_stay_in_notebooks():
+    assert "raised ValueError" in output_faults(
+        nbformat.v4.new_output("error", ename="ValueError", evalue="x")
+    )
+    assert "wrote to stderr" in output_faults(nbformat.v4.new_output("stream", name="stderr", text="W0000"))
+
+
+def test_numbers_count_in_text_and_volatile_things_everywhere():
+    def display(mime, text):
+        return nbformat.v4.new_output("display_data", data={mime: text})
+
+    assert "0.6931" in output_faults(display("text/plain", "0.6931"))
+    assert output_faults(display("image/svg+xml", '<svg width="0.6931"/>')) == ""
+    assert "address" in output_faults(display("text/html", "<b>0x7f0012ab34cd</b>"))
+    assert output_faults(display("image/png", "0x7f0012ab34cd")) == ""
+
+
+# Stored outputs
+
+
+def widget_notebook(first, second):
+    """Two widgets, made in this order, shown in the other; their ids are chance."""
+    notebook = nbformat.v4.new_notebook(metadata={"language_info": {"name": "python", "version": "3.11.9"}})
+    view = {WIDGET_VIEW: {"model_id": second}, "text/plain": f"Box({first})"}
+    streams = [nbformat.v4.new_output("stream", name="stdout", text=text) for text in ("a", "b")]
+    outputs = [nbformat.v4.new_output("display_data", data=view), *streams]
+    notebook.cells = [
+        nbformat.v4.new_code_cell("x", id="a", outputs=outputs, metadata={"execution": {"t": "1"}})
+    ]
+    state = {first: {"model_name": "A"}, second: {"model_name": "B", "state": {"c": [f"IPY_MODEL_{first}"]}}}
+    notebook.metadata.widgets = nbformat.from_dict({WIDGET_STATE: {"state": state}})
+    return notebook
+
+
+def test_what_chance_decides_is_not_stored():
+    one = normalised(widget_notebook("f" * 32, "0a" * 16))
+    two = normalised(widget_notebook("1b" * 16, "e" * 32))
+    assert nbformat.writes(one) == nbformat.writes(two)
+    assert normalised(one) == one
+    state = one.metadata.widgets[WIDGET_STATE].state
+    assert {key: value.model_name for key, value in state.items()} == {f"{0:032x}": "A", f"{1:032x}": "B"}
+    assert state[f"{1:032x}"].state.c == [f"IPY_MODEL_{0:032x}"]
+    assert [output.get("text") for output in one.cells[0].outputs] == [None, "ab"]
+    assert one.metadata.language_info == {"name": "python"}
+    assert one.cells[0].metadata == {}
