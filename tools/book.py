@@ -20,7 +20,7 @@ from tools.book_mathjax import fetch_mathjax
 from tools.book_pages import Edition, Sources, find_editions, stage
 
 ROOT = Path(__file__).resolve().parents[1]
-# What Sphinx writes and no page asks for: its inventory, source maps, the logos of services that we do not use.
+# What Sphinx writes and no page asks for: its inventory, source maps, logos of services that we do not use.
 UNUSED = ("objects.inv", ".buildinfo", "**/*.map", "_static/images", "_static/locales", "_static/*.png")
 
 
@@ -43,17 +43,20 @@ def build_book(folders: Folders) -> None:
     """Writes the whole site to `folders.output`; the site of the last build stays until the new one is whole.
 
     Raises:
-        SystemExit: a page has a warning (a dead link, a picture without a description), or MathJax is missing.
+        SystemExit: a page has a warning, such as a dead link or a picture without words; no MathJax.
     """
     editions = find_editions(folders.sources)
     mathjax = fetch_mathjax(folders.work / "npm")
     site = folders.work / "site"
     shutil.rmtree(site, ignore_errors=True)
+    for edition in editions:  # one after the other: the library speaks one language at a time
+        shutil.rmtree(folders.work / edition.language, ignore_errors=True)
+        stage(folders.sources, editions, edition, folders.work / edition.language / "source")
     with ThreadPoolExecutor(len(editions)) as pool:
-        for edition, html in pool.map(lambda each: _build_edition(folders, editions, each), editions):
-            shutil.copytree(html, site / edition.language)
-    for language in (edition.language for edition in editions):
-        _remove_unused(site / language)
+        built = list(pool.map(lambda edition: _build_edition(folders.work / edition.language), editions))
+    for edition, html in zip(editions, built, strict=True):
+        _remove_unused(html)
+        shutil.copytree(html, site / edition.language)
     _copy_assets(folders.sources, mathjax, site / "assets")
     _write_root(folders.sources, editions, site / "index.html")
     _index(site)
@@ -62,22 +65,15 @@ def build_book(folders: Folders) -> None:
     shutil.move(site, folders.output)
 
 
-def _build_edition(folders: Folders, editions: Sequence[Edition], edition: Edition) -> tuple[Edition, Path]:
-    work = folders.work / edition.language
-    shutil.rmtree(work, ignore_errors=True)
-    stage(folders.sources, editions, edition, work / "source")
+def _build_edition(work: Path) -> Path:
+    """Runs Jupyter Book on the staged sources and returns the folder with the pages."""
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", "-q"]
     command += ["--warningiserror", "--keep-going", "--path-output", str(work), str(work / "source")]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"The {edition.language} book was not built.\n{done.stdout}\n{done.stderr}")
-    return edition, work / "_build" / "html"
+        raise SystemExit(f"The book in {work} was not built.\n{done.stdout}\n{done.stderr}")
+    return work / "_build" / "html"
 
 
 def _remove_unused(html: Path) -> None:
@@ -106,7 +102,7 @@ def _write_root(sources: Sources, editions: Sequence[Edition], path: Path) -> No
 
 def _index(site: Path) -> None:
     """Writes the search index: the extended Pagefind, which knows where Japanese words end."""
-    command = [sys.executable, "-m", "pagefind", "--site", str(site), "--silent"]
+    command = [sys.executable, "-m", "pagefind", "--site", str(site), "--silent", "--keep-index-url"]
     subprocess.run([*command, "--exclude-selectors", ".headerlink, mjx-assistive-mml"], check=True)
     for unused in site.glob("pagefind/pagefind-*ui.*"):
         unused.unlink()
@@ -116,7 +112,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     course = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
     parser.add_argument("--notebooks", type=Path, default=ROOT / "notebooks", help="folder with en/ and ja/")
-    parser.add_argument("--results", type=Path, default=ROOT / "course_lib" / "results")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "book")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "book-work")
     parser.add_argument("--repository", default=course["repository"], help="the repository's public address")
@@ -130,16 +125,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     sources = Sources(
         root=ROOT,
         notebooks=chosen.notebooks,
-        results=chosen.results,
         repository=chosen.repository.rstrip("/"),
         branch=chosen.branch,
     )
     build_book(Folders(sources=sources, work=chosen.work, output=chosen.output))
-    print(
-        f"The book is in {os.path.relpath(chosen.output)}. Browsers load its scripts over http only: `make serve`,"
-    )
-    print(f"or `python -m http.server --bind 127.0.0.1 --directory {os.path.relpath(chosen.output)} 8000`,")
-    print("then open http://127.0.0.1:8000/")
+    output = os.path.relpath(chosen.output)
+    print(f"The book is in {output}. Browsers load its scripts over http only: `make serve`, or")
+    print(f"`python -m http.server --bind 127.0.0.1 --directory {output} 8000`, then http://127.0.0.1:8000/")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Facts that the versions page quotes instead of typing: what is allowed, what is tested, and on which Python."""
+"""Facts that the versions page quotes instead of typing: what is allowed, what is tested, on which Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetches MathJax from the npm registry, checked against a pinned hash, so that formulas need no other server."""
+"""Fetches MathJax from the npm registry, checked against a pinned hash, so that no page asks a server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _download(archive: Path) -> None:
     done = subprocess.run([*npm, *pack], capture_output=True, text=True, check=False)
     if done.returncode or not archive.exists():
         raise SystemExit(
-            f"MathJax {VERSION} could not be fetched from the npm registry; the book needs it for its formulas.\n"
-            f"Connect to the network once (npm's own settings for a registry or proxy are used), or put the file "
-            f"at {archive}.\n{done.stderr}"
+            f"MathJax {VERSION} could not be fetched from the npm registry; the book's formulas need it.\n"
+            "Connect to the network once (npm's own settings for registry and proxy are used),\n"
+            f"or put the file at {archive}.\n{done.stderr}"
         )

@@ -1,4 +1,4 @@
-"""Lays out the sources of one language's book: notebooks, pages with their generated parts, contents, settings."""
+"""Lays out the sources of one language's book: notebooks, pages with generated parts, contents, settings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 import jinja2
 import yaml
 
+from course_lib.explorers import MeshLayoutExplorer
+from course_lib.i18n import set_language
 from tools.book_facts import python_versions, tested_packages
 from tools.book_licences import notices
-from tools.book_results import load_results
+from tools.book_results import has_results, write_results
 
 LESSONS = "[0-9][0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.
@@ -28,7 +30,6 @@ class Sources:
     Attributes:
         root: the repository, whose pyproject.toml, lock file and workflows the versions page quotes.
         notebooks: a folder with one folder of executed notebooks for each language.
-        results: what `make results` wrote; may be missing.
         repository: the public address of the repository, or "" while it has none.
         branch: the branch that the Colab buttons open.
 
@@ -38,7 +39,6 @@ class Sources:
 
     root: Path
     notebooks: Path
-    results: Path
     repository: str
     branch: str
 
@@ -46,8 +46,8 @@ class Sources:
         parts = self.repository.removeprefix("https://github.com/").split("/")
         if self.repository and (not self.repository.startswith("https://github.com/") or len(parts) != 2):
             raise SystemExit(
-                f"The repository's address is {self.repository!r}; it must read https://github.com/OWNER/NAME, "
-                'or be "" while there is none ([tool.course] in pyproject.toml).'
+                f"The repository's address is {self.repository!r}; it must read "
+                'https://github.com/OWNER/NAME, or "" while there is none ([tool.course] in pyproject.toml).'
             )
 
     @property
@@ -91,7 +91,7 @@ def _edition(sources: Sources, folder: Path) -> Edition:
     strings = yaml.safe_load((folder / "strings.yml").read_text(encoding="utf-8"))
     notebooks = sorted((sources.notebooks / folder.name).glob(LESSONS))
     lessons = tuple((path.stem, _title(path)) for path in notebooks)
-    shown = [page for page in PAGES if page != "results" or load_results(sources.results)]
+    shown = [page for page in PAGES if page != "results" or has_results()]
     return Edition(
         language=folder.name,
         name=strings["language_name"],
@@ -115,7 +115,7 @@ def _title(notebook: Path) -> str:
 def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folder: Path) -> None:
     """Writes everything that Jupyter Book reads for one language to `folder`."""
     folder.mkdir(parents=True)
-    for lesson, _title_ in edition.lessons:
+    for lesson, _heading in edition.lessons:
         shutil.copy(sources.notebooks / edition.language / f"{lesson}.ipynb", folder)
     _write_pages(sources, edition, folder)
     _write_yaml(folder / "_toc.yml", contents(edition))
@@ -166,13 +166,10 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
         keep_trailing_newline=True,
         trim_blocks=True,
     )
-    values = _page_values(sources, edition)
+    values = _page_values(sources, edition) | {"results": write_results(edition.language, folder)}
     for page in ("index", *(page for page in edition.pages if page in PAGES)):
         text = environment.get_template(f"{page}.md").render(values)
         (folder / f"{page}.md").write_text(text, encoding="utf-8")
-    if "results" in edition.pages:
-        for picture in load_results(sources.results)["figures"]:
-            shutil.copy(sources.results / picture["file"], folder)
 
 
 def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
@@ -183,16 +180,11 @@ def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
         "explorer": _explorer_html(edition.language),
         "packages": tested_packages(sources.root),
         "pythons": python_versions(sources.root),
-        "results": load_results(sources.results),
         "notices": notices(sources.book),
     }
 
 
 def _explorer_html(language: str) -> str:
     """Returns the explorer as an element with its state, ready for a page with no kernel behind it."""
-    from course_lib.explorers import MeshLayoutExplorer
-
-    from course_lib.i18n import set_language
-
     set_language(language)
-    return MeshLayoutExplorer().html
+    return MeshLayoutExplorer().to_html()

@@ -1,41 +1,48 @@
-"""Reads what `make results` measured on real data, for the page that shows it."""
+"""What `make results` measured on real data, drawn and tabled for the page that shows it."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-REQUIRED = ("how", "runs", "figures")
+import matplotlib as mpl
+
+import course_lib
+from course_lib import results
+from course_lib.records import EpochRecord
 
 
-def load_results(folder: Path) -> dict[str, Any] | None:
-    """Returns the results of every lesson in one record, or None while nothing was measured.
+@dataclass(frozen=True)
+class ShownResult:
+    """One measurement as the page shows it.
 
-    Each JSON file holds `how` (how it was obtained: command, data, TensorFlow, hardware), `runs` (a name and the
-    epochs of each training run) and `figures` (`file`, and `alt` and `caption` by language).
-
-    Raises:
-        SystemExit: a file lacks one of these, or names a picture that is not there or has no description.
+    Attributes:
+        how: how it was obtained, a value for each name.
+        picture: the name of the picture's file.
+        alt: what the picture shows, in the page's language.
+        runs: the epochs of each run, by the run's name.
     """
-    files = sorted(folder.glob("*.json"))
-    if not files:
-        return None
-    merged: dict[str, Any] = {key: [] for key in REQUIRED}
-    for path in files:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        _check(path, record)
-        for key in REQUIRED:
-            merged[key] += record[key] if isinstance(record[key], list) else [record[key]]
-    return merged
+
+    how: dict[str, str]
+    picture: str
+    alt: str
+    runs: dict[str, list[EpochRecord]]
 
 
-def _check(path: Path, record: dict[str, Any]) -> None:
-    missing = [key for key in REQUIRED if key not in record]
-    if missing:
-        raise SystemExit(f"{path} lacks {', '.join(missing)}; `make results` writes it whole.")
-    for figure in record["figures"]:
-        if not (path.parent / figure["file"]).exists() or not figure.get("alt"):
-            raise SystemExit(
-                f"{path} names the picture {figure['file']!r}, which is missing or has no description."
-            )
+def has_results() -> bool:
+    """Whether anything was measured."""
+    return results._FOLDER.is_dir() and bool(results.names())
+
+
+def write_results(language: str, folder: Path) -> list[ShownResult]:
+    """Draws each measurement into `folder`, its texts in `language`, and returns what to say about it."""
+    shown = []
+    with mpl.rc_context():  # the Japanese font stays with the Japanese pictures
+        course_lib.setup(language=language)
+        for name in results.names() if has_results() else ():
+            measured = results.load(name)
+            picture = results.picture(measured)
+            (folder / f"{name}.png").write_bytes(picture.png)
+            epochs = {run: history.epochs for run, history in measured.histories.items()}
+            shown.append(ShownResult(dict(measured.how), f"{name}.png", picture.alt, epochs))
+    return shown

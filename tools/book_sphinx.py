@@ -1,4 +1,4 @@
-"""What the book adds to Sphinx: described pictures, links between the languages, a page for our own search."""
+"""What the book adds to Sphinx: described pictures, links between languages, a page for our own search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ SHOWN = ("display_data", "execute_result")
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Registers the extension; the settings come from tools/book_pages.py."""
-    app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it whether or not anything reads it
+    app.add_config_value(
+        "comments_config", {}, "html"
+    )  # Jupyter Book sets it whether or not anything reads it
     app.add_config_value("book_strings", {}, "html")
     app.add_config_value("book_editions", {}, "html")
     app.add_config_value("book_repository", "", "html")
@@ -65,7 +67,7 @@ def _add_context(app: Sphinx, pagename: str, _template: str, context: dict[str, 
 def describe_pictures(app: Sphinx, doctree: nodes.document) -> None:
     """Gives each picture among a notebook's outputs its alternative text; a picture without one is a warning.
 
-    The text is `metadata[mime type]["alt"]` of the output, or its `text/plain` where that describes the picture.
+    The text is `metadata[mime type]["alt"]` of the output, or its `text/plain` where that says more.
     """
     source = Path(doctree["source"])
     if source.suffix != ".ipynb":

@@ -11,19 +11,23 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-SVG = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 40" width="80" height="40">'
-    '<rect width="40" height="40" fill="#f0b429"/><rect x="40" width="40" height="40" fill="#5cc8e0"/></svg>'
-)
-TITLES = {"en": ("Mesh and layout", "Data-parallel training"), "ja": ("メッシュとレイアウト", "データ並列で学習する")}
+from course_lib.explorers import MeshLayoutExplorer
+
+LESSONS = ("01_mesh_and_layout", "03_data_parallel")
+TITLES = {
+    "en": ("Mesh and layout", "Data-parallel training"),
+    "ja": ("メッシュとレイアウト", "データ並列で学習する"),
+}
 TEXTS = {
     "en": "The weights are replicated and the batch is split over eight devices: $x \\in \\mathbb{R}^{8}$.",
     "ja": "重みは複製され、バッチは8台のデバイスに分割されました。$x \\in \\mathbb{R}^{8}$です。",
 }
-WIDE = {
-    "en": "A display formula that is wide:\n\n$$\\sum_{i=1}^{n} a_i b_i + \\sum_{i=1}^{n} c_i d_i = \\prod_{j} \\left(1 + e_j\\right) + 12345678901234567890$$",
-    "ja": "横に長い数式です。\n\n$$\\sum_{i=1}^{n} a_i b_i + \\sum_{i=1}^{n} c_i d_i = \\prod_{j} \\left(1 + e_j\\right) + 12345678901234567890$$",
-}
+WIDE = "$$\\sum_{i=1}^{n} a_i b_i + \\prod_{j} \\left(1 + e_j\\right) + 123456789012345678901234567890$$"
+FOLDED = "<details><summary>?</summary>\n\n`x = 1`\n\n</details>"
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 40" width="80" height="40">'
+    '<rect width="40" height="40" fill="#f0b429"/><rect x="40" width="40" height="40" fill="#5cc8e0"/></svg>'
+)
 
 
 def png(width: int = 600, height: int = 300) -> str:
@@ -42,30 +46,32 @@ def display(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> Any
     return new_output("display_data", data=data, metadata=metadata or {})
 
 
-def lesson(language: str, title: str, *, curve_alt: str | None = "Loss falls from 0.7 to 0.3.") -> Any:
-    """Returns a notebook; without `curve_alt`, its curve has no description."""
-    curve = {"image/png": {"alt": curve_alt}} if curve_alt else {}
-    figure = {"image/svg+xml": SVG, "text/plain": "device 0: rows 0-3\ndevice 1: rows 4-7"}
-    cells = [
-        new_markdown_cell(f"# {title}\n\n{TEXTS[language]}", id="title"),
-        new_markdown_cell(f"## 1. {title}\n\n{WIDE[language]}\n\n<details><summary>?</summary>\n\n`x = 1`\n\n</details>", id="maths"),
-        new_code_cell("import tensorflow as tf\nprint(" + "1 + " * 40 + "1)", id="stream", outputs=[new_output("stream", name="stdout", text="41 " * 60 + "\n")]),
-        new_code_cell("figure", id="figure", outputs=[new_output("execute_result", data=figure, execution_count=2)]),
-        new_code_cell("curves", id="curves", outputs=[
-            display({"image/png": png(), "text/plain": "<IPython.core.display.Image object>"}, curve),
+def lesson(language: str, title: str, *, curve_alt: str = "Loss falls from 0.7 to 0.3.") -> Any:
+    """Returns a notebook; with `curve_alt=""`, its curve has no description."""
+    curve = {"image/png": png(), "text/plain": "<IPython.core.display.Image object>"}
+    outputs = {
+        "print(41)": [new_output("stream", name="stdout", text="41 " * 60 + "\n")],
+        "figure": [display({"image/svg+xml": SVG, "text/plain": "device 0: rows 0-3\ndevice 1: rows 4-7"})],
+        "curves": [
+            display(curve, {"image/png": {"alt": curve_alt}}),
             display({"image/svg+xml": SVG, "text/plain": "a second picture"}),
-        ]),
-        new_code_cell("table", id="table", outputs=[display({"text/html": "<p>an <b>html</b> output</p>", "text/plain": "x"})]),
+        ],
+        "explorer": [display({"text/html": MeshLayoutExplorer().to_html(), "text/plain": "an explorer"})],
+    }
+    prose = [f"# {title}\n\n{TEXTS[language]}", f"## 1. {title}\n\n{WIDE}\n\n{FOLDED}"]
+    cells = [new_markdown_cell(text, id=f"text-{at}") for at, text in enumerate(prose)]
+    cells += [
+        new_code_cell(code, id=f"code-{at}", outputs=shown)
+        for at, (code, shown) in enumerate(outputs.items())
     ]
-    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}, "language_info": {"name": "python"}}
-    return new_notebook(cells=cells, metadata=metadata)
+    kernel = {"name": "python3", "display_name": "Python 3"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
 
 
 def write_lessons(folder: Path, **options: Any) -> Path:
     """Writes both lessons in both languages below `folder` and returns it."""
     for language, titles in TITLES.items():
         (folder / language).mkdir(parents=True)
-        for name, title in zip(("01_mesh_and_layout", "03_data_parallel"), titles, strict=True):
-            path = folder / language / f"{name}.ipynb"
-            nbformat.write(lesson(language, title, **options), path)
+        for name, title in zip(LESSONS, titles, strict=True):
+            nbformat.write(lesson(language, title, **options), folder / language / f"{name}.ipynb")
     return folder

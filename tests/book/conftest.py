@@ -1,0 +1,67 @@
+"""The built site, served on this machine, and a browser that looks at it."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# BOOK_SITE lets the tests look at a site that was built elsewhere.
+SITE = Path(os.environ.get("BOOK_SITE", ROOT / "build" / "book"))
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def pages() -> list[str]:
+    """Returns the path of every page below the site's root."""
+    return sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("*/*.html"))
+
+
+def missing(what: str, cure: str) -> None:
+    """Skips the test, or fails it where everything is promised to be there."""
+    message = f"{what}: {cure}"
+    if os.environ.get("CI"):
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_details: object) -> None:
+        """Keeps the requests out of the test's output."""
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    if not pages():
+        missing("the book is not built", "make book")
+    handler = functools.partial(QuietHandler, directory=SITE)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    if CHROMIUM is None:
+        missing("there is no Chromium", "apt-get install chromium fonts-noto-cjk")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium):
+    """Returns a fresh page of a reader who prefers light colours and has visited nothing yet."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
+    yield context.new_page()
+    context.close()

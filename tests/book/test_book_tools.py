@@ -1,0 +1,195 @@
+"""The tools that build the book, on two small lessons."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+import standin
+import yaml
+
+from course_lib import results
+from course_lib.records import EpochRecord, History, StepRecord
+from tools import book, book_mathjax, book_pages
+from tools.book_facts import python_versions, tested_packages
+from tools.book_licences import notices
+
+ROOT = Path(__file__).resolve().parents[2]
+REPOSITORY = "https://github.com/someone/some-course"
+
+
+def sources(notebooks: Path, repository: str = "") -> book_pages.Sources:
+    return book_pages.Sources(root=ROOT, notebooks=notebooks, repository=repository, branch="main")
+
+
+def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
+    """Builds the book of `notebooks` below `folder`; MathJax comes from the cache of `make book`."""
+    cache = ROOT / "build" / "book-work" / "npm"
+    cache.mkdir(parents=True, exist_ok=True)
+    (folder / "work").mkdir(parents=True)
+    (folder / "work" / "npm").symlink_to(cache)
+    book.build_book(book.Folders(sources(notebooks, repository), folder / "work", folder / "site"))
+    return folder / "site"
+
+
+@pytest.fixture(scope="session")
+def lessons(tmp_path_factory) -> Path:
+    return standin.write_lessons(tmp_path_factory.mktemp("lessons"))
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory, lessons) -> Path:
+    return build(tmp_path_factory.mktemp("unset"), lessons)
+
+
+def html(site: Path, page: str) -> str:
+    return (site / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_every_lesson_is_listed_under_its_own_title(site, language):
+    landing = html(site, f"{language}/index.html")
+    for name, title in zip(standin.LESSONS, standin.TITLES[language], strict=True):
+        assert re.search(rf'<a class="reference internal" href="{name}.html">[^/]*{title}', landing)
+        assert f"<h1>{title}<" in html(site, f"{language}/{name}.html")
+
+
+def test_pictures_carry_their_own_descriptions(site):
+    images = re.findall(r"<img[^>]*_images[^>]*>", html(site, "en/03_data_parallel.html"))
+    described = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
+    assert described == [
+        "device 0: rows 0-3\ndevice 1: rows 4-7",
+        "Loss falls from 0.7 to 0.3.",
+        "a second picture",
+    ]
+
+
+def test_a_picture_without_description_stops_the_build(tmp_path):
+    notebooks = standin.write_lessons(tmp_path / "lessons", curve_alt="")
+    (edition, *_others) = editions = book_pages.find_editions(sources(notebooks))
+    book_pages.stage(sources(notebooks), editions, edition, tmp_path / "work" / "source")
+    with pytest.raises(SystemExit, match="a picture has no alternative text"):
+        book._build_edition(tmp_path / "work")
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_the_download_is_the_notebook_itself(site, lessons, language):
+    page = html(site, f"{language}/01_mesh_and_layout.html")
+    (address,) = re.findall(r'href="([^"]*)" download', page)
+    served = (site / language / address).read_bytes()
+    assert served == (lessons / language / "01_mesh_and_layout.ipynb").read_bytes()
+
+
+def test_without_an_address_there_is_no_button_that_needs_one(site):
+    for page in site.glob("*/*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert "colab.research" not in text
+        assert "github.com/someone" not in text
+
+
+def test_with_an_address_lessons_open_in_colab(tmp_path, lessons):
+    site = build(tmp_path, lessons, REPOSITORY)
+    for language in ("en", "ja"):
+        lesson = html(site, f"{language}/01_mesh_and_layout.html")
+        colab = "https://colab.research.google.com/github/someone/some-course/blob/main"
+        assert f'href="{colab}/notebooks/{language}/01_mesh_and_layout.ipynb"' in lesson
+        assert f'href="{REPOSITORY}"' in html(site, f"{language}/glossary.html")
+        assert "colab.research" not in html(site, f"{language}/glossary.html")
+
+
+@pytest.mark.parametrize("address", ["github.com/a/b", "https://github.com/a", "https://example.org/a/b"])
+def test_an_address_that_colab_cannot_open_is_refused(lessons, address):
+    with pytest.raises(SystemExit, match=re.escape(address)):
+        sources(lessons, address)
+
+
+def test_pages_ask_no_other_server(site):
+    loaded = r'<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)="(https?:[^"]*|//[^"]*)"'
+    for page in site.rglob("*.html"):
+        assert re.findall(loaded, page.read_text(encoding="utf-8")) == [], page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), (
+            style
+        )
+
+
+def test_nothing_of_this_machine_is_published(site):
+    for path in site.rglob("*"):
+        if path.suffix in {".html", ".js", ".css", ".json", ".txt", ".md", ".ipynb"}:
+            assert str(ROOT) not in path.read_text(encoding="utf-8"), path
+
+
+def test_each_thing_shipped_has_its_licence(site):
+    listed = re.findall(r'href="\.\./assets/licences/([^"]+)"', html(site, "en/notices.html"))
+    assert len(listed) == len(notices(ROOT / "jupyter_book"))
+    for name in listed:
+        assert len((site / "assets" / "licences" / name).read_text(encoding="utf-8")) > 500
+
+
+@pytest.mark.drill
+def test_the_same_sources_give_the_same_bytes(tmp_path, site, lessons):
+    def digests(folder: Path) -> dict[str, str]:
+        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        return {
+            str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+        }
+
+    assert digests(build(tmp_path, lessons)) == digests(site)
+
+
+def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypatch, lessons):
+    monkeypatch.setattr(results, "_FOLDER", tmp_path / "measured")
+    (without, *_others) = book_pages.find_editions(sources(lessons))
+    assert "results" not in without.pages
+    (tmp_path / "measured").mkdir()
+    steps = [StepRecord(step, 1, 0.9 - step / 10, 0.5, 64, 0.0) for step in (1, 2)]
+    history = History(steps, [EpochRecord(1, 2, 0.75, 0.625, 0.5, 0.875, None)])
+    results.save(
+        results.Measured("03_imdb", {"command": "make results"}, {"ours": history}), tmp_path / "measured"
+    )
+    editions = book_pages.find_editions(sources(lessons))
+    for edition in editions:
+        assert "results" in edition.pages
+        book_pages.stage(sources(lessons), editions, edition, tmp_path / edition.language)
+        page = (tmp_path / edition.language / "results.md").read_text(encoding="utf-8")
+        assert "| 1 | 0.750 | 0.625 | 0.500 | 0.875 |" in page
+        assert "make results" in page
+        assert (tmp_path / edition.language / "03_imdb.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_lesson_without_a_title_is_refused(tmp_path):
+    notebooks = standin.write_lessons(tmp_path)
+    path = notebooks / "ja" / "03_data_parallel.ipynb"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["cells"] = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"03_data_parallel\.ipynb has no title"):
+        book_pages.find_editions(sources(notebooks))
+
+
+def test_a_changed_mathjax_is_removed_and_refused(tmp_path):
+    archive = tmp_path / f"mathjax-{book_mathjax.VERSION}.tgz"
+    archive.write_bytes(b"something else")
+    with pytest.raises(SystemExit, match="SHA-512"):
+        book_mathjax.fetch_mathjax(tmp_path)
+    assert not archive.exists()
+
+
+def test_without_a_registry_mathjax_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "cache"))
+    monkeypatch.setenv("npm_config_fetch_retries", "0")
+    with pytest.raises(SystemExit, match="Connect to the network once"):
+        book_mathjax.fetch_mathjax(tmp_path / "npm")
+
+
+def test_quoted_versions_come_from_the_lock_and_the_workflow():
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    packages = {package.name: package for package in tested_packages(ROOT)}
+    assert f"tensorflow=={packages['tensorflow'].tested}" in lock
+    assert packages["tensorflow"].allowed == ">=2.20,<2.22"
+    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
+    assert list(python_versions(ROOT)) == workflow["jobs"]["test"]["strategy"]["matrix"]["python"]

@@ -1,0 +1,200 @@
+"""Every page of the built site, seen in a real browser."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote, urldefrag, urljoin
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from conftest import SITE, pages
+
+PAGES = pages() or ["en/index.html"]  # one page, so that a missing site is noticed
+DATA_THEME = "document.documentElement.dataset.theme"
+PHONE = {"width": 390, "height": 844}
+# Searches whose words stand on the page in this or an inflected form.
+SEARCHES = [
+    ("en", "data parallelism", "glossary.html"),
+    ("en", "restarting kernels", "troubleshooting.html"),
+    ("en", "all-reduce", "glossary.html"),
+    ("ja", "データ並列", "glossary.html"),
+    ("ja", "足し合わせる", "glossary.html"),
+    ("ja", "レイアウトは途中で変わりません", "glossary.html"),
+    ("ja", "カーネルを再起動", "troubleshooting.html"),
+    ("ja", "仮想デバイス", "index.html"),
+]
+
+
+class Anchors(HTMLParser):
+    """Collects the addresses that a page points to, and the ids that can be pointed at."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.ids: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, _tag, attrs):
+        values = dict(attrs)
+        self.ids.add(values.get("id"))
+        self.targets += [values[key] for key in ("href", "src") if values.get(key)]
+
+
+def watch(page, address: str) -> list[str]:
+    """Returns a list that fills with everything that goes wrong on the page from now on."""
+    trouble: list[str] = []
+    page.on("console", lambda message: message.type == "error" and trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("requestfailed", lambda request: trouble.append(f"failed: {request.url}"))
+    page.on(
+        "response", lambda answer: answer.status >= 400 and trouble.append(f"{answer.status}: {answer.url}")
+    )
+    page.on(
+        "request",
+        lambda request: (
+            request.url.startswith((address, "data:", "blob:"))
+            or trouble.append(f"leaves the machine: {request.url}")
+        ),
+    )
+    return trouble
+
+
+def violations(page) -> list[str]:
+    """Returns what axe calls serious or critical, with the elements."""
+    # Without preload: axe asks for imported style sheets at wrong addresses, which `watch` would report.
+    found = Axe().run(page, options={"resultTypes": ["violations"], "preload": False}).response["violations"]
+    return [
+        f"{each['id']}: {node['html'][:160]}"
+        for each in found
+        if each["impact"] in {"serious", "critical"}
+        for node in each["nodes"]
+    ]
+
+
+def choose_theme(page, theme: str) -> None:
+    """Presses the button for the colours until the page has them."""
+    for _press in range(3):
+        if page.evaluate(DATA_THEME) == theme and page.evaluate("localStorage.mode") == theme:
+            break
+        page.locator(".theme-switch-button").click()
+    assert page.evaluate(DATA_THEME) == theme
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_page(page, address, path):
+    trouble = watch(page, address)
+    page.goto(address + path, wait_until="networkidle")
+    language = path.split("/")[0]
+    assert page.evaluate("document.documentElement.lang") == language
+    for theme in ("light", "dark"):
+        choose_theme(page, theme)
+        page.mouse.move(0, 0)
+        page.wait_for_timeout(300)  # colours fade over
+        assert violations(page) == [], theme
+    assert page.evaluate("[...document.images].every((image) => image.hasAttribute('alt'))")
+    assert page.evaluate("[...document.querySelectorAll('article img')].every((image) => image.alt)")
+    assert page.locator("mjx-merror").count() == 0
+    page.set_viewport_size(PHONE)
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert trouble == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_links_resolve_and_lead_to_the_other_language(address, path):
+    text = (SITE / path).read_text(encoding="utf-8")
+    anchors = Anchors(text)
+    for target in anchors.targets:
+        if re.match(r"(https?|mailto|data|javascript):", target):
+            continue
+        file, fragment = urldefrag(urljoin(f"/{path}", target))
+        found = SITE / unquote(file).lstrip("/").split("?")[0]
+        assert found.is_file(), target
+        if fragment and found.suffix == ".html":
+            assert unquote(fragment) in Anchors(found.read_text(encoding="utf-8")).ids | {"top"}, target
+    twin = re.search(r'data-twin lang="(\w+)"[^>]* href="([^"]+)"', text)
+    assert twin, "no link to the other language"
+    assert urljoin(f"/{path}", twin[2]) == f"/{twin[1]}/{path.split('/')[1]}"
+    assert twin[1] != path.split("/")[0]
+
+
+@pytest.mark.parametrize("path", ["en/index.html", "ja/index.html", "en/01_mesh_and_layout.html"])
+def test_explorer_answers_a_click_without_a_kernel(page, address, path):
+    if path not in PAGES:
+        pytest.fail(f"{path} is not part of the book")
+    page.goto(address + path, wait_until="networkidle")
+    explorer = page.locator("mesh-layout-explorer section").first
+    before = explorer.inner_text()
+    explorer.locator("input[type=radio]:not(:checked)").first.dispatch_event("click")
+    assert explorer.inner_text() != before
+
+
+@pytest.mark.parametrize(("language", "query", "expected"), SEARCHES)
+def test_search_finds(page, address, language, query, expected):
+    trouble = watch(page, address)
+    page.goto(f"{address}{language}/search.html", wait_until="networkidle")
+    page.locator("#search-page-query").fill(query)
+    results = page.locator("article .search-results a")
+    results.first.wait_for(timeout=10_000)
+    found = [result.get_attribute("href") for result in results.all()]
+    assert any(link.split("?")[0].endswith(f"/{language}/{expected}") for link in found), found
+    assert all(f"/{language}/" in link for link in found)
+    assert trouble == []
+
+
+def test_search_works_by_keyboard_alone(page, address):
+    page.goto(address + "en/glossary.html", wait_until="networkidle")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("virtual devices")
+    page.locator("#search-dialog .search-results a").first.wait_for(timeout=10_000)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: not url.endswith("/glossary.html"), timeout=10_000)
+
+
+def test_search_says_when_nothing_is_found_and_follows_a_link_with_a_query(page, address):
+    page.goto(address + "en/search.html?q=zzzqqqxxx", wait_until="networkidle")
+    status = page.locator("article .search-status")
+    status.get_by_text("zzzqqqxxx").wait_for(timeout=10_000)
+    assert page.locator("article .search-results li").count() == 0
+
+
+def test_colours_are_remembered_on_the_next_page(page, address):
+    page.goto(address + "en/index.html", wait_until="networkidle")
+    choose_theme(page, "dark")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.goto(address + "ja/glossary.html", wait_until="networkidle")
+    assert page.evaluate(DATA_THEME) == "dark"
+    choose_theme(page, "light")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+
+
+@pytest.mark.parametrize(("locale", "language"), [("ja-JP", "ja"), ("en-GB", "en"), ("fr-FR", "en")])
+def test_root_leads_to_the_readers_language(chromium, address, locale, language):
+    context = chromium.new_context(locale=locale)
+    page = context.new_page()
+    page.goto(address, wait_until="networkidle")
+    assert page.url == f"{address}{language}/index.html"
+    context.close()
+
+
+def test_root_offers_both_languages_without_scripts(chromium, address):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    assert {link.get_attribute("href") for link in page.get_by_role("link").all()} == {
+        "en/index.html",
+        "ja/index.html",
+    }
+    context.close()
+
+
+def test_code_can_be_copied(chromium, address):
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(address + "en/index.html", wait_until="networkidle")
+    page.locator(".copy-button").first.click()
+    page.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == "make lab"
+    context.close()
