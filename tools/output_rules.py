@@ -11,7 +11,7 @@ MAX_SIGNIFICANT_DIGITS = 3
 
 _VOLATILE = {
     "a time": r"(?<![\w.])\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?|秒|ミリ秒|分間)(?![\w-])",
-    "a time of day": r"(?<![\d:])\d?\d:[0-5]\d(?::[0-5]\d)?(?![\d:])",
+    "a time of day": r"(?<![\d:])\d?\d:[0-5]\d:[0-5]\d(?![\d:])",
     "a date": r"(?<!\d)(?:19|20)\d\d[-/.年]\d\d?[-/.月]\d\d?(?!\d)",
     # Not the names of devices, /job:localhost/device:CPU:0, nor the ends of tags.
     "an absolute path": r"(?<![\w.:/<])/[A-Za-z][\w.-]*/[\w.-]+|(?<!\w)[A-Za-z]:\\\w|(?<!\w)~/\w",

@@ -496,7 +496,7 @@ def test_text_that_would_change_is_found(text):
         "237,952 bytes; 230400; (1200, 48); [[0. 1.] [2. 3.]]; 19.0; 100.0",
         "TensorFlow 2.21.0 on Python 3.11.4",
         "/job:localhost/replica:0/task:0/device:CPU:0",
-        "CPU:0, device 7; batch 2 x model 4; ratio 1:8",
+        "CPU:0, device 7; batch 2 x model 4; ratio 1:8; rows 0:24, 12:24",
         "True below 1e-5; accuracy 0.84; epochs 3; lessons/steps; 8 shards",
         "tf.Tensor([1 2], shape=(2,), dtype=int32)",
         "<div>a</div><br/>",
