@@ -1,0 +1,198 @@
+"""Bad input gets a clear message in the reader's language that names the value; TensorFlow never sees it."""
+
+import re
+import socket
+import warnings
+
+import numpy as np
+import pytest
+
+from course_lib import (
+    UNSHARDED,
+    CourseError,
+    LayoutSpec,
+    MeshSpec,
+    cache,
+    data,
+    dtensor,
+    i18n,
+    models,
+    plan,
+    training,
+)
+from course_lib.checkpoints import CheckpointFolder
+from course_lib.examples import Examples
+
+GRID = MeshSpec([("x", 2), ("y", 4)])
+ROWS = LayoutSpec(["x", UNSHARDED], GRID)
+EXAMPLES = Examples(np.zeros((128, 1200), np.float32), np.zeros(128, np.int64))
+
+
+def model() -> models.MLP:
+    return models.MLP(models.initial_values(), plan.data_parallel(8))
+
+
+def folder_in_a_file(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    return CheckpointFolder(tmp_path / "taken" / "checkpoints")
+
+
+def real_reviews_without_a_network(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_host)
+    monkeypatch.setattr(socket, "create_connection", no_such_host)
+    return data.load_imdb("tfds")
+
+
+def no_such_host(*_args, **_kwargs):
+    raise socket.gaierror(-2, "no network")
+
+
+# What is done wrong; what the message names in every language; words of it in English; words in Japanese.
+CASES = {
+    "mesh of another size": (
+        lambda: dtensor.create_mesh(GRID, range(6)),
+        ["8", "6"],
+        "needs 8 devices",
+        "メッシュ",
+    ),
+    "repeated mesh dimension": (
+        lambda: MeshSpec([("x", 2), ("x", 4)]),
+        ["'x'"],
+        "given twice",
+        "メッシュ次元",
+    ),
+    "unknown mesh dimension": (
+        lambda: LayoutSpec(["z", UNSHARDED], GRID),
+        ["'z'", "x, y"],
+        "no dimension",
+        "メッシュ",
+    ),
+    "one mesh dimension on two axes": (lambda: LayoutSpec(["x", "x"], GRID), ["'x'"], "two axes", "軸"),
+    "wrong number of axes": (lambda: ROWS.local_shape((4, 4, 4)), ["2", "3", "(4, 4, 4)"], "axes", "軸"),
+    "axis that does not divide": (lambda: ROWS.local_shape((5, 4)), ["5", "2", "'x'"], "divide", "軸"),
+    "tensor that does not divide": (
+        lambda: dtensor.pack(np.zeros((5, 4)), ROWS),
+        ["5", "2", "'x'"],
+        "divide",
+        "軸",
+    ),
+    "batch that does not divide": (
+        lambda: training.train(model(), EXAMPLES, epochs=1, batch_size=60),
+        ["60", "8", "'batch'", "56", "64"],
+        "does not divide",
+        "バッチ",
+    ),
+    "no such device": (
+        lambda: dtensor.create_mesh(MeshSpec([("x", 2)]), [0, 8]),
+        ["CPU:8", "CPU:7"],
+        "no device",
+        "デバイス",
+    ),
+    "device given twice": (
+        lambda: dtensor.create_mesh(MeshSpec([("x", 2)]), [3, 3]),
+        ["CPU:3"],
+        "given twice",
+        "デバイス",
+    ),
+    "no components": (
+        lambda: dtensor.pack_components([], ROWS),
+        ["0", "8"],
+        "0 components",
+        "コンポーネント",
+    ),
+    "too few components": (
+        lambda: dtensor.pack_components([np.zeros((1, 4))] * 6, ROWS),
+        ["6", "8"],
+        "6 components",
+        "コンポーネント",
+    ),
+    "replicas that differ": (
+        lambda: dtensor.pack_components([np.full((1, 4), device) for device in range(8)], ROWS),
+        ["1"],
+        "replica",
+        "レプリカ",
+    ),
+    "unknown data source": (
+        lambda: data.load_imdb("imdb"),
+        ["'imdb'", "built-in, tfds"],
+        "no data source",
+        "データ",
+    ),
+}
+WITH_FIXTURES = {
+    "unwritable checkpoint folder": (
+        lambda tmp_path, _monkeypatch: folder_in_a_file(tmp_path),
+        ["taken"],
+        "be written",
+        "チェックポイント",
+    ),
+    "no network": (real_reviews_without_a_network, ["TFDS_DATA_DIR"], "cannot be downloaded", "ダウンロード"),
+}
+
+
+@pytest.fixture(params=["en", "ja"])
+def language(request):
+    i18n.set_language(request.param)
+    yield request.param
+    i18n.set_language("en")
+
+
+def check_message(error: CourseError, language: str, named: list[str], english: str, japanese: str) -> None:
+    message = str(error)
+    assert all(part in message for part in named), message
+    assert all([error.problem, error.allowed, error.cure])
+    assert (english in message) is (language == "en"), message
+    assert (japanese in message) is (language == "ja"), message
+    assert bool(re.search(r"[ぁ-ん]", error.cure)) is (language == "ja"), error.cure
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_message_names_the_value_what_is_allowed_and_the_cure(case, language):
+    mistake, named, english, japanese = CASES[case]
+    with pytest.raises(CourseError) as caught:
+        mistake()
+    check_message(caught.value, language, named, english, japanese)
+
+
+@pytest.mark.parametrize("case", WITH_FIXTURES)
+def test_the_message_names_what_the_machine_lacks(case, language, tmp_path, monkeypatch):
+    mistake, named, english, japanese = WITH_FIXTURES[case]
+    with pytest.raises(CourseError) as caught:
+        mistake(tmp_path, monkeypatch)
+    check_message(caught.value, language, named, english, japanese)
+
+
+def test_a_mesh_may_use_fewer_devices_than_are_configured():
+    assert dtensor.mesh_spec(dtensor.create_mesh(MeshSpec([("x", 6)]))).size == 6
+
+
+def warnings_of(action) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        action()
+    return [str(warning.message) for warning in caught]
+
+
+def test_a_truncated_checkpoint_is_passed_over_and_it_says_so(language, tmp_path):
+    folder, content = CheckpointFolder(tmp_path), model()
+    first, second = (folder.save(step, {}, model=content) for step in (1, 2))
+    file = next((tmp_path / second).glob("*.data-*"))
+    file.write_bytes(file.read_bytes()[:-7])
+    (message,) = warnings_of(folder.latest)
+    assert first in message
+    assert second in message
+    assert ("is used instead" in message) is (language == "en")
+    assert ("代わり" in message) is (language == "ja")
+
+
+def test_a_damaged_cache_is_made_again_and_it_says_so(language, tmp_path):
+    folder = cache.CacheFolder(tmp_path)
+    folder.store("key", {"rows": np.arange(10)})
+    content = bytearray(folder.file("key").read_bytes())
+    content[-3] ^= 1
+    folder.file("key").write_bytes(content)
+    (message,) = warnings_of(lambda: folder.load("key"))
+    assert str(folder.file("key")) in message
+    assert ("made again" in message) is (language == "en")
+    assert ("作り直" in message) is (language == "ja")
