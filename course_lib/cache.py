@@ -91,8 +91,8 @@ class CacheFolder:
         except OSError as error:
             _warn(
                 _(
-                    "Nothing can be kept in {path}: {error}. The course goes on, but its next start will be as"
-                    " slow as this one. COURSE_CACHE_DIR can name another folder.",
+                    "Nothing can be kept in {path}: {error}. The course goes on, but its next start will be"
+                    " as slow as this one. COURSE_CACHE_DIR can name another folder.",
                     path=self.path,
                     error=error,
                 )
@@ -108,7 +108,7 @@ class CacheFolder:
 
 
 def _seal(key: str, payload: bytes) -> bytes:
-    """Returns the content of a file; its digest covers the key, so that no other key's file passes."""
+    """Returns the content of a file; the digest covers the key: no other key's file passes."""
     return _OPENING + hashlib.sha256(key.encode() + b"\0" + payload).digest() + payload
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import threading
 import urllib.request
@@ -59,22 +60,34 @@ def _data_folder() -> Path:
 def _builder(folder: Path) -> Any:
     import tensorflow_datasets as tfds
 
-    return tfds.builder(NAME, data_dir=str(folder))
+    logger = logging.getLogger("absl")  # it would warn of a missing set, which is nothing to worry about here
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        return tfds.builder(NAME, data_dir=str(folder))
+    finally:
+        logger.setLevel(level)
 
 
 def _read(builder: Any, split: str) -> TextExamples:
-    """Returns a split, parsed a batch at a time: seven times as fast as a record at a time."""
-    records = tf.data.TFRecordDataset([str(file) for file in builder.info.splits[split].filepaths])
-    spec = {"text": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
     texts: list[str] = []
     labels: list[int] = []
-    for batch in records.batch(_RECORDS_PER_BATCH).map(lambda records: tf.io.parse_example(records, spec)):
+    for batch in _batches(builder, split):
         texts += [text.decode("utf-8") for text in batch["text"].numpy().tolist()]
         labels += batch["label"].numpy().tolist()
     expected = builder.info.splits[split].num_examples
     if len(texts) != expected:
         raise ValueError(f"{split}: {len(texts)} of {expected}")
     return TextExamples(tuple(texts), np.array(labels, np.int64))
+
+
+def _batches(builder: Any, split: str) -> Any:
+    """Returns a data set of batches, parsed whole: seven times as fast as a record at a time."""
+    if builder.info.file_format.value != "tfrecord":
+        return builder.as_dataset(split=split, batch_size=_RECORDS_PER_BATCH)
+    records = tf.data.TFRecordDataset([str(file) for file in builder.info.splits[split].filepaths])
+    spec = {"text": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+    return records.batch(_RECORDS_PER_BATCH).map(lambda batch: tf.io.parse_example(batch, spec))
 
 
 def _download(builder: Any) -> None:

@@ -48,7 +48,9 @@ def all_reviews():
 def reviews(all_reviews):
     """Returns a few of the reviews, and texts that have nothing to count."""
     train, test = all_reviews.train.texts[:300], all_reviews.test.texts[:50]
-    return Reviews("built-in", some([*train, "", "... !?"]), some([*test, "", "zzz unseen", "naïve 映画 film"]))
+    return Reviews(
+        "built-in", some([*train, "", "... !?"]), some([*test, "", "zzz unseen", "naïve 映画 film"])
+    )
 
 
 def assert_equal_bits(first, second):
@@ -107,7 +109,7 @@ def test_an_unknown_source_is_refused(monkeypatch, language, where):
 
 
 def test_rows_are_tf_idf_as_numpy_has_it(reviews):
-    """Frequent tokens in columns 1 on, others in column 0; weight log(1 + texts / (1 + texts with the token))."""
+    """Frequent tokens in columns 1 on, others in column 0; weights log(1 + texts / (1 + texts with it))."""
     rows = data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=False, cache=False)
     counts = [Counter(tokens(text)) for text in reviews.train.texts]
     totals = sum(counts, Counter())
@@ -119,9 +121,14 @@ def test_rows_are_tf_idf_as_numpy_has_it(reviews):
     assert [totals[token] for token in vocabulary[1:]] == sorted(
         (totals[token] for token in vocabulary[1:]), reverse=True
     )
-    weights = [np.log(1 + len(counts) / (1 + sum(token in count for count in counts))) for token in vocabulary[1:]]
+    weights = [
+        np.log(1 + len(counts) / (1 + sum(token in count for count in counts))) for token in vocabulary[1:]
+    ]
     weights = np.array([np.mean(weights), *weights])
-    for texts, features in ((reviews.train.texts, rows.train.features), (reviews.test.texts, rows.test.features)):
+    for texts, features in (
+        (reviews.train.texts, rows.train.features),
+        (reviews.test.texts, rows.test.features),
+    ):
         expected = np.zeros((len(texts), NUM_TOKENS))
         for row, text in enumerate(texts):
             for token in tokens(text):
@@ -134,7 +141,9 @@ def tokens(text: str) -> list[str]:
 
 
 def test_rows_are_what_the_text_layer_says_bit_for_bit(reviews):
-    layer = tf.keras.layers.TextVectorization(max_tokens=NUM_TOKENS, output_mode="tf_idf", pad_to_max_tokens=True)
+    layer = tf.keras.layers.TextVectorization(
+        max_tokens=NUM_TOKENS, output_mode="tf_idf", pad_to_max_tokens=True
+    )
     layer.adapt(tf.constant(reviews.train.texts))
     rows = data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=False, cache=False)
     assert rows.train.features.tobytes() == np.asarray(layer(tf.constant(reviews.train.texts))).tobytes()
