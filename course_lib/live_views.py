@@ -82,7 +82,8 @@ class NotebookView:
         self._button = ipywidgets.Button(description=_("Stop"), icon="stop", tooltip=_("Stop training"))
         self._label = ipywidgets.Label(value=self._progress())
         self._button.on_click(lambda _button: on_stop())
-        _display_controls(ipywidgets.HBox([self._bar, self._button, self._label]))
+        wrapping = ipywidgets.Layout(flex_flow="row wrap")  # long texts go below, also on a phone
+        _display_controls(ipywidgets.HBox([self._bar, self._button, self._label], layout=wrapping))
         self._picture = self._display_picture(self._panels.quick_png())
 
     def refresh(self) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import nbformat
 from playwright.sync_api import Browser, Page
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
 RUN_SECONDS = 300
 
@@ -83,10 +84,13 @@ async code => {
 }
 """
 
+SHUT_DOWN = """
+async () => { await window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown(); }
+"""
+
 OUTPUTS = """
 () => window.jupyterapp.shell.currentWidget.content.widgets
-  .filter(cell => cell.model.type === "code")
-  .map(cell => [cell.model.executionCount, cell.model.outputs.toJSON()])
+  .flatMap(cell => cell.model.type === "code" ? cell.model.outputs.toJSON() : [])
 """
 
 
@@ -168,20 +172,35 @@ def wait_for(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
 class Lesson:
     """A notebook that is open in JupyterLab.
 
+    Args:
+        browser: the browser.
+        address: where JupyterLab is.
+        folder: the folder that JupyterLab shows.
+        path: the notebook, from that folder on.
+
     Attributes:
         page: the browser's page.
         problems: uncaught errors in the page, and requests that left this machine.
     """
 
-    def __init__(self, browser: Browser, address: str, path: Path) -> None:
-        self.cells = [cell.id for cell in nbformat.read(path, 4).cells]
+    def __init__(self, browser: Browser, address: str, folder: Path, path: str) -> None:
+        cells = nbformat.read(folder / path, 4).cells
+        self.cells = [cell.id for cell in cells]
+        self.num_code_cells = sum(cell.cell_type == "code" for cell in cells)
         self.page: Page = browser.new_page(viewport={"width": 1280, "height": 960})
         self.problems: list[str] = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("request", lambda request: self._note_request(request.url, address))
-        self.page.goto(f"{address}/lab/workspaces/{path.stem}/tree/{path.name}?reset")
+        self.page.goto(f"{address}/lab/workspaces/{Path(path).stem}/tree/{path}?reset")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=START_SECONDS * 1000)
         self.page.evaluate(KERNEL_READY)
+
+    def __enter__(self) -> Lesson:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.page.evaluate(SHUT_DOWN)
+        self.page.close()
 
     def _note_request(self, url: str, address: str) -> None:
         if not url.startswith((address, address.replace("http", "ws"), "data:", "blob:")):
@@ -220,10 +239,9 @@ class Lesson:
         return self.page.locator(".jp-Notebook .jp-Cell").nth(self.cells.index(cell))
 
     def errors(self) -> list[str]:
-        """Returns a line for each code cell that did not run or ended with an error."""
-        found = []
-        for count, outputs in self.page.evaluate(OUTPUTS):
-            if count is None:
-                found.append("a cell did not run")
-            found += [f"{out['ename']}: {out['evalue']}" for out in outputs if out["output_type"] == "error"]
-        return found
+        """Returns a line for each code cell that did not run or ended with an error, and for each problem."""
+        outputs = self.page.evaluate(OUTPUTS)
+        errors = [f"{out['ename']}: {out['evalue']}" for out in outputs if out["output_type"] == "error"]
+        num_ran = int(self.printed("print(len(In) - 1)"))
+        missing = [f"{num_ran} of {self.num_code_cells} cells ran"] if num_ran < self.num_code_cells else []
+        return [*errors, *missing, *self.problems]

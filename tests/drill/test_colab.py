@@ -1,0 +1,71 @@
+"""The lessons with Google Colab's versions: every cell, the explorer, and Stop."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tests.kernels import execute
+from tests.lab.conftest import browser  # noqa: F401 - a fixture
+from tests.lab.jupyterlab import ROOT, Lesson, jupyterlab
+from tests.lab.reading import explore, stop_and_resume
+
+pytestmark = pytest.mark.drill
+LESSONS = ("01_mesh_and_layout", "03_data_parallel")
+
+
+@pytest.fixture(scope="module")
+def colab_python() -> str:
+    """Makes or refreshes the environment and returns its Python."""
+    subprocess.run([sys.executable, ROOT / "tools" / "colab_environment.py"], check=True)
+    return str(ROOT / "build" / "colab-venv" / "bin" / "python")
+
+
+@pytest.fixture(scope="module")
+def lessons(browser, colab_python, tmp_path_factory) -> Iterator:  # noqa: F811
+    folder = shutil.copytree(ROOT / "notebooks", tmp_path_factory.mktemp("lessons") / "notebooks")
+    with jupyterlab(folder, tmp_path_factory.mktemp("state"), colab_python) as address:
+        yield lambda path: Lesson(browser, address, folder, path)
+
+
+def test_the_environment_has_colabs_versions(colab_python):
+    code = (
+        "import ipykernel, ipywidgets, keras, IPython; from importlib.metadata import version as v; print("
+        + (
+            "v('tensorflow')[:4], keras.__version__[:4], ipykernel.__version__[:4], IPython.__version__[:4], "
+            "ipywidgets.__version__)"
+        )
+    )
+    seen = subprocess.run(
+        [colab_python, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert seen == ["2.20", "3.13", "6.17", "7.34", "7.7.1"]
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_every_cell_of_a_lesson_runs(colab_python, lesson, language, tmp_path: Path):
+    notebook = nbformat.read(ROOT / "notebooks" / language / f"{lesson}.ipynb", 4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    execute(notebook, python=colab_python, folder=tmp_path)
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert [output.evalue for output in outputs if output.output_type == "error"] == []
+    assert [cell.id for cell in notebook.cells if cell.cell_type == "code" and not cell.execution_count] == []
+
+
+def test_lesson_3_shows_pictures_stops_and_resumes(lessons):
+    with lessons("en/03_data_parallel.ipynb") as lesson:
+        stop_and_resume(lesson, "colab-03")
+
+
+def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(lessons):
+    with lessons("en/01_mesh_and_layout.ipynb") as lesson:
+        explore(lesson, "colab-01")

@@ -1,0 +1,75 @@
+"""What a reader does in the lessons, and what must come of it."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from playwright.sync_api import Locator
+
+from tests.lab.jupyterlab import ROOT, Lesson
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+PROGRESS = "print((stoppable.stopped, run.start_step, stoppable.steps[-1].step, run.total_steps))"
+
+
+def stop_and_resume(lesson: Lesson, name: str) -> None:
+    """Runs lesson 3, presses Stop after the third picture, and runs the cell again."""
+    lesson.press_stop_in("stoppable-run", pictures=3)
+    lesson.run_all()
+    take_screenshot(lesson, "stoppable-run", f"{name}-stopped")
+    assert lesson.errors() == []
+    assert lesson.count_pictures("stoppable-run") >= 3
+    stopped, start_step, stopped_at, total_steps = progress(lesson)
+    assert stopped
+    assert start_step == 0 < stopped_at < total_steps
+
+    lesson.run_cell("stoppable-run")
+    take_screenshot(lesson, "stoppable-run", f"{name}-resumed")
+    assert lesson.errors() == []
+    assert progress(lesson) == (False, stopped_at, total_steps, total_steps)
+
+
+def explore(lesson: Lesson, name: str) -> None:
+    """Runs lesson 1, chooses an illegal and a legal layout in the explorer, and makes the real DTensor."""
+    lesson.run_all()
+    assert lesson.errors() == []
+    explorer = lesson.locate("explorer").locator(".explorer")
+    facts = explorer.locator(".facts").inner_text()
+    assert specs(lesson) == ("x", "unsharded")  # of a tensor (8, 6) on the mesh x 2 x y 4
+    choose(explorer, axis=1, name="y")  # 6 does not divide by 4
+    assert "6" in explorer.locator(".refusal").inner_text()
+    choose(explorer, axis=1, name="unsharded")
+    assert explorer.locator(".facts").inner_text() == facts
+    choose(explorer, axis=0, name="y")
+    assert explorer.locator(".facts").inner_text() != facts
+    assert specs(lesson) == ("y", "unsharded")
+
+    explorer.locator("button.observe").dispatch_event("click")
+    real = explorer.locator("span.device")
+    real.last.wait_for()
+    take_screenshot(lesson, "explorer", f"{name}-explorer")
+    assert real.count() == 8
+    assert explorer.locator(".device.wrong").count() == 0
+    assert lesson.errors() == []
+
+
+def choose(explorer: Locator, axis: int, name: str) -> None:
+    """Clicks the mesh dimension `name` for an axis; before the axes come devices, mesh and tensor."""
+    option = explorer.locator("fieldset").nth(3 + axis).get_by_text(name, exact=True)
+    option.dispatch_event("click")
+    explorer.locator("fieldset").nth(3 + axis).locator("label:has(input:checked)", has_text=name).wait_for()
+
+
+def specs(lesson: Lesson) -> Any:
+    return ast.literal_eval(lesson.printed("print(explorer.sharding_specs)"))
+
+
+def progress(lesson: Lesson) -> Any:
+    return ast.literal_eval(lesson.printed(PROGRESS))
+
+
+def take_screenshot(lesson: Lesson, cell: str, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    lesson.locate(cell).scroll_into_view_if_needed()
+    lesson.page.screenshot(path=SCREENSHOTS / f"{name}.png")
