@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from tools.lesson import Course, LessonError
 from tools.stored_outputs import normalised
 
 CELL_TIMEOUT_SECONDS = 600
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class ExecutionFailed(Exception):  # noqa: N818 - reads well where it is raised
@@ -44,12 +46,13 @@ async def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
         timeout=CELL_TIMEOUT_SECONDS,
         kernel_name="python3",
         record_timing=False,
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(folder)}},
     )
     try:
         await client.async_execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        raise ExecutionFailed(str(error)) from error
+        raise ExecutionFailed(_COLOURS.sub("", str(error))) from error
     return normalised(executed)
 
 
@@ -93,7 +96,8 @@ def main() -> int:
     if chosen.missing:
         paths = [path for path in paths if not is_executed(nbformat.read(path, 4))]
     failures = asyncio.run(execute_files(paths, chosen.jobs))
-    print("\n".join(failures), file=sys.stderr)
+    for failure in failures:
+        print(failure, file=sys.stderr)
     return 1 if failures else 0
 
 

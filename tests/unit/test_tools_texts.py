@@ -1,6 +1,8 @@
 """Cutting lessons into texts and putting translations in: Markdown, comments, exercises."""
 
 import ast
+import doctest
+import importlib
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,15 @@ from hypothesis import strategies as st
 
 from tools import code_comments, exercises, markdown_blocks
 from tools.lesson import LessonError
+
+MODULES = (
+    "markdown_blocks",
+    "code_comments",
+    "exercises",
+    "translation_rules",
+    "japanese_style",
+    "output_rules",
+)
 
 MARKDOWN = """\
 # Title `x`
@@ -47,6 +58,12 @@ $$
 
 [ref]: https://example.org
 """
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name):
+    results = doctest.testmod(importlib.import_module(f"tools.{name}"))
+    assert (results.failed, results.attempted > 0) == (0, True)
 
 
 def texts(markdown):
