@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import copy
 import re
 import sys
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ async def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     Raises:
         ExecutionFailed: a cell raised, took too long, or ended the kernel.
     """
-    executed = nbformat.from_dict(notebook.copy())
+    executed = copy.deepcopy(notebook)
     client = NotebookClient(
         executed,
         timeout=CELL_TIMEOUT_SECONDS,

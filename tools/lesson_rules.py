@@ -100,7 +100,7 @@ def _predictions(lesson: Lesson) -> Iterator[str]:
 def _errors(lesson: Lesson) -> Iterator[str]:
     yield from _at_least(lesson, "error", MIN_ERRORS)
     for cell in _tagged(lesson, "error"):
-        tree = _parsed(cell) or ast.Module([])
+        tree = _parsed(cell) or ast.Module([], [])
         handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
         caught = [node for handler in handlers for node in ast.walk(handler)]
         shows = [node for node in caught if _is_call(node, "print", "display")]
