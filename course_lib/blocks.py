@@ -112,6 +112,44 @@ def observed_holdings(
     )
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the real components are the predicted ones.
+
+    Attributes:
+        agrees: whether all are.
+        text: the same as a sentence that names the devices that differ.
+        holdings: for each device the number of the block that it really holds, or None for no block.
+    """
+
+    agrees: bool
+    text: str
+    holdings: tuple[int | None, ...]
+
+
+def verdict(layout: LayoutSpec, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> Verdict:
+    """Returns whether the real components are those that the layout predicts.
+
+    Raises:
+        CourseError: the layout does not fit the tensor, or another number of components than devices.
+    """
+    blocks = blocks_of(layout, np.shape(whole))
+    predicted, observed = predicted_holdings(blocks), observed_holdings(blocks, whole, components)
+    wrong = [device_id for device_id, block in enumerate(observed) if block != predicted[device_id]]
+    if not wrong:
+        return Verdict(
+            True, _("All {count} real components equal the prediction.", count=len(observed)), observed
+        )
+    devices = ", ".join(map(str, wrong))
+    sentence = _(
+        "{wrong} of {count} real components differ from the prediction: devices {devices}.",
+        wrong=len(wrong),
+        count=len(observed),
+        devices=devices,
+    )
+    return Verdict(False, sentence, observed)
+
+
 def assemble(layout: LayoutSpec, components: Sequence[npt.ArrayLike]) -> Array:
     """Returns the whole tensor, `[...] global`, made of the first component of each block.
 

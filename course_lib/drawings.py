@@ -18,6 +18,7 @@ from course_lib.svg import Drawing
 _SHEET_OFFSET = 4.0
 _MOST_SHEETS = 4
 _LABEL_SIZE, _VALUE_SIZE, _INDEX_SIZE, _VALUE_HEIGHT = 15.0, 10.5, 10.0, 17.0
+_CARD_HEAD = 20.0
 
 
 def colour(block: int | None) -> str:
@@ -81,22 +82,32 @@ def mesh_drawing(mesh: MeshSpec, cards: Sequence[Drawing]) -> Drawing:
 
 
 def device_card(
-    device_id: int, block: int | None, label: str, picture: Drawing, notes: Sequence[str]
+    device_id: int,
+    block: int | None,
+    label: str,
+    picture: Drawing,
+    notes: Sequence[str],
+    *,
+    wrong: bool = False,
 ) -> Drawing:
-    """Returns one device: its number and its block's label above, what it holds below."""
+    """Returns one device: its number and its block above in the block's colour, what it holds below."""
     notes_height = 13.0 * len(notes)
-    width = max([52.0, picture.width + 12, *(len(note) * _INDEX_SIZE * 0.62 + 10 for note in notes)])
-    height = 24 + picture.height + 8 + notes_height
-    dashes = "" if block is not None else "4 3"
-    stroke = svg.SOFT_INK if block is not None else svg.ALARM
-    body = svg.rectangle(
-        0.5, 0.5, width - 1, height - 1, fill=svg.PANEL, stroke=stroke, radius=6, dashes=dashes
+    width = max([54.0, picture.width + 14, *(len(note) * _INDEX_SIZE * 0.62 + 10 for note in notes)])
+    height = _CARD_HEAD + picture.height + 14 + notes_height
+    stroke, stroke_width, dashes = (svg.ALARM, 2, "4 3") if wrong else (svg.SOFT_INK, 1, "")
+    body = svg.rectangle(0.5, 0.5, width - 1, height - 1, fill=svg.PANEL, stroke_width=0, radius=6)
+    body += svg.tab(0.5, 0.5, width - 1, _CARD_HEAD, fill=colour(block), radius=6)
+    body += svg.rectangle(
+        *(0.5, 0.5, width - 1, height - 1),
+        fill="none",
+        stroke=stroke,
+        stroke_width=stroke_width,
+        radius=6,
+        dashes=dashes,
     )
-    body += svg.text(7, 16, str(device_id), size=12, fill=svg.SOFT_INK, bold=True)
-    chip = 14 + 6 * len(label)
-    body += svg.rectangle(width - chip - 5, 4, chip, 16, fill=colour(block), stroke=svg.SOFT_INK, radius=8)
-    body += svg.text(width - chip / 2 - 5, 16, label, size=12, anchor="middle", bold=True)
-    body += picture.at((width - picture.width) / 2, 24)
+    body += svg.text(8, 15, str(device_id), size=12, bold=True)
+    body += svg.text(width - 8, 15, label, size=12, anchor="end", bold=True)
+    body += picture.at((width - picture.width) / 2, _CARD_HEAD + 7)
     for row, note in enumerate(notes):
         y = height - notes_height + 13 * row + 6
         body += svg.text(width / 2, y, note, size=_INDEX_SIZE, anchor="middle", monospace=True)

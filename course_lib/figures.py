@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib import svg
-from course_lib.blocks import Array, Block, assemble, blocks_of, observed_holdings, predicted_holdings
+from course_lib.blocks import (
+    Array,
+    Block,
+    Verdict,
+    assemble,
+    blocks_of,
+    observed_holdings,
+    predicted_holdings,
+    verdict,
+)
 from course_lib.drawings import (
     annotated_tensor,
     device_card,
@@ -135,44 +144,6 @@ def comparison_figure(
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether the real components are the predicted ones.
-
-    Attributes:
-        agrees: whether all are.
-        text: the same as a sentence that names the devices that differ.
-        holdings: for each device the number of the block that it really holds, or None for no block.
-    """
-
-    agrees: bool
-    text: str
-    holdings: tuple[int | None, ...]
-
-
-def verdict(layout: LayoutSpec, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> Verdict:
-    """Returns whether the real components are those that the layout predicts.
-
-    Raises:
-        CourseError: the layout does not fit the tensor, or another number of components than devices.
-    """
-    blocks = blocks_of(layout, np.shape(whole))
-    predicted, observed = predicted_holdings(blocks), observed_holdings(blocks, whole, components)
-    wrong = [device_id for device_id, block in enumerate(observed) if block != predicted[device_id]]
-    if not wrong:
-        return Verdict(
-            True, _("All {count} real components equal the prediction.", count=len(observed)), observed
-        )
-    devices = ", ".join(map(str, wrong))
-    sentence = _(
-        "{wrong} of {count} real components differ from the prediction: devices {devices}.",
-        wrong=len(wrong),
-        count=len(observed),
-        devices=devices,
-    )
-    return Verdict(False, sentence, observed)
-
-
-@dataclass(frozen=True)
 class _Part:
     """A part of a figure: a heading with a drawing, and with lines of text that say the same."""
 
@@ -246,29 +217,34 @@ def _observed_part(
 ) -> _Part:
     blocks = blocks_of(layout, whole.shape)
     holdings = observed_holdings(blocks, whole, components)
-    cards, odd = [], []
-    for device_id, (number, component) in enumerate(zip(holdings, map(np.asarray, components), strict=True)):
-        cards.append(_observed_card(device_id, number, blocks, whole.shape, component))
-        if number is None:
-            odd.append(
-                _(
-                    "  Device {device_id} holds no block: {values}",
-                    device_id=device_id,
-                    values=array_text(component),
-                )
-            )
-    lines = [*mesh_grid(layout.mesh, holding_cells(blocks, holdings)), *odd]
+    arrays = [np.asarray(component) for component in components]
+    expected = predicted_holdings(blocks)
+    cards = [
+        _observed_card(device_id, blocks, whole.shape, array, holdings[device_id], expected[device_id])
+        for device_id, array in enumerate(arrays)
+    ]
+    strangers = [
+        _("  Device {device_id} holds no block: {values}", device_id=device_id, values=array_text(array))
+        for device_id, array in enumerate(arrays)
+        if holdings[device_id] is None
+    ]
+    lines = [*mesh_grid(layout.mesh, holding_cells(blocks, holdings)), *strangers]
     return _Part(heading, mesh_drawing(layout.mesh, cards), lines)
 
 
 def _observed_card(
-    device_id: int, number: int | None, blocks: Sequence[Block], global_shape: Sequence[int], component: Array
+    device_id: int,
+    blocks: Sequence[Block],
+    global_shape: Sequence[int],
+    component: Array,
+    held: int | None,
+    expected: int,
 ) -> Drawing:
-    label = label_of(blocks, number)
+    label, wrong = label_of(blocks, held), held != expected
     if component.size <= MOST_VALUES:
-        return device_card(device_id, number, label, values_drawing(component, number), [])
-    thumbnail = tensor_drawing(global_shape, blocks, side=_THUMBNAIL, only=-1 if number is None else number)
-    return device_card(device_id, number, label, thumbnail, [str(component.shape)])
+        return device_card(device_id, held, label, values_drawing(component, held), [], wrong=wrong)
+    thumbnail = tensor_drawing(global_shape, blocks, side=_THUMBNAIL, only=-1 if held is None else held)
+    return device_card(device_id, held, label, thumbnail, [str(component.shape)], wrong=wrong)
 
 
 def _index_lines(block: Block) -> list[str]:

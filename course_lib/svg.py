@@ -62,6 +62,14 @@ def rectangle(
     return f'<rect {place}{corners} fill="{fill}"{line}{dashed}/>'
 
 
+def tab(x: float, y: float, width: float, height: float, *, fill: str, radius: float) -> str:
+    """Returns a rectangle whose upper corners are round."""
+    across, arc = number(width - 2 * radius), number(radius)
+    outline = f"M{number(x)} {number(y + height)}v-{number(height - radius)}a{arc} {arc} 0 0 1 {arc} -{arc}"
+    outline += f"h{across}a{arc} {arc} 0 0 1 {arc} {arc}v{number(height - radius)}z"
+    return f'<path d="{outline}" fill="{fill}"/>'
+
+
 def line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = LINE, width: float = 0.5) -> str:
     """Returns a straight line."""
     ends = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
