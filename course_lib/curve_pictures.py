@@ -24,7 +24,6 @@ from course_lib.records import History
 # Okabe and Ito's colours, told apart by colour-blind readers; each comes with a marker of its own.
 _STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#000000", "v"))
 _WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3.1, 0.25, 100
-_FAST, _SMALL = 1, 9  # how hard the PNG encoder tries
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,9 @@ class Panels:
         # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
         handles = handles[::2] + handles[1::2]
         self._figure.legend(handles=handles, loc="lower center", ncols=2, frameon=False)
+        self._changing: list[Artist] = [self._axes["loss"].yaxis, *self.lines.values()]
+        for artist in self._changing:
+            artist.set_animated(True)
         self._background: Any = None
 
     def show(self, histories: Sequence[History]) -> None:
@@ -112,26 +114,25 @@ class Panels:
                 self.lines[name, curve.quantity, curve.split].set_data(curve.steps, curve.values)
         self._axes["loss"].set_ylim(0, self._largest_loss() * 1.05)
 
-    def png(self) -> bytes:
-        """Returns the picture, drawn afresh: the same bytes for the same numbers."""
-        self._set_animated(False)
-        self._canvas.draw()
-        self._background = None
-        return self._encode(_SMALL)
+    def png(self, compress_level: int = 6) -> bytes:
+        """Returns the picture: the same bytes for the same numbers, whatever was shown before.
 
-    def quick_png(self) -> bytes:
-        """Returns the picture with only what changes drawn anew, which takes a fraction of the time.
+        Only what depends on the numbers is drawn anew, the lines and the scale of the loss. The rest is
+        kept from the first time: this takes a quarter of the time.
 
-        That is the lines and the scale of the loss; the rest is kept from the first time.
+        Args:
+            compress_level: how hard the encoder tries, from 1 to 9.
         """
         if self._background is None:
-            self._set_animated(True)  # what is marked as animated is left out by `draw`
-            self._canvas.draw()
+            self._canvas.draw()  # leaves out what is marked as animated
             self._background = self._canvas.copy_from_bbox(self._figure.bbox)
         self._canvas.restore_region(self._background)
-        for artist in self._changing():
+        for artist in self._changing:
             self._figure.draw_artist(artist)
-        return self._encode(_FAST)
+        pixels = np.asarray(self._canvas.buffer_rgba())[..., :3]  # nothing shines through
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "png", compress_level=compress_level)
+        return file.getvalue()
 
     def _make_axes(self, num_steps: int) -> dict[str, Axes]:
         titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
@@ -162,16 +163,3 @@ class Panels:
             for loss in np.asarray(line.get_ydata())
         ]
         return max((loss for loss in losses if math.isfinite(loss) and loss > 0), default=1.0)
-
-    def _changing(self) -> list[Artist]:
-        return [self._axes["loss"].yaxis, *self.lines.values()]
-
-    def _set_animated(self, animated: bool) -> None:
-        for artist in self._changing():
-            artist.set_animated(animated)
-
-    def _encode(self, compress_level: int) -> bytes:
-        file = io.BytesIO()
-        pixels = np.asarray(self._canvas.buffer_rgba())[..., :3]  # nothing shines through
-        Image.fromarray(pixels).save(file, "png", compress_level=compress_level)
-        return file.getvalue()

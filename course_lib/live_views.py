@@ -15,6 +15,8 @@ from course_lib.curves import last_step, summary
 from course_lib.i18n import _
 from course_lib.records import History
 
+_QUICK = 1  # how hard the PNG encoder tries for a picture that the next one replaces
+
 
 class View(Protocol):
     """Shows a history that another thread is filling."""
@@ -84,7 +86,7 @@ class NotebookView:
         self._button.on_click(lambda _button: on_stop())
         wrapping = ipywidgets.Layout(flex_flow="row wrap")  # long texts go below, also on a phone
         _display_controls(ipywidgets.HBox([self._bar, self._button, self._label], layout=wrapping))
-        self._picture = self._display_picture(self._panels.quick_png())
+        self._picture = self._display_picture(self._panels.png(_QUICK))
 
     def refresh(self) -> None:
         """Shows the records that have come so far, if there are new ones."""
@@ -94,7 +96,7 @@ class NotebookView:
         self._num_shown = num_records
         self._show_progress()
         self._panels.show([self._history])
-        self._update_picture(self._panels.quick_png())
+        self._update_picture(self._panels.png(_QUICK))
 
     def finish(self) -> None:
         """Shows the last state, which depends on the records alone."""

@@ -11,6 +11,7 @@ import threading
 import traceback
 
 import nbformat
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -214,3 +215,38 @@ def test_in_a_notebook_an_error_in_training_ends_the_cell_with_its_traceback():
     assert "fake_run.py" in "".join(error.traceback)
     assert "at step 49: " in shown[1].metadata["image/png"]["alt"]
     assert not outputs(notebook, 2)
+
+
+def test_a_real_training_that_is_stopped_goes_on_where_it_was_and_ends_with_the_same_weights(tmp_path):
+    from course_lib import models, plan, training
+    from course_lib.checkpoints import CheckpointFolder
+    from course_lib.dtensor import to_numpy
+    from course_lib.examples import Examples
+
+    random = np.random.default_rng(0)
+    features = random.standard_normal((1600, 24), dtype=np.float32)
+    examples = Examples(features, (features.sum(axis=1) > 0).astype(np.int64))
+    values = models.initial_values(dims=(24, 16, 2))
+
+    def new_run(checkpoints=None):
+        model = models.MLP(values, plan.data_parallel(8))
+        return model, training.train(model, examples, examples, epochs=3, checkpoints=checkpoints)
+
+    undisturbed, run = new_run()
+    whole = asyncio.run(live.watch(run))
+    _first, run = new_run(CheckpointFolder(tmp_path))
+    stop, first_part = threading.Event(), History()
+    stop.set()
+    live._train(run, first_part, stop)
+    assert [record.step for record in first_part.steps] == [1]
+    resumed, run = new_run(CheckpointFolder(tmp_path))
+    assert run.start_step == 1
+    both_parts = asyncio.run(live.watch(run, history=first_part))
+    measured = [
+        [(record.step, record.loss, record.accuracy) for record in seen.steps] for seen in (whole, both_parts)
+    ]
+    assert measured[0] == measured[1]
+    for name in values:
+        np.testing.assert_array_equal(
+            to_numpy(getattr(undisturbed, name)), to_numpy(getattr(resumed, name)), err_msg=name
+        )
