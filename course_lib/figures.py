@@ -220,7 +220,9 @@ def _observed_part(
     arrays = [np.asarray(component) for component in components]
     expected = predicted_holdings(blocks)
     cards = [
-        _observed_card(device_id, blocks, whole.shape, array, holdings[device_id], expected[device_id])
+        _observed_card(
+            device_id, blocks, whole.shape, array, held=holdings[device_id], expected=expected[device_id]
+        )
         for device_id, array in enumerate(arrays)
     ]
     strangers = [
@@ -237,6 +239,7 @@ def _observed_card(
     blocks: Sequence[Block],
     global_shape: Sequence[int],
     component: Array,
+    *,
     held: int | None,
     expected: int,
 ) -> Drawing:

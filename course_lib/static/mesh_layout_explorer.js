@@ -4,7 +4,7 @@
 
 const STYLE = `
   :host { display: block; margin: 1rem 0; }
-  .explorer { --line: color-mix(in srgb, currentColor 45%, transparent); --ring: currentColor; container-type: inline-size;
+  .explorer { --line: color-mix(in srgb, currentColor 45%, transparent); container-type: inline-size;
     font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Hiragino Sans",
     "Noto Sans CJK JP", "Yu Gothic", Meiryo, sans-serif; max-width: 58rem; padding: 1rem 1.1rem;
     border: 1px solid var(--line); border-radius: 12px; box-sizing: border-box; }
@@ -31,15 +31,15 @@ const STYLE = `
   .axes { margin: .4rem 0 0; padding: 0; list-style: none; font-size: .85em; }
   .planes { display: flex; flex-wrap: wrap; gap: .8rem 1.4rem; } .plane-name { font-size: .85em; }
   .grid { display: grid; gap: .65rem; align-items: center; font-size: .85em; text-align: center; }
-  .row { display: grid; grid-template-columns: repeat(auto-fill, 4.7rem); gap: .5rem .45rem; text-align: center;
-    font-size: .85em; } .row .device { width: 100%; }
+  .row { display: flex; flex-wrap: wrap; gap: .5rem .45rem; text-align: center; font-size: .85em; }
+  .row > div { width: 4.7rem; display: grid; gap: .3rem; } .row .device { width: 100%; }
   .device { all: unset; box-sizing: border-box; display: block; min-width: 3.4rem; border-radius: 8px;
-    background: #FCFCFA; color: #1B1F24; border: 1px solid #4D5661; overflow: hidden; align-self: stretch; }
-  button.device { cursor: pointer; }
+    background: #FCFCFA; border: 1px solid #4D5661; overflow: hidden; align-self: stretch; }
+  button.device { cursor: pointer; } .device > * { color: #1B1F24; }
   .device .name { display: flex; justify-content: space-between; gap: .6rem; padding: .05rem .5rem;
     background: var(--block, #FFF); border-bottom: 1px solid #4D5661; font-weight: 600; }
   .device .holds { display: grid; place-items: center; padding: .4rem; min-height: 3.6rem; }
-  .device.chosen, .device.same { outline: 3px solid var(--ring); outline-offset: 1px; }
+  .device.chosen, .device.same { outline: 3px solid currentColor; outline-offset: 1px; }
   .device.same { outline-style: dashed; outline-width: 2px; }
   .device.wrong { border: 2px dashed #B3261E; }
   .values { border-collapse: collapse; font: 11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
