@@ -20,7 +20,7 @@ from tools.book_results import has_results, write_results
 
 LESSONS = "[0-9][0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.
-PAGES = ("what_next", "glossary", "troubleshooting", "versions", "results", "notices")
+PAGES = ("results", "what_next", "glossary", "troubleshooting", "versions", "notices")
 
 
 @dataclass(frozen=True)

@@ -98,4 +98,14 @@ def _description(output: dict[str, Any], mime_type: str) -> str:
     alt = output.get("metadata", {}).get(mime_type, {}).get("alt", "")
     plain = "".join(output["data"].get("text/plain", ""))
     # "<Figure size 640x480 with 1 Axes>" and its like name a class and describe nothing.
-    return alt or ("" if plain.startswith("<") else plain)
+    return alt or ("" if plain.startswith("<") else _spoken(plain))
+
+
+def _spoken(text: str) -> str:
+    r"""Returns a text in lines as one line that can be read aloud.
+
+    >>> _spoken("Mesh x 2: 2 devices\n\n  x=0   0\n  x=1   1")
+    'Mesh x 2: 2 devices; x=0 0; x=1 1'
+    """
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return " ".join(line if line[-1] in ".:;。：" else f"{line};" for line in lines).removesuffix(";")

@@ -13,8 +13,7 @@ import yaml
 
 from course_lib import results
 from course_lib.records import EpochRecord, History, StepRecord
-from tools import book, book_mathjax, book_pages
-from tools.book_facts import python_versions, tested_packages
+from tools import book, book_facts, book_mathjax, book_pages
 from tools.book_licences import notices
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,8 +187,8 @@ def test_without_a_registry_mathjax_says_what_to_do(tmp_path, monkeypatch):
 
 def test_quoted_versions_come_from_the_lock_and_the_workflow():
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    packages = {package.name: package for package in tested_packages(ROOT)}
+    packages = {package.name: package for package in book_facts.tested_packages(ROOT)}
     assert f"tensorflow=={packages['tensorflow'].tested}" in lock
     assert packages["tensorflow"].allowed == ">=2.20,<2.22"
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
-    assert list(python_versions(ROOT)) == workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert list(book_facts.python_versions(ROOT)) == workflow["jobs"]["test"]["strategy"]["matrix"]["python"]

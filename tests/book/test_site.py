@@ -194,7 +194,7 @@ def test_code_can_be_copied(chromium, address):
     context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
     page = context.new_page()
     page.goto(address + "en/index.html", wait_until="networkidle")
-    page.locator(".copy-button").first.click()
+    page.get_by_role("button", name="Copy", exact=True).first.click()
     page.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == "make lab"
     context.close()
