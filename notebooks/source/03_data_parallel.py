@@ -350,12 +350,12 @@ import tempfile
 
 from course_lib.checkpoints import CheckpointFolder
 
-folder = CheckpointFolder(tempfile.mkdtemp())
+folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 
 # %% id="stoppable-run"
 model = models.MLP(values, plan.data_parallel(8))
 run = training.train(model, train_set, test_set, epochs=10, checkpoints=folder)
-stoppable = await live.watch(run)
+stoppable = await live.watch(run, stoppable)
 
 # %% [markdown] id="interrupt-text"
 # The same by program: take 100 records and close the run.
