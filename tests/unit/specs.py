@@ -1,0 +1,41 @@
+"""Hypothesis strategies for meshes, layouts and tensors that fit them."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import strategies as st
+
+from course_lib.layout import LayoutSpec
+from course_lib.mesh import UNSHARDED, MeshSpec
+
+NAMES = ("x", "y", "z", "batch")
+
+
+@st.composite
+def meshes(draw, max_dims: int = 3, max_devices: int = 24) -> MeshSpec:
+    names = draw(st.permutations(NAMES))[: draw(st.integers(1, max_dims))]
+    sizes = draw(
+        st.lists(st.integers(1, 6), min_size=len(names), max_size=len(names)).filter(
+            lambda sizes: math.prod(sizes) <= max_devices
+        )
+    )
+    return MeshSpec(zip(names, sizes, strict=True))
+
+
+@st.composite
+def layouts(draw, max_axes: int = 3) -> LayoutSpec:
+    mesh = draw(meshes())
+    free = list(mesh.names)
+    specs = []
+    for _axis in range(draw(st.integers(0, max_axes))):
+        specs.append(draw(st.sampled_from([UNSHARDED, *free])))
+        free = [name for name in free if name != specs[-1]]
+    return LayoutSpec(specs, mesh)
+
+
+@st.composite
+def layouts_with_shapes(draw) -> tuple[LayoutSpec, tuple[int, ...]]:
+    layout = draw(layouts())
+    shape = tuple(layout.num_shards(axis) * draw(st.integers(1, 4)) for axis in range(layout.num_axes))
+    return layout, shape

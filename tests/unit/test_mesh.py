@@ -1,0 +1,150 @@
+"""Meshes: positions, groups, and what they refuse."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib import CourseError, MeshSpec
+from course_lib.mesh import all_meshes
+from tests.unit.specs import meshes
+
+
+@given(meshes())
+def test_positions_enumerate_the_grid_with_the_last_dimension_fastest(mesh):
+    positions = [tuple(mesh.coords(device_id).values()) for device_id in range(mesh.size)]
+    assert positions == list(itertools.product(*(range(size) for size in mesh.sizes)))
+    assert all(tuple(mesh.coords(device_id)) == mesh.names for device_id in range(mesh.size))
+
+
+@given(meshes())
+def test_a_device_and_its_position_are_inverse(mesh):
+    assert [mesh.device_id(mesh.coords(device_id)) for device_id in range(mesh.size)] == list(range(mesh.size))
+
+
+@given(meshes(), st.data())
+def test_groups_partition_the_devices_and_differ_only_along_their_dimensions(mesh, data):
+    names = data.draw(st.sets(st.sampled_from(mesh.names)))
+    groups = mesh.groups(*names)
+    assert sorted(device_id for group in groups for device_id in group) == list(range(mesh.size))
+    assert {len(group) for group in groups} == {math.prod(mesh.dim_size(name) for name in names)}
+    for group in groups:
+        fixed = [
+            {name: at for name, at in mesh.coords(device_id).items() if name not in names}
+            for device_id in group
+        ]
+        assert all(places == fixed[0] for places in fixed)
+
+
+@pytest.mark.parametrize("num_devices", [1, 6, 8, 12])
+def test_all_meshes_are_all_ordered_factorisations(num_devices):
+    expected = {
+        (one, two, num_devices // one // two)
+        for one in range(1, num_devices + 1)
+        for two in range(1, num_devices + 1)
+        if num_devices % (one * two) == 0
+    }
+    found = [mesh.sizes for mesh in all_meshes(num_devices, ("x", "y", "z"))]
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+
+
+def test_meshes_are_values():
+    assert MeshSpec([("x", 2)]) == MeshSpec((("x", 2),))
+    assert len({MeshSpec([("x", 2)]), MeshSpec([("x", 2)]), MeshSpec([("y", 2)])}) == 2
+    with pytest.raises(AttributeError):
+        MeshSpec([("x", 2)]).dims = ()
+
+
+REFUSED = {
+    "no dimension": (
+        lambda: MeshSpec([]),
+        "A mesh needs at least one dimension; none was given.\n"
+        "  Allowed: one or more (name, size) pairs\n"
+        '  What to do: Write for example MeshSpec([("batch", 8)]).',
+    ),
+    "not a pair": (
+        lambda: MeshSpec({"batch": 8}),
+        "'batch' does not describe a mesh dimension.\n"
+        "  Allowed: one or more (name, size) pairs\n"
+        '  What to do: Write for example MeshSpec([("batch", 8)]).',
+    ),
+    "reserved name": (
+        lambda: MeshSpec([("unsharded", 8)]),
+        "'unsharded' cannot name a mesh dimension.\n"
+        '  Allowed: letters, digits and "_", not starting with a digit, and not "unsharded"\n'
+        '  What to do: Choose a name such as "batch" or "model".',
+    ),
+    "repeated name": (
+        lambda: MeshSpec([("x", 2), ("x", 4)]),
+        "The mesh dimension 'x' is given twice.\n"
+        "  Allowed: a name of its own for each mesh dimension\n"
+        "  What to do: Rename one of them. TensorFlow would accept the mesh and compute something wrong.",
+    ),
+    "size 0": (
+        lambda: MeshSpec([("x", 0)]),
+        "Mesh dimension 'x' has the size 0.\n"
+        "  Allowed: whole numbers from 1\n"
+        "  What to do: Give the number of devices along this dimension.",
+    ),
+    "unknown dimension": (
+        lambda: MeshSpec([("x", 2), ("y", 3)]).dim_size("z"),
+        "The mesh has no dimension 'z'.\n"
+        "  Allowed: x, y, unsharded\n"
+        "  What to do: Use one of these names, or add the dimension to the mesh.",
+    ),
+    "unknown group": (
+        lambda: MeshSpec([("x", 2)]).groups("z"),
+        "The mesh has no dimension 'z'.\n"
+        "  Allowed: x, unsharded\n"
+        "  What to do: Use one of these names, or add the dimension to the mesh.",
+    ),
+    "no such device": (
+        lambda: MeshSpec([("x", 2)]).coords(2),
+        "The mesh has no device 2.\n"
+        "  Allowed: 0 to 1\n"
+        "  What to do: Choose a device that is on the mesh, or make the mesh larger.",
+    ),
+    "no such place": (
+        lambda: MeshSpec([("x", 2), ("y", 3)]).device_id({"x": 0, "y": 3}),
+        "The mesh x 2 × y 3 has no place {'x': 0, 'y': 3}.\n"
+        "  Allowed: x 0–1, y 0–2\n"
+        "  What to do: Give each mesh dimension a position from 0 to its size minus 1.",
+    ),
+    "incomplete place": (
+        lambda: MeshSpec([("x", 2), ("y", 3)]).device_id({"x": 0}),
+        "The mesh x 2 × y 3 has no place {'x': 0}.\n"
+        "  Allowed: x 0–1, y 0–2\n"
+        "  What to do: Give each mesh dimension a position from 0 to its size minus 1.",
+    ),
+    "wrong number of devices": (
+        lambda: MeshSpec([("x", 3), ("y", 2)]).require_size(8),
+        "The mesh x 3 × y 2 needs 6 devices, but 8 were given.\n"
+        "  Allowed: sizes whose product is 8\n"
+        "  What to do: Change a size or give 6 devices; a mesh may use fewer than are configured.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses_with_a_message_that_names_value_allowance_and_cure(case):
+    attempt, message = REFUSED[case]
+    with pytest.raises(CourseError) as refusal:
+        attempt()
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize("name", ["", "two words", "1x", 3, None])
+def test_refuses_names_that_are_no_identifiers(name):
+    with pytest.raises(CourseError, match="cannot name a mesh dimension"):
+        MeshSpec([(name, 2)])
+
+
+@pytest.mark.parametrize("size", [-1, 2.0, "2", True, None])
+def test_refuses_sizes_that_are_no_positive_whole_numbers(size):
+    with pytest.raises(CourseError, match="has the size"):
+        MeshSpec([("x", size)])
