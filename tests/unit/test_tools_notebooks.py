@@ -465,6 +465,16 @@ def test_a_notebook_older_than_its_source_or_catalogue_is_found(course):
     assert notebook_faults(course).startswith("ja/00_fixture.ipynb: cell 'takeaways': its source")
 
 
+def test_a_widget_with_an_older_script_is_found():
+    script = (ROOT / "course_lib" / "static" / "mesh_layout_explorer.js").read_text("utf-8")
+    notebook = nbformat.v4.new_notebook()
+    state = {"a": {"state": {"_esm": script}}, "b": {"state": {"value": 3}}}
+    notebook.metadata.widgets = nbformat.from_dict({WIDGET_STATE: {"state": state}})
+    assert check_notebooks.old_scripts(notebook) == set()
+    notebook.metadata.widgets[WIDGET_STATE].state.a.state["_esm"] += "//"
+    assert check_notebooks.old_scripts(notebook) == {script + "//"}
+
+
 def test_a_notebook_without_source_is_found(course):
     list(build(course))
     pretend_executed(course)
