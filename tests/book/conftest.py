@@ -8,19 +8,11 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from built_site import SITE, pages
 
-ROOT = Path(__file__).resolve().parents[2]
-# BOOK_SITE lets the tests look at a site that was built elsewhere.
-SITE = Path(os.environ.get("BOOK_SITE", ROOT / "build" / "book"))
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-def pages() -> list[str]:
-    """Returns the path of every page below the site's root."""
-    return sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("*/*.html"))
 
 
 def missing(what: str, cure: str) -> None:

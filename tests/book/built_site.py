@@ -1,0 +1,15 @@
+"""Where the built site is, for tests and fixtures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# BOOK_SITE lets the tests look at a site that was built elsewhere.
+SITE = Path(os.environ.get("BOOK_SITE", ROOT / "build" / "book"))
+
+
+def pages() -> list[str]:
+    """Returns the path of every page below the site's root."""
+    return sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("*/*.html"))
