@@ -31,8 +31,9 @@ _ALIKE = (
     (("hidden_bias", 0), ("hidden_weight", 1)),
     (("logits_bias", 0), ("logits_weight", 1)),
 )
-# Both axes of one product, [batch, hidden] and [batch, classes]: one mesh dimension cannot split both.
-_CROSSED = ((("inputs", 0), ("hidden_weight", 1)), (("inputs", 0), ("logits_weight", 1)))
+# Both axes of the logits, [batch, classes]: one mesh dimension cannot split both. (Batch and hidden units
+# may share one: DTensor then gathers the weight for the product, as in fully sharded data parallelism.)
+_CROSSED = ((("inputs", 0), ("logits_weight", 1)),)
 
 TensorAxis = tuple[str, int]
 

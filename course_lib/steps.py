@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy.typing as npt
 
@@ -42,9 +43,32 @@ def train_step(model: MLP, inputs: Any, labels: Any, learning_rate: Any) -> tupl
     return loss, _count_hits(logits, labels, tf.ones_like(losses))
 
 
-@tf.function  # type: ignore[untyped-decorator]
-def train_steps(model: MLP, inputs: Any, labels: Any, in_use: Any, learning_rate: Any) -> tuple[Any, Any]:
-    """Returns the losses and hits of the batches of a stack, `[stack] global` each, having trained on them.
+def train_steps(model: MLP, *arguments: Any) -> tuple[Any, Any]:
+    """Returns what `_train_steps` does, compiled once for each model.
+
+    Now and then TensorFlow gives the loop of a newly compiled function the name of an older one, and refuses
+    it before anything ran; compiled again it gets another name (docs/decisions/compiled-again.md).
+
+    Args:
+        model: the model.
+        *arguments: the others of `_train_steps`.
+    """
+    for _attempt in range(_MOST_COMPILATIONS - 1):
+        try:
+            return _compiled.setdefault(model, tf.function(_train_steps))(model, *arguments)
+        except tf.errors.InvalidArgumentError as error:
+            if "a different function with the same name already exists" not in str(error):
+                raise
+            del _compiled[model]
+    return _compiled.setdefault(model, tf.function(_train_steps))(model, *arguments)
+
+
+_MOST_COMPILATIONS = 4
+_compiled: WeakKeyDictionary[MLP, Any] = WeakKeyDictionary()
+
+
+def _train_steps(model: MLP, inputs: Any, labels: Any, num_steps: Any, learning_rate: Any) -> tuple[Any, Any]:
+    """Returns the losses and hits, `[stack] global` each, of training on the first batches of a stack.
 
     Each turn of the loop writes the variables once, at its end: a function that wrote a variable and then
     read it could be given the old value (docs/decisions/one-update-an-iteration.md).
@@ -53,14 +77,15 @@ def train_steps(model: MLP, inputs: Any, labels: Any, in_use: Any, learning_rate
         model: the model.
         inputs: `[stack, batch, features] global`.
         labels: `[stack, batch] global`.
-        in_use: `[stack] global`, int32: 1 for the batches to train on, which come first, 0 for the others.
-            A plain number would be compiled into the function, and compiled again when it changes.
-        learning_rate: as for `train_step`.
+        num_steps: on how many batches to train; int16, since DTensor compiles small int32 and float32
+            inputs into the function, and compiles again when one changes.
+        learning_rate: as for `train_step`; float64 for the same reason.
     """
+    rate = tf.cast(learning_rate, tf.float32)
     batch = tf.range(inputs.shape[0])
     losses, hits = tf.zeros(inputs.shape[:1]), tf.zeros(inputs.shape[:1])
-    for step in tf.range(tf.reduce_sum(in_use)):
-        loss, hit = train_step(model, tf.gather(inputs, step), tf.gather(labels, step), learning_rate)
+    for step in tf.range(tf.cast(num_steps, tf.int32)):
+        loss, hit = train_step(model, tf.gather(inputs, step), tf.gather(labels, step), rate)
         losses = tf.where(tf.equal(batch, step), loss, losses)
         hits = tf.where(tf.equal(batch, step), hit, hits)
     return losses, hits

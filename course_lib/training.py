@@ -128,7 +128,7 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
         self._lock = threading.Lock()
         self._undo: tuple[int, list[Any]] | None = None  # a step, and the variables as they were after it
         self._ready: tuple[int, tuple[Any, Any]] | None = None  # a step, and the batches that come after it
-        self._learning_rate = self._send(np.array(settings.learning_rate, np.float32))
+        self._learning_rate = self._send(np.array(settings.learning_rate, np.float64))
         self.steps_per_epoch = len(train_set) // settings.batch_size
         self.total_steps = epochs * self.steps_per_epoch
         self._progress = self._saved = Progress() if checkpoints is None else self._resume(checkpoints)
@@ -183,8 +183,8 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
 
     def _run_steps(self, first: int, count: int) -> tuple[Sums, Sums]:
         inputs, labels = self._stack(first)
-        in_use = (np.arange(inputs.shape[0]) < count).astype(np.int32)
-        losses, hits = train_steps(self._model, inputs, labels, self._send(in_use), self._learning_rate)
+        num_steps = self._send(np.array(count, np.int16))
+        losses, hits = train_steps(self._model, inputs, labels, num_steps, self._learning_rate)
         self._stack(first + count)  # TensorFlow is still computing: meanwhile the next stack is made ready
         return to_numpy(losses), to_numpy(hits)
 

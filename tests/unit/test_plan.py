@@ -108,15 +108,6 @@ def test_a_batch_that_cannot_be_split_is_refused_with_both_numbers(batch_size, s
             {
                 "inputs": ("a", UNSHARDED),
                 "labels": ("a",),
-                "hidden_weight": (UNSHARDED, "a"),
-                "hidden_bias": ("a",),
-            },
-            "Axis 0 of 'inputs' is 'a', and axis 1 of 'hidden_weight' is 'a'.",
-        ),
-        (
-            {
-                "inputs": ("a", UNSHARDED),
-                "labels": ("a",),
                 "logits_weight": (UNSHARDED, "a"),
                 "logits_bias": ("a",),
             },

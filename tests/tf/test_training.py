@@ -1,0 +1,380 @@
+"""Training: equal to two independent oracles on every layout, stopped anywhere, resumed to the bit."""
+
+import dataclasses
+
+import numpy as np
+import oracles
+import pytest
+
+from course_lib import UNSHARDED, CourseError, LayoutSpec, steps
+from course_lib.checkpoints import CheckpointFolder
+from course_lib.dtensor import to_numpy
+from course_lib.examples import Examples
+from course_lib.models import MLP, initial_values
+from course_lib.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.records import EpochRecord, StepRecord
+from course_lib.steps import evaluate
+from course_lib.training import train
+
+FULLY_SHARDED = Plan(
+    "fully sharded",
+    data_parallel(8).mesh,
+    {
+        **data_parallel(8).layouts,
+        "hidden_weight": LayoutSpec([UNSHARDED, "batch"], data_parallel(8).mesh),
+        "hidden_bias": LayoutSpec(["batch"], data_parallel(8).mesh),
+        "logits_weight": LayoutSpec(["batch", UNSHARDED], data_parallel(8).mesh),
+    },
+)
+PLANS = {
+    "one device": replicated(1),
+    "replicated 8": replicated(8),
+    "data 2": data_parallel(2),
+    "data 4": data_parallel(4),
+    "data 8": data_parallel(8),
+    "model 4x2": model_parallel(4, 2),
+    "model 1x8": model_parallel(1, 8),
+    "spatial 2x2x2": spatial_parallel(2, 2, 2),
+    "spatial 1x4x2": spatial_parallel(1, 4, 2),
+    "fully sharded 8": FULLY_SHARDED,
+}
+SMALL = (24, 8, 2)
+SMALL_SET = oracles.random_examples(64 * 5 + 3, SMALL[0], seed=5)
+TEST_SET = oracles.random_examples(50, SMALL[0], seed=6)
+
+
+def values_of(model):
+    names = ("hidden_weight", "hidden_bias", "logits_weight", "logits_bias", "moving_mean", "moving_variance")
+    return {name: to_numpy(getattr(model, name)) for name in names}
+
+
+def small_run(plan=None, **changed):
+    settings = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 0} | changed
+    model = MLP(initial_values(dims=SMALL), plan or data_parallel(8))
+    return model, train(model, SMALL_SET, TEST_SET, **settings)
+
+
+def told(records):
+    """Returns what records say, their seconds and checkpoint names left out."""
+    return [
+        dataclasses.replace(record, seconds=0.0)
+        if isinstance(record, StepRecord)
+        else dataclasses.replace(record, checkpoint=None)
+        for record in records
+    ]
+
+
+@pytest.fixture(scope="module")
+def twenty_steps():
+    examples = oracles.random_examples(64 * 12 + 7)
+    values = initial_values()
+    return examples, oracles.train_numpy(values, examples, 20), oracles.train_one_device(values, examples, 20)
+
+
+def largest_difference(model, losses, oracle):
+    expected_losses, expected_values = oracle
+    found = values_of(model)
+    return max(
+        np.abs(np.array(losses) - expected_losses).max(),
+        *(np.abs(found[name] - expected_values[name]).max() for name in found),
+    )
+
+
+def run_twenty(plan, examples):
+    model, losses = MLP(initial_values(), plan), []
+    with train(model, examples, epochs=2) as run:
+        for record in run:
+            losses += [record.loss] if isinstance(record, StepRecord) else []
+            if len(losses) == 20:
+                break
+    return model, losses
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_twenty_steps_equal_both_oracles_on_every_layout(name, twenty_steps):
+    examples, by_numpy, by_one_device = twenty_steps
+    model, losses = run_twenty(PLANS[name], examples)
+    assert largest_difference(model, losses, by_numpy) < 1e-5
+    assert largest_difference(model, losses, by_one_device) < 1e-5
+    assert by_numpy[0][-1] < 0.7 * by_numpy[0][0]  # and something was learnt
+
+
+def test_the_tutorials_initial_values_agree_too():
+    examples, values = oracles.random_examples(64 * 12), initial_values(scheme="normal")
+    model, losses = MLP(values, data_parallel(8)), []
+    with train(model, examples, epochs=2) as run:
+        losses = [next(run).loss for _step in range(10)]
+    expected, _values = oracles.train_one_device(values, examples, 10)
+    assert np.abs(losses - expected).max() < 1e-5
+
+
+def test_the_oracle_notices_gradients_that_are_divided_by_the_number_of_replicas(twenty_steps, monkeypatch):
+    right = steps.train_step
+    monkeypatch.setattr(steps, "train_step", lambda model, x, y, rate: right(model, x, y, rate / 8))
+    examples, by_numpy, _by_one_device = twenty_steps
+    model, losses = run_twenty(data_parallel(8), examples)
+    assert largest_difference(model, losses, by_numpy) > 1e-2
+
+
+def test_the_oracle_notices_moments_that_are_taken_too_seldom(twenty_steps, monkeypatch):
+    monkeypatch.setattr(MLP, "track", lambda *_: None)
+    examples, by_numpy, _by_one_device = twenty_steps
+    model, losses = run_twenty(data_parallel(8), examples)
+    assert largest_difference(model, losses, by_numpy) > 1e-2
+
+
+@pytest.mark.parametrize("name", ["data 8", "model 4x2", "spatial 2x2x2"])
+@pytest.mark.parametrize("num_examples", [1, 7, 8, 50, 2049, 5000])
+def test_evaluation_counts_every_row_once(name, num_examples):
+    model, run = small_run(PLANS[name], epochs=1)
+    list(run)
+    examples = oracles.random_examples(num_examples, SMALL[0], seed=9)
+    expected_loss, expected_accuracy = oracles.evaluate_numpy(values_of(model), examples)
+    loss, accuracy = evaluate(model, examples)
+    assert loss == pytest.approx(expected_loss, abs=1e-5)
+    assert accuracy == pytest.approx(expected_accuracy, abs=1e-9)
+
+
+def test_records_count_steps_from_one_and_close_each_epoch():
+    _model, run = small_run(epochs=2)
+    records = list(run)
+    assert (run.start_step, run.steps_per_epoch, run.total_steps, run.step) == (0, 20, 40, 40)
+    step_records = [record for record in records if isinstance(record, StepRecord)]
+    assert [record.step for record in step_records] == list(range(1, 41))
+    assert [record.epoch for record in step_records] == [1] * 20 + [2] * 20
+    assert {record.examples for record in step_records} == {16}
+    assert all(record.seconds > 0 for record in step_records)
+    epochs = [(at, record) for at, record in enumerate(records) if isinstance(record, EpochRecord)]
+    assert [at for at, _record in epochs] == [20, 41]
+    assert [(record.epoch, record.step, record.checkpoint) for _at, record in epochs] == [
+        (1, 20, None),
+        (2, 40, None),
+    ]
+    first = epochs[0][1]
+    assert first.train_loss == pytest.approx(
+        np.mean([record.loss for record in step_records[:20]]), rel=1e-12
+    )
+    assert first.train_accuracy == pytest.approx(np.mean([record.accuracy for record in step_records[:20]]))
+
+
+def test_epoch_records_hold_the_evaluation_on_the_test_set():
+    model, run = small_run(epochs=2)
+    *_before, last = run
+    loss, accuracy = oracles.evaluate_numpy(values_of(model), TEST_SET)
+    assert last.test_loss == pytest.approx(loss, abs=1e-5)
+    assert last.test_accuracy == pytest.approx(accuracy, abs=1e-9)
+
+
+def test_without_a_test_set_the_test_fields_are_none():
+    model = MLP(initial_values(dims=SMALL), data_parallel(8))
+    *_before, last = train(model, SMALL_SET, epochs=1, batch_size=64)
+    assert (last.test_loss, last.test_accuracy) == (None, None)
+
+
+def test_the_order_of_the_rows_depends_on_seed_and_epoch():
+    losses = {}
+    for seed in (0, 0, 1):
+        _model, run = small_run(epochs=2, seed=seed)
+        losses.setdefault(seed, []).append([record.loss for record in run if isinstance(record, StepRecord)])
+    assert losses[0][0] == losses[0][1] != losses[1][0]
+
+
+def test_a_diverging_training_says_so_from_the_step_on_and_not_before():
+    _model, run = small_run(epochs=1, learning_rate=1e30)
+    losses = [record.loss for record in run if isinstance(record, StepRecord)]
+    assert np.isfinite(losses[0])
+    assert not np.isfinite(losses[-1])
+
+
+@pytest.mark.parametrize("stop_after", [1, 7, 19, 20, 21, 39, 40])
+def test_stopped_and_resumed_equals_undisturbed_to_the_bit(stop_after, tmp_path):
+    undisturbed, run = small_run()
+    expected = told(run)
+    first, run = small_run(checkpoints=CheckpointFolder(tmp_path))
+    records = [next(run) for _record in range(stop_after)]
+    run.close()
+    step_done = run.step
+    assert step_done == sum(isinstance(record, StepRecord) for record in records)
+    with pytest.raises(StopIteration):
+        next(run)
+    second, run = small_run(checkpoints=CheckpointFolder(tmp_path))
+    assert run.start_step == step_done
+    for name, value in values_of(first).items():
+        assert np.array_equal(value, values_of(second)[name]), name
+    assert told(records + list(run)) == expected
+    for name, value in values_of(undisturbed).items():
+        assert np.array_equal(value, values_of(second)[name]), name
+
+
+def test_stopping_takes_the_model_back_to_the_record_that_was_handed_out():
+    model, run = small_run()
+    for _record in range(7):
+        next(run)
+    run.close()
+    _losses, expected = oracles.train_numpy(initial_values(dims=SMALL), SMALL_SET, 7, batch_size=16)
+    assert all(np.abs(value - expected[name]).max() < 1e-5 for name, value in values_of(model).items())
+
+
+def test_many_short_visits_equal_one_long_one(tmp_path):
+    undisturbed, run = small_run()
+    expected = told(run)
+    records = []
+    for visit in range(26):
+        model, run = small_run(checkpoints=CheckpointFolder(tmp_path))
+        for _record in range(1 + visit % 4):
+            records += [record for record in [next(run, None)] if record is not None]
+        run.close()
+    assert told(records) == expected
+    assert all(
+        np.array_equal(value, values_of(model)[name]) for name, value in values_of(undisturbed).items()
+    )
+
+
+def test_a_finished_run_has_nothing_to_do_and_goes_on_when_more_epochs_are_asked_for(tmp_path):
+    _model, run = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
+    first = list(run)
+    _again, run = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
+    assert (run.start_step, run.total_steps, list(run)) == (40, 40, [])
+    model, run = small_run(epochs=3, checkpoints=CheckpointFolder(tmp_path))
+    undisturbed, expected = small_run(epochs=3)
+    assert told(first + list(run)) == told(expected)
+    assert all(
+        np.array_equal(value, values_of(model)[name]) for name, value in values_of(undisturbed).items()
+    )
+
+
+def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(tmp_path, monkeypatch):
+    _model, run = small_run(checkpoints=CheckpointFolder(tmp_path))
+    records = [next(run) for _record in range(20)]
+
+    def interrupted(*_arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("course_lib.training.evaluate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            next(run)
+    _model, resumed = small_run(checkpoints=CheckpointFolder(tmp_path))
+    assert resumed.start_step == 20
+    _model, undisturbed = small_run()
+    assert told(records + list(resumed)) == told(undisturbed)
+
+
+def test_each_epoch_leaves_a_checkpoint_and_three_are_kept(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    _model, run = small_run(epochs=5, checkpoints=folder)
+    saved = [record.checkpoint for record in run if isinstance(record, EpochRecord)]
+    assert list(folder.names()) == saved[-3:]
+    assert len(saved) == 5
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"batch_size": 32}, "batch_size = 16; now it is 32"),
+        ({"learning_rate": 2e-2}, "learning_rate = 0.01; now it is 0.02"),
+        ({"seed": 1}, "seed = 0; now it is 1"),
+    ],
+)
+def test_resuming_with_another_setting_is_refused_by_its_name(changed, says, tmp_path):
+    _model, run = small_run(epochs=1, checkpoints=CheckpointFolder(tmp_path))
+    list(run)
+    with pytest.raises(CourseError, match=says):
+        small_run(checkpoints=CheckpointFolder(tmp_path), **changed)
+
+
+def test_resuming_with_other_examples_or_another_model_is_refused_and_leaves_the_model_alone(tmp_path):
+    _model, run = small_run(epochs=1, checkpoints=CheckpointFolder(tmp_path))
+    list(run)
+    settings = {"epochs": 2, "batch_size": 16, "checkpoints": CheckpointFolder(tmp_path)}
+    model = MLP(initial_values(dims=SMALL), data_parallel(8))
+    with pytest.raises(CourseError, match="train_set"):
+        train(model, oracles.random_examples(len(SMALL_SET), SMALL[0], seed=99), **settings)
+    assert np.array_equal(to_numpy(model.hidden_weight), initial_values(dims=SMALL)["hidden_weight"])
+    with pytest.raises(CourseError, match="initial_values"):
+        train(MLP(initial_values(1, dims=SMALL), data_parallel(8)), SMALL_SET, **settings)
+    with pytest.raises(CourseError, match="dims"):
+        train(MLP(initial_values(dims=(24, 16, 2)), data_parallel(8)), SMALL_SET, **settings)
+
+
+def changed_features(**places):
+    features = SMALL_SET.features.copy()
+    for row, value in places.items():
+        features[int(row[1:]), 2] = value
+    return Examples(features, SMALL_SET.labels)
+
+
+@pytest.mark.parametrize(
+    ("examples", "says"),
+    [
+        (Examples(SMALL_SET.features[:0], SMALL_SET.labels[:0]), r"shape \(0, 24\)"),
+        (
+            Examples(SMALL_SET.features[:15], SMALL_SET.labels[:15]),
+            "15 training examples do not fill one batch of 16",
+        ),
+        (Examples(SMALL_SET.features[:, :20], SMALL_SET.labels), "20 features, the model takes 24"),
+        (Examples(SMALL_SET.features, SMALL_SET.labels[:-1]), r"the labels \(322,\)"),
+        (Examples(SMALL_SET.features, SMALL_SET.labels + 1), "a label 2, but the model has 2 classes"),
+        (Examples(SMALL_SET.features, SMALL_SET.labels - 1), "a label -1"),
+        (Examples(SMALL_SET.features.astype(np.float64), SMALL_SET.labels), "The features are float64"),
+        (Examples(SMALL_SET.features, SMALL_SET.labels.astype(np.int32)), "the labels int32"),
+        (changed_features(_17=np.nan), "Row 17 has a feature that is not a finite number"),
+    ],
+)
+def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(examples, says):
+    model = MLP(initial_values(dims=SMALL), data_parallel(8))
+    with pytest.raises(CourseError, match=says):
+        train(model, examples, epochs=1, batch_size=16)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"batch_size": 20}, "A batch of 20 does not divide among the 8 places of mesh dimension 'batch'"),
+        ({"batch_size": 0}, "0 cannot be the size of a batch"),
+        ({"epochs": 0}, "0 epochs cannot be trained"),
+        ({"epochs": 1.5}, "1.5 epochs cannot be trained"),
+        ({"learning_rate": 0.0}, "0.0 cannot be a learning rate"),
+        ({"learning_rate": float("nan")}, "nan cannot be a learning rate"),
+        ({"learning_rate": float("inf")}, "inf cannot be a learning rate"),
+        ({"learning_rate": "fast"}, "'fast' cannot be a learning rate"),
+        ({"seed": -1}, "-1 cannot be a seed"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_by_name(changed, says):
+    with pytest.raises(CourseError, match=says):
+        small_run(**changed)
+
+
+def test_the_end_of_an_epoch_does_not_trace_again(monkeypatch):
+    traced, right = [], steps.train_step
+    monkeypatch.setattr(steps, "train_step", lambda *given: traced.append(given) or right(*given))
+    _model, run = small_run(epochs=3, batch_size=8)  # 40 steps an epoch: one full call and a shorter one
+    list(run)
+    assert len(traced) == 1
+
+
+@pytest.mark.parametrize(("refusals", "succeeds"), [(1, True), (3, True), (4, False)])
+def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, succeeds, monkeypatch):
+    made, compile_really = [], steps.tf.function
+
+    def refuse(*_arguments):
+        raise steps.tf.errors.InvalidArgumentError(
+            None,
+            None,
+            "Cannot add function 'while7_body' because a different function with the same name"
+            " already exists.",
+        )
+
+    def compile_or_refuse(function):
+        made.append(function)
+        return refuse if len(made) <= refusals else compile_really(function)
+
+    _model, run = small_run(epochs=1)
+    monkeypatch.setattr(steps.tf, "function", compile_or_refuse)
+    if succeeds:
+        assert len(list(run)) == 21
+        assert len(made) >= refusals + 1
+    else:
+        with pytest.raises(steps.tf.errors.InvalidArgumentError):
+            next(run)
