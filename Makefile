@@ -36,7 +36,7 @@ catalogues: .venv/ready  ## bring the translation catalogues up to date with the
 	$(BIN)/python -m tools.catalogues extract
 
 nbval: .venv/ready
-	$(PYTEST) tests/notebooks -q
+	$(PYTEST) tests/notebooks -q -m "not drill"
 
 book: .venv/ready  ## build the site into build/book
 	$(BIN)/python -m tools.book
