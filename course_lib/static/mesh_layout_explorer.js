@@ -177,11 +177,11 @@ export function mount(host, store) {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const live = (className) => make("p", { className, role: "status" });
   const [says, verdict] = [live("says"), live("verdict")];
-  const [controls, stage] = [make("div"), make("div")];
+  const controls = make("div", { role: "group", ariaLabel: texts.title }), stage = make("div");
   const button = make("button", { type: "button", className: "observe", textContent: texts.button, onclick: observe });
   const why = make("p", { className: "why" });
   const parts = [controls, stage, says, button, why, verdict];
-  const explorer = make("section", { className: "explorer", lang: table.language, ariaLabel: texts.title }, parts);
+  const explorer = make("section", { className: "explorer", lang: table.language }, parts);
   root.replaceChildren(make("style", { textContent: STYLE }), explorer);
   let waiting = false, drawn = null;
 
