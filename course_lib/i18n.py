@@ -32,16 +32,10 @@ def set_language(code: str) -> None:
         code: one of `languages()`.
 
     Raises:
-        CourseError: `code` is not one of them.
+        LookupError: `code` is not one of them; `course_lib.setup` says so in the reader's words.
     """
     if code not in languages():
-        from course_lib.errors import CourseError
-
-        raise CourseError(
-            _("The course has no language {code!r}.", code=code),
-            allowed=", ".join(languages()),
-            cure=_("Set LANGUAGE in the first cell to one of these."),
-        )
+        raise LookupError(code)
     _current["language"] = code
 
 

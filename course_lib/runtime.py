@@ -40,8 +40,9 @@ def setup(*, language: str = i18n.SOURCE_LANGUAGE, devices: int = 8, seed: int =
         CourseError: an unknown language, an impossible number of devices, or TensorFlow already runs
             with another number of devices.
     """
-    i18n.set_language(language)
+    _check_language(language)
     _check_devices(devices)
+    i18n.set_language(language)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same sums on every kind of CPU
     _use_japanese_font(language)
@@ -98,6 +99,15 @@ def _quiet_native_logs() -> Iterator[None]:
         finally:
             os.dup2(saved, 2)
             os.close(saved)
+
+
+def _check_language(language: str) -> None:
+    if language not in i18n.languages():
+        raise CourseError(
+            _("The course has no language {language!r}.", language=language),
+            allowed=", ".join(i18n.languages()),
+            cure=_("Set LANGUAGE in the first cell to one of these."),
+        )
 
 
 def _check_devices(devices: int) -> None:

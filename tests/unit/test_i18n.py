@@ -5,6 +5,7 @@ import string
 import polib
 import pytest
 
+import course_lib
 from course_lib import CourseError, i18n
 
 
@@ -28,7 +29,7 @@ def test_english_is_the_source_itself():
 
 def test_an_unknown_language_is_refused_by_name():
     with pytest.raises(CourseError, match="'fr'") as caught:
-        i18n.set_language("fr")
+        course_lib.setup(language="fr")
     assert caught.value.allowed == "en, ja"
     assert i18n.language() == "en"
 
@@ -36,7 +37,7 @@ def test_an_unknown_language_is_refused_by_name():
 def test_an_error_reads_in_the_readers_language():
     i18n.set_language("ja")
     with pytest.raises(CourseError) as caught:
-        i18n.set_language("fr")
+        course_lib.setup(language="fr")
     assert "'fr'" in str(caught.value)
     assert "What to do" not in str(caught.value)
 
