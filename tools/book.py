@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -106,6 +107,10 @@ def _index(site: Path) -> None:
     subprocess.run([*command, "--exclude-selectors", ".headerlink, mjx-assistive-mml"], check=True)
     for unused in site.glob("pagefind/pagefind-*ui.*"):
         unused.unlink()
+    entry = site / "pagefind" / "pagefind-entry.json"  # Pagefind writes its languages in any order
+    entry.write_text(
+        json.dumps(json.loads(entry.read_text(encoding="utf-8")), sort_keys=True), encoding="utf-8"
+    )
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -60,7 +60,7 @@ def test_pictures_carry_their_own_descriptions(site):
     images = re.findall(r"<img[^>]*_images[^>]*>", html(site, "en/03_data_parallel.html"))
     described = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
     assert described == [
-        "device 0: rows 0-3\ndevice 1: rows 4-7",
+        "device 0: rows 0-3; device 1: rows 4-7",
         "Loss falls from 0.7 to 0.3.",
         "a second picture",
     ]
