@@ -14,6 +14,7 @@ from typing import Any
 from course_lib import svg
 from course_lib.blocks import block_label, blocks_of, predicted_holdings
 from course_lib.errors import CourseError
+from course_lib.figure_text import join_sentences
 from course_lib.figures import axis_text
 from course_lib.i18n import _, language
 from course_lib.layout import LayoutSpec
@@ -113,6 +114,14 @@ def _tensor_entry(global_shape: Sequence[int]) -> dict[str, Any]:
 
 def _texts() -> dict[str, str]:
     # The places in braces are filled in by the explorer, so here they stand for themselves.
+    holds = _(
+        "Device {device} at {coords} holds block {block}, {index}.",
+        device="{device}",
+        coords="{coords}",
+        block="{block}",
+        index="{index}",
+    )
+    replicas = _("The same block is on devices: {devices}.", devices="{devices}")
     return {
         "title": _("Mesh and layout explorer"),
         "devices": _("Devices"),
@@ -127,15 +136,8 @@ def _texts() -> dict[str, str]:
         "device": _(
             "Device {device}, {coords}, block {block}", device="{device}", coords="{coords}", block="{block}"
         ),
-        "holds": _(
-            "Device {device} at {coords} holds block {block}, {index}.",
-            device="{device}",
-            coords="{coords}",
-            block="{block}",
-            index="{index}",
-        ),
-        "replicas": _("The same block is on devices: {devices}.", devices="{devices}"),
-        "alone": _("No other device holds this block."),
+        "replicas": join_sentences([holds, replicas]),
+        "alone": join_sentences([holds, _("No other device holds this block.")]),
         "button": _("Make the real DTensor and compare"),
         "waiting": _(
             "Making the real DTensor. The first time this starts TensorFlow and takes some seconds."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -156,7 +157,10 @@ class MeshLayoutExplorer(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**options) or ({}, {})
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        return {**data, "text/plain": repr(self), "text/html": self.to_html()}, metadata
+        data = {**data, "text/plain": repr(self)}
+        if "google.colab" not in sys.modules:  # it might prefer the element, which needs the book's module
+            data["text/html"] = self.to_html()
+        return data, metadata
 
     def _key(self) -> str:
         """Names the choice as the explorer's JavaScript does, so that it knows what was observed."""

@@ -74,6 +74,15 @@ def block_lines(blocks: Sequence[Block], values: Sequence[str] | None = None) ->
     return lines
 
 
+def join_sentences(sentences: Sequence[str]) -> str:
+    """Returns the sentences one after the other; after a full-width stop there is no space.
+
+    >>> join_sentences(["One.", "Two."]), join_sentences(["一。", "二。"])
+    ('One. Two.', '一。二。')
+    """
+    return " ".join(sentences).replace("。 ", "。")
+
+
 def devices_text(devices: Sequence[int]) -> str:
     """Returns the numbers of the devices as words.
 

@@ -28,7 +28,15 @@ from course_lib.drawings import (
     values_drawing,
 )
 from course_lib.errors import CourseError
-from course_lib.figure_text import MOST_VALUES, array_text, block_lines, holding_cells, label_of, mesh_grid
+from course_lib.figure_text import (
+    MOST_VALUES,
+    array_text,
+    block_lines,
+    holding_cells,
+    join_sentences,
+    label_of,
+    mesh_grid,
+)
 from course_lib.i18n import _
 from course_lib.layout import LayoutSpec
 from course_lib.mesh import MeshSpec
@@ -180,7 +188,7 @@ def _summary(layout: LayoutSpec, global_shape: Sequence[int], element_bytes: int
         num_bytes = element_bytes * int(np.prod(local_shape, dtype=np.int64))
         sentences.append(_("Bytes on each device: {num_bytes}.", num_bytes=f"{num_bytes:,}"))
     sentences.append(_("Copies of each element: {copies}.", copies=layout.replicas))
-    return " ".join(sentences)
+    return join_sentences(sentences)
 
 
 def _tensor_part(layout: LayoutSpec, global_shape: Sequence[int], whole: Array | None = None) -> _Part:
@@ -190,7 +198,7 @@ def _tensor_part(layout: LayoutSpec, global_shape: Sequence[int], whole: Array |
     drawing = annotated_tensor(
         global_shape,
         blocks,
-        lambda axis: f"{axis_text(axis, global_shape[axis])}: {layout.sharding_specs[axis]}",
+        lambda axis: f"{axis_text(axis, global_shape[axis])} · {layout.sharding_specs[axis]}",
     )
     return _Part(_("Tensor"), drawing, block_lines(blocks, values))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
+from html import escape
 
 # The colours of Okabe and Ito, lightened until dark text reads well on each and moved apart until every
 # two stay apart for readers with protan, deutan or tritan vision (tests/unit/test_svg.py computes it).
@@ -89,7 +89,7 @@ def text(
 ) -> str:
     """Returns a line of text whose baseline is at `y`."""
     weight = ' font-weight="600"' if bold else ""
-    family = f" font-family={quoteattr(MONOSPACE)}" if monospace else ""
+    family = f' font-family="{MONOSPACE}"' if monospace else ""
     at = f'x="{number(x)}" y="{number(y)}" font-size="{number(size)}" text-anchor="{anchor}"'
     return f'<text {at} fill="{fill}"{weight}{family}>{escape(content)}</text>'
 
@@ -154,7 +154,7 @@ def document(drawing: Drawing, title: str) -> str:
     size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} style="max-width:100%;height:auto" '
-        f"font-family={quoteattr(SANS)}><title>{escape(title)}</title>{panel}"
+        f'font-family="{SANS}"><title>{escape(title)}</title>{panel}'
         f"{drawing.at(_PADDING, _PADDING)}</svg>"
     )
 

@@ -278,7 +278,7 @@ export function mount(host, store) {
       for (const part of svg.querySelectorAll(".part"))
         part.onclick = () => choose({ device: found.blocks.indexOf(Number(part.dataset.block)) });
       const arrows = ["↗", "↓", "→"].slice(-shape.length);
-      const notes = axes.map((axis, at) => make("li", { textContent: `${arrows[at]} ${axis}: ${choice.specs[at]}` }));
+      const notes = axes.map((axis, at) => make("li", { textContent: `${arrows[at]} ${axis} · ${choice.specs[at]}` }));
       const panel = (title, ...body) => make("div", {}, [make("h3", { textContent: title }), ...body]);
       const panels = [
         panel(texts.tensor, make("div", { className: "tensor" }, [svg]), make("ul", { className: "axes" }, notes)),
@@ -311,7 +311,7 @@ export function mount(host, store) {
     const others = [...blocks.keys()].filter((at) => at !== device && blocks[at] === blocks[device]);
     const values = { device, coords: table.meshes[choice.mesh].coords[device], block: table.labels[blocks[device]],
       index: cut.index[blocks[device]], devices: others.join(", ") };
-    says.textContent = fill(`${texts.holds} ${others.length ? texts.replicas : texts.alone}`, values);
+    says.textContent = fill(others.length ? texts.replicas : texts.alone, values);
   }
 
   show();

@@ -191,6 +191,12 @@ def test_jupyter_gets_widget_element_and_a_text_that_never_changes():
     assert set(data) == {"text/plain", "text/html", WIDGET_MIME}
 
 
+def test_colab_gets_the_widget_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    data, _metadata = MeshLayoutExplorer(observe)._repr_mimebundle_()
+    assert set(data) == {"text/plain", WIDGET_MIME}
+
+
 def test_the_element_holds_a_picture_for_pages_without_scripts_and_no_markup_in_its_state():
     explorer = MeshLayoutExplorer(observe)
     explorer.observed = {"verdict": "</script><b>"}

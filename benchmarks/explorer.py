@@ -1,0 +1,168 @@
+"""How fast the mesh and layout explorer is: each redraw in a real browser, and its start in a fresh process.
+
+A redraw is timed from the click on an option to the finished layout of the page, and to the end of the frame
+that shows the picture; up to 17 ms of this are waiting for the frame. Every choice is made at least once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import http.server
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course_lib.explorers import MeshLayoutExplorer
+
+MODULE = Path(__file__).resolve().parent.parent / "course_lib" / "static" / "mesh_layout_explorer.js"
+PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Explorer</title>'
+    '<link rel="icon" href="data:,">'
+    "<body>{explorer}<script type='module' src='{module}'></script></body></html>"
+)
+REDRAW_LIMIT_SECONDS = 0.050
+START_LIMIT_SECONDS = 1.0
+
+# Walks through all choices with clicks, and times each click that changes something.
+WALK = """async () => {
+  const root = document.querySelector("mesh-layout-explorer").shadowRoot;
+  const { port1, port2 } = new MessageChannel();
+  const painted = () => new Promise((done) => requestAnimationFrame(() => {
+    port1.onmessage = done; // a message that is sent inside a frame arrives after its picture
+    port2.postMessage(null);
+  }));
+  const options = (group) => root.querySelectorAll("fieldset")[group]?.querySelectorAll("input") ?? [];
+  const layouts = [], pictures = [];
+  async function click(group, at) {
+    const option = options(group)[at];
+    if (option.checked) return;
+    const start = performance.now();
+    option.click();
+    root.querySelector(".explorer").getBoundingClientRect();
+    layouts.push(performance.now() - start);
+    await painted();
+    pictures.push(performance.now() - start);
+  }
+  async function walk(group) {
+    for (let at = 0; at < options(group).length; at++) {
+      await click(group, at);
+      if (options(group + 1).length) await walk(group + 1);
+    }
+  }
+  await walk(0);
+  return { layouts, pictures };
+}"""
+START = """
+import time
+start = time.perf_counter()
+import course_lib
+from course_lib.explorers import MeshLayoutExplorer
+MeshLayoutExplorer()._repr_mimebundle_()
+print(time.perf_counter() - start)
+import sys
+assert "tensorflow" not in sys.modules
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        what: what was timed.
+        count: how often.
+        median_seconds: the median.
+        longest_seconds: the longest.
+        limit_seconds: what it should stay below.
+    """
+
+    what: str
+    count: int
+    median_seconds: float
+    longest_seconds: float
+    limit_seconds: float
+
+
+def measure(repeats: int = 5) -> list[Row]:
+    """Returns the rows for redraws, if there is a Chromium, and for the start."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    rows = [] if chromium is None else _measure_redraws(chromium)
+    starts = [_start_seconds() for _repeat in range(repeats)]
+    return [*rows, _row("import course_lib and the first explorer", starts, START_LIMIT_SECONDS)]
+
+
+def table(rows: list[Row]) -> str:
+    """Returns the rows as text."""
+    lines = [f"{'':42} {'times':>6} {'median':>10} {'longest':>10} {'limit':>10}"]
+    for row in rows:
+        times = (row.median_seconds, row.longest_seconds, row.limit_seconds)
+        lines.append(f"{row.what:42} {row.count:6} " + " ".join(map(_milliseconds, times)))
+    return "\n".join(lines)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:7.1f} ms"
+
+
+def _row(what: str, seconds: list[float], limit_seconds: float) -> Row:
+    return Row(what, len(seconds), statistics.median(seconds), max(seconds), limit_seconds)
+
+
+def _measure_redraws(chromium: str) -> list[Row]:
+    from playwright.sync_api import sync_playwright
+
+    with _served_page() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium)
+        page = browser.new_page()
+        page.goto(address)
+        page.locator("mesh-layout-explorer button.device").first.wait_for()
+        taken: dict[str, list[Any]] = page.evaluate(WALK)
+        browser.close()
+    layouts, pictures = ([value / 1000 for value in taken[key]] for key in ("layouts", "pictures"))
+    return [
+        _row("explorer, from click to layout", layouts, REDRAW_LIMIT_SECONDS),
+        _row("explorer, from click to picture", pictures, REDRAW_LIMIT_SECONDS),
+    ]
+
+
+@contextmanager
+def _served_page() -> Iterator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(MODULE, folder)
+        text = PAGE.format(explorer=MeshLayoutExplorer().to_html(), module=MODULE.name)
+        (Path(folder) / "index.html").write_text(text, encoding="utf-8")
+        handler = functools.partial(_QuietHandler, directory=folder)
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield f"http://127.0.0.1:{server.server_port}/"
+            server.shutdown()
+
+
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_details: object) -> None:
+        """Keeps the requests out of the table."""
+
+
+def _start_seconds() -> float:
+    done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    print(table(measure(parser.parse_args().repeats)))
+
+
+if __name__ == "__main__":
+    main()
