@@ -1,5 +1,7 @@
 // Search as you type, in the page's language: in a dialog on every page (Ctrl+K or the search buttons) and on the
 // search page. Pagefind's index is fetched with the first letter typed, not before.
+import { findPages } from "./find.js";
+
 const site = new URL("../", import.meta.url);
 const WAIT_MS = 120;
 const MOST_RESULTS = 12;
@@ -42,12 +44,11 @@ function connect(container) {
     await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     if (mine !== latest) return; // another letter was typed meanwhile
     try {
-      const { results } = await (await pagefind()).search(query);
-      const pages = await Promise.all(results.slice(0, MOST_RESULTS).map((result) => result.data()));
+      const pages = await findPages(await pagefind(), query, document.documentElement.lang);
       if (mine !== latest) return;
       const text = pages.length ? container.dataset.some : container.dataset.none;
-      status.textContent = text.replace("{count}", results.length).replace("{query}", query);
-      list.replaceChildren(...pages.map(showResult));
+      status.textContent = text.replace("{count}", pages.length).replace("{query}", query);
+      list.replaceChildren(...pages.slice(0, MOST_RESULTS).map(showResult));
     } catch (error) {
       status.textContent = container.dataset.broken;
       throw error;

@@ -23,6 +23,9 @@ SEARCHES = [
     ("ja", "レイアウトは途中で変わりません", "glossary.html"),
     ("ja", "カーネルを再起動", "troubleshooting.html"),
     ("ja", "仮想デバイス", "index.html"),
+    ("ja", "集団通信とは", "glossary.html"),
+    ("ja", "わざと何かを壊す", "index.html"),
+    ("ja", "デバイスが分割して持つ", "glossary.html"),
 ]
 
 
@@ -143,6 +146,12 @@ def test_search_finds(page, address, language, query, expected):
     assert any(link.split("?")[0].endswith(f"/{language}/{expected}") for link in found), found
     assert all(f"/{language}/" in link for link in found)
     assert trouble == []
+
+
+def test_phrase_that_stands_on_a_page_leads_to_that_page_first(page, address):
+    page.goto(f"{address}ja/search.html?q=レイアウトは途中で変わりません", wait_until="networkidle")
+    first = page.locator("article .search-results a").first
+    assert first.get_attribute("href").endswith("/ja/glossary.html")
 
 
 def test_search_works_by_keyboard_alone(page, address):
