@@ -1,0 +1,232 @@
+"""Checkpoints: whole or not there, restored under any layout, and damage noticed and said."""
+
+import json
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+
+from course_lib import CourseError
+from course_lib.checkpoints import CheckpointFolder, CheckpointWarning, restore
+from course_lib.dtensor import fetch_layout, to_numpy
+from course_lib.models import MLP, initial_values
+from course_lib.plan import data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.runtime import start_tensorflow
+
+tf = start_tensorflow()
+DIMS = (24, 8, 2)
+NAMES = tuple(initial_values(dims=DIMS))
+
+
+def variable(value: float):
+    return tf.Variable([float(value), -float(value)])
+
+
+def fill(folder: CheckpointFolder, *values: float):
+    return [
+        folder.save(int(value), {"value": value}, model=tf.Module(), v=variable(value)) for value in values
+    ]
+
+
+def restored(folder: CheckpointFolder):
+    found = variable(0.0)
+    saved = folder.restore_latest(model=tf.Module(), v=found)
+    return saved, float(found[0])
+
+
+def test_a_chain_of_layouts_keeps_every_value_to_the_bit(tmp_path):
+    random = np.random.default_rng(0)
+    values = {
+        n: random.standard_normal(v.shape).astype(np.float32) for n, v in initial_values(dims=DIMS).items()
+    }
+    model, folder = MLP(values, data_parallel(8)), CheckpointFolder(tmp_path)
+    for step, plan in enumerate([model_parallel(), spatial_parallel(), replicated(8), data_parallel(2)]):
+        folder.save(step, {}, model=model)
+        model = MLP(initial_values(9, dims=DIMS), plan)
+        assert folder.restore_latest(model=model).step == step
+        for name in NAMES:
+            assert np.array_equal(to_numpy(getattr(model, name)), values[name]), (plan.name, name)
+            layout = plan.layouts["hidden_bias" if name.startswith("moving") else name]
+            assert fetch_layout(getattr(model, name)) == layout
+
+
+def test_plain_tensorflow_reads_a_sharded_checkpoint_without_this_library(tmp_path):
+    model, folder = MLP(initial_values(dims=DIMS), spatial_parallel()), CheckpointFolder(tmp_path)
+    saved = folder.save(1, {}, model=model)
+    for how in ("read", "restore"):
+        plain = tf.Module()
+        for name, value in initial_values(dims=DIMS).items():
+            setattr(plain, name, tf.Variable(np.zeros_like(value)))
+        status = getattr(tf.train.Checkpoint(model=plain), how)(str(tmp_path / saved / "variables"))
+        if how == "read":
+            status.assert_consumed()
+        for name in NAMES:
+            assert np.array_equal(getattr(plain, name), to_numpy(getattr(model, name))), (how, name)
+
+
+def test_the_newest_three_are_kept_and_the_newest_is_restored(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=3)
+    names = fill(folder, 1, 2, 3, 4, 5)
+    assert names[-1] == "checkpoint-000005-step-000005"
+    assert folder.names() == tuple(names[2:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        saved, value = restored(folder)
+    assert (saved.name, saved.step, saved.facts, value) == (names[-1], 5, {"value": 5}, 5.0)
+    assert folder.damaged == ()
+
+
+def test_the_newest_is_the_one_saved_last_even_if_its_step_is_smaller(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    fill(folder, 7, 4)
+    assert restored(folder)[1] == 4.0
+
+
+def test_an_empty_folder_restores_nothing(tmp_path):
+    assert restored(CheckpointFolder(tmp_path / "new" / "folder")) == (None, 0.0)
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def say_another_step(path):
+    manifest = json.loads(path.read_text())
+    manifest["body"]["step"] = 99
+    path.write_text(json.dumps(manifest))
+
+
+DATA, INDEX, MANIFEST = "variables.data-00000-of-00001", "variables.index", "manifest.json"
+DAMAGE = {
+    "data cut off": (DATA, truncate, "bytes where"),
+    "data emptied": (DATA, lambda path: path.write_bytes(b""), "has 0 bytes where"),
+    "data changed": (DATA, flip, "was changed"),
+    "data gone": (DATA, lambda path: path.unlink(), "is missing"),
+    "index cut off": (INDEX, truncate, "bytes where"),
+    "index changed": (INDEX, flip, "was changed"),
+    "manifest cut off": (MANIFEST, truncate, "manifest.json cannot be read"),
+    "manifest gone": (MANIFEST, lambda path: path.unlink(), "manifest.json cannot be read"),
+    "manifest not text": (
+        MANIFEST,
+        lambda path: path.write_bytes(b"\xff\xfe"),
+        "manifest.json cannot be read",
+    ),
+    "manifest a list": (MANIFEST, lambda path: path.write_text("[]"), "manifest.json cannot be read"),
+    "manifest changed": (MANIFEST, say_another_step, "manifest.json was changed"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_and_it_says_so(damage, tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    names = fill(folder, 1, 2)
+    file, spoil, reason = DAMAGE[damage]
+    spoil(tmp_path / names[1] / file)
+    with pytest.warns(CheckpointWarning) as caught:
+        saved, value = restored(folder)
+    assert (saved.name, value, folder.damaged) == (names[0], 1.0, (names[1],))
+    text = str(caught[0].message)
+    assert f"The checkpoint {names[1]} is damaged" in text
+    assert reason in text
+    assert f"{names[0]} is used instead: training continues after step 1." in text
+
+
+def test_when_all_are_damaged_training_starts_anew_and_it_says_so(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    for name in fill(folder, 1, 2):
+        truncate(tmp_path / name / DATA)
+    with pytest.warns(
+        CheckpointWarning, match="No whole checkpoint is left: training starts from the beginning"
+    ):
+        assert restored(folder) == (None, 0.0)
+
+
+def test_saving_after_damage_goes_on_and_clears_the_damaged_one_away(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=1)
+    for name in fill(folder, 1):
+        truncate(tmp_path / name / DATA)
+    (name,) = fill(folder, 1)
+    assert folder.names() == (name,)
+    assert restored(folder)[1] == 1.0
+
+
+def test_damaged_ones_do_not_count_among_those_that_are_kept(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    first, second = fill(folder, 1, 2)
+    truncate(tmp_path / second / DATA)
+    (third,) = fill(folder, 3)
+    assert folder.names() == (first, third)
+
+
+def test_what_a_killed_process_left_is_cleared_and_never_restored(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    (name,) = fill(folder, 1)
+    leftover = tmp_path / "unfinished-checkpoint-000002-step-000002"
+    shutil.copytree(tmp_path / name, leftover)
+    assert restored(folder)[0].name == name
+    CheckpointFolder(tmp_path)
+    assert not leftover.exists()
+
+
+def test_other_things_in_the_folder_are_left_alone(tmp_path):
+    for other in ("checkpoint-notes", "checkpoint", "photo"):
+        (tmp_path / other).mkdir()
+    fill(CheckpointFolder(tmp_path, keep=1), 1, 2)
+    assert all((tmp_path / other).is_dir() for other in ("checkpoint-notes", "checkpoint", "photo"))
+
+
+def test_a_folder_that_is_a_file_is_refused_before_training(tmp_path):
+    (tmp_path / "taken").write_text("")
+    for path in (tmp_path / "taken", tmp_path / "taken" / "below"):
+        with pytest.raises(CourseError, match="No checkpoint can be written to") as caught:
+            CheckpointFolder(path)
+        assert str(path) in caught.value.problem
+
+
+def test_a_read_only_place_is_refused_before_training():
+    with pytest.raises(CourseError, match="No checkpoint can be written to /proc/checkpoints"):
+        CheckpointFolder("/proc/checkpoints")
+
+
+def test_a_folder_that_became_unwritable_is_refused_when_training_starts(tmp_path):
+    folder = CheckpointFolder(tmp_path / "checkpoints")
+    shutil.rmtree(folder.path)
+    folder.path.write_text("")
+    with pytest.raises(CourseError, match="No checkpoint can be written"):
+        folder.prepare()
+
+
+def test_a_failing_disk_leaves_the_older_checkpoints_and_nothing_half_written(tmp_path, monkeypatch):
+    folder = CheckpointFolder(tmp_path)
+    names = fill(folder, 1)
+
+    def full(_folder):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("course_lib.checkpoints._force_to_disk", full)
+        with pytest.raises(CourseError, match="No space left on device"):
+            fill(folder, 2)
+    assert [entry.name for entry in tmp_path.iterdir()] == names
+    assert restored(folder)[1] == 1.0
+
+
+@pytest.mark.parametrize("keep", [0, -1, 2.5, True])
+def test_keeping_no_checkpoint_is_refused(keep, tmp_path):
+    with pytest.raises(CourseError, match="checkpoints cannot be kept"):
+        CheckpointFolder(tmp_path, keep=keep)
+
+
+def test_a_found_checkpoint_is_restored_apart_from_looking_for_it(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    fill(folder, 1, 2)
+    found = variable(0.0)
+    restore(folder.latest(), model=tf.Module(), v=found)
+    assert float(found[0]) == 2.0
