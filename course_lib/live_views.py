@@ -82,10 +82,11 @@ class NotebookView:
         self._panels = Panels([""], total_steps)
         self._bar = ipywidgets.IntProgress(value=start_step, min=0, max=total_steps)
         self._button = ipywidgets.Button(description=_("Stop"), icon="stop", tooltip=_("Stop training"))
-        self._label = ipywidgets.Label(value=self._progress())
+        # Not a Label: that of ipywidgets 7 calls MathJax 2 at each change, and JupyterLab 4 has MathJax 3.
+        self._text = ipywidgets.HTML(value=html.escape(self._progress()))
         self._button.on_click(lambda _button: on_stop())
         wrapping = ipywidgets.Layout(flex_flow="row wrap")  # long texts go below, also on a phone
-        _display_controls(ipywidgets.HBox([self._bar, self._button, self._label], layout=wrapping))
+        _display_controls(ipywidgets.HBox([self._bar, self._button, self._text], layout=wrapping))
         self._picture = self._display_picture(self._panels.png(_QUICK))
 
     def refresh(self) -> None:
@@ -103,7 +104,7 @@ class NotebookView:
         self._button.disabled = True
         self._show_progress()
         if self._history.stopped:
-            self._label.value = _stopped(self._history, self._total_steps)
+            self._text.value = html.escape(_stopped(self._history, self._total_steps))
         self._panels.show([self._history])
         self._update_picture(self._panels.png())
 
@@ -112,7 +113,7 @@ class NotebookView:
 
     def _show_progress(self) -> None:
         self._bar.value = self._step()
-        self._label.value = self._progress()
+        self._text.value = html.escape(self._progress())
 
     def _progress(self) -> str:
         return _(

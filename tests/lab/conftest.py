@@ -10,6 +10,8 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.lab.jupyterlab import find_chromium
 
+pytest.register_assert_rewrite("tests.lab.reading")
+
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -176,7 +176,7 @@ def test_the_stored_widgets_say_that_it_is_over_and_hold_no_time(executed):
     states = {model.model_name: model.state for model in models}
     assert states["ButtonModel"].disabled
     assert states["IntProgressModel"].value == states["IntProgressModel"].max == 120
-    assert states["LabelModel"].value == "step 120 / 120, epoch 3 / 3"
+    assert states["HTMLModel"].value == "step 120 / 120, epoch 3 / 3"
 
 
 def test_strict_nbval_passes_and_notices_another_result(executed, tmp_path):
@@ -203,7 +203,7 @@ def test_the_reader_can_stop_a_cell_that_trains(gesture):
     assert int(steps) < 40_000
     assert f"at step {steps}: train" in outputs(notebook)[1].metadata["image/png"]["alt"]
     states = notebook.metadata.widgets[WIDGET_STATE].state.values()
-    shown = [model.state.value for model in states if model.model_name == "LabelModel"]
+    shown = [model.state.value for model in states if model.model_name == "HTMLModel"]
     assert shown == [f"Stopped after step {steps} of 40000. Train again to go on from there."]
 
 
