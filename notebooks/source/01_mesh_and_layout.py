@@ -73,9 +73,9 @@ layout_figure(rows_over_x, (6, 4))
 # Each device holds 2 rows of 4 columns, and two devices hold row 0. The layout does not use `y`, so devices that differ only along `y` hold the same block. Two rules cover every layout:
 #
 # - The **local shape** is what one device holds. It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
-# - The number of **copies** is the product of the sizes of the mesh dimensions that the layout does not use:
+# - The number of **copies** $r$ is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout $L$ does not use:
 #
-# $$\text{copies} = \prod_{d\ \text{not in the layout}} \text{size}(d)$$
+# $$r = \prod_{d \notin L} n_d$$
 #
 # A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions. A vector on this two-dimensional mesh has a layout with a single entry:
 
@@ -118,7 +118,7 @@ from tensorflow.experimental import dtensor
 print(len(tf.config.list_logical_devices("CPU")))
 
 # %% [markdown] id="real-mesh-text"
-# A `dtensor.Mesh` takes the names and sizes of its dimensions and a list of devices. A mesh may leave devices out: this one uses six of the eight. A `dtensor.Layout` takes the entry for each axis and the mesh.
+# `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices. A mesh may leave devices out: this one uses six of the eight. A `dtensor.Layout` takes the entry for each axis and the mesh.
 
 # %% id="real-mesh"
 devices = [f"CPU:{device_id}" for device_id in range(6)]
@@ -146,7 +146,7 @@ print([int(component[0, 0]) for component in dtensor.unpack(tensor)])
 # %% [markdown] id="pack-why"
 # Six rows. Devices 0 and 1 are replicas: the two components are copies of *one* block, and the same goes for devices 2 and 3 and for devices 4 and 5. So the shape of a DTensor is always the global shape, as if there were one big device.
 #
-# The course's `pack` starts from the whole array: it cuts out the component of each device and sends each device only that. Here is what the devices then hold, beside the prediction.
+# The course's `pack` starts from the whole array: it cuts out the component of each device and sends each device only that. The next cell shows what the devices then hold, beside the prediction.
 
 # %% id="compare"
 from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
@@ -169,9 +169,9 @@ for copied in (replicated, sharded):
     print([tuple(part.shape) for part in dtensor.unpack(copied)])
 
 # %% [markdown] id="relayout-text"
-# ### Change the layout: `relayout`
+# ### The same values in another layout: `relayout`
 #
-# `dtensor.relayout` gives the same values another layout. Where a device then needs data that it does not hold, the devices send it to each other. We go from rows over `x` to columns over `y`.
+# `dtensor.relayout` returns a tensor with the same values in another layout. Where a device then needs data that it does not hold, the devices send it to each other. We go from rows over `x` to columns over `y`.
 
 # %% id="relayout"
 columns_over_y = LayoutSpec([UNSHARDED, "y"], mesh)
@@ -234,16 +234,16 @@ except tf.errors.UnimplementedError as error:
 # TensorFlow's own messages for a bad layout are sometimes a page of compiler output, and a few mistakes it accepts in silence. The course checks every mesh and layout first. Read the three messages, and say for each what you would change.
 
 # %% id="break-errors" tags=["error"]
-mistakes = {
-    "5 rows over x": lambda: rows_over_x.local_shape((5, 4)),
-    "x twice in a layout": lambda: LayoutSpec(["x", "x"], mesh),
-    "x twice in a mesh": lambda: MeshSpec([("x", 3), ("x", 2)]),
-}
-for name, mistake in mistakes.items():
+mistakes = [
+    lambda: rows_over_x.local_shape((5, 4)),
+    lambda: LayoutSpec(["x", "x"], mesh),
+    lambda: MeshSpec([("x", 3), ("x", 2)]),
+]
+for mistake in mistakes:
     try:
         mistake()
     except course_lib.CourseError as error:
-        print(f"{name}: {error}")
+        print(error, end="\n\n")
 
 # %% [markdown] id="eight"
 # ## Eight devices

@@ -34,16 +34,16 @@ from tensorflow.experimental import dtensor
 # %% [markdown] id="data-text"
 # ## Reviews become rows of numbers
 #
-# The task is sentiment: is a film review positive (label 1) or negative (label 0)? `SOURCE` says where the reviews come from. With `None` you get a *stand-in* that the course generates itself: invented reviews, the same on every machine, easier to handle than real ones and not a substitute for them. `"tfds"` loads the 50,000 real IMDB reviews through TensorFlow Datasets. Near the end of this lesson you find what the same code measured on those.
+# The task is sentiment: is a film review positive (label 1) or negative (label 0)? `SOURCE` says where the reviews come from. With `None` you get a *stand-in* that the course generates itself: invented reviews, the same on every machine, ready in a few seconds. What a model learns from them says nothing about real reviews. `"tfds"` loads the 50,000 real IMDB reviews through TensorFlow Datasets; preparing them takes about half a minute the first time. Near the end of this lesson you find what the same code measured on those.
 
 # %% id="load-reviews"
 SOURCE = None  # None is the stand-in (or what COURSE_DATA says); "tfds" is the real set
 reviews = data.load_imdb(SOURCE)
-print(len(reviews.train), "for training,", len(reviews.test), "for testing")
+print(len(reviews.train), len(reviews.test))
 print(reviews.train.labels[0], reviews.train.texts[0][:300])
 
 # %% [markdown] id="tf-idf-text"
-# The model takes 1200 numbers for each review. `TextVectorization` keeps the 1200 most frequent words and weighs each word of a review by its *tf-idf*: how often it occurs in the review, times a factor that is larger for words that few reviews contain. Each row is then scaled to unit length, so that long and short reviews count alike.
+# The model takes 1200 numbers for each review. `TextVectorization` gives a column to each of the 1199 most frequent words, and one to all other words together. Each word of a review is weighed by its *tf-idf*: how often it occurs in the review, times a factor that is larger for words that few reviews contain. Each row is then scaled to unit length, so that long and short reviews count alike.
 #
 # The lesson does this once, for all reviews, before training. That is fine for a few thousand short texts on one machine. In production the vocabulary is computed by a batch job, and the vectoriser runs in the input pipeline or inside the served model, so that training and serving cannot differ.
 
@@ -103,7 +103,7 @@ class MLP(tf.Module):
 
 
 # %% [markdown] id="initial-values-text"
-# In lesson 1, random numbers depended on the layout. So the initial values are made once, on the host, with He's standard deviation $\sqrt{2 / \text{inputs}}$, and packed under whatever layout we choose.
+# In lesson 1, random numbers depended on the layout. So the initial values are made once, on the host, with He's standard deviation $\sqrt{2 / n}$ for units with $n$ inputs, and packed under whatever layout we choose.
 
 # %% id="initial-values"
 from course_lib.models import initial_values
@@ -126,7 +126,7 @@ logits = probe(pack(train_set.features[:64], replicated))
 print(fetch_layout(logits), unpack(logits)[0].shape)
 
 # %% [markdown] id="world-why"
-# All 64, on every device: eight times the work of one device, done eight times over. It cannot be faster. It is useful for one thing: if something fails here, the fault is not in the splitting.
+# All 64, on every device: the work of one device, done eight times over. It cannot be faster. It is useful for one thing: if something fails here, the fault is not in the splitting.
 
 # %% [markdown] id="split-batch-text"
 # ## Split the batch
@@ -183,7 +183,7 @@ for start in range(0, 20 * 64, 64):
     split_loss = train_step(eight_devices, pack(x, inputs_layout), pack(y, labels_layout), 1e-2)
     whole_loss = train_step(one_device, tf.constant(x), tf.constant(y), 1e-2)
     differences.append(abs(float(split_loss) - float(whole_loss)))
-print("20 steps, largest difference below 1e-5:", max(differences) < 1e-5)
+print(len(differences), max(differences) < 1e-5)
 
 # %% [markdown] id="predict-replicas" tags=["predict"]
 # **Predict.** Each device saw other reviews, 8 of each 64. After 20 steps, do the eight copies of the hidden weight still agree? How closely?
@@ -235,7 +235,7 @@ except course_lib.CourseError as error:
 
 # %% id="last-batch" tags=["error"]
 rest = len(train_set) % 64
-print(len(train_set), "=", len(train_set) // 64, "x 64 +", rest)
+print(len(train_set), len(train_set) // 64, rest)
 try:
     pack(train_set.features[:60], inputs_layout)
 except course_lib.CourseError as error:
@@ -257,17 +257,16 @@ x_padded, y_padded = np.pad(x, ((0, 44), (0, 0))), np.pad(y, (0, 44))
 losses = to_numpy(example_losses(eight_devices, pack(x_padded, inputs_layout), pack(y_padded, labels_layout)))
 
 # %% [markdown] id="predict-padding" tags=["predict"]
-# **Predict.** `losses` holds 64 losses, of which the last 44 belong to padding. Below are three means. Which of them equals the right answer: the mean of all 64, the sum of the 20 divided by 64, the sum of the 20 divided by 20?
+# **Predict.** `losses` holds 64 losses, of which the last 44 belong to padding. The next cell forms three means: of all 64; the sum of the 20 divided by 64; the sum of the 20 divided by 20. Which of them equals the right answer to 1 %?
 
 # %% id="reveal-padding" tags=["reveal"]
 weight = np.array([1.0] * 20 + [0.0] * 44)
-means = {
-    "padding counted": losses.mean(),
-    "weighted, divided by 64": (weight * losses).sum() / 64,
-    "weighted, divided by 20": (weight * losses).sum() / weight.sum(),
-}
-for name, mean in means.items():
-    print(f"{name}: right to 1 % is {abs(mean / right - 1) < 0.01}")
+means = [
+    losses.mean(),
+    (weight * losses).sum() / 64,
+    (weight * losses).sum() / weight.sum(),
+]
+print([bool(abs(mean / right - 1) < 0.01) for mean in means])
 
 # %% [markdown] id="padding-why"
 # None of them. Counting the padding is wrong, and so is dividing the loss of 20 reviews by 64. The last mean is what you would want, and it is still off: the rows of zeros take part in the *normalisation*, so they change the outputs of the real rows. That is why the course
@@ -288,7 +287,7 @@ one_review = LayoutSpec.replicated(mesh, 2)
 bias = to_numpy(eight_devices.logits.bias)
 for row in (0, 1, 2):
     logits = to_numpy(eight_devices(pack(test_set.features[row : row + 1], one_review)))
-    print("logits equal the bias:", np.allclose(logits, bias, atol=1e-5))
+    print(np.allclose(logits, bias, atol=1e-5))
 
 # %% [markdown] id="alone-why"
 # A single value minus its own mean is zero. All that is left is the bias of the last layer, the same for every review. Accuracy measured on batches of 64 hides this completely.
@@ -332,18 +331,18 @@ model = models.MLP(models.initial_values(scheme="he"), plan.data_parallel(8))
 our_settings = await live.watch(training.train(model, train_set, test_set, epochs=3))
 
 # %% id="settings-table"
-for name, history in {"tutorial": tutorial_settings, "ours": our_settings}.items():
-    print(name, [f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
+for history in (tutorial_settings, our_settings):
+    print([f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
 
 # %% [markdown] id="settings-why"
-# A logit is a sum of 48 normalised units times their weights. With weights from $N(0, 1)$ its standard deviation is about $\sqrt{48} \approx 7$: the model starts out sure of itself and wrong, and first has to unlearn that. In the first layer, normalisation cancels the size of the weights, so an update of a given size changes large weights proportionally less than small ones. And rows of unequal length pull with unequal force. Distribution has no part in this: the same difference shows on one device. Get the model right on one device first.
+# A logit is a sum of 48 normalised units times their weights. With weights from $N(0, 1)$ its standard deviation is about $\sqrt{48} \approx 7$: the model starts out sure of itself and wrong, and first has to unlearn that. In the first layer, normalisation cancels the size of the weights, so an update of a given size changes large weights proportionally less than small ones. And a long row moves the weights further than a short one. Distribution has no part in this: the same difference shows on one device. Get the model right on one device first.
 
 # %% [markdown] id="checkpoint-text"
 # ## Stop and resume
 #
 # A run that is given a `CheckpointFolder` writes a checkpoint after each epoch and keeps the last three. A stopped run leaves one at the very step where it stopped. Resuming goes on there, with the same batches that would have come, so an interrupted run ends with the same weights as an undisturbed one.
 #
-# Run the next cell and press **Stop** before it ends. Then run it again.
+# Run the second of the next two cells and press **Stop** before it ends. Then run it again.
 
 # %% id="stop-and-resume"
 import tempfile
@@ -373,7 +372,7 @@ first = interruptible_run(models.MLP(values, plan.data_parallel(8)))
 for record in itertools.islice(first, 100):
     pass
 first.close()
-print(record.step, "of", first.total_steps, checkpoints.names())
+print(record.step, first.total_steps, checkpoints.names())
 
 # %% [markdown] id="predict-resume" tags=["predict"]
 # **Predict.** A new model, as after a restart of the kernel, resumes from this folder. At which step does it start? How far will its final weights be from those of a run that nobody interrupted?
@@ -396,14 +395,14 @@ print(record.step, float(np.abs(difference).max()))
 # %% [markdown] id="real-text"
 # ## The same on the real reviews
 #
-# The stand-in behaves like film reviews in the ways that matter for this lesson, but it is made up. These curves are from the real IMDB reviews, 25,000 for training and 25,000 for testing, with the same code: `make results` repeats them. The numbers are test accuracies after each epoch.
+# The stand-in behaves like film reviews in the ways that matter for this lesson, but it is made up. These curves are from the real IMDB reviews, 25,000 for training and 25,000 for testing, with the same code: `make results` repeats them. The numbers are test accuracies after each epoch, first with the tutorial's settings, then with ours.
 
 # %% id="real-results"
 from course_lib import results
 
 measured = results.load("03_imdb")
-for name, history in measured.histories.items():
-    print(name, [f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
+for history in measured.histories.values():
+    print([f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
 results.picture(measured)
 
 # %% [markdown] id="speed-text"
@@ -411,7 +410,7 @@ results.picture(measured)
 #
 # Data parallelism promises a speed-up close to the number of devices: each computes 1/8 of the batch. What stands in the way:
 #
-# - **The all-reduce.** Its cost depends on the size of the model, not of the batch. The larger the batch on each device, the better the two are balanced.
+# - **The all-reduce.** Its cost depends on the size of the model, not of the batch. The more examples each device computes in a step, the less the all-reduce weighs beside the computation.
 # - **What is not split**: preparing batches on the host, the optimizer's update, which every device makes in full, and starting each step.
 # - **The slowest device**: in every step all wait for it.
 #
