@@ -1,0 +1,175 @@
+"""Specs against the real thing: TensorFlow's own shards, on every mesh of 6 and 8 devices."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import dtensor as ours
+from course_lib.mesh import all_meshes
+from course_lib.runtime import start_tensorflow
+
+tf = start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+MESHES = [
+    mesh
+    for num_devices in (6, 8)
+    for names in (("x",), ("x", "y"), ("x", "y", "z"))
+    for mesh in all_meshes(num_devices, names)
+]
+
+
+def layouts(mesh: MeshSpec, num_axes: int) -> list[LayoutSpec]:
+    """Returns every layout of a tensor of `num_axes` axes: no mesh dimension on two axes."""
+    choices = itertools.product([UNSHARDED, *mesh.names], repeat=num_axes)
+    sharded = [(entries, [name for name in entries if name != UNSHARDED]) for entries in choices]
+    return [LayoutSpec(entries, mesh) for entries, names in sharded if len(names) == len(set(names))]
+
+
+def numbered(layout: LayoutSpec, times: int = 1) -> np.ndarray:
+    """Returns a tensor that the layout splits evenly, every element another number."""
+    shape = [times * layout.num_shards(axis) for axis in range(layout.num_axes)]
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def predicted(value: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
+    return [value[index] for index in layout.shards(value.shape).values()]
+
+
+def same(first, second) -> bool:
+    return all(np.array_equal(*pair) for pair in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("mesh", MESHES, ids=str)
+def test_what_we_pack_is_what_tensorflow_understands_on_every_layout(mesh):
+    real = ours.create_mesh(mesh)
+    for num_axes in (1, 2, 3):
+        whole_everywhere = ours.to_layout(LayoutSpec.replicated(mesh, num_axes), real)
+        for layout in layouts(mesh, num_axes):
+            value = numbered(layout)
+            packed = ours.pack(value, layout, real)
+            assert same(ours.unpack(packed), predicted(value, layout)), str(layout)
+            # TensorFlow puts the tensor together by itself: the order of our components must be its own.
+            gathered = dtensor.relayout(packed, whole_everywhere)
+            assert np.array_equal(ours.unpack(gathered)[-1], value), str(layout)
+
+
+@pytest.mark.parametrize("mesh", MESHES, ids=str)
+def test_the_shards_that_tensorflow_makes_itself_are_the_predicted_ones(mesh):
+    real = ours.create_mesh(mesh)
+    for num_axes in (1, 2):
+        for layout in layouts(mesh, num_axes):
+            value = numbered(layout, times=2)
+            everywhere = ours.pack(value, LayoutSpec.replicated(mesh, num_axes), real)
+            split = dtensor.relayout(everywhere, ours.to_layout(layout, real))
+            assert same(ours.unpack(split), predicted(value, layout)), str(layout)
+
+
+def packed_like_the_tutorial(value: np.ndarray, layout):
+    """Packs as TensorFlow's public tutorial does: it takes `layout.shape[axis]` for the number of parts."""
+    names = [(axis, name) for axis, name in enumerate(layout.sharding_specs) if name != UNSHARDED]
+    components = []
+    for location in layout.mesh.local_device_locations():
+        part = tf.constant(value)
+        for axis, name in names:
+            part = tf.split(part, layout.shape[axis], axis=axis)[location[name]]
+        components.append(part)
+    return dtensor.pack(components, layout)
+
+
+def test_the_tutorials_packing_silently_loses_rows_where_ours_does_not():
+    layout = LayoutSpec(["model", UNSHARDED], MeshSpec([("batch", 4), ("model", 2)]))
+    value = np.arange(16, dtype=np.float32).reshape(8, 2)
+    theirs = packed_like_the_tutorial(value, ours.to_layout(layout))
+    assert tuple(theirs.shape) == (4, 2)
+    right = ours.pack(value, layout)
+    assert tuple(right.shape) == (8, 2)
+    assert np.array_equal(ours.to_numpy(right), value)
+
+
+def test_the_tutorials_packing_agrees_where_a_layout_follows_the_mesh():
+    layout = LayoutSpec(["batch", "model"], MeshSpec([("batch", 4), ("model", 2)]))
+    value = numbered(layout, times=2)
+    assert same(
+        ours.unpack(packed_like_the_tutorial(value, ours.to_layout(layout))),
+        ours.unpack(ours.pack(value, layout)),
+    )
+
+
+@st.composite
+def tensors(draw):
+    layout = draw(st.sampled_from(layouts(draw(st.sampled_from(MESHES)), draw(st.integers(0, 3)))))
+    times = [draw(st.integers(1, 3)) for _axis in range(layout.num_axes)]
+    shape = [count * layout.num_shards(axis) for axis, count in enumerate(times)]
+    dtype = draw(st.sampled_from([np.float32, np.float64, np.int32, np.int64, np.bool_]))
+    values = np.random.default_rng(draw(st.integers(0, 99))).integers(-50, 50, shape)
+    devices = draw(st.permutations(range(8)))[: layout.mesh.size]
+    return values.astype(dtype), layout, devices
+
+
+@given(tensors())
+@settings(max_examples=60, deadline=None)
+def test_a_tensor_comes_back_whole_with_its_layout_from_any_devices(tensor):
+    value, layout, devices = tensor
+    packed = ours.pack(value, layout, ours.create_mesh(layout.mesh, devices))
+    assert np.array_equal(ours.to_numpy(packed), value)
+    assert ours.to_numpy(packed).dtype == value.dtype
+    assert ours.fetch_layout(packed) == layout
+    assert same(ours.unpack(packed), predicted(value, layout))
+    assert ours.mesh_spec(dtensor.fetch_layout(packed).mesh) == layout.mesh
+
+
+def test_a_variable_is_read_like_a_tensor():
+    layout = LayoutSpec(["x", UNSHARDED], MeshSpec([("x", 2), ("y", 3)]))
+    value = numbered(layout, times=3)
+    variable = dtensor.DVariable(ours.pack(value, layout))
+    assert np.array_equal(ours.to_numpy(variable), value)
+    assert ours.fetch_layout(variable) == layout
+    assert same(ours.unpack(variable), predicted(value, layout))
+
+
+def test_components_may_be_given_one_by_one():
+    layout = LayoutSpec(["x"], MeshSpec([("x", 2), ("y", 2)]))
+    packed = ours.pack_components([[1, 2], [1, 2], [3, 4], [3, 4]], layout)
+    assert ours.to_numpy(packed).tolist() == [1, 2, 3, 4]
+
+
+def test_replicas_may_hold_nan():
+    layout = LayoutSpec([UNSHARDED], MeshSpec([("x", 2)]))
+    packed = ours.pack_components([[np.nan, 1.0]] * 2, layout)
+    assert np.isnan(ours.to_numpy(packed)[0])
+
+
+GRID = MeshSpec([("x", 2), ("y", 4)])
+ROWS = LayoutSpec(["x", UNSHARDED], GRID)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: ours.create_mesh(GRID, range(6)), "needs 8 devices, but 6 were given"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 9)])), "no device CPU:8"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [0, -1]), "no device CPU:-1"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [3, 3]), "CPU:3 is given twice"),
+        (lambda: ours.pack(np.zeros((3, 4)), ROWS), "length 3"),
+        (lambda: ours.pack(np.zeros(4), ROWS), "2 axes"),
+        (lambda: ours.pack_components([], ROWS), "0 components were given for a mesh of 8 devices"),
+        (lambda: ours.pack_components([np.zeros((1, 4))] * 7, ROWS), "7 components"),
+        (
+            lambda: ours.pack_components([np.zeros((1, 4))] * 7 + [np.zeros((1, 5))], ROWS),
+            r"device 7 has the shape \(1, 5\)",
+        ),
+        (lambda: ours.pack_components([np.zeros(4)] * 8, ROWS), r"device 0 has the shape \(4,\)"),
+        (
+            lambda: ours.pack_components([np.full((1, 4), device) for device in range(8)], ROWS),
+            "Device 1 should hold a replica",
+        ),
+    ],
+)
+def test_what_would_crash_or_mislead_tensorflow_is_refused_by_name(wrong, says):
+    with pytest.raises(CourseError, match=says):
+        wrong()
