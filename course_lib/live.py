@@ -95,8 +95,8 @@ async def _refresh_until_done(training: asyncio.Future[None], view: View, stop: 
     async with _front_end_events() as handle_events:
         while not training.done():
             try:
-                await handle_events()
                 await asyncio.wait({training}, timeout=_TICK_SECONDS)
+                await handle_events()  # last, since it also makes what follows belong to this cell
                 if pace.is_due():
                     pace.time(view.refresh)
             except (KeyboardInterrupt, asyncio.CancelledError):

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.kernels import execute
+from tests.kernels import execute, notebook_of
 from tests.lab.conftest import browser  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Lesson, jupyterlab
 from tests.lab.reading import explore, stop_and_resume
@@ -82,3 +82,14 @@ def test_lesson_3_shows_pictures_stops_and_resumes(lessons):
 def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(lessons):
     with lessons("en/01_mesh_and_layout.ipynb") as lesson:
         explore(lesson, "colab-01")
+
+
+@pytest.mark.parametrize("gesture", ["click Stop", "interrupt"])
+def test_the_reader_can_stop_a_cell_that_trains(colab_python, gesture):
+    cells = (
+        "from course_lib import live\nfrom tests.fake_run import FakeRun",
+        "history = await live.watch(FakeRun(epochs=1000, seconds=0.01))",
+        "print(history.stopped, len(history.steps) < 40_000)",
+    )
+    notebook = execute(notebook_of(*cells), python=colab_python, gesture=gesture)
+    assert notebook.cells[2].outputs[0].text == "True True\n"
