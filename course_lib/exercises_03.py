@@ -42,7 +42,9 @@ def learning_rate(answer: object) -> str | None:
     if math.isclose(number, 0.64, rel_tol=1e-6):
         return None
     if math.isclose(number, 0.01):
-        return _("With the same rate the updates would be 64 times smaller: the mean is the sum over 64.")
+        return _(
+            "With the same rate the updates would be 64 times smaller: the mean is the sum divided by 64."
+        )
     if math.isclose(number, 0.01 / 64):
         return _("That goes the wrong way: the gradient of the mean is smaller, so the rate must be larger.")
     if math.isclose(number, 0.08):

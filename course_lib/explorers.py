@@ -113,7 +113,7 @@ class MeshLayoutExplorer(anywidget.AnyWidget):
             raise CourseError(
                 _("This explorer cannot make a real DTensor."),
                 allowed=_("an explorer that was given a function observe"),
-                cure=_("Make it as MeshLayoutExplorer(observe)."),
+                cure=_("Make it with MeshLayoutExplorer(observe)."),
             )
         whole = numbered_tensor(self.global_shape)
         self.layout.local_shape(self.global_shape)

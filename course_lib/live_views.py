@@ -141,7 +141,7 @@ class NotebookView:
 
 def _stopped(history: History, total_steps: int) -> str:
     return _(
-        "Stopped after step {step} of {total_steps}. Train again to go on from there.",
+        "Stopped after step {step} of {total_steps}.",
         step=last_step(history),
         total_steps=total_steps,
     )

@@ -150,7 +150,7 @@ class Plan:
                     tensor=tensor,
                     given=layout.num_axes,
                 ),
-                allowed=_("{num_axes} for this tensor", num_axes=NUM_AXES[tensor]),
+                allowed=_("a layout of {num_axes} axes for this tensor", num_axes=NUM_AXES[tensor]),
                 cure=_('Give each axis a mesh dimension or "unsharded".'),
             )
 

@@ -136,7 +136,7 @@ def _require_devices(tf: Any, devices: int) -> None:
                 started_with=started_with,
                 devices=devices,
             ),
-            allowed=_("making virtual devices before TensorFlow starts"),
+            allowed=_("the number of devices that TensorFlow was started with"),
             cure=_("Restart the kernel and run the first cell before anything else."),
         )
 

@@ -208,15 +208,27 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
         entries = self._model.plan.layouts[like].sharding_specs
         return pack(array, LayoutSpec([UNSHARDED, *entries], mesh), self._mesh)
 
+    def _let_moments_catch_up(self) -> None:
+        """Runs the moving moments over batches while the weights stand still.
+
+        Until then they average over steps in which the weights moved on. The batches are the first of the
+        next epoch, which are packed already (docs/decisions/moments-catch-up.md).
+        """
+        inputs, labels = self._stack(self.step)
+        num_steps = self._send(np.array(inputs.shape[0], np.int16))
+        train_steps(self._model, inputs, labels, num_steps, self._send(np.array(0.0, np.float64)))
+
     def _finish_epoch(self) -> EpochRecord:
         now = self._progress
+        self._undo = now.step, [variable.read_value() for variable in self._model.variables]
+        self._let_moments_catch_up()
         examples = self.steps_per_epoch * self._settings.batch_size
         test_loss, test_accuracy = (
             (None, None) if self._test_set is None else evaluate(self._model, self._test_set)
         )
         following = Progress(now.step, now.epoch + 1)
         checkpoint = self._save(following)
-        self._progress = following
+        self._progress, self._undo = following, None
         train_loss, train_accuracy = now.loss / examples, now.hits / examples
         return EpochRecord(
             following.epoch, now.step, train_loss, train_accuracy, test_loss, test_accuracy, checkpoint

@@ -17,21 +17,21 @@ def random_examples(num_examples: int, num_features: int = 1200, seed: int = 0) 
     return Examples(features, (score > 0).astype(np.int64))
 
 
-def batches(examples: Examples, num_steps: int, batch_size: int = 64, seed: int = 0):
+def batches(examples: Examples, num_steps: int, batch_size: int = 64, seed: int = 0, first: int = 0):
     """Yields the batches that training documents: a Philox permutation for each epoch, remainder dropped."""
     per_epoch = len(examples) // batch_size
-    for step in range(num_steps):
+    for step in range(first, first + num_steps):
         epoch, at = divmod(step, per_epoch)
         order = np.random.Generator(np.random.Philox(key=[seed, epoch])).permutation(len(examples))
         rows = order[at * batch_size : (at + 1) * batch_size]
         yield examples.features[rows], examples.labels[rows]
 
 
-def train_numpy(values, examples, num_steps, *, learning_rate=1e-2, batch_size=64, seed=0):
+def train_numpy(values, examples, num_steps, *, learning_rate=1e-2, batch_size=64, seed=0, first=0):
     """Returns the losses per example and the values after some steps, computed in float64."""
     new = {name: value.astype(np.float64) for name, value in values.items()}
     losses = []
-    for inputs, labels in batches(examples, num_steps, batch_size, seed):
+    for inputs, labels in batches(examples, num_steps, batch_size, seed, first):
         loss, gradients, moments = _numpy_gradients(new, inputs.astype(np.float64), labels)
         losses.append(loss / batch_size)
         for name, gradient in gradients.items():

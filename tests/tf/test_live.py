@@ -204,7 +204,7 @@ def test_the_reader_can_stop_a_cell_that_trains(gesture):
     assert f"at step {steps}: train" in outputs(notebook)[1].metadata["image/png"]["alt"]
     states = notebook.metadata.widgets[WIDGET_STATE].state.values()
     shown = [model.state.value for model in states if model.model_name == "HTMLModel"]
-    assert shown == [f"Stopped after step {steps} of 40000. Train again to go on from there."]
+    assert shown == [f"Stopped after step {steps} of 40000."]
 
 
 def test_in_a_notebook_an_error_in_training_ends_the_cell_with_its_traceback():

@@ -66,7 +66,7 @@ def told(records):
 
 @pytest.fixture(scope="module")
 def twenty_steps():
-    examples = oracles.random_examples(64 * 12 + 7)
+    examples = oracles.random_examples(64 * 20 + 7)  # one epoch: at its end the moments catch up
     values = initial_values()
     return examples, oracles.train_numpy(values, examples, 20), oracles.train_one_device(values, examples, 20)
 
@@ -163,6 +163,17 @@ def test_epoch_records_hold_the_evaluation_on_the_test_set():
     loss, accuracy = oracles.evaluate_numpy(values_of(model), TEST_SET)
     assert last.test_loss == pytest.approx(loss, abs=1e-5)
     assert last.test_accuracy == pytest.approx(accuracy, abs=1e-9)
+
+
+def test_moments_catch_up_with_the_weights_at_the_end_of_an_epoch():
+    model, run = small_run(epochs=1)
+    assert len(list(run)) == run.steps_per_epoch + 1
+    settings = {"batch_size": 16, "seed": 0}
+    _losses, trained = oracles.train_numpy(initial_values(dims=SMALL), SMALL_SET, 20, **settings)
+    _losses, expected = oracles.train_numpy(trained, SMALL_SET, 20, learning_rate=0.0, first=20, **settings)
+    for name, value in values_of(model).items():
+        np.testing.assert_allclose(value, expected[name], atol=1e-5)
+    assert np.abs(expected["moving_mean"] - trained["moving_mean"]).max() > 1e-3
 
 
 def test_without_a_test_set_the_test_fields_are_none():
