@@ -34,7 +34,7 @@ from tensorflow.experimental import dtensor
 # %% [markdown] id="data-text"
 # ## Reviews become rows of numbers
 #
-# The task is sentiment: is a film review positive (label 1) or negative (label 0)? `SOURCE` says where the reviews come from. With `None` you get a *stand-in* that the course generates itself: invented reviews, the same on every machine, ready in a few seconds. What a model learns from them says nothing about real reviews. `"tfds"` loads the 50,000 real IMDB reviews through TensorFlow Datasets; preparing them takes about half a minute the first time. Near the end of this lesson you find what the same code measured on those.
+# The task is sentiment: is a film review positive (label 1) or negative (label 0)? `SOURCE` says where the reviews come from. With `None` you get a *stand-in* that the course generates itself: invented reviews, the same on every machine, ready in a few seconds. What a model learns from them says nothing about real reviews. `"tfds"` loads the 50,000 real IMDB reviews through TensorFlow Datasets; the first time that takes longer, then the rows are kept on disk. Near the end of this lesson you find what the same code measured on those.
 
 # %% id="load-reviews"
 SOURCE = None  # None is the stand-in (or what COURSE_DATA says); "tfds" is the real set
