@@ -1,6 +1,7 @@
 """Training: equal to two independent oracles on every layout, stopped anywhere, resumed to the bit."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import oracles
@@ -124,15 +125,15 @@ def test_the_oracle_notices_moments_that_are_taken_too_seldom(twenty_steps, monk
 
 
 @pytest.mark.parametrize("name", ["data 8", "model 4x2", "spatial 2x2x2"])
-@pytest.mark.parametrize("num_examples", [1, 7, 8, 50, 2049, 5000])
-def test_evaluation_counts_every_row_once(name, num_examples):
+def test_evaluation_counts_every_row_once(name):
     model, run = small_run(PLANS[name], epochs=1)
     list(run)
-    examples = oracles.random_examples(num_examples, SMALL[0], seed=9)
-    expected_loss, expected_accuracy = oracles.evaluate_numpy(values_of(model), examples)
-    loss, accuracy = evaluate(model, examples)
-    assert loss == pytest.approx(expected_loss, abs=1e-5)
-    assert accuracy == pytest.approx(expected_accuracy, abs=1e-9)
+    for num_examples in (1, 7, 8, 50, 2049, 5000):
+        examples = oracles.random_examples(num_examples, SMALL[0], seed=9)
+        expected_loss, expected_accuracy = oracles.evaluate_numpy(values_of(model), examples)
+        loss, accuracy = evaluate(model, examples)
+        assert loss == pytest.approx(expected_loss, abs=1e-5)
+        assert accuracy == pytest.approx(expected_accuracy, abs=1e-9)
 
 
 def test_records_count_steps_from_one_and_close_each_epoch():
@@ -197,7 +198,7 @@ def test_a_diverging_training_says_so_from_the_step_on_and_not_before():
     assert not np.isfinite(losses[-1])
 
 
-@pytest.mark.parametrize("stop_after", [1, 7, 19, 20, 21, 39, 40])
+@pytest.mark.parametrize("stop_after", [1, 20, 21, 39])
 def test_stopped_and_resumed_equals_undisturbed_to_the_bit(stop_after, tmp_path):
     undisturbed, run = small_run()
     expected = told(run)
@@ -229,16 +230,14 @@ def test_stopping_takes_the_model_back_to_the_record_that_was_handed_out():
 def test_many_short_visits_equal_one_long_one(tmp_path):
     undisturbed, run = small_run()
     expected = told(run)
-    records = []
+    model, records = MLP(initial_values(dims=SMALL), data_parallel(8)), []
     for visit in range(26):
-        model, run = small_run(checkpoints=CheckpointFolder(tmp_path))
-        for _record in range(1 + visit % 4):
-            records += [record for record in [next(run, None)] if record is not None]
-        run.close()
+        folder = CheckpointFolder(tmp_path)
+        with train(model, SMALL_SET, TEST_SET, epochs=3, batch_size=16, checkpoints=folder) as run:
+            records += itertools.islice(run, 1 + visit % 4)
     assert told(records) == expected
-    assert all(
-        np.array_equal(value, values_of(model)[name]) for name, value in values_of(undisturbed).items()
-    )
+    for name, value in values_of(undisturbed).items():
+        assert np.array_equal(value, values_of(model)[name]), name
 
 
 def test_a_finished_run_has_nothing_to_do_and_goes_on_when_more_epochs_are_asked_for(tmp_path):
