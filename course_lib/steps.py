@@ -53,14 +53,16 @@ def train_steps(model: MLP, *arguments: Any) -> tuple[Any, Any]:
         model: the model.
         *arguments: the others of `_train_steps`.
     """
-    for _attempt in range(_MOST_COMPILATIONS - 1):
+    for attempt in range(_MOST_COMPILATIONS):
         try:
-            return _compiled.setdefault(model, tf.function(_train_steps))(model, *arguments)
+            losses, hits = _compiled.setdefault(model, tf.function(_train_steps))(model, *arguments)
+            break
         except tf.errors.InvalidArgumentError as error:
-            if "a different function with the same name already exists" not in str(error):
+            name_is_taken = "a different function with the same name already exists" in str(error)
+            if not name_is_taken or attempt == _MOST_COMPILATIONS - 1:
                 raise
             del _compiled[model]
-    return _compiled.setdefault(model, tf.function(_train_steps))(model, *arguments)
+    return losses, hits
 
 
 _MOST_COMPILATIONS = 4
