@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import CourseWarning
 from course_lib.i18n import _
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -25,10 +26,6 @@ _OPENING = b"course_lib cache, format 1\n"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _MOST_ENTRIES = 8
 _SECONDS_UNTIL_STALE = 3600
-
-
-class CourseWarning(UserWarning):
-    """Says, in the reader's language, that the course went on in another way than planned."""
 
 
 def default_folder() -> Path:

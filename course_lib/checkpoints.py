@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, CourseWarning
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
@@ -23,10 +23,6 @@ CONTENT = "variables"  # the prefix of the files that `tf.train.Checkpoint` writ
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"checkpoint-\d+-step-\d+")
 _UNFINISHED = "unfinished-"
-
-
-class CheckpointWarning(UserWarning):
-    """A checkpoint was damaged, and an older one, or none, is used in its place."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +123,7 @@ class CheckpointFolder:
     def latest(self) -> Saved | None:
         """Returns the newest whole checkpoint, or None if there is none.
 
-        Damaged ones that are newer are listed in `damaged`, and a `CheckpointWarning` says so.
+        Damaged ones that are newer are listed in `damaged`, and a `CourseWarning` says so.
         """
         damaged: list[str] = []
         found = None
@@ -273,4 +269,4 @@ def _warn_of_damage(name: str, reason: str, found: Saved | None) -> None:
             "{name} is used instead: training continues after step {step}.", name=found.name, step=found.step
         )
     )
-    warnings.warn(f"{problem} {outcome}", CheckpointWarning, stacklevel=4)
+    warnings.warn(f"{problem} {outcome}", CourseWarning, stacklevel=4)

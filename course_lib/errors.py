@@ -1,8 +1,12 @@
-"""The one kind of error that the course raises for a reader's input."""
+"""The one kind of error that the course raises for a reader's input, and its one kind of warning."""
 
 from __future__ import annotations
 
 from course_lib.i18n import _
+
+
+class CourseWarning(UserWarning):
+    """Says, in the reader's language, that the course went on in another way than planned."""
 
 
 class CourseError(ValueError):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError
-from course_lib.checkpoints import CheckpointFolder, CheckpointWarning, restore
+from course_lib.checkpoints import CheckpointFolder, restore
 from course_lib.dtensor import fetch_layout, to_numpy
+from course_lib.errors import CourseWarning
 from course_lib.models import MLP, initial_values
 from course_lib.plan import data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.runtime import start_tensorflow
@@ -129,7 +130,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_and_it_says_so(d
     names = fill(folder, 1, 2)
     file, spoil, reason = DAMAGE[damage]
     spoil(tmp_path / names[1] / file)
-    with pytest.warns(CheckpointWarning) as caught:
+    with pytest.warns(CourseWarning) as caught:
         saved, value = restored(folder)
     assert (saved.name, value, folder.damaged) == (names[0], 1.0, (names[1],))
     text = str(caught[0].message)
@@ -142,9 +143,7 @@ def test_when_all_are_damaged_training_starts_anew_and_it_says_so(tmp_path):
     folder = CheckpointFolder(tmp_path)
     for name in fill(folder, 1, 2):
         truncate(tmp_path / name / DATA)
-    with pytest.warns(
-        CheckpointWarning, match="No whole checkpoint is left: training starts from the beginning"
-    ):
+    with pytest.warns(CourseWarning, match="No whole checkpoint is left: training starts from the beginning"):
         assert restored(folder) == (None, 0.0)
 
 

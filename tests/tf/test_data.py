@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError, data, i18n, start_tensorflow, vectorizer
-from course_lib.cache import CacheFolder, CourseWarning
+from course_lib.cache import CacheFolder
+from course_lib.errors import CourseWarning
 from course_lib.text import Reviews, TextExamples
 
 tf = start_tensorflow()

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import cache, i18n
-from course_lib.cache import CacheFolder, CourseWarning, default_folder
+from course_lib.cache import CacheFolder, default_folder
+from course_lib.errors import CourseWarning
 
 ARRAYS = {
     "values": np.linspace(0.1, 7.3, 50, dtype=np.float32),
