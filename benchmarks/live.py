@@ -30,7 +30,7 @@ random = np.random.default_rng(0)
 features = random.standard_normal((25_000, 1200), np.float32)
 examples = Examples(features, (features[:, :100].sum(axis=1) > 0).astype(np.int64))
 test_set = Examples(features[:2000], examples.labels[:2000])
-timings = {"plain": [], "watched": []}
+timings = {"plain": [], "watched": [], "share": []}
 
 def new_run(epochs):
     model = models.MLP(models.initial_values(), plan.data_parallel(8))
@@ -43,9 +43,10 @@ for record in run:
 timings["plain"].append(time.perf_counter() - start)
 """
 WATCHED = """
-run, start = new_run({epochs}), time.perf_counter()
+run, start, used = new_run({epochs}), time.perf_counter(), time.thread_time()
 history = await live.watch(run)
 timings["watched"].append(time.perf_counter() - start)
+timings["share"].append((time.thread_time() - used) / timings["watched"][-1])
 """
 REPORT = "print(json.dumps(timings))"
 
@@ -59,6 +60,8 @@ class Row:
         plain_seconds: the median time of a run whose records nobody looks at.
         watched_seconds: the median time of a run with curves, progress bar and Stop button.
         ratio: the median of their ratios, pair by pair.
+        share: the part of a watched run for which its drawing thread used the processor, at the median. It is
+            the most that watching can cost, and hardly depends on what else the machine does.
         pictures: how many pictures a watched run showed, at the median.
     """
 
@@ -66,6 +69,7 @@ class Row:
     plain_seconds: float
     watched_seconds: float
     ratio: float
+    share: float
     pictures: float
 
 
@@ -95,6 +99,7 @@ def measure_one(repeats: int, epochs: int) -> Row:
         plain_seconds=statistics.median(plain for plain, _watched in pairs),
         watched_seconds=statistics.median(watched for _plain, watched in pairs),
         ratio=statistics.median(watched / plain for plain, watched in pairs),
+        share=statistics.median(timings["share"][1:]),
         pictures=statistics.median(sorted(kernel.pictures.values())[1:]),
     )
 
@@ -118,10 +123,10 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--epochs", type=int, nargs="+", default=[1, 3, 9])
     arguments = parser.parse_args()
-    print(f"{'training':>12} {'plain':>8} {'watched':>8} {'ratio':>7} {'pictures':>9}")
+    print(f"{'training':>12} {'plain':>8} {'watched':>8} {'ratio':>7} {'share':>7} {'pictures':>9}")
     for row in measure(arguments.repeats, tuple(arguments.epochs)):
         times = f"{row.plain_seconds:7.2f}s {row.watched_seconds:7.2f}s"
-        print(f"{row.what:>12} {times} {row.ratio:7.3f} {row.pictures:9.0f}")
+        print(f"{row.what:>12} {times} {row.ratio:7.3f} {row.share:7.3f} {row.pictures:9.0f}")
 
 
 if __name__ == "__main__":

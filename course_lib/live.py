@@ -15,10 +15,11 @@ from course_lib.curves import last_step
 from course_lib.live_views import NotebookView, TerminalView, View
 from course_lib.records import EpochRecord, History, StepRecord
 
-# A refresh waits for at least 20 times what the last one took, so showing costs at most 5 % of the time even
-# if training stood still meanwhile, as it does when both need Python's one interpreter lock. What it took is
-# the time that this thread used the processor: while it waits for the lock, training runs.
-_PAUSE_PER_REFRESH = 20
+# Showing may cost 5 % of the time at most, even if training stood still meanwhile, as it does when both
+# need Python's one interpreter lock. Half of that is for refreshes: each is followed by a pause of 40 times
+# what it took. The rest is for the view's beginning and end, a tenth of a second in a run of seconds. What it
+# took is the time that this thread used the processor: while it waits for the lock, training runs.
+_PAUSE_PER_REFRESH = 40
 _SHORTEST_PAUSE_SECONDS = 0.2  # more than five pictures a second help nobody
 _TICK_SECONDS = 0.05
 _FIRST_RESPONSIVE_IPYKERNEL = 7  # the first to handle messages while a cell awaits
