@@ -8,31 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 
+from benchmarks.rows import Row, compared, table
 from course_lib.data import BUILT_IN, REAL
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
-
-    Attributes:
-        what: the source of the reviews.
-        first_seconds: the median time of a first start: texts, vectorizer, rows.
-        second_seconds: the median time of a start that finds the cache.
-        ratio: the median of their ratios, pair by pair.
-    """
-
-    what: str
-    first_seconds: float
-    second_seconds: float
-    ratio: float
 
 
 def measure(repeats: int = 3) -> list[Row]:
@@ -41,26 +23,15 @@ def measure(repeats: int = 3) -> list[Row]:
     return [_measure_source(source, repeats) for source in sources]
 
 
-def table(rows: list[Row]) -> str:
-    """Returns the rows as text."""
-    lines = [f"{'reviews':10} {'first start':>12} {'second start':>13} {'first / second':>15}"]
-    lines += [
-        f"{row.what:10} {row.first_seconds:10.2f} s {row.second_seconds:11.2f} s {row.ratio:15.1f}"
-        for row in rows
-    ]
-    return "\n".join(lines)
-
-
 def _measure_source(source: str, repeats: int) -> Row:
     pairs = [_measure_pair(source) for _repeat in range(repeats)]
-    firsts, seconds = zip(*pairs, strict=True)
-    ratio = statistics.median(first / second for first, second in pairs)
-    return Row(source, statistics.median(firsts), statistics.median(seconds), ratio)
+    return compared(f"data, {source}: second start / first", pairs, "second start under 2 s")
 
 
 def _measure_pair(source: str) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
-        return _start_in_new_process(source, folder), _start_in_new_process(source, folder)
+        first, second = (_start_in_new_process(source, folder) for _start in range(2))
+        return second, first
 
 
 def _start_in_new_process(source: str, folder: str) -> float:

@@ -17,10 +17,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rows import Row, table
 from course_lib.explorers import MeshLayoutExplorer
 
 MODULE = Path(__file__).resolve().parent.parent / "course_lib" / "static" / "mesh_layout_explorer.js"
@@ -73,48 +73,20 @@ assert "tensorflow" not in sys.modules
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
-
-    Attributes:
-        what: what was timed.
-        count: how often.
-        median_seconds: the median.
-        longest_seconds: the longest.
-        limit_seconds: what it should stay below.
-    """
-
-    what: str
-    count: int
-    median_seconds: float
-    longest_seconds: float
-    limit_seconds: float
-
-
 def measure(repeats: int = 5) -> list[Row]:
     """Returns the rows for redraws, if there is a Chromium, and for the start."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     rows = [] if chromium is None else _measure_redraws(chromium)
     starts = [_start_seconds() for _repeat in range(repeats)]
-    return [*rows, _row("import course_lib and the first explorer", starts, START_LIMIT_SECONDS)]
+    return [*rows, *_rows("import course_lib, first explorer", starts, START_LIMIT_SECONDS)]
 
 
-def table(rows: list[Row]) -> str:
-    """Returns the rows as text."""
-    lines = [f"{'':42} {'times':>6} {'median':>10} {'longest':>10} {'limit':>10}"]
-    for row in rows:
-        times = (row.median_seconds, row.longest_seconds, row.limit_seconds)
-        lines.append(f"{row.what:42} {row.count:6} " + " ".join(map(_milliseconds, times)))
-    return "\n".join(lines)
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds * 1000:7.1f} ms"
-
-
-def _row(what: str, seconds: list[float], limit_seconds: float) -> Row:
-    return Row(what, len(seconds), statistics.median(seconds), max(seconds), limit_seconds)
+def _rows(what: str, seconds: list[float], limit_seconds: float) -> list[Row]:
+    goal = f"at most {1000 * limit_seconds:,.0f} ms"
+    return [
+        Row(f"{what}: median of {len(seconds)}", statistics.median(seconds), goal=goal),
+        Row(f"{what}: longest", max(seconds), goal=goal),
+    ]
 
 
 def _measure_redraws(chromium: str) -> list[Row]:
@@ -129,8 +101,8 @@ def _measure_redraws(chromium: str) -> list[Row]:
         browser.close()
     layouts, pictures = ([value / 1000 for value in taken[key]] for key in ("layouts", "pictures"))
     return [
-        _row("explorer, from click to layout", layouts, REDRAW_LIMIT_SECONDS),
-        _row("explorer, from click to picture", pictures, REDRAW_LIMIT_SECONDS),
+        *_rows("click to layout", layouts, REDRAW_LIMIT_SECONDS),
+        *_rows("click to picture", pictures, REDRAW_LIMIT_SECONDS),
     ]
 
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from course_lib import setup
 setup(devices=8)
 
 from benchmarks import tutorial_loop  # noqa: E402
+from benchmarks.rows import Row, compared, table  # noqa: E402
 from course_lib.dtensor import create_mesh, to_layout  # noqa: E402
 from course_lib.examples import Examples  # noqa: E402
 from course_lib.models import EPSILON, MLP, initial_values  # noqa: E402
@@ -38,23 +37,6 @@ SCHEMES: dict[str, Callable[[], Plan]] = {
     "model": model_parallel,
     "spatial": spatial_parallel,
 }
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: `ratio` is how many times as long as the course's loop the other takes.
-
-    Attributes:
-        what: what is compared.
-        ours_seconds: the median time of a step in the course's loop.
-        other_seconds: the median time of a step in the other.
-        ratio: the median of their ratios, pair by pair.
-    """
-
-    what: str
-    ours_seconds: float
-    other_seconds: float
-    ratio: float
 
 
 def random_examples(num_examples: int = 25_000, num_features: int = 1200) -> Examples:
@@ -120,16 +102,12 @@ def one_device_loop(examples: Examples, num_steps: int) -> Callable[[], float]:
     return measure_once
 
 
-def compare(what: str, ours: Callable[[], float], other: Callable[[], float], repeats: int) -> Row:
+def compare(
+    what: str, ours: Callable[[], float], other: Callable[[], float], repeats: int, goal: str = ""
+) -> Row:
     """Returns one line of the table, having measured the two in turns, after one turn to warm up."""
     ours(), other()
-    pairs = [(ours(), other()) for _repeat in range(repeats)]
-    return Row(
-        what,
-        statistics.median(pair[0] for pair in pairs),
-        statistics.median(pair[1] for pair in pairs),
-        statistics.median(pair[1] / pair[0] for pair in pairs),
-    )
+    return compared(what, [(ours(), other()) for _repeat in range(repeats)], goal)
 
 
 def measure(repeats: int = 7, num_steps: int = 128, schemes: tuple[str, ...] = tuple(SCHEMES)) -> list[Row]:
@@ -146,9 +124,9 @@ def measure(repeats: int = 7, num_steps: int = 128, schemes: tuple[str, ...] = t
         plan = SCHEMES[scheme]()
         ours = course_loop(plan, examples, num_steps)
         theirs = tutorials_loop(plan, examples, num_steps)
-        rows.append(compare(f"{scheme} parallel: tutorial's loop / ours", ours, theirs, repeats))
+        rows.append(compare(f"a step, {scheme} parallel / tutorial's loop", ours, theirs, repeats))
     alone = course_loop(data_parallel(), examples, num_steps), one_device_loop(examples, num_steps)
-    rows.append(compare("one device without DTensor / ours, data parallel", *alone, repeats))
+    rows.append(compare("a step, data parallel / one device, no DTensor", *alone, repeats))
     return rows
 
 
@@ -158,9 +136,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--schemes", nargs="+", default=list(SCHEMES), choices=SCHEMES)
     options = parser.parse_args()
-    for row in measure(options.repeats, schemes=tuple(options.schemes)):
-        ours, other = 1e3 * row.ours_seconds, 1e3 * row.other_seconds
-        print(f"{row.what:<50} {other:6.2f} ms / {ours:5.2f} ms = {row.ratio:.2f}")
+    print(table(measure(options.repeats, schemes=tuple(options.schemes))))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,15 @@
+"""`make bench`: one table of all that is measured, each pair in one run, medians of several repeats."""
+
+from __future__ import annotations
+
+from benchmarks import data, explorer, live, rows, training
+
+
+def main() -> None:
+    """Prints the table, part by part, since the whole takes minutes."""
+    for part in (explorer, data, training, live):
+        print(rows.table(part.measure()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
