@@ -56,8 +56,10 @@ def circumstances() -> dict[str, str]:
         "data": "imdb_reviews/plain_text 1.0.0, 25000 + 25000",
         "tensorflow": tf.__version__,
         "python": platform.python_version(),
-        "devices": "8 virtual CPUs",
-        "plan": "data parallel, batch 64, SGD 0.01 on the summed loss",
+        "devices": "8",
+        "plan": "data_parallel(8)",
+        "batch_size": "64",
+        "learning_rate": "0.01",
     }
 
 

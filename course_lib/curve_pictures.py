@@ -64,11 +64,11 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
         )
     panels = Panels(tuple(histories), max(map(last_step, histories.values())))
     panels.show(tuple(histories.values()))
-    described = "; ".join(f"{name}: {summary(history)}" for name, history in histories.items())
+    described = _("; ").join(f"{name}: {summary(history)}" for name, history in histories.items())
     return Picture(
         png=panels.png(),
         alt=_("Curves of loss and accuracy of several runs. {described}.", described=described),
-        text=_("Picture: loss and accuracy, step by step, of {runs}.", runs=", ".join(histories)),
+        text=_("Picture: loss and accuracy, step by step, of {runs}.", runs=_(", ").join(histories)),
     )
 
 

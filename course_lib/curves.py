@@ -105,4 +105,4 @@ def summary(history: History) -> str:
     ]
     if not values:
         return _("no step yet")
-    return _("at step {step}: {values}", step=last_step(history), values=", ".join(values))
+    return _("at step {step}: {values}", step=last_step(history), values=_(", ").join(values))

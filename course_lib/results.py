@@ -67,8 +67,13 @@ def save(measured: Measured, folder: Path) -> Path:
 
 def picture(measured: Measured) -> Picture:
     """Returns the training curves of all runs in one picture, named in the reader's language."""
+    return training_curves({title(run): history for run, history in measured.histories.items()})
+
+
+def title(run: str) -> str:
+    """Returns what a run is called in the reader's language."""
     titles = {"tutorial": _("settings of TensorFlow's tutorial"), "ours": _("unit rows, He's initial values")}
-    return training_curves({titles[run]: history for run, history in measured.histories.items()})
+    return titles[run]
 
 
 def _rows(history: History) -> dict[str, Any]:

@@ -43,6 +43,6 @@ def write_results(language: str, folder: Path) -> list[ShownResult]:
             measured = results.load(name)
             picture = results.picture(measured)
             (folder / f"{name}.png").write_bytes(picture.png)
-            epochs = {run: history.epochs for run, history in measured.histories.items()}
+            epochs = {results.title(run): history.epochs for run, history in measured.histories.items()}
             shown.append(ShownResult(dict(measured.how), f"{name}.png", picture.alt, epochs))
     return shown

@@ -45,7 +45,7 @@ print(reviews.train.labels[0], reviews.train.texts[0][:300])
 # %% [markdown] id="tf-idf-text"
 # The model takes 1200 numbers for each review. `TextVectorization` gives a column to each of the 1199 most frequent words, and one to all other words together. Each word of a review is weighed by its *tf-idf*: how often it occurs in the review, times a factor that is larger for words that few reviews contain. Each row is then scaled to unit length, so that long and short reviews count alike.
 #
-# The lesson does this once, for all reviews, before training. That is fine for a few thousand short texts on one machine. In production the vocabulary is computed by a batch job, and the vectoriser runs in the input pipeline or inside the served model, so that training and serving cannot differ.
+# The lesson does this once, for all reviews, before training. That is fine for texts that fit into the memory of one machine. In production the vocabulary is computed by a batch job, and the vectoriser runs in the input pipeline or inside the served model, so that training and serving cannot differ.
 
 # %% id="tf-idf"
 vectorized = data.tf_idf(reviews)
@@ -242,7 +242,7 @@ except course_lib.CourseError as error:
     print(error)
 
 # %% [markdown] id="padding-text"
-# Three ways out: **drop** the rest, **pad** it with empty rows to a full batch, or pad it and give each row a **weight**, 1 for a review and 0 for padding. Take a rest of 20 reviews, padded to 64 with rows of zeros and label 0. The right answer is the mean loss of these 20 reviews on one device.
+# Three ways out: **drop** the rest, **pad** it with empty rows to a full batch, or pad it and give each row a **weight**, 1 for a review and 0 for padding. Suppose the rest were 20 reviews, padded to 64 with rows of zeros and label 0. The right answer is the mean loss of these 20 reviews on one device.
 
 
 # %% id="padding"
@@ -342,7 +342,7 @@ for history in (tutorial_settings, our_settings):
 #
 # A run that is given a `CheckpointFolder` writes a checkpoint after each epoch and keeps the last three. A stopped run leaves one at the very step where it stopped. Resuming goes on there, with the same batches that would have come, so an interrupted run ends with the same weights as an undisturbed one.
 #
-# Run the second of the next two cells and press **Stop** before it ends. Then run it again.
+# Run the next two cells and press **Stop** before the second one ends. Then run only the second one again.
 
 # %% id="stop-and-resume"
 import tempfile

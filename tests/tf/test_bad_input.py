@@ -60,7 +60,7 @@ CASES = {
         lambda: MeshSpec([("x", 2), ("x", 4)]),
         ["'x'"],
         "given twice",
-        "メッシュ次元",
+        "メッシュの次元",
     ),
     "unknown mesh dimension": (
         lambda: LayoutSpec(["z", UNSHARDED], GRID),
