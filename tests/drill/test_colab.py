@@ -12,8 +12,8 @@ import nbformat
 import pytest
 
 from tests.kernels import execute, notebook_of
-from tests.lab.conftest import browser  # noqa: F401 - a fixture
-from tests.lab.jupyterlab import ROOT, Lesson, jupyterlab
+from tests.lab.conftest import chromium  # noqa: F401 - a fixture
+from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
 from tests.lab.reading import explore, stop_and_resume
 
 pytestmark = pytest.mark.drill
@@ -28,12 +28,12 @@ def colab_python() -> str:
 
 
 @pytest.fixture(scope="module")
-def lessons(browser, colab_python, tmp_path_factory) -> Iterator:  # noqa: F811
+def reader(chromium, colab_python, tmp_path_factory) -> Iterator[Reader]:  # noqa: F811
     folder = shutil.copytree(ROOT / "notebooks", tmp_path_factory.mktemp("lessons") / "notebooks")
     for path in folder.glob("*/*.ipynb"):
         nbformat.write(without_outputs(path), path)
     with jupyterlab(folder, tmp_path_factory.mktemp("state"), colab_python) as address:
-        yield lambda path: Lesson(browser, address, folder, path)
+        yield Reader(chromium, address, folder)
 
 
 def without_outputs(path: Path) -> nbformat.NotebookNode:
@@ -74,22 +74,20 @@ def test_every_cell_of_a_lesson_runs(colab_python, lesson, language, tmp_path: P
     assert [cell.id for cell in notebook.cells if cell.cell_type == "code" and not cell.execution_count] == []
 
 
-def test_lesson_3_shows_pictures_stops_and_resumes(lessons):
-    with lessons("en/03_data_parallel.ipynb") as lesson:
-        stop_and_resume(lesson, "colab-03")
+def test_lesson_3_shows_pictures_stops_and_resumes(reader):
+    reader.read("en/03_data_parallel.ipynb", stop_and_resume, "colab-03")
 
 
-def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(lessons):
-    with lessons("en/01_mesh_and_layout.ipynb") as lesson:
-        explore(lesson, "colab-01")
+def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(reader):
+    reader.read("en/01_mesh_and_layout.ipynb", explore, "colab-01")
 
 
 @pytest.mark.parametrize("gesture", ["click Stop", "interrupt"])
 def test_the_reader_can_stop_a_cell_that_trains(colab_python, gesture):
     cells = (
-        "from course_lib import live\nfrom tests.fake_run import FakeRun",
+        "from course_lib import live\nfrom fake_run import FakeRun",
         "history = await live.watch(FakeRun(epochs=1000, seconds=0.01))",
         "print(history.stopped, len(history.steps) < 40_000)",
     )
-    notebook = execute(notebook_of(*cells), python=colab_python, gesture=gesture)
+    notebook = execute(notebook_of(*cells), python=colab_python, folder=ROOT / "tests", gesture=gesture)
     assert notebook.cells[2].outputs[0].text == "True True\n"

@@ -12,15 +12,18 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
+BROWSER_OPTIONS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 RUN_SECONDS = 300
 
 # What a fresh JupyterLab asks on the network, or hides from a test, is switched off.
@@ -98,6 +101,36 @@ def find_chromium() -> str | None:
     """Returns the path of the browser, None where there is none."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if (path := shutil.which(name))), None)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody with a browser and a JupyterLab.
+
+    Attributes:
+        chromium: the path of the browser.
+        address: where JupyterLab is.
+        folder: the folder that JupyterLab shows.
+    """
+
+    chromium: str
+    address: str
+    folder: Path
+
+    def read(self, path: str, reading: Callable[[Lesson, str], None], name: str) -> None:
+        """Opens the notebook `path` and does with it what `reading` says; `name` is for its screenshots.
+
+        In a thread of its own, because Playwright allows one instance a thread, and other tests have theirs.
+        """
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(self._read, path, reading, name).result()
+
+    def _read(self, path: str, reading: Callable[[Lesson, str], None], name: str) -> None:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=self.chromium, args=BROWSER_OPTIONS)
+            with Lesson(browser, self.address, self.folder, path) as lesson:
+                reading(lesson, name)
+            browser.close()
 
 
 @contextlib.contextmanager
