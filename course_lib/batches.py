@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from numbers import Integral, Real
 
 import numpy as np
 import numpy.typing as npt
@@ -158,7 +159,7 @@ def require_settings(epochs: int, learning_rate: float, seed: int) -> None:
             allowed=_("whole numbers from 1"),
             cure=_("Give the number of epochs in all, for example epochs=3."),
         )
-    if not isinstance(learning_rate, int | float) or not (math.isfinite(learning_rate) and learning_rate > 0):
+    if not isinstance(learning_rate, Real) or not (math.isfinite(learning_rate) and learning_rate > 0):
         raise CourseError(
             _("{learning_rate!r} cannot be a learning rate.", learning_rate=learning_rate),
             allowed=_("finite numbers above 0"),
@@ -169,6 +170,26 @@ def require_settings(epochs: int, learning_rate: float, seed: int) -> None:
             _("{seed!r} cannot be a seed.", seed=seed),
             allowed=_("whole numbers from 0"),
             cure=_("Give for example seed=0."),
+        )
+
+
+def require_not_beyond(step: int, steps_per_epoch: int, epochs: int, folder: str) -> None:
+    """Checks that a resumed training has not already gone further than it is asked to go.
+
+    Raises:
+        CourseError: the checkpoint is from a step after the last of `epochs`.
+    """
+    if step > epochs * steps_per_epoch:
+        trained = -(-step // steps_per_epoch)
+        raise CourseError(
+            _(
+                "The training in {folder} is already in epoch {trained}; {epochs} epochs were asked for.",
+                folder=folder,
+                trained=trained,
+                epochs=epochs,
+            ),
+            allowed=_("at least {trained} epochs in all", trained=trained),
+            cure=_("Ask for more epochs, or give another folder to start afresh."),
         )
 
 
@@ -212,4 +233,4 @@ def require_same(given: Mapping[str, object], saved: Mapping[str, object], folde
 
 
 def _is_whole(number: object, least: int) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and number >= least
+    return isinstance(number, Integral) and not isinstance(number, bool) and int(number) >= least

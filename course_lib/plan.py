@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from types import MappingProxyType
 
 from course_lib.errors import CourseError
@@ -90,7 +91,7 @@ class Plan:
         Raises:
             CourseError: `batch_size` is no positive whole number that divides by `batch_shards`.
         """
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        if isinstance(batch_size, bool) or not isinstance(batch_size, Integral) or batch_size < 1:
             raise CourseError(
                 _("{batch_size!r} cannot be the size of a batch.", batch_size=batch_size),
                 allowed=_("whole numbers from 1 that divide by {num_shards}", num_shards=self.batch_shards),

@@ -25,7 +25,7 @@ class Measured:
     Attributes:
         name: what was measured, such as "03_imdb".
         how: the circumstances, a value for each name: the command, the data, versions, devices.
-        histories: the records of each run, by its name: "tutorial" or "ours". They hold no times.
+        histories: the records of each run, by its name, such as "tutorial" or "ours". They hold no times.
     """
 
     name: str
@@ -72,7 +72,12 @@ def picture(measured: Measured) -> Picture:
 
 def title(run: str) -> str:
     """Returns what a run is called in the reader's language."""
-    titles = {"tutorial": _("settings of TensorFlow's tutorial"), "ours": _("unit rows, He's initial values")}
+    titles = {
+        "tutorial": _("settings of TensorFlow's tutorial"),
+        "he": _("He's initial values"),
+        "unit": _("unit rows"),
+        "ours": _("unit rows, He's initial values"),
+    }
     return titles[run]
 
 

@@ -21,7 +21,7 @@ MAX_DEVICES = 64
 _request = {"devices": 1, "seed": 0}
 
 # Two operations at a time, one thread in each: with several virtual devices on few cores, more threads
-# only wait for each other (benchmarks/training.py measures it).
+# only wait for each other. Chosen by trial with lesson 03's training.
 _INTER_OP_THREADS, _INTRA_OP_THREADS = 2, 1
 
 

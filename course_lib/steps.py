@@ -16,7 +16,7 @@ from course_lib.runtime import start_tensorflow
 tf = start_tensorflow()
 
 # So many steps run in one call of TensorFlow: enough to make the cost of a call small, and few enough that
-# a Stop button answers at once (benchmarks/training.py measures both).
+# a Stop button answers at once (chosen by trial).
 STEPS_PER_CALL = 32
 EVALUATION_ROWS = 2048  # moving moments make rows independent, so that these batches can be large
 

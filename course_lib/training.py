@@ -15,6 +15,7 @@ import numpy.typing as npt
 from course_lib.batches import (
     fingerprint,
     require_examples,
+    require_not_beyond,
     require_one_batch,
     require_same,
     require_settings,
@@ -66,7 +67,7 @@ def train(
     for examples in [train_set] if test_set is None else [train_set, test_set]:
         require_examples(examples, model.dims[0], model.dims[2])
     require_one_batch(len(train_set), batch_size)
-    settings = Settings(batch_size, float(learning_rate), seed)
+    settings = Settings(int(batch_size), float(learning_rate), int(seed))
     return TrainingRun(model, train_set, test_set, epochs=epochs, settings=settings, checkpoints=checkpoints)
 
 
@@ -260,8 +261,10 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
         if saved is None:
             return Progress()
         require_same(self._identity(), saved.facts["settings"], str(checkpoints.path))
+        progress = Progress(**saved.facts["progress"])
+        require_not_beyond(progress.step, self.steps_per_epoch, self._epochs, str(checkpoints.path))
         restore(saved, model=self._model)
-        return Progress(**saved.facts["progress"])
+        return progress
 
     def _identity(self) -> dict[str, Any]:
         """Returns what must be the same for a training to be continued."""

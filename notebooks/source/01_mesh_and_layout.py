@@ -118,7 +118,7 @@ from tensorflow.experimental import dtensor
 print(len(tf.config.list_logical_devices("CPU")))
 
 # %% [markdown] id="real-mesh-text"
-# `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices. A mesh may leave devices out: this one uses six of the eight. A `dtensor.Layout` takes the entry for each axis and the mesh.
+# `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices. A mesh may leave devices out: this one uses six of the eight. A `dtensor.Layout` takes the entry for each axis and the mesh. On a machine with GPUs the devices are called `GPU:0`, `GPU:1` and so on, and the rest of this lesson stays as it is; that was not tried here.
 
 # %% id="real-mesh"
 devices = [f"CPU:{device_id}" for device_id in range(6)]
@@ -135,16 +135,16 @@ print(real_layout.sharding_specs, real_layout.rank, real_layout.num_shards(0))
 # `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices. `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
 
 # %% [markdown] id="predict-pack" tags=["predict"]
-# **Predict.** We pack six components of 2 rows and 4 columns under the layout `[x, unsharded]`. The component of device `d` is filled with the number `d // 2`. What is the shape of the DTensor: 12 rows, 6 rows or 2 rows?
+# **Predict.** We pack six components of 6 rows and 2 columns, this time under the layout `[unsharded, y]`. The component of device `d` is filled with the number `d % 2`. How many rows and columns does the DTensor have?
 
 # %% id="reveal-pack" tags=["reveal"]
-components = [tf.fill([2, 4], float(device_id // 2)) for device_id in range(6)]
-tensor = dtensor.pack(components, real_layout)
+components = [tf.fill([6, 2], float(device_id % 2)) for device_id in range(6)]
+tensor = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
 print(tensor.shape)
 print([int(component[0, 0]) for component in dtensor.unpack(tensor)])
 
 # %% [markdown] id="pack-why"
-# Six rows. Devices 0 and 1 are replicas: the two components are copies of *one* block, and the same goes for devices 2 and 3 and for devices 4 and 5. So the shape of a DTensor is always the global shape, as if there were one big device.
+# 6 rows and 4 columns. Devices 0, 2 and 4 are replicas: their components are three copies of *one* block, the left half, and devices 1, 3 and 5 hold the right half. So the shape of a DTensor is always the global shape, as if there were one big device.
 #
 # The course's `pack` starts from the whole array: it cuts out the component of each device and sends each device only that. The next cell shows what the devices then hold, beside the prediction.
 
@@ -159,7 +159,7 @@ comparison_figure(rows_over_x, numbers, unpack(rows))
 # %% [markdown] id="copy-to-mesh-text"
 # ### `pack` or `copy_to_mesh`
 #
-# `dtensor.copy_to_mesh` takes an ordinary tensor and a layout. With a replicated layout every device receives the whole. The matrix has 96 bytes: six copies are 576 bytes to send, while packing under `[x, unsharded]` sends six components of 32 bytes. In TensorFlow 2.21 `copy_to_mesh` takes sharded layouts too.
+# `dtensor.copy_to_mesh` takes an ordinary tensor and a layout. With a replicated layout every device receives the whole: the matrix has 96 bytes, so six copies are 576. Under `[x, unsharded]` the six components have 32 bytes each, 192 together. `pack` is given exactly these components, so TensorFlow never sees the whole. In TensorFlow 2.21 `copy_to_mesh` takes sharded layouts too.
 
 # %% id="copy-to-mesh"
 whole = tf.constant(numbers)
@@ -212,12 +212,12 @@ drawn_in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 
 print((to_numpy(drawn_in_rows) == to_numpy(drawn_in_blocks)).all())
 
 # %% [markdown] id="random-why"
-# No. Each device draws the numbers of its own part, so the result depends on the layout. Two training schemes that start from the same seed start from *different* weights. To compare schemes, make the values once on the host and pack them under each layout. The course does so from lesson 3 on.
+# No. Each device draws the numbers of its own part, so the result depends on the layout. Two training schemes that lay out their weights differently start from *different* weights, even with the same seed. To compare schemes, make the values once on the host and pack them under each layout. The course does so from lesson 3 on.
 
 # %% [markdown] id="dvariable-text"
 # ### Variables keep their layout
 #
-# A `dtensor.DVariable` takes its layout from its initial value and keeps it. A value with another layout is laid out anew when it is assigned. A plain tensor is refused: TensorFlow does not guess how to spread it.
+# A `dtensor.DVariable` takes its layout from its initial value and keeps it. A value with another layout is laid out anew when it is assigned. A plain tensor is refused, unless it is a scalar or a small tensor of integers or strings: pack it first.
 
 # %% id="dvariable" tags=["error"]
 variable = dtensor.DVariable(rows)
@@ -226,7 +226,7 @@ print(layout_spec(variable.layout))
 try:
     variable.assign(whole)
 except tf.errors.UnimplementedError as error:
-    print(error.message.split(". Currently")[0])
+    print(error.message.split(" For other")[0])
 
 # %% [markdown] id="break-text"
 # ## Break it on purpose

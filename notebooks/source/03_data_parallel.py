@@ -67,7 +67,7 @@ def make_variable(value, layout=None):
 
 
 # %% [markdown] id="dense-text"
-# The bias has one axis: the output axis of the weight. So its layout is the last entry of the weight's layout. If the two disagreed, the sum in `__call__` would have to move data.
+# The bias has one axis: the output axis of the weight. So its layout is the last entry of the weight's layout. If the two disagreed, TensorFlow would have to reconcile them in `__call__`: it may give the sum another layout than you meant, or move data.
 
 
 # %% id="dense"
@@ -83,7 +83,7 @@ class Dense(tf.Module):
 
 
 # %% [markdown] id="normalise-text"
-# Batch normalisation without variables: subtract the mean of each column, divide by its standard deviation. The mean runs over the *global* batch, because in DTensor every operation means what it would mean on one device. (Under `MirroredStrategy`, Keras's batch normalisation uses each replica's own rows.)
+# Batch normalisation without variables: subtract the mean of each column, divide by its standard deviation. The mean runs over the *global* batch: in DTensor a mean over an axis is the mean of the whole tensor, wherever its rows lie. (Under `MirroredStrategy`, Keras's batch normalisation uses each replica's own rows.)
 
 
 # %% id="mlp"
@@ -124,6 +124,7 @@ replicated = LayoutSpec.replicated(MeshSpec([("world", 8)]), 2)
 probe = MLP(values, replicated, replicated)
 logits = probe(pack(train_set.features[:64], replicated))
 print(fetch_layout(logits), unpack(logits)[0].shape)
+layout_figure(replicated, (64, 1200), element_bytes=4)
 
 # %% [markdown] id="world-why"
 # All 64, on every device: the work of one device, done eight times over. It cannot be faster. It is useful for one thing: if something fails here, the fault is not in the splitting.
@@ -145,7 +146,17 @@ layout_figure(inputs_layout, (64, 1200), element_bytes=4)
 # %% [markdown] id="packing-text"
 # `pack` cuts the batch on the host and sends each device its 8 rows and nothing else. Copying the batch to all devices first would send eight times as much.
 #
-# TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields batches that are already laid out. The course packs by hand instead: you see what is sent to whom, and the order of the batches stays in our hands, which exact resuming needs.
+# The labels are split in the same way, and the variables are not split at all:
+
+# %% id="labels-picture"
+layout_figure(labels_layout, (64,), element_bytes=8)
+
+# %% id="weights-picture"
+weights_layout = LayoutSpec.replicated(mesh, 2)
+layout_figure(weights_layout, (1200, 48), element_bytes=4)
+
+# %% [markdown] id="dtensor-dataset"
+# TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`: it wraps a `tf.data` dataset and yields batches that are already laid out. The order of the batches is then part of that pipeline's state, and whoever wants to resume at an exact step must save that too. The course packs arrays by hand instead: it takes a few lines, and you see what is sent to whom.
 
 # %% id="packing"
 batch = pack(train_set.features[:64], inputs_layout)
@@ -155,7 +166,7 @@ print([component.shape for component in unpack(batch)][:3])
 # %% [markdown] id="step-text"
 # ## A training step without distribution code
 #
-# This is an ordinary training step: summed cross entropy, gradients, plain SGD. Nothing in it mentions devices. TensorFlow propagates the layouts through the function and inserts the communication.
+# This is an ordinary training step: summed cross entropy, gradients, plain SGD. Nothing in it mentions devices. TensorFlow propagates the layouts through the function and inserts the communication. Mind the order: all gradients first, then all assignments. In DTensor, a function that assigns a variable and then reads it may get the old value.
 
 
 # %% id="train-step"
@@ -172,11 +183,10 @@ def train_step(model, x, labels, learning_rate):
 
 
 # %% [markdown] id="check-text"
-# The function returns the mean loss of the batch. Is it right? DTensor has ways to compute something else in silence, so the course never trains on it without comparing. Here is the same function with the same initial values, on eight devices and on one.
+# The function returns the mean loss of the batch. Is it right? DTensor has ways to compute something else in silence, so compare before you trust it. Here is the same function with the same initial values, on eight devices and on one. The library's own training loop, which you will use below, is compared in the same way by its tests, on every layout.
 
 # %% id="compare-one-device"
-weights = LayoutSpec.replicated(mesh, 2)
-eight_devices, one_device = MLP(values, weights, weights), MLP(values)
+eight_devices, one_device = MLP(values, weights_layout, weights_layout), MLP(values)
 differences = []
 for start in range(0, 20 * 64, 64):
     x, y = train_set.features[start : start + 64], train_set.labels[start : start + 64]
@@ -292,9 +302,9 @@ for row in (0, 1, 2):
 # %% [markdown] id="alone-why"
 # A single value minus its own mean is zero. All that is left is the bias of the last layer, the same for every review. Accuracy measured on batches of 64 hides this completely.
 #
-# The cure is to keep *moving moments* in training: running averages of the batch means and variances, in two variables that are replicated like the bias. Evaluation and serving use those. The library's `models.MLP` is the model from above with moving moments.
+# The cure is to keep *moving moments* in training: running averages of the batch means and variances, in two variables that are replicated like the bias. Evaluation and the exported model use those. The library's `models.MLP` is the model from above with moving moments.
 #
-# Moving moments lag: they average over steps in which the weights have moved on. So at the end of an epoch the course runs 32 more batches with a learning rate of zero. The weights stand still, the moments catch up, and only then it evaluates and saves. Train for one epoch, then ask again.
+# Moving moments lag: they average over steps in which the weights have moved on. So at the end of an epoch the course runs 32 more batches with a learning rate of zero. The weights stand still, the moments catch up, and only then it evaluates and saves. (A run that is stopped within an epoch is saved as it is: finish the epoch before you evaluate it.) Train for one epoch, then ask again.
 
 # %% id="short-training"
 from course_lib import models, training
@@ -314,7 +324,7 @@ print(np.abs(to_numpy(answers)[0] - to_numpy(alone)[0]).max() < 1e-5)
 #
 # `training.train` is the loop from above in its fast form: it packs 32 batches at a time, runs these steps inside one `tf.function`, and *yields* a record for each step and each epoch. It draws nothing. `live.watch` takes the records and draws the curves while training goes on in a thread.
 #
-# The first run uses the settings of TensorFlow's own tutorial: tf-idf rows as they are, and weights drawn from $N(0, 1)$. SGD runs on the *summed* loss of 64 reviews with a learning rate of 0.01, which is 0.64 on the mean.
+# The first run uses the settings of TensorFlow's own tutorial: tf-idf rows as they are, and weights drawn from $N(0, 1)$. SGD runs on the *summed* loss of 64 reviews with a learning rate of 0.01.
 
 # %% id="tutorial-settings"
 from course_lib import live
@@ -334,15 +344,30 @@ our_settings = await live.watch(training.train(model, train_set, test_set, epoch
 for history in (tutorial_settings, our_settings):
     print(f"{history.epochs[-1].test_accuracy:.2f}")
 
+# %% [markdown] id="one-at-a-time-text"
+# Two things changed at once. Change one at a time to see which of them matters: He's values with raw rows, then $N(0, 1)$ with rows of unit length.
+
+
+# %% id="one-at-a-time"
+def final_accuracy(scheme, reviews_as_rows):
+    model = models.MLP(models.initial_values(scheme=scheme), plan.data_parallel(8))
+    *_records, last = training.train(model, reviews_as_rows.train, reviews_as_rows.test, epochs=3)
+    return f"{last.test_accuracy:.2f}"
+
+
+print(final_accuracy("he", raw), final_accuracy("normal", vectorized))
+
 # %% [markdown] id="settings-why"
-# A logit is a sum of 48 normalised units times their weights. With weights from $N(0, 1)$ its standard deviation is about $\sqrt{48} \approx 7$: the model starts out sure of itself and wrong, and first has to unlearn that. In the first layer, normalisation cancels the size of the weights, so an update of a given size changes large weights proportionally less than small ones. And a long row moves the weights further than a short one. Distribution has no part in this: the same difference shows on one device. Get the model right on one device first.
+# On the stand-in the initial values make the difference. Normalisation cancels the size of the first layer's weights: if they are 24 times larger, the outputs are the same. But the gradient is 24 times smaller and has to turn weights that are 24 times larger, so this layer learns about $24^2 \approx 600$ times more slowly. Distribution has no part in this: the same difference shows on one device. Get the model right on one device first.
 
 # %% [markdown] id="checkpoint-text"
 # ## Stop and resume
 #
-# A run that is given a `CheckpointFolder` writes a checkpoint after each epoch and keeps the last three. A stopped run leaves one at the very step where it stopped. Resuming goes on there, with the same batches that would have come, so an interrupted run ends with the same weights as an undisturbed one.
+# A run that is given a `CheckpointFolder` writes a checkpoint after each epoch and keeps the last three. A stopped run leaves one at the very step where it stopped. Resuming goes on there, with the batches that would have come.
 #
-# Run the next two cells and press **Stop** before the second one ends. Then run only the second one again.
+# Run the next two cells and press **Stop** before the second one ends. Then run only the second one again. If it has already ended, run the first one too: it makes a new folder.
+#
+# The folder is a temporary one, so that each pass through the lesson starts afresh. With a path of your own, such as `CheckpointFolder("checkpoints")`, training also resumes after a restart of the kernel.
 
 # %% id="stop-and-resume"
 import tempfile
@@ -356,8 +381,11 @@ model = models.MLP(values, plan.data_parallel(8))
 run = training.train(model, train_set, test_set, epochs=10, checkpoints=folder)
 stoppable = await live.watch(run, stoppable)
 
+# %% id="kept-checkpoints"
+print(folder.names())
+
 # %% [markdown] id="interrupt-text"
-# The same by program: take 100 records and close the run.
+# The same by program: take 100 records and close the run. Training works up to 32 steps ahead of its records; `close` takes the model back to the last record that you took.
 
 # %% id="interrupted"
 import itertools
@@ -375,7 +403,7 @@ first.close()
 print(record.step, first.total_steps, checkpoints.names())
 
 # %% [markdown] id="predict-resume" tags=["predict"]
-# **Predict.** A new model, as after a restart of the kernel, resumes from this folder. At which step does it start? How far will its final weights be from those of a run that nobody interrupted?
+# **Predict.** A new model resumes from this folder and trains to the end. How far will its final weights be from those of a run that nobody interrupted: exactly equal, nearly equal, or different, because the remaining reviews came in another order?
 
 # %% id="reveal-resume" tags=["reveal"]
 resumed = models.MLP(values, plan.data_parallel(8))
@@ -390,12 +418,12 @@ difference = to_numpy(resumed.hidden_weight) - to_numpy(undisturbed.hidden_weigh
 print(record.step, float(np.abs(difference).max()))
 
 # %% [markdown] id="resume-why"
-# It starts at step 100 and ends with the same weights, bit for bit. For that, a checkpoint must hold more than weights: the moving moments, the number of the step, and what decides the order of the reviews. A checkpoint knows nothing of layouts: it can be restored under any other plan, or on one device.
+# It starts at step 100 and ends with the same weights, bit for bit. For that, a checkpoint must hold more than weights: the moving moments, the number of the step, and what decides the order of the reviews. A checkpoint knows nothing of layouts: it can be restored under any other plan, or on one device. The restored values are the same to the bit; later steps then agree with the original run up to rounding.
 
 # %% [markdown] id="real-text"
 # ## The same on the real reviews
 #
-# The stand-in behaves like film reviews in the ways that matter for this lesson, but it is made up. These curves are from the real IMDB reviews, 25,000 for training and 25,000 for testing, with the same code: `make results` repeats them. The numbers are test accuracies after each epoch, first with the tutorial's settings, then with ours.
+# The stand-in is made up, and real reviews differ. These curves are from the real IMDB reviews, 25,000 for training and 25,000 for testing, with the same code and one seed: `make results` repeats them. The numbers are test accuracies after each epoch: the tutorial's settings, He's initial values alone, unit rows alone, and both. Here neither change is enough alone. Real reviews are longer and so are their raw rows, and a long row pulls much harder on the weights than a short one.
 
 # %% id="real-results"
 from course_lib import results

@@ -388,3 +388,19 @@ def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, su
     else:
         with pytest.raises(steps.tf.errors.InvalidArgumentError):
             next(run)
+
+
+def test_fewer_epochs_than_were_trained_are_refused_by_name(tmp_path):
+    _model, run = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
+    assert len(list(run)) == 2 * run.steps_per_epoch + 2
+    with pytest.raises(CourseError, match=r"already in epoch 2; 1 epochs were asked for") as caught:
+        small_run(epochs=1, checkpoints=CheckpointFolder(tmp_path))
+    assert caught.value.allowed == "at least 2 epochs in all"
+    _model, finished = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
+    assert list(finished) == []
+
+
+def test_numpy_numbers_are_numbers():
+    settings = {"epochs": np.int64(1), "batch_size": np.int32(16), "learning_rate": np.float32(0.01)}
+    _model, run = small_run(**settings, seed=np.uint8(0))
+    assert run.total_steps == 20

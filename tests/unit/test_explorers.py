@@ -180,7 +180,7 @@ def test_without_observe_there_is_nothing_to_press():
     assert str(refusal.value) == (
         "This explorer cannot make a real DTensor.\n"
         "  Allowed: an explorer that was given a function observe\n"
-        "  What to do: Make it as MeshLayoutExplorer(observe)."
+        "  What to do: Make it with MeshLayoutExplorer(observe)."
     )
 
 
