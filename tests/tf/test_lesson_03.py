@@ -1,0 +1,43 @@
+"""The numbers behind lesson 03's curves: pictures are not compared, so the lines that they draw are."""
+
+import pytest
+
+from course_lib import data, models, plan, training
+from course_lib.curves import curves
+from course_lib.records import EpochRecord, History, StepRecord
+
+
+@pytest.fixture(scope="module")
+def histories():
+    reviews = data.load_imdb("built-in")
+    made = {}
+    for name, scheme, unit_length in (("tutorial", "normal", False), ("ours", "he", True)):
+        rows = data.tf_idf(reviews, unit_length=unit_length)
+        model = models.MLP(models.initial_values(scheme=scheme), plan.data_parallel(8))
+        records = list(training.train(model, rows.train, rows.test, epochs=3))
+        made[name] = History(
+            [record for record in records if isinstance(record, StepRecord)],
+            [record for record in records if isinstance(record, EpochRecord)],
+        )
+    return made
+
+
+def lines(history):
+    return {(curve.quantity, curve.split): curve for curve in curves(history)}
+
+
+def test_our_settings_learn(histories):
+    drawn = lines(histories["ours"])
+    loss, accuracy = drawn["loss", "train"].values, drawn["accuracy", "train"].values
+    assert len(loss) == 3 * 126
+    assert loss[0] > 0.65
+    assert max(loss[-100:]) < 0.35
+    assert min(accuracy[-100:]) > 0.85
+    assert drawn["accuracy", "test"].steps == (126, 252, 378)
+    assert all(0.84 < value < 0.91 for value in drawn["accuracy", "test"].values)
+
+
+def test_the_tutorials_settings_hardly_do(histories):
+    drawn = lines(histories["tutorial"])
+    assert drawn["loss", "train"].values[0] > 1.5
+    assert all(0.45 < value < 0.65 for value in drawn["accuracy", "test"].values)
