@@ -158,7 +158,7 @@ def assemble(layout: LayoutSpec, components: Sequence[npt.ArrayLike]) -> Array:
     """
     require_components(components, layout.mesh.size)
     arrays = [np.asarray(component) for component in components]
-    _require_local_shapes(layout, arrays)
+    require_local_shapes(layout, arrays)
     global_shape = [length * layout.num_shards(axis) for axis, length in enumerate(arrays[0].shape)]
     whole = np.empty(global_shape, arrays[0].dtype)
     for block in blocks_of(layout, global_shape):
@@ -191,7 +191,12 @@ def require_components(components: Sequence[npt.ArrayLike], num_devices: int) ->
         )
 
 
-def _require_local_shapes(layout: LayoutSpec, arrays: Sequence[Array]) -> None:
+def require_local_shapes(layout: LayoutSpec, arrays: Sequence[Array]) -> None:
+    """Checks that all components have one shape, with as many axes as the layout.
+
+    Raises:
+        CourseError: one of them has another.
+    """
     for device_id, array in enumerate(arrays):
         if array.ndim != layout.num_axes or array.shape != arrays[0].shape:
             raise CourseError(

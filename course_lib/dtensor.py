@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.blocks import assemble, require_components, require_local_shapes, same_values
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.layout import LayoutSpec
@@ -126,11 +127,7 @@ def fetch_layout(tensor: Any) -> LayoutSpec:
 
 def to_numpy(tensor: Any) -> Array:
     """Returns the whole tensor, `[...] global`, put together from the components on the host."""
-    components, layout = unpack(tensor), fetch_layout(tensor)
-    whole = np.empty(tuple(tensor.shape), components[0].dtype)
-    for component, index in zip(components, layout.shards(whole.shape).values(), strict=True):
-        whole[index] = component
-    return whole
+    return assemble(fetch_layout(tensor), unpack(tensor))
 
 
 def _read(tensor: Any) -> Any:
@@ -153,34 +150,12 @@ def _check_device(device_id: int, devices: list[int], configured: int) -> None:
 
 
 def _check_components(arrays: Sequence[Array], layout: LayoutSpec) -> None:
-    if len(arrays) != layout.mesh.size:
-        raise CourseError(
-            _(
-                "{given} components were given for a mesh of {size} devices.",
-                given=len(arrays),
-                size=layout.mesh.size,
-            ),
-            allowed=_("{size} components, one for each device", size=layout.mesh.size),
-            cure=_("Give one array for each device, in the order of the devices."),
-        )
+    require_components(arrays, layout.mesh.size)
+    require_local_shapes(layout, arrays)
     held: dict[tuple[int, ...], Array] = {}
     for device_id, array in enumerate(arrays):
-        if array.ndim != layout.num_axes or array.shape != arrays[0].shape:
-            raise CourseError(
-                _(
-                    "The component of device {device_id} has the shape {local_shape}.",
-                    device_id=device_id,
-                    local_shape=array.shape,
-                ),
-                allowed=_(
-                    "components of one shape with {num_axes} axes; device 0 has {first}",
-                    num_axes=layout.num_axes,
-                    first=arrays[0].shape,
-                ),
-                cure=_("Give every device a component of the same shape."),
-            )
         replica = held.setdefault(layout.block(device_id), array)
-        if not np.array_equal(replica, array, equal_nan=array.dtype.kind == "f"):
+        if not same_values(replica, array):
             raise CourseError(
                 _(
                     "Device {device_id} should hold a replica, but its component differs.",

@@ -1,13 +1,19 @@
-"""Where the built site is, for tests and fixtures."""
+"""Where the built site is, and what serves it, for tests and fixtures."""
 
 from __future__ import annotations
 
+import http.server
 import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # BOOK_SITE lets the tests look at a site that was built elsewhere.
 SITE = Path(os.environ.get("BOOK_SITE", ROOT / "build" / "book"))
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_details: object) -> None:
+        """Keeps the requests out of the test's output."""
 
 
 def pages() -> list[str]:

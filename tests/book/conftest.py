@@ -10,7 +10,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from built_site import SITE, pages
+
+from tests.book.built_site import SITE, QuietHandler, pages
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -21,11 +22,6 @@ def missing(what: str, cure: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
-
-
-class QuietHandler(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_details: object) -> None:
-        """Keeps the requests out of the test's output."""
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
-import standin
 import yaml
 
 from course_lib import results
 from course_lib.records import EpochRecord, History, StepRecord
+from tests.book import standin
 from tools import book, book_facts, book_mathjax, book_pages
 from tools.book_licences import notices
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import QuietHandler
 
 from course_lib import UNSHARDED, MeshSpec
 from course_lib.blocks import numbered_tensor
 from course_lib.explorers import MeshLayoutExplorer
+from tests.book.built_site import QuietHandler
 
 MODULE = Path(__file__).resolve().parents[2] / "course_lib" / "static" / "mesh_layout_explorer.js"
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Explorers</title>

@@ -8,7 +8,8 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from built_site import SITE, pages
+
+from tests.book.built_site import SITE, pages
 
 PAGES = pages() or ["en/index.html"]  # one page, so that a missing site is noticed
 DATA_THEME = "document.documentElement.dataset.theme"

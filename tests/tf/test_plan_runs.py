@@ -4,7 +4,6 @@ import itertools
 import random
 
 import numpy as np
-import oracles
 import pytest
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, steps
@@ -12,6 +11,7 @@ from course_lib.dtensor import pack, to_numpy
 from course_lib.models import MLP, initial_values
 from course_lib.plan import Plan
 from course_lib.runtime import start_tensorflow
+from tests.tf import oracles
 
 tf = start_tensorflow()
 MESH = MeshSpec([("a", 2), ("b", 2)])

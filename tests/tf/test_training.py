@@ -4,7 +4,6 @@ import dataclasses
 import itertools
 
 import numpy as np
-import oracles
 import pytest
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, steps
@@ -16,6 +15,7 @@ from course_lib.plan import Plan, data_parallel, model_parallel, replicated, spa
 from course_lib.records import EpochRecord, StepRecord
 from course_lib.steps import evaluate
 from course_lib.training import train
+from tests.tf import oracles
 
 FULLY_SHARDED = Plan(
     "fully sharded",
