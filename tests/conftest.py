@@ -1,6 +1,16 @@
-"""For every test: Hypothesis does not watch the clock, because no test asserts on time."""
+"""For every test: the course speaks English, and Hypothesis does not watch the clock."""
 
+import pytest
 from hypothesis import settings
 
-settings.register_profile("course", deadline=None)
+from course_lib import i18n
+
+settings.register_profile("course", deadline=None)  # no test asserts on time
 settings.load_profile("course")
+
+
+@pytest.fixture(autouse=True)
+def english():
+    i18n.set_language("en")
+    yield
+    i18n.set_language("en")  # what the next test's module sets up comes before its own turn of this

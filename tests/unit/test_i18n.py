@@ -9,12 +9,6 @@ import course_lib
 from course_lib import CourseError, i18n
 
 
-@pytest.fixture(autouse=True)
-def english_again():
-    yield
-    i18n.set_language("en")
-
-
 def placeholders(message: str) -> set[str]:
     return {name for _text, name, _spec, _conversion in string.Formatter().parse(message) if name}
 
