@@ -3,14 +3,17 @@
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-LANGUAGE ?= $(shell case "$${LC_ALL:-$${LC_MESSAGES:-$$LANG}}" in ja*) echo ja ;; *) echo en ;; esac)
+# The reader's language, from LANGUAGE=ja on the command line or the locale; English if there is no such lesson.
+READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
+TRANSLATIONS := $(notdir $(wildcard notebooks/locale/*))
+LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
 .PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench drill lock clean
 
 lab: .venv/ready  ## open JupyterLab on the lessons; LANGUAGE=ja for Japanese
-	$(BIN)/jupyter lab $(AS_ROOT) notebooks/$(LANGUAGE)
+	$(BIN)/jupyter lab $(AS_ROOT) $(LESSONS)
 
 test: check tf nbval browser  ## everything that must hold, in under 15 minutes on two cores
 

@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -58,3 +60,22 @@ def test_the_lock_pins_every_requirement_with_a_hash(project):
 def test_no_registry_address_is_written_down(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.findall(r"index-url|https?://(?!github\.com)", text)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        ({}, "notebooks/en"),
+        ({"LANG": "ja_JP.UTF-8"}, "notebooks/ja"),
+        ({"LANG": "en_US.UTF-8", "LANGUAGE": "en_US:en"}, "notebooks/en"),
+        ({"LANG": "en_US.UTF-8", "LC_ALL": "ja_JP.UTF-8"}, "notebooks/ja"),
+        ({"LANG": "en_US.UTF-8", "LANGUAGE": "ja"}, "notebooks/ja"),
+        ({"LANG": "fr_FR.UTF-8"}, "notebooks/en"),
+    ],
+)
+def test_make_lab_opens_the_lessons_in_the_readers_language(environment, folder):
+    command = ["make", "--dry-run", "--old-file=.venv/ready", "lab"]
+    environment = environment | {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == folder
