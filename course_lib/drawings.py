@@ -37,7 +37,7 @@ def tensor_drawing(
         side: about how long the longer edge becomes.
         only: colour this block alone, without its label: the small map in a device.
     """
-    cell_width, cell_height = _cell(global_shape, side)
+    cell_width, cell_height = _cell(global_shape, blocks, side)
     _depth, rows, columns = _as_planes(global_shape)
     by_plane: dict[tuple[int, int], list[int]] = {}
     for number, block in enumerate(blocks):
@@ -162,13 +162,17 @@ def _as_slices(block: Block) -> tuple[slice, slice, slice]:
     return depth, rows, columns
 
 
-def _cell(global_shape: Sequence[int], side: float) -> tuple[float, float]:
-    """Returns the width and height of an element: square, unless the tensor is much longer than wide."""
+def _cell(global_shape: Sequence[int], blocks: Sequence[Block], side: float) -> tuple[float, float]:
+    """Returns the width and height of an element: square, unless an edge or a block would become too thin."""
     _depth, rows, columns = _as_planes(global_shape)
-    longest, least = max(rows, columns, 1), side / 3.5
-    cell = min(side / longest, side / 4)
-    thinnest = side / 6 if min(rows, columns) == 1 else least
-    return max(cell, thinnest / max(columns, 1)), max(cell, thinnest / max(rows, 1))
+    cell = min(side / max(rows, columns, 1), side / 4)
+    thinnest = side / 6 if min(rows, columns) == 1 else side / 3.5
+    _planes, row_cuts, column_cuts = (
+        len({(part.start, part.stop) for part in parts})
+        for parts in zip(*map(_as_slices, blocks), strict=True)
+    )
+    least_width, least_height = (max(thinnest, cuts * side / 12) for cuts in (column_cuts, row_cuts))
+    return max(cell, least_width / max(columns, 1)), max(cell, least_height / max(rows, 1))
 
 
 def _backing_sheets(count: int, width: float, height: float) -> Drawing:
