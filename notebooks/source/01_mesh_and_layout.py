@@ -313,4 +313,4 @@ check("01-one-copy-mesh", one_copy_mesh)
 # %% [markdown] id="next"
 # ## Next
 #
-# Lesson 3 trains a model with these pieces: the batch is split over eight devices, and every step is checked against one device.
+# Lesson 3 trains a model with these pieces: the batch is split over eight devices, and the first steps are checked against one device.
