@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from benchmarks.rows import Row, compared, table
-from course_lib.data import BUILT_IN, REAL
+from course_lib.data.imdb import BUILT_IN, REAL
 
 
 def measure(repeats: int = 3) -> list[Row]:
@@ -48,7 +48,7 @@ def _start(source: str) -> float:
     course_lib.setup(devices=8)
     tf = course_lib.start_tensorflow()
     _ = tf.keras.layers  # Keras is a part of TensorFlow that it imports when it is first used
-    from course_lib import data
+    from course_lib.data import imdb as data
 
     begin = time.perf_counter()
     data.tf_idf(data.load_imdb(source))

@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.rows import Row, table
-from course_lib.explorers import MeshLayoutExplorer
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 
-MODULE = Path(__file__).resolve().parent.parent / "course_lib" / "static" / "mesh_layout_explorer.js"
+MODULE = (
+    Path(__file__).resolve().parent.parent / "course_lib" / "widgets" / "static" / "mesh_layout_explorer.js"
+)
 PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Explorer</title>'
     '<link rel="icon" href="data:,">'
@@ -65,7 +67,7 @@ START = """
 import time
 start = time.perf_counter()
 import course_lib
-from course_lib.explorers import MeshLayoutExplorer
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 MeshLayoutExplorer()._repr_mimebundle_()
 print(time.perf_counter() - start)
 import sys

@@ -23,9 +23,12 @@ import json, time
 import numpy as np
 import course_lib
 course_lib.setup(devices=8)
-from course_lib import live, models, plan, training
+from course_lib.watch import live
+from course_lib.models import sentiment as models
+from course_lib.specs import plan
+from course_lib.training import run as training
 from course_lib.dtensor import create_mesh, to_layout
-from course_lib.examples import Examples
+from course_lib.data.examples import Examples
 from benchmarks import tutorial_loop
 
 random = np.random.default_rng(0)

@@ -12,8 +12,12 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from course_lib import data, models, plan, results, training  # noqa: E402
-from course_lib.records import EpochRecord, History, StepRecord  # noqa: E402
+from course_lib.data import imdb as data  # noqa: E402
+from course_lib.measured import results  # noqa: E402
+from course_lib.models import sentiment as models  # noqa: E402
+from course_lib.specs import plan  # noqa: E402
+from course_lib.training import run as training  # noqa: E402
+from course_lib.training.records import EpochRecord, History, StepRecord  # noqa: E402
 
 EPOCHS = 3
 FOLDER = Path(results.__file__).parent / "measured"

@@ -21,13 +21,13 @@ setup(devices=8)
 
 from benchmarks import tutorial_loop  # noqa: E402
 from benchmarks.rows import Row, compared, table  # noqa: E402
+from course_lib.data.examples import Examples  # noqa: E402
 from course_lib.dtensor import create_mesh, to_layout  # noqa: E402
-from course_lib.examples import Examples  # noqa: E402
-from course_lib.models import EPSILON, MLP, initial_values  # noqa: E402
-from course_lib.plan import Plan, data_parallel, model_parallel, spatial_parallel  # noqa: E402
-from course_lib.records import StepRecord  # noqa: E402
+from course_lib.models.sentiment import EPSILON, MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
-from course_lib.training import train  # noqa: E402
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel  # noqa: E402
+from course_lib.training.records import StepRecord  # noqa: E402
+from course_lib.training.run import train  # noqa: E402
 
 tf = start_tensorflow()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from course_lib.examples import Examples
-from course_lib.models import MLP
+from course_lib.data.examples import Examples
+from course_lib.models.sentiment import MLP
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()

@@ -1,11 +1,20 @@
-"""The library of the course: meshes, layouts, pictures, and training on them.
+"""The library of the course: what is said about devices and tensors, drawn, run, trained and watched.
 
-Importing it does not import TensorFlow.
+Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
+bottom up: `specs`, `pictures`, `dtensor`, `data`, `models`, `widgets`, `training`, `watch`, `explorers`,
+`exercises`, `measured`.
 """
 
-from course_lib.errors import CourseError
-from course_lib.layout import LayoutSpec
-from course_lib.mesh import UNSHARDED, MeshSpec
-from course_lib.runtime import setup, start_tensorflow
+from course_lib.lazy import face
 
-__all__ = ["UNSHARDED", "CourseError", "LayoutSpec", "MeshSpec", "setup", "start_tensorflow"]
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "CourseError": "errors",
+        "setup": "runtime",
+        "start_tensorflow": "runtime",
+        "UNSHARDED": "specs.mesh",
+        "MeshSpec": "specs.mesh",
+        "LayoutSpec": "specs.layout",
+    },
+)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.blocks import assemble, require_components, require_local_shapes, same_values
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.layout import LayoutSpec
-from course_lib.mesh import MeshSpec
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.sharding import assemble, require_components, require_local_shapes, same_values
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402

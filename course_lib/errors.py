@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Integral
+
 from course_lib.i18n import _
 
 
@@ -32,3 +35,39 @@ class CourseError(ValueError):
                 _("  What to do: {cure}", cure=self.cure),
             ]
         )
+
+
+def whole_number(value: object, problem: str, *, least: int = 0, most: int | None = None, cure: str) -> int:
+    """Returns `value` as Python's int, also where it is NumPy's.
+
+    Args:
+        value: what the reader gave.
+        problem: the sentence that names it.
+        least: the smallest number that is allowed.
+        most: the largest; None for no end.
+        cure: what the reader can do.
+
+    Raises:
+        CourseError: it is no whole number, a truth value, or out of bounds.
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        number = int(value)
+        if least <= number and (most is None or number <= most):
+            return number
+    allowed = (
+        _("whole numbers from {least}", least=least)
+        if most is None
+        else _("whole numbers from {least} to {most}", least=least, most=most)
+    )
+    raise CourseError(problem, allowed=allowed, cure=cure)
+
+
+def one_of(value: object, allowed: Iterable[object], problem: str, *, cure: str) -> None:
+    """Checks that `value` is one of those allowed.
+
+    Raises:
+        CourseError: it is none of them; the message lists them.
+    """
+    offered = list(allowed)
+    if value not in offered:
+        raise CourseError(problem, allowed=_(", ").join(map(str, offered)), cure=cure)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from course_lib import i18n
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _
 
 MAX_DEVICES = 64
@@ -102,21 +102,22 @@ def _quiet_native_logs() -> Iterator[None]:
 
 
 def _check_language(language: str) -> None:
-    if language not in i18n.languages():
-        raise CourseError(
-            _("The course has no language {language!r}.", language=language),
-            allowed=", ".join(i18n.languages()),
-            cure=_("Set LANGUAGE in the first cell to one of these."),
-        )
+    one_of(
+        language,
+        i18n.languages(),
+        _("The course has no language {language!r}.", language=language),
+        cure=_("Set LANGUAGE in the first cell to one of these."),
+    )
 
 
 def _check_devices(devices: int) -> None:
-    if isinstance(devices, bool) or not isinstance(devices, int) or devices not in range(1, MAX_DEVICES + 1):
-        raise CourseError(
-            _("{devices!r} virtual devices cannot be made.", devices=devices),
-            allowed=_("whole numbers from 1 to {most}", most=MAX_DEVICES),
-            cure=_("The lessons use 8."),
-        )
+    whole_number(
+        devices,
+        _("{devices!r} virtual devices cannot be made.", devices=devices),
+        least=1,
+        most=MAX_DEVICES,
+        cure=_("The lessons use 8."),
+    )
 
 
 def _tensorflow_has_started() -> bool:

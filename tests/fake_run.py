@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from course_lib.records import EpochRecord, History, StepRecord
+from course_lib.training.records import EpochRecord, History, StepRecord
 
 
 def step_record(step: int, steps_per_epoch: int = 40) -> StepRecord:

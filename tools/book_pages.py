@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from course_lib.explorers import MeshLayoutExplorer
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.i18n import set_language
 from tools.book_facts import python_versions, tested_packages
 from tools.book_licences import notices
@@ -58,7 +58,7 @@ class Sources:
     @property
     def explorer_module(self) -> Path:
         """The ES module that draws the explorers on a page without a kernel."""
-        return self.root / "course_lib" / "static" / "mesh_layout_explorer.js"
+        return self.root / "course_lib" / "widgets" / "static" / "mesh_layout_explorer.js"
 
 
 @dataclass(frozen=True)

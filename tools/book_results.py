@@ -8,8 +8,8 @@ from pathlib import Path
 import matplotlib as mpl
 
 import course_lib
-from course_lib import results
-from course_lib.records import EpochRecord
+from course_lib.measured import results
+from course_lib.training.records import EpochRecord
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def old_scripts(stored: NotebookNode) -> set[str]:
     """Returns the scripts of stored widgets that the library no longer has; nbval does not compare them."""
     current = {
         path.read_text("utf-8")
-        for path in (files("course_lib") / "static").iterdir()
+        for path in (files("course_lib") / "widgets" / "static").iterdir()
         if path.name.endswith(".js")
     }
     state = stored.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})

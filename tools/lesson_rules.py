@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from course_lib import checks
+from course_lib.exercises import checks
 from tools import exercises
 from tools.lesson import Cell, Lesson, LessonError
 from tools.markdown_blocks import parser

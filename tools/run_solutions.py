@@ -11,7 +11,7 @@ import sys
 
 from nbformat import NotebookNode
 
-from course_lib.checks import Status
+from course_lib.exercises.checks import Status
 from tools.build_notebooks import built_notebook
 from tools.execute_notebooks import ExecutionFailed, execute
 from tools.lesson import SOURCE_LANGUAGE, Course, Lesson, LessonError

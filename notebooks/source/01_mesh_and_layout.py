@@ -27,7 +27,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% id="first-mesh"
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
-from course_lib.figures import layout_figure, mesh_figure
+from course_lib.pictures.figures import layout_figure, mesh_figure
 
 mesh = MeshSpec([("x", 3), ("y", 2)])
 mesh_figure(mesh)
@@ -94,7 +94,7 @@ layout_figure(LayoutSpec(["y"], mesh), (4,))
 # - a layout that is refused, and the reason.
 
 # %% id="explorer"
-from course_lib.explorers import MeshLayoutExplorer, numbered_tensor
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer, numbered_tensor
 
 
 def observe(layout, global_shape):
@@ -150,7 +150,7 @@ print([int(component[0, 0]) for component in dtensor.unpack(tensor)])
 
 # %% id="compare"
 from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
-from course_lib.figures import comparison_figure
+from course_lib.pictures.figures import comparison_figure
 
 numbers = numbered_tensor((6, 4))
 rows = pack(numbers, rows_over_x, real_mesh)
@@ -268,7 +268,7 @@ layout_figure(weight_layout, (1200, 48), element_bytes=4)
 # **1.** A matrix of shape (8, 8) on the mesh below. Write the layout under which each device holds 4 rows and 8 columns and each element exists in four copies.
 
 # %% id="exercise-four-copies" tags=["exercise"]
-from course_lib.checks import check
+from course_lib.exercises import check
 
 exercise_mesh = MeshSpec([("batch", 2), ("model", 4)])
 four_copies = LayoutSpec(["batch", UNSHARDED], exercise_mesh)  # solution

@@ -26,7 +26,7 @@ import numpy as np
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec, data
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
-from course_lib.figures import layout_figure
+from course_lib.pictures.figures import layout_figure
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor
@@ -229,7 +229,7 @@ except tf.errors.UnknownError as error:
 # The course's `plan` module takes the second way and checks the first. Its error for the same mistake names both axes:
 
 # %% id="plan" tags=["error"]
-from course_lib import plan
+from course_lib.specs import plan
 
 print(plan.data_parallel(8).layouts["hidden_weight"], plan.model_parallel(4, 2).layouts["hidden_weight"])
 try:
@@ -327,7 +327,7 @@ print(np.abs(to_numpy(answers)[0] - to_numpy(alone)[0]).max() < 1e-5)
 # The first run uses the settings of TensorFlow's own tutorial: tf-idf rows as they are, and weights drawn from $N(0, 1)$. SGD runs on the *summed* loss of 64 reviews with a learning rate of 0.01.
 
 # %% id="tutorial-settings"
-from course_lib import live
+from course_lib.watch import live
 
 raw = data.tf_idf(reviews, unit_length=False)
 model = models.MLP(models.initial_values(scheme="normal"), plan.data_parallel(8))
@@ -372,7 +372,7 @@ print(final_accuracy("he", raw), final_accuracy("normal", vectorized))
 # %% id="stop-and-resume"
 import tempfile
 
-from course_lib.checkpoints import CheckpointFolder
+from course_lib.training import CheckpointFolder
 
 folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 
@@ -426,12 +426,12 @@ print(record.step, float(np.abs(difference).max()))
 # The stand-in is made up, and real reviews differ. These curves are from the real IMDB reviews, 25,000 for training and 25,000 for testing, with the same code and one seed: `make results` repeats them. The numbers are test accuracies after each epoch: the tutorial's settings, He's initial values alone, unit rows alone, and both. Here neither change is enough alone. Real reviews are longer and so are their raw rows, and a long row pulls much harder on the weights than a short one.
 
 # %% id="real-results"
-from course_lib import results
+from course_lib import measured
 
-measured = results.load("03_imdb")
-for history in measured.histories.values():
+results = measured.load("03_imdb")
+for history in results.histories.values():
     print([f"{epoch.test_accuracy:.2f}" for epoch in history.epochs])
-results.picture(measured)
+measured.picture(results)
 
 # %% [markdown] id="speed-text"
 # ## How fast is it?
@@ -452,7 +452,7 @@ results.picture(measured)
 # **1.** This lesson minimises the *sum* of the losses of 64 reviews with a learning rate of 0.01. You change the loss to the *mean* over the batch. Which learning rate makes every update the same as before?
 
 # %% id="exercise-learning-rate" tags=["exercise"]
-from course_lib.checks import check
+from course_lib.exercises import check
 
 mean_learning_rate = 0.64  # solution
 

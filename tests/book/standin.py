@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from course_lib.explorers import MeshLayoutExplorer
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 
 LESSONS = ("01_mesh_and_layout", "03_data_parallel")
 TITLES = {

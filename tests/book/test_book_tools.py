@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from course_lib import results
-from course_lib.records import EpochRecord, History, StepRecord
+from course_lib.measured import results
+from course_lib.training.records import EpochRecord, History, StepRecord
 from tests.book import standin
 from tools import book, book_facts, book_mathjax, book_pages
 from tools.book_licences import notices

@@ -13,11 +13,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import UNSHARDED, MeshSpec
-from course_lib.blocks import numbered_tensor
-from course_lib.explorers import MeshLayoutExplorer
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from course_lib.specs.sharding import numbered_tensor
 from tests.book.built_site import QuietHandler
 
-MODULE = Path(__file__).resolve().parents[2] / "course_lib" / "static" / "mesh_layout_explorer.js"
+MODULE = Path(__file__).resolve().parents[2] / "course_lib" / "widgets" / "static" / "mesh_layout_explorer.js"
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Explorers</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
 <style>{style}</style></head>

@@ -17,12 +17,12 @@ DIMS = (1200, 1000, 2)  # large enough that writing a checkpoint takes a while
 def main(checkpoints: str, result: str) -> None:
     course_lib.setup(devices=8)
     warnings.simplefilter("error")  # a killed process must never leave a damaged checkpoint behind
-    from course_lib.checkpoints import CheckpointFolder
+    from course_lib.data.examples import Examples
     from course_lib.dtensor import to_numpy
-    from course_lib.examples import Examples
-    from course_lib.models import MLP, initial_values
-    from course_lib.plan import data_parallel
-    from course_lib.training import train
+    from course_lib.models.sentiment import MLP, initial_values
+    from course_lib.specs.plan import data_parallel
+    from course_lib.training.checkpoints import CheckpointFolder
+    from course_lib.training.run import train
 
     random = np.random.Generator(np.random.Philox(7))
     features = random.standard_normal((STEPS_PER_EPOCH * BATCH_SIZE + 9, DIMS[0])).astype(np.float32)

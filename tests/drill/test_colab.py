@@ -85,7 +85,7 @@ def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(
 @pytest.mark.parametrize("gesture", ["click Stop", "interrupt"])
 def test_the_reader_can_stop_a_cell_that_trains(colab_python, gesture):
     cells = (
-        "from course_lib import live\nfrom fake_run import FakeRun",
+        "from course_lib.watch import live\nfrom fake_run import FakeRun",
         "history = await live.watch(FakeRun(epochs=1000, seconds=0.01))",
         "print(history.stopped, len(history.steps) < 40_000)",
     )

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import host, { changed, fill, keyOf, lookUp, meshWith, tensorSvg } from "../../course_lib/static/mesh_layout_explorer.js";
+import host, { changed, fill, keyOf, lookUp, meshWith, tensorSvg } from "../../course_lib/widgets/static/mesh_layout_explorer.js";
 
 const table = JSON.parse(readFileSync(process.env.EXPLORER_TABLE, "utf8"));
 const names = table.meshes.map(({ name }) => name);

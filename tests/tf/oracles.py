@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from course_lib.examples import Examples
+from course_lib.data.examples import Examples
 
 EPSILON = 1e-5
 MOMENTUM = 0.9

@@ -7,21 +7,14 @@ import warnings
 import numpy as np
 import pytest
 
-from course_lib import (
-    UNSHARDED,
-    CourseError,
-    LayoutSpec,
-    MeshSpec,
-    cache,
-    data,
-    dtensor,
-    i18n,
-    models,
-    plan,
-    training,
-)
-from course_lib.checkpoints import CheckpointFolder
-from course_lib.examples import Examples
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, i18n
+from course_lib.data import disk_cache as cache
+from course_lib.data import imdb as data
+from course_lib.data.examples import Examples
+from course_lib.models import sentiment as models
+from course_lib.specs import plan
+from course_lib.training import run as training
+from course_lib.training.checkpoints import CheckpointFolder
 
 GRID = MeshSpec([("x", 2), ("y", 4)])
 ROWS = LayoutSpec(["x", UNSHARDED], GRID)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError
-from course_lib.checkpoints import CheckpointFolder, restore
 from course_lib.dtensor import fetch_layout, to_numpy
 from course_lib.errors import CourseWarning
-from course_lib.models import MLP, initial_values
-from course_lib.plan import data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.plan import data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.training.checkpoints import CheckpointFolder, restore
 
 tf = start_tensorflow()
 DIMS = (24, 8, 2)
@@ -210,7 +210,7 @@ def test_a_failing_disk_leaves_the_older_checkpoints_and_nothing_half_written(tm
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("course_lib.checkpoints._force_to_disk", full)
+        patch.setattr("course_lib.training.checkpoints._force_to_disk", full)
         with pytest.raises(CourseError, match="No space left on device"):
             fill(folder, 2)
     assert [entry.name for entry in tmp_path.iterdir()] == names

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import CourseError, data, i18n, start_tensorflow, vectorizer
-from course_lib.cache import CacheFolder
+from course_lib import CourseError, i18n, start_tensorflow
+from course_lib.data import imdb as data
+from course_lib.data import tfidf as vectorizer
+from course_lib.data.disk_cache import CacheFolder
+from course_lib.data.text import Reviews, TextExamples
 from course_lib.errors import CourseWarning
-from course_lib.text import Reviews, TextExamples
 
 tf = start_tensorflow()
 

@@ -15,7 +15,9 @@ from unittest.mock import create_autospec
 import numpy as np
 import pytest
 
-from course_lib import CourseError, data, i18n, real_reviews, start_tensorflow
+from course_lib import CourseError, i18n, start_tensorflow
+from course_lib.data import imdb as data
+from course_lib.data import real_reviews
 
 tf = start_tensorflow()
 

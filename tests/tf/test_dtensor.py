@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib import dtensor as ours
-from course_lib.mesh import all_meshes
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.mesh import all_meshes
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402

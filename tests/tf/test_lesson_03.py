@@ -2,9 +2,12 @@
 
 import pytest
 
-from course_lib import data, models, plan, training
-from course_lib.curves import curves
-from course_lib.records import EpochRecord, History, StepRecord
+from course_lib.data import imdb as data
+from course_lib.models import sentiment as models
+from course_lib.specs import plan
+from course_lib.training import run as training
+from course_lib.training.records import EpochRecord, History, StepRecord
+from course_lib.watch.curves import curves
 
 
 @pytest.fixture(scope="module")

@@ -16,17 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib import live
-from course_lib.curve_pictures import Panels
-from course_lib.live_views import TerminalView
-from course_lib.records import History
+from course_lib.pictures.curves import Panels
+from course_lib.training.records import History
+from course_lib.watch import live
+from course_lib.watch.views import TerminalView
 from tests.fake_run import FakeRun, epoch_record, history
 from tests.kernels import ROOT, execute, notebook_of
 from tools.stored_outputs import WIDGET_STATE, normalised
 
-FIRST = (
-    "import course_lib\ncourse_lib.setup()\nfrom course_lib import live\nfrom tests.fake_run import FakeRun"
-)
+FIRST = "import course_lib\ncourse_lib.setup()\n"
+FIRST += "from course_lib.watch import live\nfrom tests.fake_run import FakeRun"
 LAST = "print(len(history.steps), run.closed_after, history.stopped)"
 
 
@@ -218,10 +217,12 @@ def test_in_a_notebook_an_error_in_training_ends_the_cell_with_its_traceback():
 
 
 def test_a_real_training_that_is_stopped_goes_on_where_it_was_and_ends_with_the_same_weights(tmp_path):
-    from course_lib import models, plan, training
-    from course_lib.checkpoints import CheckpointFolder
+    from course_lib.data.examples import Examples
     from course_lib.dtensor import to_numpy
-    from course_lib.examples import Examples
+    from course_lib.models import sentiment as models
+    from course_lib.specs import plan
+    from course_lib.training import run as training
+    from course_lib.training.checkpoints import CheckpointFolder
 
     random = np.random.default_rng(0)
     features = random.standard_normal((1600, 24), dtype=np.float32)

@@ -5,9 +5,9 @@ import pytest
 
 from course_lib import CourseError, LayoutSpec, MeshSpec
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
-from course_lib.models import MLP, initial_values
-from course_lib.plan import data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.plan import data_parallel, model_parallel, replicated, spatial_parallel
 
 tf = start_tensorflow()
 PLANS = [replicated(8), data_parallel(8), model_parallel(), spatial_parallel()]

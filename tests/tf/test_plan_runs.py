@@ -6,11 +6,12 @@ import random
 import numpy as np
 import pytest
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, steps
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.dtensor import pack, to_numpy
-from course_lib.models import MLP, initial_values
-from course_lib.plan import Plan
+from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.plan import Plan
+from course_lib.training import steps
 from tests.tf import oracles
 
 tf = start_tensorflow()

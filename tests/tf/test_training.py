@@ -6,15 +6,16 @@ import itertools
 import numpy as np
 import pytest
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, steps
-from course_lib.checkpoints import CheckpointFolder
+from course_lib import UNSHARDED, CourseError, LayoutSpec
+from course_lib.data.examples import Examples
 from course_lib.dtensor import to_numpy
-from course_lib.examples import Examples
-from course_lib.models import MLP, initial_values
-from course_lib.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
-from course_lib.records import EpochRecord, StepRecord
-from course_lib.steps import evaluate
-from course_lib.training import train
+from course_lib.models.sentiment import MLP, initial_values
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.training import steps
+from course_lib.training.checkpoints import CheckpointFolder
+from course_lib.training.records import EpochRecord, StepRecord
+from course_lib.training.run import train
+from course_lib.training.steps import evaluate
 from tests.tf import oracles
 
 FULLY_SHARDED = Plan(
@@ -261,7 +262,7 @@ def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(tmp_p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("course_lib.training.evaluate", interrupted)
+        patch.setattr("course_lib.training.run.evaluate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(run)
     _model, resumed = small_run(checkpoints=CheckpointFolder(tmp_path))

@@ -6,8 +6,8 @@ import math
 
 from hypothesis import strategies as st
 
-from course_lib.layout import LayoutSpec
-from course_lib.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
 NAMES = ("x", "y", "z", "batch")
 

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import cache, i18n
-from course_lib.cache import CacheFolder, default_folder
+from course_lib import i18n
+from course_lib.data import disk_cache as cache
+from course_lib.data.disk_cache import CacheFolder, default_folder
 from course_lib.errors import CourseWarning
 
 ARRAYS = {
@@ -151,7 +152,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_no_litter(folder, monkeypa
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_process_killed_while_it_writes_leaves_the_old_file(folder, call):
     code = (
-        "import os, signal, sys, pathlib, numpy; from course_lib import cache;"
+        "import os, signal, sys, pathlib, numpy; from course_lib.data import disk_cache as cache;"
         f"cache.os.{call} = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL);"
         "cache.CacheFolder(pathlib.Path(sys.argv[1])).store(sys.argv[2], {'values': numpy.zeros(3)})"
     )
@@ -217,7 +218,7 @@ def test_the_folder_follows_the_environment(monkeypatch, tmp_path):
 
 
 def test_texts_and_cache_need_no_tensorflow():
-    code = "import course_lib.data, sys; course_lib.data.load_imdb(); print('tensorflow' in sys.modules)"
+    code = "import sys; from course_lib import data; data.load_imdb(); print('tensorflow' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import course_lib
-from course_lib import checks, i18n
+from course_lib import i18n
+from course_lib.exercises import checks
 
-LESSONS = sorted(path.stem[-2:] for path in Path(course_lib.__file__).parent.glob("exercises_[0-9][0-9].py"))
+LESSONS = sorted(
+    path.stem[-2:] for path in Path(course_lib.__file__).parent.glob("exercises/lesson_[0-9][0-9].py")
+)
 EXERCISES = [known for lesson in LESSONS for known in checks.exercises(lesson)]
 
 
@@ -209,7 +212,7 @@ def test_checks_speak_the_readers_language(tmp_path):
         'msgid ""\nmsgstr ""\n\nmsgid "Right."\nmsgstr "OIKEIN"\n', "utf-8"
     )
     code = (
-        "from course_lib import checks, i18n; i18n.set_language('xx');"
+        "from course_lib import i18n; from course_lib.exercises import checks; i18n.set_language('xx');"
         "checks.exercise('99-six', right=6, wrong=[])(lambda answer: None); print(checks.check('99-six', 6))"
     )
     run = subprocess.run(
@@ -219,7 +222,7 @@ def test_checks_speak_the_readers_language(tmp_path):
 
 
 def test_checks_and_exercises_do_not_import_tensorflow():
-    code = "import sys, course_lib.checks as c\n"
+    code = "import sys, course_lib.exercises.checks as c\n"
     code += "".join(f"assert c.exercises({lesson!r})\n" for lesson in LESSONS)
     code += "assert 'tensorflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from course_lib.curve_pictures import Panels, training_curves
-from course_lib.curves import Curve, curves, smoothed, summary
 from course_lib.errors import CourseError
-from course_lib.records import EpochRecord, History
+from course_lib.pictures.curves import Curve, Panels
+from course_lib.training.records import EpochRecord, History
+from course_lib.watch.curves import curves, smoothed, summary, training_curves
 from tests.fake_run import epoch_record, history, step_record
 
 batches = st.lists(st.tuples(st.floats(-50, 50), st.integers(1, 64)), max_size=60)
@@ -60,7 +60,7 @@ def test_epochs_without_a_test_set_have_no_test_value():
 def test_the_lines_of_a_picture_carry_exactly_these_numbers():
     short, long = history(50), history(120)
     panels = Panels(["one", "other"], 120)
-    panels.show([short, long])
+    panels.show([curves(short), curves(long)])
     for name, shown in (("one", short), ("other", long)):
         for curve in curves(shown):
             line = panels.lines[name, curve.quantity, curve.split]
@@ -71,10 +71,10 @@ def test_the_lines_of_a_picture_carry_exactly_these_numbers():
 def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
     fresh, used = Panels([""], 120), Panels([""], 120)
     for num_steps in (3, 50, 90):
-        used.show([history(num_steps)])
+        used.show([curves(history(num_steps))])
         used.png(1)
     for panels in (fresh, used):
-        panels.show([history(120)])
+        panels.show([curves(history(120))])
     assert fresh.png() == used.png()
     assert fresh.png() == used.png()
 
@@ -82,9 +82,9 @@ def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
 @pytest.mark.parametrize("num_steps", [0, 1, 45, 120])
 def test_what_is_kept_from_the_first_time_is_what_matplotlib_would_draw(num_steps):
     panels = Panels([""], 120)
-    panels.show([history(10)])
+    panels.show([curves(history(10))])
     panels.png()
-    panels.show([history(num_steps)])
+    panels.show([curves(history(num_steps))])
     kept = pixels(panels.png())
     for artist in panels._changing:
         artist.set_animated(False)
@@ -96,9 +96,9 @@ def test_what_is_kept_from_the_first_time_is_what_matplotlib_would_draw(num_step
 
 def test_a_picture_changes_with_one_step_more():
     panels = Panels([""], 120)
-    panels.show([history(60)])
+    panels.show([curves(history(60))])
     before = panels.png()
-    panels.show([history(61)])
+    panels.show([curves(history(61))])
     assert panels.png() != before
 
 
@@ -107,7 +107,7 @@ def test_a_run_that_diverged_is_still_drawn(loss):
     record = step_record(1)
     broken = History([type(record)(1, 1, loss, 0.5, 64, 0.1)])
     panels = Panels([""], 10)
-    panels.show([broken])
+    panels.show([curves(broken)])
     assert panels.png()
 
 
@@ -147,7 +147,7 @@ def test_too_few_or_too_many_runs_are_refused(count):
 def test_japanese_labels_have_glyphs(monkeypatch):
     import matplotlib_fontja
 
-    monkeypatch.setattr("course_lib.curve_pictures._", lambda *_text, **_values: "損失と正解率、学習")
+    monkeypatch.setattr("course_lib.pictures.curves._", lambda *_text, **_values: "損失と正解率、学習")
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.simplefilter("error")  # "Glyph 25613 missing from font"
         matplotlib_fontja.japanize()
@@ -155,5 +155,5 @@ def test_japanese_labels_have_glyphs(monkeypatch):
 
 
 def test_curves_are_drawn_without_tensorflow():
-    code = "import sys, course_lib.curve_pictures, course_lib.live; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys; from course_lib.watch import curves, live; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,9 +15,9 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.blocks import numbered_tensor
-from course_lib.choices import GLOBAL_SHAPES, MESHES, explorer_table
-from course_lib.explorers import MeshLayoutExplorer
+from course_lib.explorers.choices import GLOBAL_SHAPES, MESHES, explorer_table
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from course_lib.specs.sharding import numbered_tensor
 
 ROOT = Path(__file__).resolve().parents[2]
 MESH_2X4 = MeshSpec([("x", 2), ("y", 4)])
@@ -226,7 +226,7 @@ def test_choices_that_are_not_offered_are_refused(arguments, message):
 
 def test_the_explorer_needs_no_tensorflow():
     code = (
-        "import sys, course_lib; from course_lib.explorers import MeshLayoutExplorer;"
+        "import sys, course_lib; from course_lib.explorers.mesh_layout import MeshLayoutExplorer;"
         "MeshLayoutExplorer()._repr_mimebundle_();"
         "print(sorted(name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'matplotlib')))"
     )

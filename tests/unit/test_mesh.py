@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib import CourseError, MeshSpec
-from course_lib.mesh import all_meshes
+from course_lib.specs.mesh import all_meshes
 from tests.unit.specs import meshes
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.plan import NUM_AXES, Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.plan import NUM_AXES, Plan, data_parallel, model_parallel, replicated, spatial_parallel
 
 MESH = MeshSpec([("a", 2), ("b", 2)])
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from course_lib.records import EpochRecord, History, StepRecord
+from course_lib.training.records import EpochRecord, History, StepRecord
 
 
 def test_a_step_record_has_the_fields_that_live_plots_read_in_this_order():

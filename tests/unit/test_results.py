@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
-from course_lib import CourseError, results
-from course_lib.records import EpochRecord, History, StepRecord
+from course_lib import CourseError
+from course_lib.measured import results
+from course_lib.training.records import EpochRecord, History, StepRecord
 
 
 def test_three_epochs_on_the_real_reviews_reach_what_the_lesson_says():

@@ -14,8 +14,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from course_lib.stand_in import NUM_TEST, NUM_TRAIN, make_reviews
-from course_lib.stand_in_films import GENRES, Pool, below, shuffled, split_words
+from course_lib.data.synthetic import NUM_TEST, NUM_TRAIN, make_reviews
+from course_lib.data.synthetic_films import GENRES, Pool, below, shuffled, split_words
 
 # Other reviews mean other numbers in every lesson: run `make notebooks` when this has to change.
 PINNED = "fc23bd50fb9788026f3c04932053925cc7a679b1e1b495808213d2759d9db839"
@@ -69,7 +69,7 @@ def test_reviews_are_pinned_bit_for_bit(reviews):
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_another_process_writes_the_same_reviews_without_tensorflow_or_numpy(hash_seed):
     code = (
-        "import hashlib, sys; from course_lib.stand_in import make_reviews;"
+        "import hashlib, sys; from course_lib.data.synthetic import make_reviews;"
         "print(hashlib.sha256(repr(make_reviews()).encode()).hexdigest());"
         "print('tensorflow' in sys.modules)"
     )

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from course_lib import svg
+from course_lib.pictures import svg
 
 # Linear RGB to what a reader without one kind of cones sees. Source: Machado, Oliveira and Fernandes, "A
 # Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, table for severity 1.0.

@@ -1,0 +1,161 @@
+"""Film reviews, as texts and as rows of numbers: made here or real, vectorised once and kept on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from course_lib.data.disk_cache import Arrays, CacheFolder, default_folder
+from course_lib.data.examples import Examples
+from course_lib.data.synthetic import make_reviews
+from course_lib.data.text import Reviews, TextExamples
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+
+if TYPE_CHECKING:  # the reviews themselves need no TensorFlow, only what makes numbers of them does
+    from course_lib.data.tfidf import Vectorizer
+
+BUILT_IN, REAL = SOURCES = ("built-in", "tfds")
+NUM_TOKENS = 1200
+
+_TABLES_FORMAT = 1  # one more whenever the preprocessing or what is kept of it changes
+_TOKENS = range(2, 50_001)
+
+
+@dataclass(frozen=True)
+class VectorizedReviews:
+    """Film reviews as rows of tf-idf.
+
+    Attributes:
+        train: the rows to learn from, `[num_reviews, num_tokens] global`.
+        test: the rows to measure on.
+        vectorizer: what made them of texts; it knows the training texts only.
+    """
+
+    train: Examples
+    test: Examples
+    vectorizer: Vectorizer
+
+
+def load_imdb(source: str | None = None) -> Reviews:
+    """Returns film reviews with their labels, from the stand-in or from the real IMDB set.
+
+    Args:
+        source: "built-in" for the stand-in that the library writes itself, "tfds" for the real reviews. If
+            left out, the environment variable COURSE_DATA says it, and "built-in" if that is not set.
+
+    Raises:
+        CourseError: an unknown source; or the real set is missing with no network, or damaged.
+    """
+    chosen = source if source is not None else os.environ.get("COURSE_DATA") or BUILT_IN
+    if chosen not in SOURCES:
+        raise CourseError(
+            _("There is no data source {source!r}.", source=chosen),
+            allowed=", ".join(SOURCES),
+            cure=_("Choose one of these where the lesson loads its data, or in COURSE_DATA."),
+        )
+    train, test = _load_real() if chosen == REAL else _make_stand_in()
+    return Reviews(chosen, train, test)
+
+
+def tf_idf(
+    reviews: Reviews, *, num_tokens: int = NUM_TOKENS, unit_length: bool = True, cache: bool = True
+) -> VectorizedReviews:
+    """Returns the reviews as rows of tf-idf, and the vectorizer that made them.
+
+    The vectorizer learns its tokens and their weights from the training texts. With 25,000 reviews that takes
+    a while, so the outcome is kept on disk and used when nothing that it depends on has changed.
+
+    Args:
+        reviews: the texts.
+        num_tokens: the number of columns: the most frequent tokens, and one column for all others.
+        unit_length: whether each row is scaled to length 1.
+        cache: whether to use and keep the outcome of an earlier start.
+
+    Raises:
+        CourseError: an impossible number of tokens.
+    """
+    from course_lib.data import tfidf as vectorizer
+
+    _check_num_tokens(num_tokens)
+    tables = _tables(reviews, num_tokens, CacheFolder(default_folder()) if cache else None)
+    train, test = (
+        Examples(
+            vectorizer.dense_rows(_part(tables, split), num_tokens, unit_length=unit_length), examples.labels
+        )
+        for split, examples in _splits(reviews).items()
+    )
+    made_by = vectorizer.from_tables(tables, num_tokens, unit_length=unit_length)
+    return VectorizedReviews(train, test, made_by)
+
+
+def _make_stand_in() -> tuple[TextExamples, TextExamples]:
+    (train, train_labels), (test, test_labels) = make_reviews()
+    return (
+        TextExamples(train, np.array(train_labels, np.int64)),
+        TextExamples(test, np.array(test_labels, np.int64)),
+    )
+
+
+def _load_real() -> tuple[TextExamples, TextExamples]:
+    from course_lib.data.real_reviews import load_real_reviews
+
+    return load_real_reviews()
+
+
+def _tables(reviews: Reviews, num_tokens: int, cache: CacheFolder | None) -> Arrays:
+    """Returns the vectorizer's tables and the sparse rows of both splits, from the cache if it has them."""
+    if cache is None:
+        return _make_tables(reviews, num_tokens)
+    key = _cache_key(reviews, num_tokens)
+    tables = cache.load(key)
+    if tables is None:
+        tables = _make_tables(reviews, num_tokens)
+        cache.store(key, tables)
+    return tables
+
+
+def _make_tables(reviews: Reviews, num_tokens: int) -> Arrays:
+    from course_lib.data import tfidf as vectorizer
+
+    tables = vectorizer.fit(reviews.train.texts, num_tokens)
+    for split, examples in _splits(reviews).items():
+        sparse = vectorizer.sparse_rows(tables, examples.texts, num_tokens)
+        tables |= {f"{split}_{name}": array for name, array in sparse.items()}
+    return tables
+
+
+def _cache_key(reviews: Reviews, num_tokens: int) -> str:
+    """Returns a text that names everything on which the tables depend."""
+    from course_lib.data.tfidf import library_versions
+
+    depends_on = {
+        "format": _TABLES_FORMAT,
+        "source": reviews.source,
+        "num_tokens": num_tokens,
+        "texts": {split: examples.fingerprint() for split, examples in _splits(reviews).items()},
+        "versions": library_versions(),
+    }
+    return json.dumps(depends_on, sort_keys=True)
+
+
+def _splits(reviews: Reviews) -> dict[str, TextExamples]:
+    return {"train": reviews.train, "test": reviews.test}
+
+
+def _part(tables: Arrays, split: str) -> Arrays:
+    opening = f"{split}_"
+    return {name.removeprefix(opening): array for name, array in tables.items() if name.startswith(opening)}
+
+
+def _check_num_tokens(num_tokens: int) -> None:
+    if isinstance(num_tokens, bool) or not isinstance(num_tokens, int) or num_tokens not in _TOKENS:
+        raise CourseError(
+            _("{num_tokens!r} tokens cannot be the columns of a row.", num_tokens=num_tokens),
+            allowed=_("whole numbers from {least} to {most}", least=_TOKENS[0], most=_TOKENS[-1]),
+            cure=_("The lessons use {usual}.", usual=NUM_TOKENS),
+        )

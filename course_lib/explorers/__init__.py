@@ -1,0 +1,1 @@
+"""Widgets for choosing and looking."""

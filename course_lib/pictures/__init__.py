@@ -1,0 +1,1 @@
+"""Pictures: specs, components or curves in, drawing and text out."""

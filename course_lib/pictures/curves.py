@@ -1,0 +1,159 @@
+"""Pictures of training curves: two panels, loss and accuracy, drawn with matplotlib and kept as PNG."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from PIL import Image
+
+from course_lib.i18n import _
+
+Quantity = Literal["loss", "accuracy"]
+Split = Literal["train", "test"]
+QUANTITIES: tuple[Quantity, ...] = ("loss", "accuracy")
+
+# Okabe and Ito's colours, told apart by colour-blind readers; each comes with a marker of its own.
+_STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#000000", "v"))
+MOST_RUNS = len(_STYLES)
+_WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3.1, 0.25, 100
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a picture.
+
+    Attributes:
+        quantity: what is drawn, "loss" or "accuracy".
+        split: on which examples it was measured, "train" or "test".
+        steps: the steps at which there is a value.
+        values: the value at each of these steps.
+    """
+
+    quantity: Quantity
+    split: Split
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing as Jupyter shows it.
+
+    Attributes:
+        png: the picture's file.
+        alt: what it shows, with its figures, for readers who cannot see it.
+        text: what it is, without figures; the form in a terminal.
+    """
+
+    png: bytes
+    alt: str
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_include_exclude: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"image/png": self.png, "text/plain": self.text}, {"image/png": {"alt": self.alt}}
+
+
+class Panels:
+    """Two panels, loss and accuracy over the steps, with a train and a test line for each run.
+
+    One matplotlib figure is drawn again and again, since making one takes longer than drawing it.
+
+    Attributes:
+        lines: the lines, by run, quantity and split.
+    """
+
+    def __init__(self, names: Sequence[str], num_steps: int) -> None:
+        legend_inches = _LEGEND_ROW_INCHES * (len(names) + 0.5)
+        height_inches = _PANEL_HEIGHT_INCHES + legend_inches
+        self._figure = Figure(figsize=(_WIDTH_INCHES, height_inches), dpi=_DOTS_PER_INCH)
+        self._canvas: Any = FigureCanvasAgg(self._figure)
+        self._figure.subplots_adjust(
+            left=0.06,
+            right=0.985,
+            top=1 - 0.3 / height_inches,
+            bottom=(legend_inches + 0.45) / height_inches,
+            wspace=0.16,
+        )
+        self._axes = self._make_axes(num_steps)
+        self.lines: dict[tuple[str, str, str], Line2D] = {}
+        for name, (colour, marker) in zip(names, _STYLES, strict=False):
+            self._add_run(name, colour, marker, marked=len(names) > 1)
+        handles = [self.lines[name, QUANTITIES[0], split] for name in names for split in ("train", "test")]
+        # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
+        handles = handles[::2] + handles[1::2]
+        self._figure.legend(handles=handles, loc="lower center", ncols=2, frameon=False)
+        self._changing: list[Artist] = [self._axes["loss"].yaxis, *self.lines.values()]
+        for artist in self._changing:
+            artist.set_animated(True)
+        self._background: Any = None
+
+    def show(self, runs: Sequence[Sequence[Curve]]) -> None:
+        """Puts the numbers of each run's curves onto its lines, and fits the loss axis."""
+        names = dict.fromkeys(name for name, _quantity, _split in self.lines)
+        for name, curves in zip(names, runs, strict=True):
+            for curve in curves:
+                self.lines[name, curve.quantity, curve.split].set_data(curve.steps, curve.values)
+        self._axes["loss"].set_ylim(0, self._largest_loss() * 1.05)
+
+    def png(self, compress_level: int = 6) -> bytes:
+        """Returns the picture: the same bytes for the same numbers, whatever was shown before.
+
+        Only what depends on the numbers is drawn anew, the lines and the scale of the loss. The rest is
+        kept from the first time: this takes a quarter of the time.
+
+        Args:
+            compress_level: how hard the encoder tries, from 1 to 9.
+        """
+        if self._background is None:
+            self._canvas.draw()  # leaves out what is marked as animated
+            self._background = self._canvas.copy_from_bbox(self._figure.bbox)
+        self._canvas.restore_region(self._background)
+        for artist in self._changing:
+            self._figure.draw_artist(artist)
+        pixels = np.asarray(self._canvas.buffer_rgba())[..., :3]  # nothing shines through
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "png", compress_level=compress_level)
+        return file.getvalue()
+
+    def _make_axes(self, num_steps: int) -> dict[str, Axes]:
+        titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
+        axes: dict[str, Axes] = dict(zip(titles, self._figure.subplots(1, 2), strict=True))
+        for quantity, title in titles.items():
+            axes[quantity].set_title(title, fontsize="medium")
+            axes[quantity].set_xlabel(_("step"))
+            axes[quantity].set_xlim(0, max(num_steps, 1) * 1.015)  # room for a marker at the last step
+            axes[quantity].set_ylim(0, 1)
+            axes[quantity].grid(visible=True, alpha=0.3)
+        return axes
+
+    def _add_run(self, name: str, colour: str, marker: str, marked: bool) -> None:
+        prefix = f"{name}: " if name else ""
+        train, test = prefix + _("train (mean of 20 steps)"), prefix + _("test")
+        sparse: dict[str, Any] = {"marker": marker, "markersize": 4, "markevery": 0.2} if marked else {}
+        for quantity, axes in self._axes.items():
+            (line,) = axes.plot([], [], color=colour, linewidth=1.2, label=train, **sparse)
+            self.lines[name, quantity, "train"] = line
+            (line,) = axes.plot([], [], "--", color=colour, marker=marker, markersize=7, label=test)
+            self.lines[name, quantity, "test"] = line
+
+    def _largest_loss(self) -> float:
+        losses = [
+            float(loss)
+            for (_name, quantity, _split), line in self.lines.items()
+            if quantity == "loss"
+            for loss in np.asarray(line.get_ydata())
+        ]
+        return max((loss for loss in losses if math.isfinite(loss) and loss > 0), default=1.0)

@@ -1,0 +1,5 @@
+"""Training: runs that yield records, can be stopped after any of them, and resume to the bit."""
+
+from course_lib.lazy import face
+
+__getattr__, __dir__ = face(__name__, {"CheckpointFolder": "checkpoints", "train": "run"})

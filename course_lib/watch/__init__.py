@@ -1,0 +1,1 @@
+"""Training that the reader watches: live curves, a progress bar, Stop."""
