@@ -25,7 +25,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.catalogues check
-	$(BIN)/python -m tools.check_notebooks
+	$(BIN)/python -m tools.checks
 
 unit: .venv/ready
 	$(PYTEST) tests/unit -q --doctest-modules course_lib
@@ -34,8 +34,8 @@ tf: .venv/ready
 	$(PYTEST) tests/tf -q -m "not drill" -n 2 --dist loadfile
 
 notebooks: .venv/ready  ## build and execute every lesson in every language
-	$(BIN)/python -m tools.build_notebooks
-	$(BIN)/python -m tools.execute_notebooks
+	$(BIN)/python -m tools.lesson.build
+	$(BIN)/python -m tools.lesson.execute
 
 catalogues: .venv/ready  ## bring the translation catalogues up to date with the English
 	$(BIN)/python -m tools.catalogues extract

@@ -13,8 +13,11 @@ import yaml
 from course_lib.measured import results
 from course_lib.training.records import EpochRecord, History, StepRecord
 from tests.book import standin
-from tools import book, book_facts, book_mathjax, book_pages
-from tools.book_licences import notices
+from tools.book import __main__ as book
+from tools.book import facts as book_facts
+from tools.book import mathjax as book_mathjax
+from tools.book import pages as book_pages
+from tools.book.licences import notices
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "https://github.com/someone/some-course"

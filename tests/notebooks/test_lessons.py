@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.build_notebooks import build
-from tools.compare_notebooks import compare
-from tools.execute_notebooks import execute_files
-from tools.lesson import Course
-from tools.run_solutions import solve
+from tools.checks.compare_notebooks import compare
+from tools.lesson.build import build
+from tools.lesson.execute import execute_files
+from tools.lesson.solutions import solve
+from tools.lesson.sources import Course
 
 ROOT = Path(__file__).parents[2]
 COURSE = Course(ROOT)

@@ -9,10 +9,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tools import compare_notebooks, run_solutions
-from tools.build_notebooks import build, built_notebook
-from tools.execute_notebooks import ExecutionFailed, execute, execute_files, is_executed
-from tools.lesson import Course
+from tools.checks import compare_notebooks
+from tools.lesson import solutions as run_solutions
+from tools.lesson.build import build, built_notebook
+from tools.lesson.execute import ExecutionFailed, execute, execute_files, is_executed
+from tools.lesson.sources import Course
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -99,7 +100,7 @@ def test_executing_again_changes_no_byte(course):
 
 def test_only_missing_outputs_are_made_on_request(course):
     change(course.notebook("ja", LESSON), "picture", lambda cell: cell.update(execution_count=None))
-    run = tool(course, "execute_notebooks", "--missing")
+    run = tool(course, "lesson.execute", "--missing")
     assert (run.returncode, run.stdout) == (0, f"ja/{LESSON}.ipynb executed\n")
 
 
@@ -181,7 +182,7 @@ def test_the_first_cell_for_colab_runs_outside_colab(course):
     assert is_executed(asyncio.run(execute(notebook, course.root)))
 
 
-@pytest.mark.parametrize("name", ["catalogues", "check_notebooks", "compare_notebooks"])
+@pytest.mark.parametrize("name", ["catalogues", "checks", "checks.compare_notebooks"])
 def test_the_commands_fail_where_something_is_wrong(course, name):
     course.catalogue("ja", "shared").unlink()
     course.notebook("ja", LESSON).unlink()
@@ -190,7 +191,7 @@ def test_the_commands_fail_where_something_is_wrong(course, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["build_notebooks", "execute_notebooks", "compare_notebooks", "run_solutions"]
+    "name", ["lesson.build", "lesson.execute", "checks.compare_notebooks", "lesson.solutions"]
 )
 def test_the_commands_refuse_an_unknown_lesson(course, name):
     run = tool(course, name, "77_none")
@@ -201,9 +202,9 @@ def test_the_commands_refuse_an_unknown_lesson(course, name):
 def test_the_commands_build_check_and_extract(course):
     for name, *arguments in (
         ("catalogues", "extract"),
-        ("build_notebooks",),
+        ("lesson.build",),
         ("catalogues", "check"),
-        ("execute_notebooks", "--missing", LESSON),
+        ("lesson.execute", "--missing", LESSON),
     ):
         run = tool(course, name, *arguments)
         assert run.returncode == 0, run.stdout + run.stderr

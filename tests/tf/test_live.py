@@ -22,7 +22,7 @@ from course_lib.watch import live
 from course_lib.watch.views import TerminalView
 from tests.fake_run import FakeRun, epoch_record, history
 from tests.kernels import ROOT, execute, notebook_of
-from tools.stored_outputs import WIDGET_STATE, normalised
+from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 
 FIRST = "import course_lib\ncourse_lib.setup()\n"
 FIRST += "from course_lib.watch import live\nfrom tests.fake_run import FakeRun"

@@ -11,12 +11,16 @@ import polib
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tools import catalogue_files, catalogues, check_notebooks, first_cell, lesson_rules, output_rules
-from tools.build_notebooks import build, built_cells, built_notebook
-from tools.catalogue_files import Text
-from tools.execute_notebooks import is_executed
-from tools.lesson import Cell, Course, Lesson, LessonError, read_lesson
-from tools.stored_outputs import WIDGET_STATE, WIDGET_VIEW, normalised
+from tools.catalogues import __main__ as catalogues
+from tools.catalogues import files as catalogue_files
+from tools.catalogues.files import Text
+from tools.checks import __main__ as check_notebooks
+from tools.checks import lesson_rules, output_rules
+from tools.lesson import first_cell
+from tools.lesson.build import build, built_cells, built_notebook
+from tools.lesson.execute import is_executed
+from tools.lesson.sources import Cell, Course, Lesson, LessonError, read_lesson
+from tools.lesson.stored_outputs import WIDGET_STATE, WIDGET_VIEW, normalised
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "notebooks" / "fixtures"

@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools import code_comments, exercises, markdown_blocks
-from tools.lesson import LessonError
+from tools.lesson import comments as code_comments
+from tools.lesson import exercises, markdown_blocks
+from tools.lesson.sources import LessonError
 
 MODULES = (
-    "markdown_blocks",
-    "code_comments",
-    "exercises",
-    "translation_rules",
-    "japanese_style",
-    "output_rules",
+    "lesson.markdown_blocks",
+    "lesson.comments",
+    "lesson.exercises",
+    "checks.translation_rules",
+    "checks.japanese_style",
+    "checks.output_rules",
 )
 
 MARKDOWN = """\

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tools import japanese_style, translation_rules
-from tools.japanese_style import Term
+from tools.checks import japanese_style, translation_rules
+from tools.checks.japanese_style import Term
 
 GOOD = {
     "Use `pack` on $n$ devices.": "$n$台のデバイスで`pack`を使います。",

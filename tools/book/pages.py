@@ -14,9 +14,9 @@ import yaml
 
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.i18n import set_language
-from tools.book_facts import python_versions, tested_packages
-from tools.book_licences import notices
-from tools.book_results import has_results, write_results
+from tools.book.facts import python_versions, tested_packages
+from tools.book.licences import notices
+from tools.book.results import has_results, write_results
 
 LESSONS = "[0-9][0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.

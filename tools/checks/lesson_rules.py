@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from course_lib.exercises import checks
-from tools import exercises
-from tools.lesson import Cell, Lesson, LessonError
-from tools.markdown_blocks import parser
+from tools.lesson import exercises
+from tools.lesson.markdown_blocks import parser
+from tools.lesson.sources import Cell, Lesson, LessonError
 
 MAX_CODE_LINES = 15
 MIN_PREDICTIONS, MIN_ERRORS, MIN_EXERCISES, MAX_TAKEAWAYS = 3, 1, 3, 3

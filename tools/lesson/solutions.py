@@ -1,6 +1,6 @@
 """Executes every lesson with its solutions filled in: each check must say that the answer is right.
 
-python -m tools.run_solutions [LESSON ...]
+python -m tools.lesson.solutions [LESSON ...]
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import sys
 from nbformat import NotebookNode
 
 from course_lib.exercises.checks import Status
-from tools.build_notebooks import built_notebook
-from tools.execute_notebooks import ExecutionFailed, execute
-from tools.lesson import SOURCE_LANGUAGE, Course, Lesson, LessonError
+from tools.lesson.build import built_notebook
+from tools.lesson.execute import ExecutionFailed, execute
+from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 
 
 async def solve(course: Course, lesson: Lesson) -> list[str]:
@@ -53,7 +53,7 @@ async def solve_all(course: Course, lessons: list[Lesson]) -> list[str]:
 
 def main() -> int:
     """Runs the command line and returns its exit status."""
-    arguments = argparse.ArgumentParser(prog="tools.run_solutions", description=__doc__)
+    arguments = argparse.ArgumentParser(prog="tools.lesson.solutions", description=__doc__)
     arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
     course = Course.here()
     try:

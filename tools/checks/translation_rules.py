@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from tools.markdown_blocks import parser
+from tools.lesson.markdown_blocks import parser
 
 Find = Callable[[str], list[str]]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import jinja2
 
-from tools.book_licences import notices, write_licences
-from tools.book_mathjax import fetch_mathjax
-from tools.book_pages import Edition, Sources, find_editions, stage
+from tools.book.licences import notices, write_licences
+from tools.book.mathjax import fetch_mathjax
+from tools.book.pages import Edition, Sources, find_editions, stage
 
 ROOT = Path(__file__).resolve().parents[1]
 # What Sphinx writes and no page asks for: its inventory, source maps, logos of services that we do not use.

@@ -1,6 +1,6 @@
 """Builds the notebooks: sources and catalogues in, one notebook a lesson and language out.
 
-    python -m tools.build_notebooks [LESSON ...]
+    python -m tools.lesson.build [LESSON ...]
 
 A notebook whose code did not change keeps its outputs; any other loses them, until it is executed.
 """
@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
-from tools import code_comments, exercises, markdown_blocks, notebook_texts
-from tools.catalogue_files import translations
-from tools.first_cell import colab_address, first_cell
-from tools.lesson import Cell, Course, Lesson, LessonError
+from tools.catalogues.files import translations
+from tools.lesson import comments as code_comments
+from tools.lesson import exercises, markdown_blocks
+from tools.lesson import texts as notebook_texts
+from tools.lesson.first_cell import colab_address, first_cell
+from tools.lesson.sources import Cell, Course, Lesson, LessonError
 
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -138,7 +140,7 @@ def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bo
 
 def main() -> int:
     """Runs the command line and returns its exit status."""
-    arguments = argparse.ArgumentParser(prog="tools.build_notebooks", description=__doc__)
+    arguments = argparse.ArgumentParser(prog="tools.lesson.build", description=__doc__)
     arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
     try:
         for path, has_outputs in build(Course.here(), tuple(arguments.parse_args().lesson)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.lesson import SOURCE_LANGUAGE, Course, LessonError
+from tools.lesson.sources import SOURCE_LANGUAGE, Course, LessonError
 
 # What course_lib needs and Colab does not bring; small and pure Python. The rest stays as Colab has it.
 COLAB_LACKS = ("anywidget>=0.9", "jupyter_ui_poll>=1.0", "matplotlib-fontja>=1.1", "polib>=1.2")

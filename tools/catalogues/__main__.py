@@ -13,9 +13,10 @@ from pathlib import Path
 
 import polib
 
-from tools import catalogue_files, japanese_style, translation_rules
-from tools.catalogue_texts import catalogues
-from tools.lesson import Course, LessonError
+from tools.catalogues import files as catalogue_files
+from tools.catalogues.texts import catalogues
+from tools.checks import japanese_style, translation_rules
+from tools.lesson.sources import Course, LessonError
 
 
 def extract(course: Course) -> Iterator[str]:

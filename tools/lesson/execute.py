@@ -1,6 +1,6 @@
 """Executes the built notebooks and stores their outputs, so that executing twice changes no byte.
 
-    python -m tools.execute_notebooks [--missing] [--jobs 2] [LESSON ...]
+    python -m tools.lesson.execute [--missing] [--jobs 2] [LESSON ...]
 
 A cell that raises fails, and leaves its notebook without outputs.
 """
@@ -20,8 +20,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from tools.lesson import Course, LessonError
-from tools.stored_outputs import normalised
+from tools.lesson.sources import Course, LessonError
+from tools.lesson.stored_outputs import normalised
 
 CELL_TIMEOUT_SECONDS = 600
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -82,7 +82,7 @@ async def execute_files(paths: Sequence[Path], jobs: int) -> list[str]:
 
 def main() -> int:
     """Runs the command line and returns its exit status."""
-    arguments = argparse.ArgumentParser(prog="tools.execute_notebooks", description=__doc__)
+    arguments = argparse.ArgumentParser(prog="tools.lesson.execute", description=__doc__)
     arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
     arguments.add_argument("--missing", action="store_true", help="only notebooks that have no outputs")
     arguments.add_argument("--jobs", type=int, default=2, help="notebooks at a time")

@@ -1,6 +1,6 @@
 """Holds lessons and notebooks against the rules, and the notebooks against their sources.
 
-python -m tools.check_notebooks
+python -m tools.checks
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from importlib.resources import files
 import nbformat
 from nbformat import NotebookNode
 
-from tools import code_comments
-from tools.build_notebooks import built_notebook
-from tools.execute_notebooks import is_executed
-from tools.lesson import SOURCE_LANGUAGE, Course, Lesson, LessonError
-from tools.lesson_rules import lesson_faults
-from tools.output_rules import output_faults
-from tools.stored_outputs import WIDGET_STATE, normalised
+from tools.checks.lesson_rules import lesson_faults
+from tools.checks.output_rules import output_faults
+from tools.lesson import comments as code_comments
+from tools.lesson.build import built_notebook
+from tools.lesson.execute import is_executed
+from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
+from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 
 
 def check(course: Course) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pydata_sphinx_theme
 
-from tools import book_mathjax
+from tools.book import mathjax as book_mathjax
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tools.lesson import LessonError
+from tools.lesson.sources import LessonError
 
 _MARK = re.compile(r"#\s*solution\s*$")
 _BEGIN, _END = re.compile(r"^\s*# solution begin\s*$"), re.compile(r"^\s*# solution end\s*$")

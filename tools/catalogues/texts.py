@@ -8,9 +8,11 @@ from pathlib import Path
 
 from babel.messages.extract import extract
 
-from tools import code_comments, exercises, markdown_blocks, notebook_texts
-from tools.catalogue_files import SHARED, Text
-from tools.lesson import Course, Lesson, LessonError
+from tools.catalogues.files import SHARED, Text
+from tools.lesson import comments as code_comments
+from tools.lesson import exercises, markdown_blocks
+from tools.lesson import texts as notebook_texts
+from tools.lesson.sources import Course, Lesson, LessonError
 
 
 def lesson_texts(lesson: Lesson) -> Iterator[Text]:

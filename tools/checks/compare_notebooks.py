@@ -1,6 +1,6 @@
 """Executes the stored notebooks again and compares every output, strictly, with nbval.
 
-    python -m tools.compare_notebooks [LESSON ...]
+    python -m tools.checks.compare_notebooks [LESSON ...]
 
 No sanitiser and no skip marker is in use. A notebook of which a code cell did not run is an error.
 """
@@ -18,8 +18,8 @@ from xml.etree import ElementTree
 
 import nbformat
 
-from tools.execute_notebooks import CELL_TIMEOUT_SECONDS
-from tools.lesson import Course, LessonError
+from tools.lesson.execute import CELL_TIMEOUT_SECONDS
+from tools.lesson.sources import Course, LessonError
 
 
 def command(paths: Sequence[Path], report: Path, jobs: int = 2) -> list[str]:
@@ -58,7 +58,7 @@ def not_executed(paths: Sequence[Path], report: Path) -> Iterator[str]:
 
 def main() -> int:
     """Runs the command line and returns its exit status."""
-    arguments = argparse.ArgumentParser(prog="tools.compare_notebooks", description=__doc__)
+    arguments = argparse.ArgumentParser(prog="tools.checks.compare_notebooks", description=__doc__)
     arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
     course = Course.here()
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polib
 
-from tools.lesson import SOURCE_LANGUAGE, Course
+from tools.lesson.sources import SOURCE_LANGUAGE, Course
 
 SHARED = "shared"
 _SAME_PLACE, _ELSEWHERE = 0.4, 0.75

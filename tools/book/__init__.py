@@ -1,0 +1,1 @@
+"""The site: pages, Sphinx, search, licences."""

@@ -1,0 +1,1 @@
+"""Gettext catalogues: bringing them up to date, and reading them."""

@@ -1,0 +1,1 @@
+"""What must hold for lessons, translations and stored outputs."""
