@@ -16,7 +16,7 @@ SHOWN = ("display_data", "execute_result")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Registers the extension; the settings come from tools/book_pages.py."""
+    """Registers the extension; the settings come from tools/book/pages.py."""
     app.add_config_value(
         "comments_config", {}, "html"
     )  # Jupyter Book sets it whether or not anything reads it
