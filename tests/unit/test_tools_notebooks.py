@@ -18,8 +18,9 @@ from tools.checks import __main__ as check_notebooks
 from tools.checks import lesson_rules, output_rules
 from tools.lesson import first_cell
 from tools.lesson.build import build, built_cells, built_notebook
+from tools.lesson.cells import Cell
 from tools.lesson.execute import is_executed
-from tools.lesson.sources import Cell, Course, Lesson, LessonError, read_lesson
+from tools.lesson.sources import Course, Lesson, LessonError, read_lesson
 from tools.lesson.stored_outputs import WIDGET_STATE, WIDGET_VIEW, normalised
 
 ROOT = Path(__file__).parents[2]
@@ -107,8 +108,7 @@ def test_solved_lessons_hold_no_stub(course, lesson):
 
 def test_a_lesson_without_catalogue_shows_its_english(course, lesson):
     course.catalogue("ja", LESSON).unlink()
-    cells = built_cells(course, lesson, "ja")
-    assert cells[0].source == lesson.cells[0].source
+    assert built_cells(course, lesson, "ja")[0] == built_cells(course, lesson, "en")[0]
 
 
 def test_a_fuzzy_translation_is_not_shown(course, lesson):
@@ -263,7 +263,7 @@ def test_a_new_text_is_missing_and_a_removed_one_leaves(course):
 
 
 def test_moved_texts_make_a_catalogue_stale(course):
-    edit(source_path(course), 'id="takeaways"', 'id="takeaways-again"')
+    edit(source_path(course), "# %% reveal-half", "# %% reveal-halves")
     assert "order, places or flags" in faults(course)
 
 
@@ -344,17 +344,17 @@ LONG = "\n".join(f"x{number} = {number}" for number in range(16))
 HALF = "half = 6 // 2  # solution"
 
 BREACHES = [
-    ('id="picture"', "", "has no id"),
-    ('id="picture"', 'id="Picture_1"', "'Picture_1' is not a slug"),
-    ('id="picture"', f'id="{"p" * 51}"', "is not a slug"),
-    ('id="picture"', 'id="imports"', "'imports' is used twice"),
-    ('id="picture"', 'id="picture" tags=["exercize"]', "unknown tag 'exercize'"),
+    ("# %% picture", "# %%", "cell 10 needs a name"),
+    ("# %% picture", "# %% Picture_1", "'Picture_1' is not a slug"),
+    ("# %% picture", f"# %% {'p' * 51}", "is not a slug"),
+    ("# %% picture", "# %% imports", "'imports' is used twice"),
+    ("# %% picture", '# %% picture tags=["exercize"]', "unknown tag 'exercize'"),
     ("# # 0. Halves", "# 0. Halves", "starts with a title"),
-    ('tags=["opening"]', "", "tagged `opening`"),
+    ("# %% [markdown]", "# %% start [markdown]", "tagged `opening`"),
     ("5 minutes", "a while", "how many minutes"),
     ("You need to know:", "You know:", "what one needs to know"),
-    ('tags=["setup"]', "", "tagged `setup`"),
-    ('id="imports"', 'id="imports" tags=["setup"]', "tagged `setup`"),
+    ("# %%\nLANGUAGE", "# %% language\nLANGUAGE", "tagged `setup`"),
+    ("# %% imports", '# %% imports tags=["setup"]', "tagged `setup`"),
     ("import ipywidgets\n", f"{LONG}\nimport ipywidgets\n", "20 lines of code; 15 are allowed"),
     ("import ipywidgets\n", "!ls\nimport ipywidgets\n", "magic or a shell command"),
     ("import ipywidgets\n", "%time\nimport ipywidgets\n", "magic or a shell command"),
@@ -365,21 +365,29 @@ BREACHES = [
     ('tags=["error"]', 'tags=["error", "nbval-skip"]', "asks nbval to look away"),
     ("# ## Takeaways", "# ```{note}\n# x\n# ```", "directive"),
     ("# ## Takeaways", "# ::: note", "directive"),
-    ("it\n# for every axis", "it  \n# for every axis", "hard line break"),
-    ('tags=["predict"]', "", "2 cells are tagged `predict`"),
-    ('tags=["predict"]', "", "'reveal-half' (`reveal`) does not follow"),
-    ('tags=["reveal"]', "", "'predict-half' (`predict`) is not followed"),
+    ("hold?\n", "hold?  \n", "hard line break"),
+    (
+        "hold?\n# You",
+        "hold? You",
+        "more than one sentence on a line",
+    ),
+    ("`n // 2`.\n", f"`n // 2`, {'n' * 60}.\n", "a line of more than 110 characters"),
+    ("8 // 2\n", "import math\n", "'reveal-half' imports, as 'imports' in the same section does"),
+    ("import ipywidgets\n", "x = 1\nimport ipywidgets\n", "'imports' imports below other code"),
+    ("# %% reveal-half", "# %% half", "2 cells are tagged `predict`"),
+    ("# %% [markdown]\n# **P", "# %% ask [markdown]\n# **P", "'reveal-half' (`reveal`) does not follow"),
+    ("# %% breaking [", "# %% predict-zero [", "'predict-zero' (`predict`) is not followed"),
     ("print(error)", "pass", "catches and prints no error"),
     ('tags=["error"]', "", "0 cells are tagged `error`"),
-    ('tags=["check"]', "", "'exercise-half' (`exercise`) is not followed"),
-    ('tags=["exercise"]', "", "2 cells are tagged `exercise`"),
+    ("# %%\ncheck", "# %% answer\ncheck", "'exercise-half' (`exercise`) is not followed"),
+    ("# %% exercise-half", "# %% half", "2 cells are tagged `exercise`"),
     (HALF, "half = 6 // 2", 'a statement marked "# solution"'),
     (HALF, "third = 6 // 2  # solution", "looks at 'half', which the exercise does not leave open"),
     ('check("00-half", half)', "half", 'does not end in check("00-...", name)'),
     ('check("00-half", half)', 'check("00-half", 3)', "looks at 'no name'"),
     ('check("00-half", half)', 'check("01-half", half)', "does not begin with 00-"),
     ('check("00-half", half)', 'check("00-haff", half)', "no check is registered for '00-haff'"),
-    ('tags=["takeaways"]', "", "tagged `takeaways`"),
+    ("# ## Takeaways", "# ## What stays", "tagged `takeaways`"),
     ("# 2. Zero devices", "# 2. b\n# 3. c\n# 4. Zero devices", "there are 4 takeaways"),
 ]
 
@@ -391,10 +399,18 @@ def test_every_rule_fails_on_its_breach(course, old, new, fault):
     assert [line for line in found if fault in line], found
 
 
-def test_a_lesson_needs_cells(tmp_path):
-    path = tmp_path / "00_empty.py"
-    path.write_text("", "utf-8")
-    with pytest.raises(LessonError):
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "00_odd: a lesson is made of cells"),
+        ("# %% [raw]\n# x", "the cell 'x' is raw"),
+        ('# %% id="x"\nx = 1', r"the cell 'x = 1' has \['id'\] in its header; write `# %% name`"),
+    ],
+)
+def test_a_lesson_is_made_of_named_markdown_and_code(tmp_path, text, fault):
+    path = tmp_path / "00_odd.py"
+    path.write_text(text, "utf-8")
+    with pytest.raises(LessonError, match=fault):
         read_lesson(path)
 
 

@@ -1,18 +1,13 @@
-"""Gettext catalogues on disk: read for building, brought up to date with the English for translators."""
+"""Gettext catalogues on disk, brought up to date with the English for translators."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import polib
-
-from tools.lesson.sources import SOURCE_LANGUAGE, Course
-
-SHARED = "shared"
-_SAME_PLACE, _ELSEWHERE = 0.4, 0.75
 
 
 @dataclass(frozen=True)
@@ -30,18 +25,6 @@ class Text:
     place: str
     kind: str = ""
     is_format: bool = False
-
-
-def translations(course: Course, language: str, name: str) -> Callable[[str], str]:
-    """Returns what gives the reader's text for an English one: the English where there is none."""
-    if language == SOURCE_LANGUAGE:
-        return lambda english: english
-    known: dict[str, str] = {}
-    for path in (course.catalogue(language, SHARED), course.catalogue(language, name)):
-        if path.exists():
-            entries = [entry for entry in polib.pofile(path.read_text("utf-8")) if entry.translated()]
-            known |= {entry.msgid: entry.msgstr for entry in entries}
-    return lambda english: known.get(english, english)
 
 
 def updated(old: polib.POFile, texts: Iterable[Text], language: str) -> polib.POFile:
@@ -101,20 +84,9 @@ def _unique(words: Iterable[str]) -> list[str]:
 
 def _mark_changed(new: polib.POFile, gone: list[polib.POEntry]) -> None:
     """Gives each new text the translation of the most similar text that is gone, marked fuzzy."""
-    for entry in new:
-        candidate = None if entry.msgstr else _most_similar(entry, gone)
-        if candidate is not None:
-            gone.remove(candidate)
-            entry.msgstr, entry.flags = candidate.msgstr, [*entry.flags, "fuzzy"]
-            entry.previous_msgid = candidate.previous_msgid or candidate.msgid
-
-
-def _most_similar(entry: polib.POEntry, gone: list[polib.POEntry]) -> polib.POEntry | None:
-    places = {place for place, _line in entry.occurrences}
-    scored = []
-    for other in gone:
-        likeness = difflib.SequenceMatcher(None, other.msgid, entry.msgid, autojunk=False).ratio()
-        same_place = any(place in places for place, _line in other.occurrences)
-        if likeness >= (_SAME_PLACE if same_place else _ELSEWHERE):
-            scored.append((likeness, other))
-    return max(scored, key=lambda pair: pair[0])[1] if scored else None
+    candidates = {entry.msgid: entry for entry in gone}
+    for entry in [entry for entry in new if not entry.msgstr]:
+        for english in difflib.get_close_matches(entry.msgid, candidates, n=1):
+            similar = candidates.pop(english)
+            entry.msgstr, entry.flags = similar.msgstr, [*entry.flags, "fuzzy"]
+            entry.previous_msgid = similar.previous_msgid or english

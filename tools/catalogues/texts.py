@@ -8,11 +8,12 @@ from pathlib import Path
 
 from babel.messages.extract import extract
 
-from tools.catalogues.files import SHARED, Text
+from tools.catalogues.files import Text
 from tools.lesson import comments as code_comments
 from tools.lesson import exercises, markdown_blocks
 from tools.lesson import texts as notebook_texts
 from tools.lesson.sources import Course, Lesson, LessonError
+from tools.lesson.translations import SHARED
 
 
 def lesson_texts(lesson: Lesson) -> Iterator[Text]:

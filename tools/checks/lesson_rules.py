@@ -8,16 +8,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from course_lib.exercises import checks
+from tools.checks.prose_rules import imports, lines_of_prose
 from tools.lesson import exercises
+from tools.lesson.cells import MAX_NAME_LENGTH, Cell
 from tools.lesson.markdown_blocks import parser
-from tools.lesson.sources import Cell, Lesson, LessonError
+from tools.lesson.sources import Lesson, LessonError
 
 MAX_CODE_LINES = 15
 MIN_PREDICTIONS, MIN_ERRORS, MIN_EXERCISES, MAX_TAKEAWAYS = 3, 1, 3, 3
 TAGS = {"opening", "setup", "predict", "reveal", "error", "exercise", "check", "takeaways"}
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_MAX_ID_LENGTH = 50  # nbformat allows 64, and the build appends "-solution"
 _NBVAL_MARKER = re.compile(r"NBVAL|PYTEST_VALIDATE|nbval|raises-exception", re.I)
 
 Rule = Callable[[Lesson], Iterator[str]]
@@ -29,16 +30,14 @@ def lesson_faults(lesson: Lesson) -> Iterator[str]:
         yield from (f"{lesson.name}: {fault}" for fault in rule(lesson))
 
 
-def _ids(lesson: Lesson) -> Iterator[str]:
+def _names(lesson: Lesson) -> Iterator[str]:
     counts = Counter(cell.cell_id for cell in lesson.cells)
     for number, cell in enumerate(lesson.cells, 1):
         if not cell.cell_id:
-            yield f"cell {number} has no id"
-        elif not _SLUG.fullmatch(cell.cell_id) or len(cell.cell_id) > _MAX_ID_LENGTH:
-            yield f"the id {cell.cell_id!r} is not a slug of at most {_MAX_ID_LENGTH} characters"
-    yield from (
-        f"the id {cell_id!r} is used twice" for cell_id, uses in counts.items() if cell_id and uses > 1
-    )
+            yield f"cell {number} needs a name, as in `# %% name`: {cell.source[:40]!r}"
+        elif not _SLUG.fullmatch(cell.cell_id) or len(cell.cell_id) > MAX_NAME_LENGTH:
+            yield f"the name {cell.cell_id!r} is not a slug of at most {MAX_NAME_LENGTH} characters"
+    yield from (f"the name {name!r} is used twice" for name, uses in counts.items() if name and uses > 1)
 
 
 def _tags(lesson: Lesson) -> Iterator[str]:
@@ -190,7 +189,7 @@ def _is_call(node: ast.AST, *names: str) -> bool:
 
 
 RULES: tuple[Rule, ...] = (
-    _ids,
+    _names,
     _tags,
     _opening,
     _setup,
@@ -201,4 +200,6 @@ RULES: tuple[Rule, ...] = (
     _errors,
     _exercises,
     _takeaways,
+    lines_of_prose,
+    imports,
 )

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
-from tools.catalogues.files import translations
 from tools.lesson import comments as code_comments
 from tools.lesson import exercises, markdown_blocks
 from tools.lesson import texts as notebook_texts
+from tools.lesson.cells import Cell
 from tools.lesson.first_cell import colab_address, first_cell
-from tools.lesson.sources import Cell, Course, Lesson, LessonError
+from tools.lesson.sources import Course, Lesson, LessonError
+from tools.lesson.translations import translations
 
 _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -57,14 +57,11 @@ def blocks(markdown: str) -> Iterator[Block]:
 
 
 def translated(markdown: str, translate: Translate) -> str:
-    """Returns `markdown` with the text of every block replaced by what `translate` makes of it.
-
-    A block whose translation is its own text keeps its line breaks.
-    """
+    """Returns `markdown` with what `translate` makes of the text of every block, each text on one line."""
     lines: list[str | None] = list(markdown.split("\n"))
     for block in blocks(markdown):
         text = translate(block.text)
-        if text != block.text:
+        if text != block.text or block.end_line - block.first_line > 1:
             lines[block.first_line : block.end_line] = [None] * (block.end_line - block.first_line)
             lines[block.first_line] = f"{block.prefix}{text}{block.suffix}"
     return "\n".join(line for line in lines if line is not None)

@@ -5,39 +5,21 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import jupytext
 from nbformat import NotebookNode
 
+from tools.lesson.cells import Cell, named
+
 SOURCE_LANGUAGE = "en"
 KINDS = ("markdown", "code")
+_OF_JUPYTEXT = ("lines_to_next_cell", "lines_to_end_of_cell_marker")
 
 
 class LessonError(Exception):
     """A lesson cannot be built: the message names the lesson, the cell and the rule."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of a lesson.
-
-    Attributes:
-        kind: "markdown" or "code".
-        source: its text, without the header line.
-        cell_id: the id in its header, the same in every language; "" where the header has none.
-        tags: the tags in its header.
-    """
-
-    kind: str
-    source: str
-    cell_id: str
-    tags: tuple[str, ...] = ()
-
-    def with_source(self, source: str) -> Cell:
-        """Returns the cell with another text."""
-        return replace(self, source=source)
 
 
 @dataclass(frozen=True)
@@ -131,18 +113,29 @@ def read_lesson(path: Path) -> Lesson:
     """Returns the lesson that a percent script holds.
 
     Raises:
-        LessonError: it has no cell, or a cell that is neither markdown nor code.
+        LessonError: it has no cell, a cell that is neither markdown nor code, or a header that says more
+            than a name and tags.
     """
     notebook = jupytext.reads(path.read_text("utf-8"), fmt="py:percent")
-    cells = tuple(_cell(cell) for cell in notebook.cells)
-    strange = [cell for cell in cells if cell.kind not in KINDS]
-    if strange or not cells:
-        raise LessonError(f"{path.stem}: a lesson is made of markdown and code cells only, and of some.")
-    return Lesson(path.stem, cells)
+    try:
+        cells = tuple(_cell(cell) for cell in notebook.cells)
+    except LessonError as error:
+        raise LessonError(f"{path.stem}: {error}") from error
+    if not cells:
+        raise LessonError(f"{path.stem}: a lesson is made of cells, and this has none.")
+    return Lesson(path.stem, named(cells))
 
 
 def _cell(cell: NotebookNode) -> Cell:
-    metadata = cell.metadata
+    start = repr(cell.source[:40])
+    header = {key: value for key, value in cell.metadata.items() if key not in _OF_JUPYTEXT}
+    if cell.cell_type not in KINDS:
+        raise LessonError(f"the cell {start} is {cell.cell_type}; a lesson has markdown and code only.")
+    if header.keys() - {"title", "tags"}:
+        raise LessonError(
+            f"the cell {start} has {sorted(header)} in its header; write `# %% name` or "
+            '`# %% name [markdown]`, and tags=["error"] where it shows an error.'
+        )
     return Cell(
-        cell.cell_type, cell.source.strip("\n"), metadata.get("id", ""), tuple(metadata.get("tags", ()))
+        cell.cell_type, cell.source.strip("\n"), header.get("title", ""), tuple(header.get("tags", ()))
     )

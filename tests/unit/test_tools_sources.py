@@ -1,0 +1,112 @@
+"""What an author need not write: names and tags of cells, and where a line of prose ends."""
+
+import doctest
+
+import pytest
+
+from tools.checks import prose_rules
+from tools.lesson import cells as lesson_cells
+from tools.lesson.cells import Cell, named
+from tools.lesson.sources import read_lesson
+
+SOURCE = """\
+# %% [markdown]
+# # 7. A title
+
+# %%
+LANGUAGE = "en"
+
+# %% [markdown]
+# ## A heading with a place
+#
+# Prose before code.
+
+# %% sum
+1 + 1
+
+# %% [markdown]
+# **Predict.** What is 2 + 2?
+
+# %% reveal-two
+2 + 2
+
+# %% [markdown]
+# It is four.
+
+# %% [markdown]
+# ## What if?
+#
+# More prose.
+
+# %% given [markdown]
+# A text with a name of its own.
+
+# %% exercise-rows tags=["error"]
+rows = 4  # solution
+
+# %%
+check("07-rows", rows)
+
+# %% [markdown]
+# ## Takeaways
+#
+# - One.
+"""
+
+
+@pytest.fixture
+def lesson(tmp_path):
+    path = tmp_path / "07_names.py"
+    path.write_text(SOURCE, "utf-8")
+    return read_lesson(path)
+
+
+def test_cells_have_the_names_and_parts_that_their_places_give_them(lesson):
+    assert [(cell.cell_id, cell.tags) for cell in lesson.cells] == [
+        ("opening", ("opening",)),
+        ("setup", ("setup",)),
+        ("sum-text", ()),
+        ("sum", ()),
+        ("predict-two", ("predict",)),
+        ("reveal-two", ("reveal",)),
+        ("two-why", ()),
+        ("what-if", ()),
+        ("given", ()),
+        ("exercise-rows", ("exercise", "error")),
+        ("check-rows", ("check",)),
+        ("takeaways", ("takeaways",)),
+    ]
+
+
+def test_a_text_without_code_or_heading_needs_a_name():
+    around = [Cell("markdown", "# 1. T", ""), Cell("markdown", "Prose.", ""), Cell("markdown", "More.", "x")]
+    assert named(around)[1].cell_id == ""
+
+
+def test_a_heading_too_long_for_a_name_is_cut_between_words():
+    heading = Cell("markdown", "## 2. The " + "very " * 20 + "long heading", "")
+    assert named([Cell("markdown", "# 1", ""), heading])[1].cell_id == "the-" + "-".join(["very"] * 9)
+
+
+def test_examples_in_docstrings():
+    for module in (lesson_cells, prose_rules):
+        results = doctest.testmod(module)
+        assert (results.failed, results.attempted > 0) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["One.", "Two?", "Three!", "Four"],
+        ["It takes 0.5 s with TensorFlow 2.21 on one device."],
+        ["**1.** A matrix of (8, 8).", "Write it."],
+        ["**Time:** 5 minutes.", "**You need to know:** lists."],
+        ["Use a mesh, e.g. A by B.", "`pack` follows."],
+        ["(An aside.)", "$n$ rows.", "[A link](https://example.org/a. B)."],
+        ["See `a. B` and $x. Y$ only."],
+        ['She said "Stop."', "Then it went on."],
+        [],
+    ],
+)
+def test_sentences(expected):
+    assert prose_rules.sentences(" ".join(expected)) == expected
