@@ -40,7 +40,8 @@ notebooks: .venv/ready  ## build and execute every lesson in every language
 catalogues: .venv/ready  ## bring the translation catalogues up to date with the English
 	$(BIN)/python -m tools.catalogues extract
 
-nbval: .venv/ready
+nbval: .venv/ready  ## every stored output is what execution gives; the tools on a small course
+	$(PYTEST) -q --nbval --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile notebooks
 	$(PYTEST) tests/notebooks -q -m "not drill"
 
 book: .venv/ready  ## build the site into build/book

@@ -464,7 +464,7 @@ HAND_EDITS = {
     "counts": (lambda nb: cell(nb, "picture").update(execution_count=None), "it is not executed"),
     "timing": (
         lambda nb: cell(nb, "picture").outputs.append(nbformat.v4.new_output("stream", text="5\n")),
-        "not as `execute_notebooks` stores them",
+        "not as tools.lesson.execute stores them",
     ),
 }
 

@@ -79,7 +79,7 @@ def _stored_faults(stored: NotebookNode) -> Iterator[str]:
         yield "it is not executed from its first to its last cell"
         return
     if normalised(stored) != stored:
-        yield "its outputs are not as `execute_notebooks` stores them"
+        yield "its outputs are not as tools.lesson.execute stores them"
     if old_scripts(stored):
         yield "its widgets hold a script that course_lib no longer has (execute again)"
     for cell in stored.cells:

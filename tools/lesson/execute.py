@@ -2,7 +2,8 @@
 
     python -m tools.lesson.execute [--missing] [--jobs 2] [LESSON ...]
 
-A cell that raises fails, and leaves its notebook without outputs.
+A cell that raises fails, and leaves its notebook without outputs. A notebook that takes longer than a
+lesson's share of the checks is said to.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import copy
 import re
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from tools.lesson.sources import Course, LessonError
 from tools.lesson.stored_outputs import normalised
 
 CELL_TIMEOUT_SECONDS = 600
+SHARE_SECONDS = 40  # of the checks' time, for one notebook: docs/authoring.md
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -69,15 +72,28 @@ async def execute_files(paths: Sequence[Path], jobs: int) -> list[str]:
 
     async def one(path: Path) -> str:
         async with turns:
+            started = time.monotonic()
             try:
                 executed = await execute(nbformat.read(path, 4), path.parent)
             except ExecutionFailed as error:
                 return f"{path.parent.name}/{path.name} failed:\n{error}"
             nbformat.write(executed, path)
-            print(f"{path.parent.name}/{path.name} executed", flush=True)
+            print(f"{path.parent.name}/{path.name} {_duration(time.monotonic() - started)}", flush=True)
             return ""
 
     return [failure for failure in await asyncio.gather(*map(one, paths)) if failure]
+
+
+def _duration(seconds: float) -> str:
+    """Returns how long an execution took, and a warning where that is more than a lesson's share.
+
+    >>> _duration(12.3)
+    'executed in 12 s'
+    """
+    text = f"executed in {seconds:.0f} s"
+    return (
+        text if seconds <= SHARE_SECONDS else f"{text}: more than the {SHARE_SECONDS} s of a lesson's share"
+    )
 
 
 def main() -> int:
