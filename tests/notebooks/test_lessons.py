@@ -1,4 +1,4 @@
-"""The lessons themselves, with real kernels. `make nbval` also holds their stored outputs against new ones."""
+"""The lessons with real kernels: solutions, and bytes. `make nbval` compares their stored outputs."""
 
 import asyncio
 import shutil

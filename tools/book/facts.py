@@ -57,7 +57,7 @@ def tested_packages(root: Path) -> tuple[Package, ...]:
 
 
 def _split_requirement(requirement: str) -> tuple[str, str]:
-    name, _extras, bounds = re.fullmatch(r"([A-Za-z0-9._-]+)(\[[^\]]*\])?(.*)", requirement.strip()).groups()
+    name, bounds = re.findall(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?(.*)$", requirement.strip())[0]
     return name.lower(), bounds.strip()
 
 

@@ -62,7 +62,7 @@ def _theme_version(script: str) -> str:
     """Returns the version of a script that the theme bundles, as the script's own banner says it."""
     static = Path(pydata_sphinx_theme.__file__).parent / "theme" / "pydata_sphinx_theme" / "static"
     banner = (static / "scripts" / f"{script}.js.LICENSE.txt").read_text(encoding="utf-8")
-    return re.search(r"\d+\.\d+\.\d+", banner).group()
+    return str(re.findall(r"\d+\.\d+\.\d+", banner)[0])
 
 
 def _from_package(name: str, package: str, licence: str) -> Notice:

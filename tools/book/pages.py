@@ -142,7 +142,7 @@ def contents(edition: Edition) -> dict[str, Any]:
 
 def settings(sources: Sources, editions: Sequence[Edition], edition: Edition) -> dict[str, Any]:
     """Returns Jupyter Book's settings: the shared ones, and what differs from language to language."""
-    shared = yaml.safe_load((sources.book / "config.yml").read_text(encoding="utf-8"))
+    shared: dict[str, Any] = yaml.safe_load((sources.book / "config.yml").read_text(encoding="utf-8"))
     shared["title"] = edition.strings["title"]
     shared["sphinx"]["config"] |= {
         "language": edition.language,

@@ -9,7 +9,10 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util import logging
+
+from tools.lesson.sources import Course
 
 LOGGER = logging.getLogger(__name__)
 SHOWN = ("display_data", "execute_result")
@@ -32,7 +35,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 
 def _leave_search_to_pagefind(app: Sphinx) -> None:
-    app.builder.search = False
+    if isinstance(app.builder, StandaloneHTMLBuilder):
+        app.builder.search = False
 
 
 def _search_page(_app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -56,12 +60,9 @@ def _add_context(app: Sphinx, pagename: str, _template: str, context: dict[str, 
     context["download"] = source.name if source.suffix == ".ipynb" else None
     context["repository"] = config.book_repository
     context["colab_url"] = None
-    if config.book_repository and source.suffix == ".ipynb":
-        path = config.book_repository.removeprefix("https://github.com/")
-        file = f"notebooks/{config.language}/{source.name}"
-        context["colab_url"] = (
-            f"https://colab.research.google.com/github/{path}/blob/{config.book_branch}/{file}"
-        )
+    if source.suffix == ".ipynb":
+        course = Course(Path(), config.book_repository, config.book_branch)
+        context["colab_url"] = course.colab_address(config.language, source.stem) or None
 
 
 def describe_pictures(app: Sphinx, doctree: nodes.document) -> None:

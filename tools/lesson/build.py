@@ -18,7 +18,7 @@ from tools.lesson import comments as code_comments
 from tools.lesson import exercises, markdown_blocks
 from tools.lesson import texts as notebook_texts
 from tools.lesson.cells import Cell
-from tools.lesson.first_cell import colab_address, first_cell
+from tools.lesson.first_cell import first_cell
 from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.translations import translations
 
@@ -68,7 +68,7 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
 def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: bool = False) -> NotebookNode:
     """Returns a lesson's notebook, not executed: arguments as `built_cells`."""
     cells = built_cells(course, lesson, language, solved=solved)
-    notebook = nbformat.v4.new_notebook(metadata={**_METADATA, "language": language})
+    notebook: NotebookNode = nbformat.v4.new_notebook(metadata={**_METADATA, "language": language})
     notebook.cells = [_notebook_cell(cell) for cell in cells]
     return notebook
 
@@ -96,13 +96,15 @@ def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
 
 
 def _with_colab_link(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
-    address = colab_address(course, language, lesson.name)
+    address = course.colab_address(language, lesson.name)
     link = f"\n\n[{texts(notebook_texts.OPEN_IN_COLAB)}]({address})" if address else ""
     return cell.with_source(cell.source + link)
 
 
 def _notebook_cell(cell: Cell) -> NotebookNode:
-    make = nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
+    make: Callable[..., NotebookNode] = (
+        nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
+    )
     metadata = {"tags": list(cell.tags)} if cell.tags else {}
     return make(cell.source, id=cell.cell_id, metadata=metadata)
 
@@ -129,7 +131,7 @@ def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bo
             notebook = built_notebook(course, lesson, language)
             stored = nbformat.read(path, 4) if path.exists() else None
             same_code = stored is not None and code_of(stored) == code_of(notebook)
-            if same_code:
+            if stored is not None and same_code:
                 _keep_outputs(notebook, stored)
             path.parent.mkdir(parents=True, exist_ok=True)
             nbformat.write(notebook, path)

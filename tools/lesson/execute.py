@@ -90,10 +90,8 @@ def _duration(seconds: float) -> str:
     >>> _duration(12.3)
     'executed in 12 s'
     """
-    text = f"executed in {seconds:.0f} s"
-    return (
-        text if seconds <= SHARE_SECONDS else f"{text}: more than the {SHARE_SECONDS} s of a lesson's share"
-    )
+    more = f": more than a lesson's share of {SHARE_SECONDS} s" if seconds > SHARE_SECONDS else ""
+    return f"executed in {seconds:.0f} s{more}"
 
 
 def main() -> int:

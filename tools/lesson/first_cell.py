@@ -51,13 +51,3 @@ def first_cell(course: Course, language: str, written: str) -> str:
     return template.format(
         language=language, repository=course.repository, branch=course.branch, packages=packages
     )
-
-
-def colab_address(course: Course, language: str, name: str) -> str:
-    """Returns where a lesson opens in Colab; "" while the course has no public address on GitHub."""
-    github = "https://github.com/"
-    if not course.repository.startswith(github):
-        return ""
-    path = course.notebook(language, name).relative_to(course.root).as_posix()
-    repository = course.repository.removeprefix(github)
-    return f"https://colab.research.google.com/github/{repository}/blob/{course.branch}/{path}"

@@ -15,6 +15,7 @@ from tools.lesson.cells import Cell, named
 
 SOURCE_LANGUAGE = "en"
 KINDS = ("markdown", "code")
+_GITHUB = "https://github.com/"
 _OF_JUPYTEXT = ("lines_to_next_cell", "lines_to_end_of_cell_marker")
 
 
@@ -107,6 +108,14 @@ class Course:
     def notebook(self, language: str, name: str) -> Path:
         """Returns the path of a built notebook."""
         return self.root / "notebooks" / language / f"{name}.ipynb"
+
+    def colab_address(self, language: str, name: str) -> str:
+        """Returns where a lesson opens in Colab; "" while the course has no public address on GitHub."""
+        if not self.repository.startswith(_GITHUB):
+            return ""
+        path = self.notebook(language, name).relative_to(self.root).as_posix()
+        repository = self.repository.removeprefix(_GITHUB)
+        return f"https://colab.research.google.com/github/{repository}/blob/{self.branch}/{path}"
 
 
 def read_lesson(path: Path) -> Lesson:

@@ -21,7 +21,7 @@ def normalised(notebook: NotebookNode) -> NotebookNode:
     text = json.dumps(notebook, ensure_ascii=False)
     for number, model_id in enumerate(widgets):
         text = text.replace(model_id, f"{number:032x}")
-    clean = nbformat.from_dict(json.loads(text))
+    clean: NotebookNode = nbformat.from_dict(json.loads(text))
     clean.metadata = _stable_metadata(clean.metadata)
     for cell in clean.cells:
         cell.metadata.pop("execution", None)
@@ -38,7 +38,9 @@ def _widget_state(notebook: NotebookNode) -> dict[str, Any]:
 
 def _stable_metadata(metadata: NotebookNode) -> NotebookNode:
     """Returns the metadata without the version of this machine's Python; widgets sorted by number."""
-    stable = nbformat.from_dict({key: metadata[key] for key in ("kernelspec", "language") if key in metadata})
+    stable: NotebookNode = nbformat.from_dict(
+        {key: metadata[key] for key in ("kernelspec", "language") if key in metadata}
+    )
     stable.language_info = nbformat.from_dict({"name": "python"})
     if metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state"):
         stable.widgets = metadata.widgets
