@@ -15,7 +15,7 @@ from course_lib.training.records import EpochRecord, History, StepRecord
 from tests.book import standin
 from tools.book import __main__ as book
 from tools.book import facts as book_facts
-from tools.book import mathjax as book_mathjax
+from tools.book import mathjax
 from tools.book import pages as book_pages
 from tools.book.licences import notices
 
@@ -28,11 +28,7 @@ def sources(notebooks: Path, repository: str = "") -> book_pages.Sources:
 
 
 def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
-    """Builds the book of `notebooks` below `folder`; MathJax comes from the cache of `make book`."""
-    cache = ROOT / "build" / "book-work" / "npm"
-    cache.mkdir(parents=True, exist_ok=True)
-    (folder / "work").mkdir(parents=True)
-    (folder / "work" / "npm").symlink_to(cache)
+    """Builds the book of `notebooks` below `folder`."""
     book.build_book(book.Folders(sources(notebooks, repository), folder / "work", folder / "site"))
     return folder / "site"
 
@@ -172,20 +168,9 @@ def test_a_lesson_without_a_title_is_refused(tmp_path):
         book_pages.find_editions(sources(notebooks))
 
 
-def test_a_changed_mathjax_is_removed_and_refused(tmp_path):
-    archive = tmp_path / f"mathjax-{book_mathjax.VERSION}.tgz"
-    archive.write_bytes(b"something else")
-    with pytest.raises(SystemExit, match="SHA-512"):
-        book_mathjax.fetch_mathjax(tmp_path)
-    assert not archive.exists()
-
-
-def test_without_a_registry_mathjax_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setenv("npm_config_registry", "http://127.0.0.1:9/")
-    monkeypatch.setenv("npm_config_cache", str(tmp_path / "cache"))
-    monkeypatch.setenv("npm_config_fetch_retries", "0")
-    with pytest.raises(SystemExit, match="Connect to the network once"):
-        book_mathjax.fetch_mathjax(tmp_path / "npm")
+def test_mathjax_comes_from_the_environment_and_is_version_3(site):
+    assert mathjax.version() == "3.2.2"
+    assert (site / "assets" / "mathjax.js").read_bytes() == mathjax.script().read_bytes()
 
 
 def test_quoted_versions_come_from_the_lock_and_the_workflow():
