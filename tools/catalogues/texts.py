@@ -14,6 +14,8 @@ from tools.lesson import exercises, markdown_blocks
 from tools.lesson import texts as notebook_texts
 from tools.lesson.sources import Course, Lesson, LessonError
 
+_KEYWORDS = {"_": None, "ngettext": (1, 2)}
+
 
 def lesson_texts(lesson: Lesson) -> Iterator[Text]:
     """Yields the texts of a lesson, cell by cell.
@@ -38,7 +40,7 @@ def shared_texts() -> Iterator[Text]:
 
 
 def library_texts(course: Course) -> Iterator[Text]:
-    """Yields every `_("...")` in the library and in the code of the lessons.
+    """Yields every `_("...")` and `ngettext("...", "...", n)` in the library and in the code of the lessons.
 
     Raises:
         LessonError: a call whose text is not a literal, so that no translator would see it.
@@ -47,8 +49,9 @@ def library_texts(course: Course) -> Iterator[Text]:
         place = path.relative_to(course.root).as_posix()
         _require_literals(path, place)
         with path.open("rb") as lines:
-            for _line, english, _comments, _context in extract("python", lines, keywords={"_": None}):
-                yield Text(str(english), place, is_format="{" in english)
+            for _line, english, _comments, _context in extract("python", lines, keywords=_KEYWORDS):
+                one, many = english if isinstance(english, tuple) else (english, "")
+                yield Text(one, place, is_format="{" in one + many, plural=many)
 
 
 def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]]]:
@@ -71,9 +74,13 @@ def _sources(course: Course) -> tuple[Path, ...]:
 
 def _require_literals(path: Path, place: str) -> None:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
-            first = node.args[0] if node.args else None
-            if not (isinstance(first, ast.Constant) and isinstance(first.value, str)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KEYWORDS:
+            texts = node.args[: len(_KEYWORDS[node.func.id] or (1,))]
+            if not texts or not all(map(_is_literal, texts)):
                 raise LessonError(
                     f'{place}, line {node.lineno}: write a literal text, as in _("{{n}} rows", n=8)'
                 )
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
