@@ -26,9 +26,7 @@ def test_one_thing_is_not_several(count, said):
     assert i18n.ngettext("{count} device", "{count} devices", count) == said
 
 
-@pytest.mark.parametrize(
-    ("count", "said"), [(1, "1 jeden"), (5, "5 wiele"), (22, "22 kilka")]
-)
+@pytest.mark.parametrize(("count", "said"), [(1, "1 jeden"), (5, "5 wiele"), (22, "22 kilka")])
 def test_a_language_has_as_many_plural_forms_as_it_likes(tmp_path, monkeypatch, count, said):
     rule = "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);"
     catalogue = polib.POFile()
