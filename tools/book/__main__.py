@@ -115,7 +115,7 @@ def _index(site: Path) -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     course = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
-    parser.add_argument("--notebooks", type=Path, default=ROOT / "notebooks", help="folder with en/ and ja/")
+    parser.add_argument("--notebooks", type=Path, default=ROOT / "notebooks", help="their folder")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "book")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "book-work")
     parser.add_argument("--repository", default=course["repository"], help="the repository's public address")

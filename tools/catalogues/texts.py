@@ -1,4 +1,4 @@
-"""Every English text that a translator has to see: in lessons, in the tools and in the library."""
+"""Every English text that a translator has to see: in lessons, tools, library and book."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
 from babel.messages.extract import extract
 
-from tools.catalogues.files import SHARED, Text
+from tools.catalogues.files import SHARED, Text, book_catalogue
 from tools.lesson import comments as code_comments
 from tools.lesson import exercises, markdown_blocks
 from tools.lesson import texts as notebook_texts
@@ -54,6 +55,20 @@ def library_texts(course: Course) -> Iterator[Text]:
                 yield Text(one, place, is_format="{" in one + many, plural=many)
 
 
+def book_texts(course: Course) -> Iterator[Text]:
+    """Yields the texts of the book's own pages: prose, `_("...")` in their templates, the site's frame."""
+    book = course.root / "jupyter_book"
+    read = markdown_blocks.page_parser()
+    for path in sorted(book.glob("pages/*.md")):
+        for block in markdown_blocks.blocks(path.read_text("utf-8"), read):
+            yield Text(block.text, path.name)
+        with path.open("rb") as lines:
+            for _line, english, _comments, _context in extract("jinja2", lines, keywords=_KEYWORDS):
+                yield Text(str(english), path.name)
+    for name, english in yaml.safe_load((book / "strings.yml").read_text("utf-8")).items():
+        yield Text(english, "strings.yml", name)
+
+
 def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]]]:
     """Yields the path of every catalogue of a language with the texts that belong in it.
 
@@ -65,6 +80,8 @@ def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]
         yield course.catalogue(language, lesson.name), list(lesson_texts(lesson))
     if (course.root / "course_lib").exists():
         yield course.root / "course_lib" / "locale" / f"{language}.po", list(library_texts(course))
+    if (course.root / "jupyter_book").exists():
+        yield book_catalogue(course.root / "jupyter_book", language), list(book_texts(course))
 
 
 def _sources(course: Course) -> tuple[Path, ...]:
