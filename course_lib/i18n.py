@@ -48,6 +48,21 @@ def _(message: str, **values: object) -> str:
     return _catalogue(language()).gettext(message).format(**values)
 
 
+def ngettext(one: str, many: str, count: int, **values: object) -> str:
+    """Returns the text for `count` things in the reader's language, its `{named}` places filled.
+
+    Args:
+        one: the English for one thing, with `{count}` where the number stands.
+        many: the English for any other number of things.
+        count: how many there are.
+        values: what fills the other places.
+
+    >>> [ngettext("{count} device", "{count} devices", count) for count in (1, 8)]
+    ['1 device', '8 devices']
+    """
+    return _catalogue(language()).ngettext(one, many, count).format(count=count, **values)
+
+
 @cache
 def _catalogue(code: str) -> gettext.NullTranslations:
     if code == SOURCE_LANGUAGE:

@@ -15,7 +15,7 @@ import numpy as np
 
 from course_lib import i18n
 from course_lib.errors import CourseError, one_of, whole_number
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 
 MAX_DEVICES = 64
 _request = {"devices": 1, "seed": 0}
@@ -132,9 +132,10 @@ def _require_devices(tf: Any, devices: int) -> None:
     started_with = len(tf.config.list_logical_devices("CPU"))
     if started_with != devices:
         raise CourseError(
-            _(
-                "TensorFlow already runs with {started_with} virtual devices; {devices} were asked for.",
-                started_with=started_with,
+            ngettext(
+                "TensorFlow already runs with {count} virtual device, not {devices}.",
+                "TensorFlow already runs with {count} virtual devices, not {devices}.",
+                started_with,
                 devices=devices,
             ),
             allowed=_("the number of devices that TensorFlow was started with"),

@@ -155,7 +155,7 @@ def _part(tables: Arrays, split: str) -> Arrays:
 def _check_num_tokens(num_tokens: int) -> None:
     if isinstance(num_tokens, bool) or not isinstance(num_tokens, int) or num_tokens not in _TOKENS:
         raise CourseError(
-            _("{num_tokens!r} tokens cannot be the columns of a row.", num_tokens=num_tokens),
+            _("{num_tokens!r} cannot be the number of a row's columns.", num_tokens=num_tokens),
             allowed=_("whole numbers from {least} to {most}", least=_TOKENS[0], most=_TOKENS[-1]),
             cure=_("The lessons use {usual}.", usual=NUM_TOKENS),
         )

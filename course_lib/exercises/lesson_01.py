@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.exercises.checks import exercise, same
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
@@ -110,7 +110,11 @@ def one_copy_mesh(answer: object) -> str | None:
     if answer.names != ("x", "y"):
         return _("The mesh needs the dimensions x and y, in this order.")
     if answer.size != 8:
-        return _("This mesh has {size} devices; it needs 8.", size=answer.size)
+        return ngettext(
+            "This mesh has {count} device; it needs 8.",
+            "This mesh has {count} devices; it needs 8.",
+            answer.size,
+        )
     for length, size in zip((6, 4), answer.sizes, strict=True):
         if length % size:
             return _("An axis of {length} does not divide by {size}.", length=length, size=size)

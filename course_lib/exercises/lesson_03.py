@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.exercises.checks import answered, exercise, same
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
@@ -70,7 +70,12 @@ def layouts(answer: object) -> str | None:
         return _("Give a dictionary with a LayoutSpec for each of images, labels and weight.")
     for name, num_axes in wanted.items():
         if answer[name].num_axes != num_axes:
-            return _("The tensor {name} has {num_axes} axes.", name=name, num_axes=num_axes)
+            return ngettext(
+                "The tensor {name} has {count} axis.",
+                "The tensor {name} has {count} axes.",
+                num_axes,
+                name=name,
+            )
     if any(layout.mesh != _EIGHT for layout in answer.values()):
         return _("Use mesh, with its one dimension batch of 8.")
     if answer["weight"].sharded_dims:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
 Index = tuple[slice, ...]
@@ -68,7 +68,12 @@ class LayoutSpec:
         """
         if axis not in range(num_axes):
             raise CourseError(
-                _("A tensor of {num_axes} axes has no axis {axis}.", num_axes=num_axes, axis=axis),
+                ngettext(
+                    "A tensor of {count} axis has no axis {axis}.",
+                    "A tensor of {count} axes has no axis {axis}.",
+                    num_axes,
+                    axis=axis,
+                ),
                 allowed=_("0 to {last}", last=num_axes - 1),
                 cure=_("Choose one of the tensor's axes."),
             )
@@ -144,10 +149,11 @@ class LayoutSpec:
     def _check_global_shape(self, global_shape: Sequence[int]) -> None:
         if len(global_shape) != self.num_axes:
             raise CourseError(
-                _(
-                    "The layout {layout} has {num_axes} axes, the tensor {global_shape} has {given}.",
+                ngettext(
+                    "The layout {layout} has {count} axis, the tensor {global_shape} has {given}.",
+                    "The layout {layout} has {count} axes, the tensor {global_shape} has {given}.",
+                    self.num_axes,
                     layout=self,
-                    num_axes=self.num_axes,
                     global_shape=tuple(global_shape),
                     given=len(global_shape),
                 ),
@@ -158,12 +164,13 @@ class LayoutSpec:
             _check_length(axis, length)
             if length % self.num_shards(axis):
                 raise CourseError(
-                    _(
-                        "Axis {axis} of length {length} does not split in {num_shards} parts over {name!r}.",
+                    ngettext(
+                        "Axis {axis} of length {length} does not split in {count} part over {name!r}.",
+                        "Axis {axis} of length {length} does not split in {count} parts over {name!r}.",
+                        self.num_shards(axis),
                         axis=axis,
                         length=length,
                         name=self.sharding_specs[axis],
-                        num_shards=self.num_shards(axis),
                     ),
                     allowed=_("lengths that divide by {num_shards}", num_shards=self.num_shards(axis)),
                     cure=_("Change the length, pad it, or leave this axis unsharded."),

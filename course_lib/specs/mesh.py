@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 
 UNSHARDED = "unsharded"
 
@@ -141,16 +141,18 @@ class MeshSpec:
         """
         if self.size != num_devices:
             raise CourseError(
-                _(
-                    "The mesh {mesh} needs {size} devices, but {num_devices} were given.",
+                ngettext(
+                    "The mesh {mesh} needs {count} device, not {num_devices}.",
+                    "The mesh {mesh} needs {count} devices, not {num_devices}.",
+                    self.size,
                     mesh=self,
-                    size=self.size,
                     num_devices=num_devices,
                 ),
                 allowed=_("sizes whose product is {num_devices}", num_devices=num_devices),
-                cure=_(
-                    "Change a size or give {size} devices; a mesh may use fewer than are configured.",
-                    size=self.size,
+                cure=ngettext(
+                    "Change a size or give {count} device; a mesh may use fewer than are configured.",
+                    "Change a size or give {count} devices; a mesh may use fewer than are configured.",
+                    self.size,
                 ),
             )
 

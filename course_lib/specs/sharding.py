@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import Index, LayoutSpec
 
 Array = npt.NDArray[Any]
@@ -137,14 +137,18 @@ def verdict(layout: LayoutSpec, whole: npt.ArrayLike, components: Sequence[npt.A
     predicted, observed = predicted_holdings(blocks), observed_holdings(blocks, whole, components)
     wrong = [device_id for device_id, block in enumerate(observed) if block != predicted[device_id]]
     if not wrong:
-        return Verdict(
-            True, _("All {count} real components equal the prediction.", count=len(observed)), observed
+        sentence = ngettext(
+            "The {count} real component equals the prediction.",
+            "All {count} real components equal the prediction.",
+            len(observed),
         )
+        return Verdict(True, sentence, observed)
     devices = ", ".join(map(str, wrong))
-    sentence = _(
-        "{wrong} of {count} real components differ from the prediction: devices {devices}.",
-        wrong=len(wrong),
-        count=len(observed),
+    sentence = ngettext(
+        "{count} of {size} real components differs from the prediction: device {devices}.",
+        "{count} of {size} real components differ from the prediction: devices {devices}.",
+        len(wrong),
+        size=len(observed),
         devices=devices,
     )
     return Verdict(False, sentence, observed)
@@ -181,12 +185,16 @@ def require_components(components: Sequence[npt.ArrayLike], num_devices: int) ->
     """
     if len(components) != num_devices:
         raise CourseError(
-            _(
-                "{given} components were given for a mesh of {size} devices.",
-                given=len(components),
-                size=num_devices,
+            ngettext(
+                "{count} component was given for the mesh.",
+                "{count} components were given for the mesh.",
+                len(components),
             ),
-            allowed=_("{size} components, one for each device", size=num_devices),
+            allowed=ngettext(
+                "{count} component, one for each device",
+                "{count} components, one for each device",
+                num_devices,
+            ),
             cure=_("Give one array for each device, in the order of the devices."),
         )
 
@@ -205,9 +213,10 @@ def require_local_shapes(layout: LayoutSpec, arrays: Sequence[Array]) -> None:
                     device_id=device_id,
                     local_shape=array.shape,
                 ),
-                allowed=_(
-                    "components of one shape with {num_axes} axes; device 0 has {first}",
-                    num_axes=layout.num_axes,
+                allowed=ngettext(
+                    "components of one shape with {count} axis; device 0 has {first}",
+                    "components of one shape with {count} axes; device 0 has {first}",
+                    layout.num_axes,
                     first=arrays[0].shape,
                 ),
                 cure=_("Give every device a component of the same shape."),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 
 
 @lru_cache(maxsize=4)
@@ -100,12 +100,13 @@ def require_examples(examples: Examples, num_features: int, num_classes: int) ->
         )
     if features.shape[1] != num_features:
         raise CourseError(
-            _(
-                "The examples have {given} features, the model takes {wanted}.",
-                given=features.shape[1],
+            ngettext(
+                "The examples have {count} feature, the model takes {wanted}.",
+                "The examples have {count} features, the model takes {wanted}.",
+                features.shape[1],
                 wanted=num_features,
             ),
-            allowed=_("rows of {wanted} features", wanted=num_features),
+            allowed=ngettext("rows of {count} feature", "rows of {count} features", num_features),
             cure=_("Make the model with initial_values(dims=({given}, ...)).", given=features.shape[1]),
         )
     _require_numbers(features, labels, num_classes)
@@ -136,10 +137,11 @@ def _require_numbers(
     wrong = labels[(labels < 0) | (labels >= num_classes)]
     if len(wrong):
         raise CourseError(
-            _(
-                "There is a label {label}, but the model has {num_classes} classes.",
+            ngettext(
+                "There is a label {label}, but the model has {count} class.",
+                "There is a label {label}, but the model has {count} classes.",
+                num_classes,
                 label=int(wrong[0]),
-                num_classes=num_classes,
             ),
             allowed=_("0 to {last}", last=num_classes - 1),
             cure=_("Number the classes from 0, or make the model with more of them."),
@@ -182,13 +184,14 @@ def require_not_beyond(step: int, steps_per_epoch: int, epochs: int, folder: str
     if step > epochs * steps_per_epoch:
         trained = -(-step // steps_per_epoch)
         raise CourseError(
-            _(
-                "The training in {folder} is already in epoch {trained}; {epochs} epochs were asked for.",
+            ngettext(
+                "The training in {folder} is already in epoch {trained}; {count} epoch was asked for.",
+                "The training in {folder} is already in epoch {trained}; {count} epochs were asked for.",
+                epochs,
                 folder=folder,
                 trained=trained,
-                epochs=epochs,
             ),
-            allowed=_("at least {trained} epochs in all", trained=trained),
+            allowed=ngettext("at least {count} epoch in all", "at least {count} epochs in all", trained),
             cure=_("Ask for more epochs, or give another folder to start afresh."),
         )
 
@@ -201,9 +204,10 @@ def require_one_batch(num_examples: int, batch_size: int) -> None:
     """
     if num_examples < batch_size:
         raise CourseError(
-            _(
-                "{num_examples} training examples do not fill one batch of {batch_size}.",
-                num_examples=num_examples,
+            ngettext(
+                "{count} training example does not fill one batch of {batch_size}.",
+                "{count} training examples do not fill one batch of {batch_size}.",
+                num_examples,
                 batch_size=batch_size,
             ),
             allowed=_("batches of at most {num_examples}", num_examples=num_examples),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.errors import CourseError, CourseWarning
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
@@ -206,10 +206,11 @@ def _compare(file: Path, expected: Mapping[str, Any]) -> None:
         raise _DamageError(_("{file} is missing", file=file.name))
     if file.stat().st_size != expected["bytes"]:
         raise _DamageError(
-            _(
-                "{file} has {given} bytes where {wanted} were written",
+            ngettext(
+                "{file} has {count} byte, not {wanted} as written",
+                "{file} has {count} bytes, not {wanted} as written",
+                file.stat().st_size,
                 file=file.name,
-                given=file.stat().st_size,
                 wanted=expected["bytes"],
             )
         )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.pictures.curves import MOST_RUNS, QUANTITIES, Curve, Panels, Picture, Quantity
 from course_lib.training.records import EpochRecord, History, StepRecord
 
@@ -99,7 +99,11 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
     """
     if not 1 <= len(histories) <= MOST_RUNS:
         raise CourseError(
-            _("{count} runs cannot be drawn in one picture.", count=len(histories)),
+            ngettext(
+                "{count} run cannot be drawn in one picture.",
+                "{count} runs cannot be drawn in one picture.",
+                len(histories),
+            ),
             allowed=_("1 to {most} runs", most=MOST_RUNS),
             cure=_("Draw several pictures with fewer runs each."),
         )

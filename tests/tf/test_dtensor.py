@@ -151,13 +151,13 @@ ROWS = LayoutSpec(["x", UNSHARDED], GRID)
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: ours.create_mesh(GRID, range(6)), "needs 8 devices, but 6 were given"),
+        (lambda: ours.create_mesh(GRID, range(6)), "needs 8 devices, not 6"),
         (lambda: ours.create_mesh(MeshSpec([("x", 9)])), "no device CPU:8"),
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [0, -1]), "no device CPU:-1"),
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [3, 3]), "CPU:3 is given twice"),
         (lambda: ours.pack(np.zeros((3, 4)), ROWS), "length 3"),
         (lambda: ours.pack(np.zeros(4), ROWS), "2 axes"),
-        (lambda: ours.pack_components([], ROWS), "0 components were given for a mesh of 8 devices"),
+        (lambda: ours.pack_components([], ROWS), "0 components were given for the mesh"),
         (lambda: ours.pack_components([np.zeros((1, 4))] * 7, ROWS), "7 components"),
         (
             lambda: ours.pack_components([np.zeros((1, 4))] * 7 + [np.zeros((1, 5))], ROWS),

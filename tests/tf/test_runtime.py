@@ -52,7 +52,7 @@ def test_tensorflow_that_is_imported_but_not_started_still_gets_its_devices():
 @pytest.mark.parametrize(
     ("language", "phrases"),
     [
-        ("en", ["already runs with 1 virtual devices; 8 were asked for", "Restart the kernel"]),
+        ("en", ["already runs with 1 virtual device, not 8", "Restart the kernel"]),
         ("ja", ["TensorFlow", "1", "8", "カーネルを再起動"]),
     ],
 )

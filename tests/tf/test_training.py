@@ -394,7 +394,7 @@ def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, su
 def test_fewer_epochs_than_were_trained_are_refused_by_name(tmp_path):
     _model, run = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
     assert len(list(run)) == 2 * run.steps_per_epoch + 2
-    with pytest.raises(CourseError, match=r"already in epoch 2; 1 epochs were asked for") as caught:
+    with pytest.raises(CourseError, match=r"already in epoch 2; 1 epoch was asked for") as caught:
         small_run(epochs=1, checkpoints=CheckpointFolder(tmp_path))
     assert caught.value.allowed == "at least 2 epochs in all"
     _model, finished = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))

@@ -124,7 +124,7 @@ REFUSED = {
     ),
     "wrong number of devices": (
         lambda: MeshSpec([("x", 3), ("y", 2)]).require_size(8),
-        "The mesh x 3 × y 2 needs 6 devices, but 8 were given.\n"
+        "The mesh x 3 × y 2 needs 6 devices, not 8.\n"
         "  Allowed: sizes whose product is 8\n"
         "  What to do: Change a size or give 6 devices; a mesh may use fewer than are configured.",
     ),

@@ -303,6 +303,24 @@ def test_the_texts_of_the_library_are_extracted(course):
     assert "placeholders differ: ['name'] became ['nom']" in faults(course)
 
 
+def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
+    (course.root / "course_lib").mkdir()
+    (course.root / "course_lib" / "a.py").write_text('ngettext("{count} row", "{count} rows", n)\n', "utf-8")
+    for language, num_forms in (("ja", 1), ("pl", 3)):
+        (course.root / "notebooks" / "locale" / language).mkdir(exist_ok=True)
+        list(catalogues.extract(course))
+        path = course.root / "course_lib" / "locale" / f"{language}.po"
+        catalogue = polib.pofile(str(path))
+        (entry,) = catalogue
+        assert (entry.msgid, entry.msgid_plural) == ("{count} row", "{count} rows")
+        assert list(entry.msgstr_plural) == list(range(num_forms))
+        assert f"nplurals={num_forms};" in catalogue.metadata["Plural-Forms"]
+        assert f"{language}.po: missing: '{{count}} row'" in faults(course)
+        entry.msgstr_plural |= {0: "{num}行"}
+        catalogue.save()
+    assert "placeholders differ: ['count'] became ['num']: '{count} rows' -> '{num}行'" in faults(course)
+
+
 def test_a_third_language_needs_no_code(course):
     (course.root / "notebooks" / "locale" / "fr").mkdir()
     list(catalogues.extract(course))
@@ -316,9 +334,10 @@ def test_a_third_language_needs_no_code(course):
     ]
 
 
-def test_a_text_that_no_translator_would_see_is_refused(course):
+@pytest.mark.parametrize("call", ['_(f"{x} rows")', 'ngettext("{count} row", many, x)', "_(x)", "_()"])
+def test_a_text_that_no_translator_would_see_is_refused(course, call):
     (course.root / "course_lib").mkdir()
-    (course.root / "course_lib" / "a.py").write_text('x = 1\n_(f"{x} rows")\n', "utf-8")
+    (course.root / "course_lib" / "a.py").write_text(f"x = 1\n{call}\n", "utf-8")
     with pytest.raises(LessonError, match=r"course_lib/a\.py, line 2"):
         list(catalogues.check(course))
 

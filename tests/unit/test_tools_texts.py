@@ -114,6 +114,53 @@ def test_a_translated_notebook_has_as_many_blocks():
     assert len(texts(shown)) == len(texts(MARKDOWN))
 
 
+PAGE = """\
+{.lead}
+One line
+and another.
+
+Device
+: Computes
+  things.
+
+{% if lessons %}
+## Lessons
+
+{% for name in lessons %}
+- [{{ name }}]({{ name }}.ipynb)
+{% endfor %}
+{% endif %}
+
+| Name | Value |
+| --- | --- |
+{% for name, value in how.items() %}
+| {{ labels[name] }} | {{ value }} |
+{% endfor %}
+
+On Python {{ pythons | join(_(" and ")) }}.
+"""
+
+
+def test_a_page_has_definitions_attributes_and_templates():
+    read = markdown_blocks.page_parser()
+    assert [block.text for block in markdown_blocks.blocks(PAGE, read)] == [
+        "One line and another.",
+        "Device",
+        "Computes things.",
+        "Lessons",
+        "| Name | Value |",
+        'On Python {{ pythons | join(_(" and ")) }}.',
+    ]
+    assert markdown_blocks.translated(PAGE, lambda text: f"{text} é", read) == (
+        PAGE.replace("One line\nand another.", "One line and another. é")
+        .replace("Device", "Device é")
+        .replace("Computes\n  things.", "Computes things. é")
+        .replace("## Lessons", "## Lessons é")
+        .replace("| Value |", "| Value | é")
+        .replace(")) }}.", ")) }}. é")
+    )
+
+
 @given(st.lists(st.sampled_from(MARKDOWN.split("\n\n"))))
 def test_any_order_of_blocks_comes_back_one_text_a_line(parts):
     markdown = "\n\n".join(parts)

@@ -37,6 +37,7 @@ BROKEN = {
     "links": ("[here](https://example.org/a)", "[ここ](https://example.org/b)"),
     "code spans": ("use `pack`", "packを使います"),
     "placeholders": ("{count} rows of {name!r}", "{count}行"),
+    "templates": ("on {{ count }} devices", "{{ counts }}台で"),
     "HTML tags": ("<b>x</b> is", "xです"),
     "table columns": ("| a | b |", "| a b |"),
     "bold stretches": ("**Note.** This", "**注。**これは"),

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import jinja2
 
+from tools.book import mathjax
 from tools.book.licences import notices, write_licences
-from tools.book.mathjax import fetch_mathjax
 from tools.book.pages import Edition, Sources, find_editions, stage
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # What Sphinx writes and no page asks for: its inventory, source maps, logos of services that we do not use.
 UNUSED = ("objects.inv", ".buildinfo", "**/*.map", "_static/images", "_static/locales", "_static/*.png")
 
@@ -44,10 +44,9 @@ def build_book(folders: Folders) -> None:
     """Writes the whole site to `folders.output`; the site of the last build stays until the new one is whole.
 
     Raises:
-        SystemExit: a page has a warning, such as a dead link or a picture without words; no MathJax.
+        SystemExit: a page has a warning, such as a dead link or a picture without words.
     """
     editions = find_editions(folders.sources)
-    mathjax = fetch_mathjax(folders.work / "npm")
     site = folders.work / "site"
     shutil.rmtree(site, ignore_errors=True)
     for edition in editions:  # one after the other: the library speaks one language at a time
@@ -58,7 +57,7 @@ def build_book(folders: Folders) -> None:
     for edition, html in zip(editions, built, strict=True):
         _remove_unused(html)
         shutil.copytree(html, site / edition.language)
-    _copy_assets(folders.sources, mathjax, site / "assets")
+    _copy_assets(folders.sources, site / "assets")
     _write_root(folders.sources, editions, site / "index.html")
     _index(site)
     shutil.rmtree(folders.output, ignore_errors=True)
@@ -86,11 +85,11 @@ def _remove_unused(html: Path) -> None:
                 path.unlink()
 
 
-def _copy_assets(sources: Sources, mathjax: Path, assets: Path) -> None:
+def _copy_assets(sources: Sources, assets: Path) -> None:
     shutil.copytree(sources.book / "assets", assets)
-    shutil.copy(mathjax / "es5" / "tex-svg-full.js", assets / "mathjax.js")
+    shutil.copy(mathjax.script(), assets / "mathjax.js")
     shutil.copy(sources.explorer_module, assets / sources.explorer_module.name)
-    write_licences(notices(sources.book), mathjax, assets / "licences")
+    write_licences(notices(sources.book), assets / "licences")
 
 
 def _write_root(sources: Sources, editions: Sequence[Edition], path: Path) -> None:
@@ -116,7 +115,7 @@ def _index(site: Path) -> None:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     course = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["course"]
     parser = argparse.ArgumentParser(prog="python -m tools.book", description=__doc__)
-    parser.add_argument("--notebooks", type=Path, default=ROOT / "notebooks", help="folder with en/ and ja/")
+    parser.add_argument("--notebooks", type=Path, default=ROOT / "notebooks", help="their folder")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "book")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "book-work")
     parser.add_argument("--repository", default=course["repository"], help="the repository's public address")

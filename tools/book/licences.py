@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pydata_sphinx_theme
 
-from tools.book import mathjax as book_mathjax
+from tools.book import mathjax
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Notice:
         name: what it is called.
         version: which version is shipped.
         licence: the licence's SPDX expression.
-        text: the file that holds the licence's text; None for MathJax, whose package has it.
+        text: the file that holds the licence's text.
     """
 
     name: str
     version: str
     licence: str
-    text: Path | None
+    text: Path
 
     @property
     def file(self) -> str:
@@ -46,7 +46,7 @@ def notices(book: Path) -> tuple[Notice, ...]:
             "CC-BY-4.0 AND OFL-1.1 AND MIT",
             kept / "font-awesome.txt",
         ),
-        Notice("MathJax", book_mathjax.VERSION, "Apache-2.0", None),
+        Notice("MathJax", mathjax.version(), "Apache-2.0", kept / "mathjax.txt"),
         Notice("Pagefind", version("pagefind"), "MIT", kept / "pagefind.txt"),
         Notice("Popper", "2", "MIT", kept / "popper.txt"),
         _from_package("MyST-NB", "myst-nb", "BSD-3-Clause"),
@@ -73,9 +73,9 @@ def _from_package(name: str, package: str, licence: str) -> Notice:
     return Notice(name, version(package), licence, Path(str(texts[0].locate())))
 
 
-def write_licences(shipped: Sequence[Notice], mathjax: Path, folder: Path) -> None:
+def write_licences(shipped: Sequence[Notice], folder: Path) -> None:
     """Writes the licence text of each notice to `folder`, and says there what it belongs to."""
     folder.mkdir()
     for notice in shipped:
-        text = (notice.text or mathjax / "LICENSE").read_text(encoding="utf-8")
+        text = notice.text.read_text(encoding="utf-8")
         (folder / notice.file).write_text(f"{notice.name} {notice.version}\n\n{text}", encoding="utf-8")

@@ -17,6 +17,10 @@ from course_lib.i18n import set_language
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
 from tools.book.results import has_results, write_results
+from tools.catalogues.files import book_translations
+from tools.lesson import markdown_blocks
+from tools.lesson.markdown_blocks import page_parser
+from tools.lesson.sources import SOURCE_LANGUAGE
 
 LESSONS = "[0-9][0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.
@@ -81,19 +85,20 @@ class Edition:
 
 
 def find_editions(sources: Sources) -> tuple[Edition, ...]:
-    """Returns the languages that the book is written in, the source language first."""
-    folders = sorted(path.parent for path in sources.book.glob("*/index.md"))
-    editions = [_edition(sources, folder) for folder in folders]
-    return tuple(sorted(editions, key=lambda edition: edition.language != "en"))
+    """Returns the book in each language that has a catalogue of its pages, the source language first."""
+    translations = sorted(path.stem for path in sources.book.glob("locale/*.po"))
+    return tuple(_edition(sources, language) for language in (SOURCE_LANGUAGE, *translations))
 
 
-def _edition(sources: Sources, folder: Path) -> Edition:
-    strings = yaml.safe_load((folder / "strings.yml").read_text(encoding="utf-8"))
-    notebooks = sorted((sources.notebooks / folder.name).glob(LESSONS))
+def _edition(sources: Sources, language: str) -> Edition:
+    translate = book_translations(sources.book, language)
+    frame = yaml.safe_load((sources.book / "strings.yml").read_text(encoding="utf-8"))
+    strings = {name: translate(english) for name, english in frame.items()}
+    notebooks = sorted((sources.notebooks / language).glob(LESSONS))
     lessons = tuple((path.stem, _title(path)) for path in notebooks)
     shown = [page for page in PAGES if page != "results" or has_results()]
     return Edition(
-        language=folder.name,
+        language=language,
         name=strings["language_name"],
         strings=strings,
         lessons=lessons,
@@ -161,15 +166,17 @@ def _write_yaml(path: Path, value: dict[str, Any]) -> None:
 
 def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(sources.book / edition.language),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
+        undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
-    values = _page_values(sources, edition) | {"results": write_results(edition.language, folder)}
+    translate = book_translations(sources.book, edition.language)
+    values = _page_values(sources, edition) | {
+        "results": write_results(edition.language, folder),
+        "_": translate,
+    }
     for page in ("index", *(page for page in edition.pages if page in PAGES)):
-        text = environment.get_template(f"{page}.md").render(values)
-        (folder / f"{page}.md").write_text(text, encoding="utf-8")
+        english = (sources.book / "pages" / f"{page}.md").read_text(encoding="utf-8")
+        template = environment.from_string(markdown_blocks.translated(english, translate, page_parser()))
+        (folder / f"{page}.md").write_text(template.render(values), encoding="utf-8")
 
 
 def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:

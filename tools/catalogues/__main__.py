@@ -66,7 +66,8 @@ def _stale(old: polib.POFile, new: polib.POFile) -> Iterator[str]:
 
 
 def _facts(entry: polib.POEntry) -> tuple[object, ...]:
-    return entry.msgid, entry.occurrences, entry.comment, sorted(entry.flags), bool(entry.obsolete)
+    english = entry.msgid, entry.msgid_plural, len(entry.msgstr_plural)
+    return *english, entry.occurrences, entry.comment, sorted(entry.flags), bool(entry.obsolete)
 
 
 def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[str]:
@@ -75,21 +76,23 @@ def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[
     for entry in catalogue:
         if entry.fuzzy:
             yield f"fuzzy, the English changed: {_start(entry.msgid)}"
-        elif not entry.msgstr:
+        elif not entry.translated():
             yield f"missing: {_start(entry.msgid)}"
         else:
-            for fault in _translation_faults(language, entry, glossary):
-                yield f"{fault}: {_start(entry.msgid)} -> {_start(entry.msgstr)}"
+            english = entry.msgid_plural or entry.msgid
+            for translation in [*entry.msgstr_plural.values()] or [entry.msgstr]:
+                for fault in _translation_faults(language, english, translation, glossary):
+                    yield f"{fault}: {_start(english)} -> {_start(translation)}"
 
 
 def _translation_faults(
-    language: str, entry: polib.POEntry, glossary: tuple[japanese_style.Term, ...]
+    language: str, english: str, translation: str, glossary: tuple[japanese_style.Term, ...]
 ) -> Iterator[str]:
-    yield from translation_rules.differences(entry.msgid, entry.msgstr)
-    yield from japanese_style.missing_terms(entry.msgid, entry.msgstr, glossary)
+    yield from translation_rules.differences(english, translation)
+    yield from japanese_style.missing_terms(english, translation, glossary)
     if language == "ja":
-        yield from japanese_style.style_problems(entry.msgstr)
-        if japanese_style.untranslated(entry.msgid, entry.msgstr):
+        yield from japanese_style.style_problems(translation)
+        if japanese_style.untranslated(english, translation):
             yield "left in English"
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import polib
+from babel.core import UnknownLocaleError
+from babel.messages.plurals import get_plural
+
+from tools.lesson.sources import SOURCE_LANGUAGE
+from tools.lesson.translations import read_translations
 
 
 @dataclass(frozen=True)
@@ -15,16 +21,28 @@ class Text:
     """One English text and where it stands.
 
     Attributes:
-        english: the text.
+        english: the text; for a number of things, the one for one thing.
         place: the cell or the file that holds it.
         kind: what a translator should know, such as "comment in code".
         is_format: whether `{names}` in it are filled in at run time.
+        plural: the text for several things; "" where no number is counted.
     """
 
     english: str
     place: str
     kind: str = ""
     is_format: bool = False
+    plural: str = ""
+
+
+def book_catalogue(book: Path, language: str) -> Path:
+    """Returns the path of the catalogue of the book's own pages."""
+    return book / "locale" / f"{language}.po"
+
+
+def book_translations(book: Path, language: str) -> Callable[[str], str]:
+    """Returns what gives the reader's text for an English one of the book's own pages, else the English."""
+    return read_translations(book_catalogue(book, language))
 
 
 def updated(old: polib.POFile, texts: Iterable[Text], language: str) -> polib.POFile:
@@ -38,8 +56,13 @@ def updated(old: polib.POFile, texts: Iterable[Text], language: str) -> polib.PO
         entry = polib.POEntry(msgid=english, comment=", ".join(_unique(text.kind for text in same)))
         entry.occurrences = [(place, "") for place in _unique(text.place for text in same)]
         entry.flags = ["python-brace-format"] if any(text.is_format for text in same) else []
-        if english in known:
+        entry.msgid_plural = next((text.plural for text in same if text.plural), "")
+        if entry.msgid_plural:
+            new.metadata["Plural-Forms"] = _plural_forms(language)
+            entry.msgstr_plural = dict.fromkeys(range(_num_forms(language)), "")
+        if english in known and known[english].msgid_plural == entry.msgid_plural:
             entry.msgstr, entry.previous_msgid = known[english].msgstr, known[english].previous_msgid
+            entry.msgstr_plural |= known[english].msgstr_plural
             entry.flags += ["fuzzy"] if known[english].fuzzy else []
         new.append(entry)
     _mark_changed(new, [entry for entry in old if entry.msgid not in {e.msgid for e in new} and entry.msgstr])
@@ -71,6 +94,18 @@ def write(catalogue: polib.POFile, path: Path) -> None:
     path.write_text(str(catalogue) + "\n", "utf-8")
 
 
+def _plural_forms(language: str) -> str:
+    """Returns gettext's rule for the plurals of a language; English's where nothing is known about it."""
+    try:
+        return get_plural(language).plural_forms
+    except UnknownLocaleError:
+        return get_plural(SOURCE_LANGUAGE).plural_forms
+
+
+def _num_forms(language: str) -> int:
+    return int(re.findall(r"nplurals=(\d+)", _plural_forms(language))[0])
+
+
 def _by_english(texts: Iterable[Text]) -> dict[str, list[Text]]:
     found: dict[str, list[Text]] = {}
     for text in texts:
@@ -85,7 +120,7 @@ def _unique(words: Iterable[str]) -> list[str]:
 def _mark_changed(new: polib.POFile, gone: list[polib.POEntry]) -> None:
     """Gives each new text the translation of the most similar text that is gone, marked fuzzy."""
     candidates = {entry.msgid: entry for entry in gone}
-    for entry in [entry for entry in new if not entry.msgstr]:
+    for entry in [entry for entry in new if not (entry.msgstr or entry.msgid_plural)]:
         for english in difflib.get_close_matches(entry.msgid, candidates, n=1):
             similar = candidates.pop(english)
             entry.msgstr, entry.flags = similar.msgstr, [*entry.flags, "fuzzy"]

@@ -1,4 +1,4 @@
-"""Every English text that a translator has to see: in lessons, in the tools and in the library."""
+"""Every English text that a translator has to see: in lessons, tools, library and book."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import yaml
 from babel.messages.extract import extract
 
-from tools.catalogues.files import Text
+from tools.catalogues.files import Text, book_catalogue
 from tools.lesson import comments as code_comments
 from tools.lesson import exercises, markdown_blocks
 from tools.lesson import texts as notebook_texts
 from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.translations import SHARED
+
+_KEYWORDS = {"_": None, "ngettext": (1, 2)}
 
 
 def lesson_texts(lesson: Lesson) -> Iterator[Text]:
@@ -39,7 +42,7 @@ def shared_texts() -> Iterator[Text]:
 
 
 def library_texts(course: Course) -> Iterator[Text]:
-    """Yields every `_("...")` in the library and in the code of the lessons.
+    """Yields every `_("...")` and `ngettext("...", "...", n)` in the library and in the code of the lessons.
 
     Raises:
         LessonError: a call whose text is not a literal, so that no translator would see it.
@@ -48,8 +51,23 @@ def library_texts(course: Course) -> Iterator[Text]:
         place = path.relative_to(course.root).as_posix()
         _require_literals(path, place)
         with path.open("rb") as lines:
-            for _line, english, _comments, _context in extract("python", lines, keywords={"_": None}):
-                yield Text(str(english), place, is_format="{" in english)
+            for _line, english, _comments, _context in extract("python", lines, keywords=_KEYWORDS):
+                one, many = english if isinstance(english, tuple) else (english, "")
+                yield Text(one, place, is_format="{" in one + many, plural=many)
+
+
+def book_texts(course: Course) -> Iterator[Text]:
+    """Yields the texts of the book's own pages: prose, `_("...")` in their templates, the site's frame."""
+    book = course.root / "jupyter_book"
+    read = markdown_blocks.page_parser()
+    for path in sorted(book.glob("pages/*.md")):
+        for block in markdown_blocks.blocks(path.read_text("utf-8"), read):
+            yield Text(block.text, path.name)
+        with path.open("rb") as lines:
+            for _line, english, _comments, _context in extract("jinja2", lines, keywords=_KEYWORDS):
+                yield Text(str(english), path.name)
+    for name, english in yaml.safe_load((book / "strings.yml").read_text("utf-8")).items():
+        yield Text(english, "strings.yml", name)
 
 
 def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]]]:
@@ -63,6 +81,8 @@ def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]
         yield course.catalogue(language, lesson.name), list(lesson_texts(lesson))
     if (course.root / "course_lib").exists():
         yield course.root / "course_lib" / "locale" / f"{language}.po", list(library_texts(course))
+    if (course.root / "jupyter_book").exists():
+        yield book_catalogue(course.root / "jupyter_book", language), list(book_texts(course))
 
 
 def _sources(course: Course) -> tuple[Path, ...]:
@@ -72,9 +92,13 @@ def _sources(course: Course) -> tuple[Path, ...]:
 
 def _require_literals(path: Path, place: str) -> None:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "_":
-            first = node.args[0] if node.args else None
-            if not (isinstance(first, ast.Constant) and isinstance(first.value, str)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KEYWORDS:
+            texts = node.args[: len(_KEYWORDS[node.func.id] or (1,))]
+            if not texts or not all(map(_is_literal, texts)):
                 raise LessonError(
                     f'{place}, line {node.lineno}: write a literal text, as in _("{{n}} rows", n=8)'
                 )
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -28,6 +28,10 @@ def _links(text: str) -> list[str]:
     return re.findall(r"\]\(([^)\s]*)", text) + _ADDRESS.findall(text)
 
 
+def _templates(text: str) -> list[str]:
+    return re.findall(r"\{\{.*?\}\}|\{%.*?%\}", text)
+
+
 def _placeholders(text: str) -> list[str]:
     # A translation may quote a value in its own way: {name!r} and 「{name}」 both show `name`.
     return [re.split(r"[!:]", found)[0] for found in re.findall(r"\{(\w*(?:[!:][^{}]*)?)\}", text)]
@@ -53,6 +57,7 @@ KEPT: dict[str, Find] = {
     "links": _links,
     "code spans": _code_spans,
     "placeholders": _placeholders,
+    "templates": _templates,
     "HTML tags": _tags,
     "table columns": _table_bars,
     "bold stretches": _bold_words,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from mdit_py_plugins.attrs import attrs_block_plugin
+from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 Translate = Callable[[str], str]
@@ -15,12 +17,17 @@ Translate = Callable[[str], str]
 _TABLE_CELLS = ("th_open", "td_open")
 _SUMMARY = re.compile(r"(<summary>)(.*?)(</summary>)", re.S)
 _DESCRIPTION = re.compile(r'\b(?:alt|title|aria-label)="[^"]*[^\W\d_]')
-_NOT_PROSE = re.compile(r"`+.*?`+|\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+", re.S)
+_NOT_PROSE = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|`+.*?`+|\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+", re.S)
 
 
 def parser() -> MarkdownIt:
     """Returns a parser for the Markdown that JupyterLab, Colab and the book have in common."""
     return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+
+
+def page_parser() -> MarkdownIt:
+    """Returns a parser for the book's own pages, which may hold definitions and attributes of blocks, too."""
+    return parser().use(deflist_plugin).use(attrs_block_plugin)
 
 
 @dataclass(frozen=True)
@@ -42,24 +49,28 @@ class Block:
     suffix: str = ""
 
 
-def blocks(markdown: str) -> Iterator[Block]:
+def blocks(markdown: str, read: MarkdownIt | None = None) -> Iterator[Block]:
     r"""Yields the blocks of `markdown` that hold prose, in order.
+
+    Args:
+        markdown: a cell of a lesson, or with another `read` a page.
+        read: what parses it; `parser()` where nothing is given.
 
     >>> [block.text for block in blocks("# Title\n\n- one\n  item\n\n```python\ncode\n```")]
     ['Title', 'one item']
     """
     lines = markdown.split("\n")
     before = ""
-    for token in parser().parse(markdown):
+    for token in (read or parser()).parse(markdown):
         if before not in _TABLE_CELLS:  # a table is translated row by row
             yield from (block for block in _blocks_of(token, lines) if is_prose(block.text))
         before = token.type
 
 
-def translated(markdown: str, translate: Translate) -> str:
+def translated(markdown: str, translate: Translate, read: MarkdownIt | None = None) -> str:
     """Returns `markdown` with what `translate` makes of the text of every block, each text on one line."""
     lines: list[str | None] = list(markdown.split("\n"))
-    for block in blocks(markdown):
+    for block in blocks(markdown, read):
         text = translate(block.text)
         if text != block.text or block.end_line - block.first_line > 1:
             lines[block.first_line : block.end_line] = [None] * (block.end_line - block.first_line)
@@ -68,7 +79,7 @@ def translated(markdown: str, translate: Translate) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Returns whether a text holds words outside code spans, formulas, addresses and tags.
+    """Returns whether a text holds words outside code spans, formulas, addresses, tags and templates.
 
     The description of a picture is prose: `alt="Eight devices"`.
     """
@@ -91,7 +102,7 @@ def _blocks_of(token: Token, lines: list[str]) -> Iterator[Block]:
 def _inline_block(token: Token, first: int, end: int, lines: list[str]) -> Block:
     start = token.content.split("\n", 1)[0]
     prefix = lines[first][: lines[first].rindex(start)]
-    return Block(first, end, prefix, " ".join(token.content.split()))
+    return Block(first, max(end, first + 1), prefix, " ".join(token.content.split()))
 
 
 def _html_blocks(first: int, lines: list[str]) -> Iterator[Block]:
