@@ -20,18 +20,40 @@ _DIGITS = 4
 
 
 @dataclass(frozen=True)
+class SeededRun:
+    """One setting, trained from several seeds.
+
+    Attributes:
+        curves: the records of the first seed, without times: what a picture shows.
+        epochs: the epochs of each seed, the first one's too, `[seeds, epochs]`.
+    """
+
+    curves: History
+    epochs: tuple[tuple[EpochRecord, ...], ...]
+
+    def spread(self, quantity: str) -> tuple[tuple[float, float], ...]:
+        """Returns, for each epoch, the least and the greatest value over the seeds.
+
+        Args:
+            quantity: a field of `EpochRecord`, such as "test_accuracy".
+        """
+        values = [[getattr(epoch, quantity) for epoch in seed] for seed in self.epochs]
+        return tuple((min(of_epoch), max(of_epoch)) for of_epoch in zip(*values, strict=True))
+
+
+@dataclass(frozen=True)
 class Measured:
     """Training runs on real data, and how they were obtained.
 
     Attributes:
         name: what was measured, such as "03_imdb".
-        how: the circumstances, a value for each name: the command, the data, versions, devices.
-        histories: the records of each run, by its name, such as "tutorial" or "ours". They hold no times.
+        how: the circumstances, a value for each name: the command, the data, versions, seeds.
+        runs: what each setting gave, by its name, such as "tutorial" or "ours".
     """
 
     name: str
     how: Mapping[str, str]
-    histories: Mapping[str, History]
+    runs: Mapping[str, SeededRun]
 
 
 def names() -> tuple[str, ...]:
@@ -52,14 +74,14 @@ def load(name: str) -> Measured:
             cure=_("Choose one of these, or measure anew with make results."),
         )
     content = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    return Measured(name, content["how"], {run: _history(rows) for run, rows in content["runs"].items()})
+    return Measured(name, content["how"], {run: _run(rows) for run, rows in content["runs"].items()})
 
 
 def save(measured: Measured, folder: Path) -> Path:
     """Writes what was measured to `folder` and returns the file."""
     content = {
         "how": dict(measured.how),
-        "runs": {run: _rows(history) for run, history in measured.histories.items()},
+        "runs": {name: _rows(run) for name, run in measured.runs.items()},
     }
     path = folder / f"{measured.name}.json"
     path.write_text(json.dumps(content, indent=None, separators=(",", ":")) + "\n", encoding="utf-8")
@@ -67,8 +89,8 @@ def save(measured: Measured, folder: Path) -> Path:
 
 
 def picture(measured: Measured) -> Picture:
-    """Returns the training curves of all runs in one picture, named in the reader's language."""
-    return training_curves({title(run): history for run, history in measured.histories.items()})
+    """Returns the first seed's training curves of all runs in one picture, in the reader's language."""
+    return training_curves({title(name): run.curves for name, run in measured.runs.items()})
 
 
 def title(run: str) -> str:
@@ -82,19 +104,21 @@ def title(run: str) -> str:
     return titles[run]
 
 
-def _rows(history: History) -> dict[str, Any]:
+def _rows(run: SeededRun) -> dict[str, Any]:
+    steps = run.curves.steps
     return {
-        "batch_size": history.steps[0].examples,
-        "steps_per_epoch": history.epochs[0].step,
-        "losses": [round(record.loss, _DIGITS) for record in history.steps],
-        "accuracies": [round(record.accuracy, _DIGITS) for record in history.steps],
-        "epochs": [asdict(record) for record in history.epochs],
+        "batch_size": steps[0].examples,
+        "steps_per_epoch": run.curves.epochs[0].step,
+        "losses": [round(record.loss, _DIGITS) for record in steps],
+        "accuracies": [round(record.accuracy, _DIGITS) for record in steps],
+        "epochs": [[asdict(epoch) for epoch in seed] for seed in run.epochs],
     }
 
 
-def _history(rows: Mapping[str, Any]) -> History:
+def _run(rows: Mapping[str, Any]) -> SeededRun:
     steps = [
         StepRecord(step, 1 + (step - 1) // rows["steps_per_epoch"], loss, accuracy, rows["batch_size"], 0.0)
         for step, (loss, accuracy) in enumerate(zip(rows["losses"], rows["accuracies"], strict=True), start=1)
     ]
-    return History(steps, [EpochRecord(**epoch) for epoch in rows["epochs"]])
+    epochs = tuple(tuple(EpochRecord(**epoch) for epoch in seed) for seed in rows["epochs"])
+    return SeededRun(History(steps, list(epochs[0])), epochs)

@@ -148,16 +148,16 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
     assert "results" not in without.pages
     (tmp_path / "measured").mkdir()
     steps = [StepRecord(step, 1, 0.9 - step / 10, 0.5, 64, 0.0) for step in (1, 2)]
-    history = History(steps, [EpochRecord(1, 2, 0.75, 0.625, 0.5, 0.875, None)])
-    results.save(
-        results.Measured("03_imdb", {"command": "make results"}, {"ours": history}), tmp_path / "measured"
-    )
+    seeds = [(EpochRecord(1, 2, loss, 0.625, 0.5, 0.875, None),) for loss in (0.75, 0.5)]
+    run = results.SeededRun(History(steps, list(seeds[0])), tuple(seeds))
+    measured = results.Measured("03_imdb", {"command": "make results"}, {"ours": run})
+    results.save(measured, tmp_path / "measured")
     editions = book_pages.find_editions(sources(lessons))
     for edition in editions:
         assert "results" in edition.pages
         book_pages.stage(sources(lessons), editions, edition, tmp_path / edition.language)
         page = (tmp_path / edition.language / "results.md").read_text(encoding="utf-8")
-        assert "| 1 | 0.750 | 0.625 | 0.500 | 0.875 |" in page
+        assert "| 1 | 0.500–0.750 | 0.625–0.625 | 0.500–0.500 | 0.875–0.875 |" in page
         assert "make results" in page
         assert (tmp_path / edition.language / "03_imdb.png").read_bytes().startswith(b"\x89PNG")
 

@@ -9,28 +9,54 @@ from course_lib.measured import results
 from course_lib.training.records import EpochRecord, History, StepRecord
 
 
-def test_three_epochs_on_the_real_reviews_reach_what_the_lesson_says():
+def last_accuracies(measured, run):
+    return [seed[-1].test_accuracy for seed in measured.runs[run].epochs]
+
+
+def test_what_the_lesson_says_of_the_real_reviews_holds_for_every_seed():
     measured = results.load("03_imdb")
     assert measured.how["command"] == "make results"
-    assert list(measured.histories) == ["tutorial", "he", "unit", "ours"]
-    last = {run: history.epochs[-1] for run, history in measured.histories.items()}
-    assert all(epoch.epoch == 3 for epoch in last.values())
-    assert last["ours"].test_accuracy >= 0.83
-    assert max(last[run].test_accuracy for run in ("tutorial", "he", "unit")) < 0.80
-    for history in measured.histories.values():
-        assert len(history.steps) == 3 * (25_000 // 64)
-    train_losses = [epoch.train_loss for epoch in measured.histories["ours"].epochs]
-    assert train_losses == sorted(train_losses, reverse=True)
+    assert list(measured.runs) == ["tutorial", "he", "unit", "ours"]
+    assert [round(value, 2) for value in last_accuracies(measured, "ours")] == [0.86] * 3
+    assert [round(value, 2) for value in last_accuracies(measured, "unit")] == [0.74] * 3
+    raw = last_accuracies(measured, "tutorial") + last_accuracies(measured, "he")
+    assert max(raw) < 0.70
+    he = last_accuracies(measured, "he")
+    assert (round(min(he), 2), round(max(he), 2)) == (0.51, 0.69)
+    for seed in measured.runs["unit"].epochs:
+        rising = [epoch.test_accuracy for epoch in seed]
+        assert rising == sorted(rising)
+
+
+def test_every_run_is_whole():
+    for run in results.load("03_imdb").runs.values():
+        assert len(run.curves.steps) == 3 * (25_000 // 64)
+        assert [[epoch.epoch for epoch in seed] for seed in run.epochs] == [[1, 2, 3]] * 3
+        assert tuple(run.curves.epochs) == run.epochs[0]
+
+
+def measured_from(*accuracies_of_seeds):
+    steps = [StepRecord(step, 1, 0.5 / step, 0.25 * step, 64, 0.0) for step in (1, 2)]
+    seeds = tuple(
+        tuple(EpochRecord(at, 2 * at, 0.4, 0.5, 0.3, value, None) for at, value in enumerate(values, start=1))
+        for values in accuracies_of_seeds
+    )
+    run = results.SeededRun(History(steps, list(seeds[0])), seeds)
+    return results.Measured("99_test", {"command": "a test"}, {"ours": run})
 
 
 def test_what_is_saved_is_loaded(tmp_path, monkeypatch):
-    steps = [StepRecord(step, 1, 0.5 / step, 0.25 * step, 64, 0.0) for step in (1, 2)]
-    history = History(steps, [EpochRecord(1, 2, 0.4, 0.5, 0.3, 0.75, None)])
-    measured = results.Measured("99_test", {"command": "a test"}, {"ours": history})
+    measured = measured_from([0.75, 0.5], [0.25, 1.0])
     results.save(measured, tmp_path)
     monkeypatch.setattr(results, "_FOLDER", tmp_path)
     assert results.names() == ("99_test",)
     assert dataclasses.asdict(results.load("99_test")) == dataclasses.asdict(measured)
+
+
+def test_the_spread_is_the_least_and_the_greatest_of_each_epoch():
+    run = measured_from([0.75, 0.5], [0.25, 1.0], [0.5, 0.5]).runs["ours"]
+    assert run.spread("test_accuracy") == ((0.25, 0.75), (0.5, 1.0))
+    assert run.spread("train_loss") == ((0.4, 0.4), (0.4, 0.4))
 
 
 def test_unknown_results_are_refused_by_name():

@@ -9,7 +9,8 @@ import matplotlib as mpl
 
 import course_lib
 from course_lib.measured import results
-from course_lib.training.records import EpochRecord
+
+QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,13 @@ class ShownResult:
         how: how it was obtained, a value for each name.
         picture: the name of the picture's file.
         alt: what the picture shows, in the page's language.
-        runs: the epochs of each run, by the run's name.
+        runs: by the run's name, for each epoch the spread of each quantity over the seeds, as text.
     """
 
     how: dict[str, str]
     picture: str
     alt: str
-    runs: dict[str, list[EpochRecord]]
+    runs: dict[str, list[dict[str, str]]]
 
 
 def has_results() -> bool:
@@ -43,6 +44,12 @@ def write_results(language: str, folder: Path) -> list[ShownResult]:
             measured = results.load(name)
             picture = results.picture(measured)
             (folder / f"{name}.png").write_bytes(picture.png)
-            epochs = {results.title(run): history.epochs for run, history in measured.histories.items()}
-            shown.append(ShownResult(dict(measured.how), f"{name}.png", picture.alt, epochs))
+            runs = {results.title(run): spreads(seeded) for run, seeded in measured.runs.items()}
+            shown.append(ShownResult(dict(measured.how), f"{name}.png", picture.alt, runs))
     return shown
+
+
+def spreads(run: results.SeededRun) -> list[dict[str, str]]:
+    """Returns for each epoch the lowest and highest value of each quantity, such as "0.512–0.688"."""
+    columns = [[f"{low:.3f}–{high:.3f}" for low, high in run.spread(quantity)] for quantity in QUANTITIES]
+    return [dict(zip(QUANTITIES, row, strict=True)) for row in zip(*columns, strict=True)]
