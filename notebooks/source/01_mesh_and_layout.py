@@ -11,7 +11,7 @@
 #
 # **Time:** 45 minutes. **You need to know:** Python, NumPy slices, and what a tensor is.
 #
-# > **Experimental.** DTensor lives in `tf.experimental`: its names may change. This lesson was run with TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs. Virtual CPUs share the cores of one machine. They show which device does what, and they make nothing faster.
+# > **Experimental.** DTensor lives in `tf.experimental`: its names may change. This lesson was run with TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs. Virtual CPUs share the cores of one machine. They show which device does what, and say nothing about the speed of real devices.
 
 # %% id="setup" tags=["setup"]
 LANGUAGE = "en"
@@ -217,7 +217,7 @@ print((to_numpy(drawn_in_rows) == to_numpy(drawn_in_blocks)).all())
 # %% [markdown] id="dvariable-text"
 # ### Variables keep their layout
 #
-# A `dtensor.DVariable` takes its layout from its initial value and keeps it. A value with another layout is laid out anew when it is assigned. A plain tensor is refused, unless it is a scalar or a small tensor of integers or strings: pack it first.
+# A `dtensor.DVariable` takes its layout from its initial value and keeps it. A value with another layout is laid out anew when it is assigned. A plain tensor like the one below is refused: pack it first.
 
 # %% id="dvariable" tags=["error"]
 variable = dtensor.DVariable(rows)
@@ -231,7 +231,7 @@ except tf.errors.UnimplementedError as error:
 # %% [markdown] id="break-text"
 # ## Break it on purpose
 #
-# TensorFlow's own messages for a bad layout are sometimes a page of compiler output, and a few mistakes it accepts in silence. The course checks every mesh and layout first. Read the three messages, and say for each what you would change.
+# TensorFlow explains some bad layouts in one clear line and others in the words of its compiler, and a few mistakes it accepts in silence. The course checks every mesh and layout before TensorFlow sees it. Read the three messages, and say for each what you would change.
 
 # %% id="break-errors" tags=["error"]
 mistakes = [
