@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _
-from course_lib.runtime import start_tensorflow
+from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import assemble, require_components, require_local_shapes, same_values
@@ -21,25 +22,53 @@ from tensorflow.experimental import dtensor  # noqa: E402
 Array = npt.NDArray[Any]
 
 
+_LONGEST_CPU_DIMENSION = 11
+_MOST_AXES_DIRECTLY = 2
+_ABORTED = ("Collective ops is aborted by", "BufRendezvous", "Restart your program to reset")
+
+
+@contextlib.contextmanager
+def explaining_aborts() -> Iterator[None]:
+    """Says in the reader's words what to do when TensorFlow reports aborted collectives; also a decorator.
+
+    One collective that fails aborts every later one of the process, whatever computes it.
+
+    Raises:
+        CourseError: a collective was aborted, now or earlier in this process.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if not any(mark in str(error) for mark in _ABORTED):
+            raise
+        raise CourseError(
+            _("The devices can no longer send each other data, because one such exchange failed before."),
+            allowed=_("until the kernel is restarted, only what each device computes by itself"),
+            cure=_(
+                "Restart the kernel and run the cells again from the first: after one failure TensorFlow"
+                " refuses every later exchange between devices."
+            ),
+        ) from error
+
+
 def create_mesh(mesh: MeshSpec, devices: Sequence[int] | None = None) -> Any:
-    """Returns the real `dtensor.Mesh` of `mesh` on virtual CPUs.
+    """Returns the real `dtensor.Mesh` of `mesh`, on devices of the kind that `setup` was given.
 
     Args:
         mesh: the names and sizes of the mesh dimensions.
-        devices: the numbers of the CPUs to use, one for each place on the mesh, row by row.
-            The first `mesh.size` CPUs if left out.
+        devices: the numbers of the devices to use, one for each place on the mesh, row by row.
+            The first `mesh.size` devices if left out.
 
     Raises:
-        CourseError: another number of devices than the mesh has places, a device given twice, or a
-            device that is not configured.
+        CourseError: another number of devices than the mesh has places, a device given twice, a device that
+            is not configured, or more than 11 CPUs along one dimension.
     """
-    configured = len(tf.config.list_logical_devices("CPU"))
-    if devices is None:
-        devices = range(mesh.size)
-    mesh.require_size(len(devices))
-    for device_id in devices:
-        _check_device(device_id, list(devices), configured)
-    return dtensor.create_mesh(list(mesh.dims), devices=[f"CPU:{device_id}" for device_id in devices])
+    kind = device_kind()
+    _check_lengths(mesh, kind)
+    chosen = range(mesh.size) if devices is None else devices
+    mesh.require_size(len(chosen))
+    names = [f"{kind}:{device_id}" for device_id in _checked_devices(chosen, kind)]
+    return dtensor.create_mesh(list(mesh.dims), devices=names)
 
 
 def to_layout(layout: LayoutSpec, mesh: Any | None = None) -> Any:
@@ -79,6 +108,7 @@ def split(value: npt.ArrayLike, layout: LayoutSpec) -> list[Array]:
     return [whole[index] for index in layout.shards(whole.shape).values()]
 
 
+@explaining_aborts()
 def pack(value: npt.ArrayLike, layout: LayoutSpec, mesh: Any | None = None) -> Any:
     """Returns `value` as a DTensor, having sent each device only its own component.
 
@@ -98,6 +128,7 @@ def pack(value: npt.ArrayLike, layout: LayoutSpec, mesh: Any | None = None) -> A
     return dtensor.pack(components, to_layout(layout, mesh))
 
 
+@explaining_aborts()
 def pack_components(components: Sequence[npt.ArrayLike], layout: LayoutSpec, mesh: Any | None = None) -> Any:
     """Returns one DTensor made of a component for each device.
 
@@ -115,6 +146,34 @@ def pack_components(components: Sequence[npt.ArrayLike], layout: LayoutSpec, mes
     return dtensor.pack([tf.constant(array) for array in arrays], to_layout(layout, mesh))
 
 
+@explaining_aborts()
+def relayout(tensor: Any, layout: LayoutSpec, mesh: Any | None = None) -> Any:
+    """Returns a DTensor of the same values in another layout, also inside a `tf.function`.
+
+    With three axes or more `dtensor.relayout` can return wrong values in silence: from `[r, p, unsharded]`
+    to `[q, unsharded, p]` it moves `p` and forgets the other axis (TensorFlow 2.21). So such a tensor goes
+    through the unsharded layout, in which every device has all of it. That sends more than other ways do,
+    but a function that is being traced does not know which layout its tensor has. Matrices go directly.
+
+    Args:
+        tensor: a DTensor.
+        layout: the layout to give it.
+        mesh: the real mesh that `tensor` is on; by default that of `create_mesh(layout.mesh)`.
+
+    Raises:
+        CourseError: the layout does not fit the tensor.
+
+    Source: https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor/relayout.
+    """
+    layout.local_shape(tensor.shape)
+    real = to_layout(layout, mesh)
+    if layout.num_axes > _MOST_AXES_DIRECTLY and layout.sharded_dims:
+        whole = LayoutSpec.replicated(layout.mesh, layout.num_axes)
+        tensor = dtensor.relayout(tensor, to_layout(whole, real.mesh))
+    return dtensor.relayout(tensor, real)
+
+
+@explaining_aborts()
 def unpack(tensor: Any) -> list[Array]:
     """Returns the real component of each device, `[...] local` each, in the order of the devices."""
     return [component.numpy() for component in dtensor.unpack(_read(tensor))]
@@ -134,19 +193,43 @@ def _read(tensor: Any) -> Any:
     return tensor.read_value() if isinstance(tensor, tf.Variable) else tensor
 
 
-def _check_device(device_id: int, devices: list[int], configured: int) -> None:
-    if device_id not in range(configured):
+def _check_lengths(mesh: MeshSpec, kind: str) -> None:
+    """Refuses what TensorFlow computes wrongly in silence on CPUs.
+
+    It names the buffers of an all-to-all by two device numbers without a separator: 1 to 10 and 11 to 0 have
+    one name, and devices get each other's data.
+    """
+    name, size = max(mesh.dims, key=lambda dim: dim[1])
+    if kind == "CPU" and size > _LONGEST_CPU_DIMENSION:
         raise CourseError(
-            _("There is no device CPU:{device_id}.", device_id=device_id),
-            allowed=_("CPU:0 to CPU:{last}", last=configured - 1),
+            _("Mesh dimension {name!r} has {size} devices in a row.", name=name, size=size),
+            allowed=_("at most {most} CPUs along one mesh dimension", most=_LONGEST_CPU_DIMENSION),
+            cure=_(
+                "Split the dimension in two, such as 4 × 3 in place of 12. TensorFlow would mix up the data"
+                " that so many CPUs send each other."
+            ),
+        )
+
+
+def _checked_devices(devices: Sequence[int], kind: str) -> list[int]:
+    configured = len(tf.config.list_logical_devices(kind))
+    checked = [
+        whole_number(
+            device_id,
+            _("There is no device {kind}:{device_id}.", kind=kind, device_id=device_id),
+            most=configured - 1,
             cure=_("Use fewer devices, or ask for more in setup(devices=...) and restart the kernel."),
         )
-    if devices.count(device_id) > 1:
-        raise CourseError(
-            _("The device CPU:{device_id} is given twice.", device_id=device_id),
-            allowed=_("each device once"),
-            cure=_("Give another device. TensorFlow would accept this and compute something wrong."),
-        )
+        for device_id in devices
+    ]
+    for device_id in checked:
+        if checked.count(device_id) > 1:
+            raise CourseError(
+                _("The device {kind}:{device_id} is given twice.", kind=kind, device_id=device_id),
+                allowed=_("each device once"),
+                cure=_("Give another device. TensorFlow would accept this and compute something wrong."),
+            )
+    return checked
 
 
 def _check_components(arrays: Sequence[Array], layout: LayoutSpec) -> None:

@@ -1,4 +1,4 @@
-"""The first cell of every lesson: language, seeds, quiet logs, virtual devices before TensorFlow starts."""
+"""The first cell of every lesson: language, seeds, quiet logs, devices before TensorFlow starts."""
 
 from __future__ import annotations
 
@@ -9,75 +9,113 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from course_lib import i18n
 from course_lib.errors import CourseError, one_of, whole_number
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 
 MAX_DEVICES = 64
-_request = {"devices": 1, "seed": 0}
+KINDS = ("CPU", "GPU")
+_LARGEST_SEED = 2**32 - 1  # NumPy's
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What `setup` asked for."""
+
+    devices: int = 1
+    kind: str = "CPU"
+    seed: int = 0
+
+
+_asked = {"for": _Request()}
 
 # Two operations at a time, one thread in each: with several virtual devices on few cores, more threads
 # only wait for each other. Chosen by trial with lesson 03's training.
 _INTER_OP_THREADS, _INTRA_OP_THREADS = 2, 1
 
 
-def setup(*, language: str = i18n.SOURCE_LANGUAGE, devices: int = 8, seed: int = 0) -> None:
-    """Prepares the notebook: language, seeds, quiet logs, and how many virtual CPUs TensorFlow will get.
+def setup(
+    *, language: str = i18n.SOURCE_LANGUAGE, devices: int = 8, kind: str = "CPU", seed: int = 0
+) -> None:
+    """Prepares the notebook: language, seeds, quiet logs, and which devices TensorFlow will get.
 
     TensorFlow is not imported here, because that takes seconds: `start_tensorflow` does it when a lesson
-    first needs it. Calling `setup` again is safe as long as the number of devices stays the same.
+    first needs it. Calling `setup` again is safe as long as the devices stay the same.
 
     Args:
         language: one of `i18n.languages()`.
-        devices: the number of virtual CPUs.
+        devices: the number of devices.
+        kind: "CPU" for virtual ones, which any machine has; "GPU" for the machine's own.
         seed: for Python, NumPy and, once it starts, TensorFlow.
 
     Raises:
-        CourseError: an unknown language, an impossible number of devices, or TensorFlow already runs
-            with another number of devices.
+        CourseError: an unknown language or kind, an impossible number of devices or seed, or TensorFlow
+            already runs with other devices.
     """
     _check_language(language)
-    _check_devices(devices)
+    request = _checked_request(devices, kind, seed)
     i18n.set_language(language)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same sums on every kind of CPU
     _use_japanese_font(language)
     _enable_colab_widgets()
-    _request.update(devices=devices, seed=seed)
-    _set_seeds(seed)
+    _asked["for"] = request
+    _set_seeds(request.seed)
     if _tensorflow_has_started():
-        _require_devices(sys.modules["tensorflow"], devices)
+        _require_devices(sys.modules["tensorflow"], request)
 
 
 def start_tensorflow() -> Any:
-    """Imports TensorFlow with the virtual CPUs that `setup` asked for, and returns the module.
+    """Imports TensorFlow with the devices that `setup` asked for, and returns the module.
 
     The first call takes 5 to 10 s. Later calls return at once.
 
     Raises:
-        CourseError: TensorFlow was started before, with another number of devices.
+        CourseError: TensorFlow was started before, with other devices, or the machine has fewer GPUs.
     """
     with _quiet_native_logs():
         tf = importlib.import_module("tensorflow")
-        _start(tf)
-    _require_devices(tf, _request["devices"])
+        if not _tensorflow_has_started():
+            _start(tf, _asked["for"])
+    _require_devices(tf, _asked["for"])
     return tf
 
 
-def _start(tf: Any) -> None:
-    if not _tensorflow_has_started():
-        cpus = tf.config.list_physical_devices("CPU")
-        virtual = [tf.config.LogicalDeviceConfiguration()] * _request["devices"]
-        tf.config.set_logical_device_configuration(cpus[0], virtual)
-        tf.config.threading.set_inter_op_parallelism_threads(_INTER_OP_THREADS)
-        tf.config.threading.set_intra_op_parallelism_threads(_INTRA_OP_THREADS)
-        tf.get_logger().setLevel("ERROR")
-        tf.random.set_seed(_request["seed"])
-        tf.config.list_logical_devices()
+def device_kind() -> str:
+    """Returns the kind of the devices that meshes are made of: what `setup` was given."""
+    return _asked["for"].kind
+
+
+def _start(tf: Any, request: _Request) -> None:
+    _choose_devices(tf, request)
+    tf.config.threading.set_inter_op_parallelism_threads(_INTER_OP_THREADS)
+    tf.config.threading.set_intra_op_parallelism_threads(_INTRA_OP_THREADS)
+    tf.get_logger().setLevel("ERROR")
+    tf.random.set_seed(request.seed)
+    tf.config.list_logical_devices()
+
+
+def _choose_devices(tf: Any, request: _Request) -> None:
+    """Tells TensorFlow which devices to have: GPUs only where they were asked for, else it would use them.
+
+    A GPU is not cut into virtual ones: NCCL refuses two participants on one. Beside GPUs there are as many
+    virtual CPUs, because DTensor keeps a mesh of CPUs beside each mesh of GPUs.
+
+    Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/communicators.html.
+    """
+    wanted = request.devices if request.kind == "GPU" else 0
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) < wanted:
+        raise _too_few_gpus(len(gpus), wanted)
+    tf.config.set_visible_devices(gpus[:wanted], "GPU")
+    cpus = tf.config.list_physical_devices("CPU")
+    virtual = [tf.config.LogicalDeviceConfiguration()] * request.devices
+    tf.config.set_logical_device_configuration(cpus[0], virtual)
 
 
 @contextlib.contextmanager
@@ -110,13 +148,38 @@ def _check_language(language: str) -> None:
     )
 
 
-def _check_devices(devices: int) -> None:
-    whole_number(
+def _checked_request(devices: int, kind: str, seed: int) -> _Request:
+    one_of(
+        kind,
+        KINDS,
+        _("There is no kind of device {kind!r}.", kind=kind),
+        cure=_('Leave it out: the lessons use "CPU", which every machine has.'),
+    )
+    num_devices = whole_number(
         devices,
-        _("{devices!r} virtual devices cannot be made.", devices=devices),
+        _("{devices!r} devices cannot be had.", devices=devices),
         least=1,
         most=MAX_DEVICES,
         cure=_("The lessons use 8."),
+    )
+    checked_seed = whole_number(
+        seed,
+        _("{seed!r} cannot be the seed.", seed=seed),
+        most=_LARGEST_SEED,
+        cure=_("The lessons use 0."),
+    )
+    return _Request(num_devices, kind, checked_seed)
+
+
+def _too_few_gpus(found: int, wanted: int) -> CourseError:
+    return CourseError(
+        _(
+            "{wanted} × GPU were asked for, but TensorFlow finds {found} × GPU on this machine.",
+            found=found,
+            wanted=wanted,
+        ),
+        allowed=_("as many GPUs as there are, or any number of virtual CPUs up to {most}", most=MAX_DEVICES),
+        cure=_('Write kind="CPU", or ask for fewer GPUs.'),
     )
 
 
@@ -128,17 +191,17 @@ def _tensorflow_has_started() -> bool:
     return bool(context.context()._initialized)  # no public way to ask without starting it
 
 
-def _require_devices(tf: Any, devices: int) -> None:
-    started_with = len(tf.config.list_logical_devices("CPU"))
-    if started_with != devices:
+def _require_devices(tf: Any, request: _Request) -> None:
+    started_with = len(tf.config.list_logical_devices(request.kind))
+    if started_with != request.devices:
         raise CourseError(
-            ngettext(
-                "TensorFlow already runs with {count} virtual device, not {devices}.",
-                "TensorFlow already runs with {count} virtual devices, not {devices}.",
-                started_with,
-                devices=devices,
+            _(
+                "TensorFlow already runs, with {started_with} × {kind}; {devices} × {kind} were asked for.",
+                kind=request.kind,
+                started_with=started_with,
+                devices=request.devices,
             ),
-            allowed=_("the number of devices that TensorFlow was started with"),
+            allowed=_("the devices that TensorFlow was started with"),
             cure=_("Restart the kernel and run the first cell before anything else."),
         )
 

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from course_lib.data.disk_cache import Arrays, CacheFolder, default_folder
+from course_lib.data import disk_cache
 from course_lib.data.examples import Examples
 from course_lib.data.synthetic import make_reviews
 from course_lib.data.text import Reviews, TextExamples
-from course_lib.errors import CourseError
+from course_lib.errors import one_of, whole_number
 from course_lib.i18n import _
 
 if TYPE_CHECKING:  # the reviews themselves need no TensorFlow, only what makes numbers of them does
-    from course_lib.data.tfidf import Vectorizer
+    from course_lib.data.tfidf import Tables, Vectorizer
 
 BUILT_IN, REAL = SOURCES = ("built-in", "tfds")
 NUM_TOKENS = 1200
 
-_TABLES_FORMAT = 1  # one more whenever the preprocessing or what is kept of it changes
-_TOKENS = range(2, 50_001)
+MOST_TOKENS = 50_000
+
+_TABLES_FORMAT = 2  # one more whenever the preprocessing or what is kept of it changes
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,12 @@ def load_imdb(source: str | None = None) -> Reviews:
         CourseError: an unknown source; or the real set is missing with no network, or damaged.
     """
     chosen = source if source is not None else os.environ.get("COURSE_DATA") or BUILT_IN
-    if chosen not in SOURCES:
-        raise CourseError(
-            _("There is no data source {source!r}.", source=chosen),
-            allowed=", ".join(SOURCES),
-            cure=_("Choose one of these where the lesson loads its data, or in COURSE_DATA."),
-        )
+    one_of(
+        chosen,
+        SOURCES,
+        _("There is no data source {source!r}.", source=chosen),
+        cure=_("Choose one of these where the lesson loads its data, or in COURSE_DATA."),
+    )
     train, test = _load_real() if chosen == REAL else _make_stand_in()
     return Reviews(chosen, train, test)
 
@@ -79,18 +80,21 @@ def tf_idf(
     Raises:
         CourseError: an impossible number of tokens.
     """
-    from course_lib.data import tfidf as vectorizer
-
-    _check_num_tokens(num_tokens)
-    tables = _tables(reviews, num_tokens, CacheFolder(default_folder()) if cache else None)
-    train, test = (
-        Examples(
-            vectorizer.dense_rows(_part(tables, split), num_tokens, unit_length=unit_length), examples.labels
-        )
-        for split, examples in _splits(reviews).items()
+    columns = whole_number(
+        num_tokens,
+        _("{num_tokens!r} cannot be the number of a row's columns.", num_tokens=num_tokens),
+        least=2,
+        most=MOST_TOKENS,
+        cure=_("The lessons use {usual}.", usual=NUM_TOKENS),
     )
-    made_by = vectorizer.from_tables(tables, num_tokens, unit_length=unit_length)
-    return VectorizedReviews(train, test, made_by)
+    tables = _tables(reviews, columns, cache=cache)
+    rows = tables.rows(columns, unit_length=unit_length)
+    num_train = len(reviews.train)
+    return VectorizedReviews(
+        Examples(rows[:num_train], reviews.train.labels),
+        Examples(rows[num_train:], reviews.test.labels),
+        tables.vectorizer(columns, unit_length=unit_length),
+    )
 
 
 def _make_stand_in() -> tuple[TextExamples, TextExamples]:
@@ -107,25 +111,16 @@ def _load_real() -> tuple[TextExamples, TextExamples]:
     return load_real_reviews()
 
 
-def _tables(reviews: Reviews, num_tokens: int, cache: CacheFolder | None) -> Arrays:
-    """Returns the vectorizer's tables and the sparse rows of both splits, from the cache if it has them."""
-    if cache is None:
-        return _make_tables(reviews, num_tokens)
+def _tables(reviews: Reviews, num_tokens: int, *, cache: bool) -> Tables:
+    """Returns the tables of both splits, from the cache if it has them."""
+    from course_lib.data import tfidf
+
     key = _cache_key(reviews, num_tokens)
-    tables = cache.load(key)
-    if tables is None:
-        tables = _make_tables(reviews, num_tokens)
-        cache.store(key, tables)
-    return tables
-
-
-def _make_tables(reviews: Reviews, num_tokens: int) -> Arrays:
-    from course_lib.data import tfidf as vectorizer
-
-    tables = vectorizer.fit(reviews.train.texts, num_tokens)
-    for split, examples in _splits(reviews).items():
-        sparse = vectorizer.sparse_rows(tables, examples.texts, num_tokens)
-        tables |= {f"{split}_{name}": array for name, array in sparse.items()}
+    if cache and (kept := disk_cache.load(key)) is not None:
+        return tfidf.Tables(**kept)
+    tables = tfidf.make_tables(reviews.train.texts, reviews.test.texts, num_tokens)
+    if cache:
+        disk_cache.store(key, vars(tables))
     return tables
 
 
@@ -137,25 +132,7 @@ def _cache_key(reviews: Reviews, num_tokens: int) -> str:
         "format": _TABLES_FORMAT,
         "source": reviews.source,
         "num_tokens": num_tokens,
-        "texts": {split: examples.fingerprint() for split, examples in _splits(reviews).items()},
+        "texts": [reviews.train.fingerprint(), reviews.test.fingerprint()],
         "versions": library_versions(),
     }
     return json.dumps(depends_on, sort_keys=True)
-
-
-def _splits(reviews: Reviews) -> dict[str, TextExamples]:
-    return {"train": reviews.train, "test": reviews.test}
-
-
-def _part(tables: Arrays, split: str) -> Arrays:
-    opening = f"{split}_"
-    return {name.removeprefix(opening): array for name, array in tables.items() if name.startswith(opening)}
-
-
-def _check_num_tokens(num_tokens: int) -> None:
-    if isinstance(num_tokens, bool) or not isinstance(num_tokens, int) or num_tokens not in _TOKENS:
-        raise CourseError(
-            _("{num_tokens!r} cannot be the number of a row's columns.", num_tokens=num_tokens),
-            allowed=_("whole numbers from {least} to {most}", least=_TOKENS[0], most=_TOKENS[-1]),
-            cure=_("The lessons use {usual}.", usual=NUM_TOKENS),
-        )

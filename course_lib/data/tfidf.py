@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.data.disk_cache import Arrays
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
@@ -65,48 +63,68 @@ class _VectorizerModule(tf.Module):  # type: ignore[misc, name-defined]
         return tf.math.divide_no_nan(rows, tf.norm(rows, axis=1, keepdims=True)) if self.unit_length else rows
 
 
-def fit(texts: Sequence[str], num_tokens: int) -> Arrays:
-    """Returns the tables of the tf-idf of `texts`: "vocabulary" and "idf_weights".
+@dataclass(frozen=True)
+class Tables:
+    """The tf-idf of some texts: the tokens that were found in them, and what is not zero in their rows.
+
+    Attributes:
+        vocabulary: `[tokens] global`, strings: as `Vectorizer.vocabulary`.
+        idf_weights: `[tokens] global`, float32: as `Vectorizer.idf_weights`.
+        values: what is not zero, row by row, `[values] global`, float32.
+        columns: the column of each value, `[values] global`.
+        counts: how many values each row has, `[texts] global`.
+    """
+
+    vocabulary: npt.NDArray[np.str_]
+    idf_weights: npt.NDArray[np.float32]
+    values: npt.NDArray[np.float32]
+    columns: npt.NDArray[np.unsignedinteger[Any]]
+    counts: npt.NDArray[np.int32]
+
+    def vectorizer(self, num_tokens: int, *, unit_length: bool) -> Vectorizer:
+        """Returns the vectorizer that knows these tokens."""
+        return Vectorizer(tuple(self.vocabulary.tolist()), self.idf_weights, num_tokens, unit_length)
+
+    def rows(self, num_tokens: int, *, unit_length: bool) -> npt.NDArray[np.float32]:
+        """Returns the rows of all texts, scaled if asked for: `[texts, num_tokens] global`."""
+        num_texts = len(self.counts)
+        rows, values = np.repeat(np.arange(num_texts), self.counts), self.values
+        if unit_length:
+            squares = np.bincount(rows, weights=np.square(values, dtype=np.float64), minlength=num_texts)
+            values = (values / np.sqrt(squares)[rows]).astype(np.float32)
+        dense = np.zeros((num_texts, num_tokens), np.float32)
+        dense[rows, self.columns] = values
+        return dense
+
+
+def make_tables(train: Sequence[str], test: Sequence[str], num_tokens: int) -> Tables:
+    """Returns the tables of both splits, `train` first; the tokens are those of `train` alone."""
+    vectorizer = fit(train, num_tokens)
+    parts = [_not_zero(vectorizer(texts), num_tokens) for split in (train, test) for texts in _batches(split)]
+    values, columns, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Tables(np.array(vectorizer.vocabulary), vectorizer.idf_weights, values, columns, counts)
+
+
+def fit(texts: Sequence[str], num_tokens: int) -> Vectorizer:
+    """Returns a vectorizer that knows the most frequent tokens of `texts`; its rows are not scaled.
 
     Source: https://www.tensorflow.org/api_docs/python/tf/keras/layers/TextVectorization (adapt, tf_idf).
     """
     layer = _text_layer(num_tokens)
     layer.adapt(tf.data.Dataset.from_tensor_slices(list(texts)).batch(_TEXTS_PER_BATCH))
-    vocabulary = [str(token) for token in layer.get_vocabulary()]
-    return {"vocabulary": _pack_strings(vocabulary), "idf_weights": _idf_weights(layer, vocabulary)}
+    vocabulary = tuple(str(token) for token in layer.get_vocabulary())
+    return Vectorizer(vocabulary, _idf_weights(layer, vocabulary), num_tokens, unit_length=False)
 
 
-def sparse_rows(tables: Arrays, texts: Sequence[str], num_tokens: int) -> Arrays:
-    """Returns what is not zero in the rows of `texts`: "values", "columns" and "counts", one a text."""
-    vectorizer = from_tables(tables, num_tokens, unit_length=False)
-    column_type = np.min_scalar_type(num_tokens)
-    parts: list[tuple[npt.NDArray[Any], ...]] = []
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(texts), _TEXTS_PER_BATCH):
-        dense = vectorizer(texts[start : start + _TEXTS_PER_BATCH])
-        rows, columns = np.nonzero(dense)
-        counts = np.bincount(rows, minlength=len(dense)).astype(np.int32)
-        parts.append((dense[rows, columns], columns.astype(column_type), counts))
-    names = ("values", "columns", "counts")
-    return {name: np.concatenate(part) for name, part in zip(names, zip(*parts, strict=True), strict=True)}
+        yield texts[start : start + _TEXTS_PER_BATCH]
 
 
-def dense_rows(sparse: Arrays, num_tokens: int, *, unit_length: bool) -> npt.NDArray[np.float32]:
-    """Returns the rows of `sparse_rows`, scaled if asked for: `[num_texts, num_tokens] global`, float32."""
-    num_texts = len(sparse["counts"])
-    rows = np.repeat(np.arange(num_texts), sparse["counts"])
-    values = sparse["values"]
-    if unit_length:
-        squares = np.bincount(rows, weights=np.square(values, dtype=np.float64), minlength=num_texts)
-        values = (values / np.sqrt(squares)[rows]).astype(np.float32)
-    dense = np.zeros((num_texts, num_tokens), np.float32)
-    dense[rows, sparse["columns"]] = values
-    return dense
-
-
-def from_tables(tables: Arrays, num_tokens: int, *, unit_length: bool) -> Vectorizer:
-    """Returns the vectorizer with the tables that `fit` found."""
-    vocabulary = tuple(json.loads(tables["vocabulary"].tobytes()))
-    return Vectorizer(vocabulary, tables["idf_weights"], num_tokens, unit_length)
+def _not_zero(dense: npt.NDArray[np.float32], num_tokens: int) -> tuple[npt.NDArray[Any], ...]:
+    rows, columns = np.nonzero(dense)
+    counts = np.bincount(rows, minlength=len(dense)).astype(np.int32)
+    return dense[rows, columns], columns.astype(np.min_scalar_type(num_tokens)), counts
 
 
 def library_versions() -> dict[str, str]:
@@ -120,12 +138,8 @@ def _text_layer(num_tokens: int) -> Any:
     )
 
 
-def _idf_weights(layer: Any, vocabulary: list[str]) -> npt.NDArray[np.float32]:
+def _idf_weights(layer: Any, vocabulary: Sequence[str]) -> npt.NDArray[np.float32]:
     """Returns the weights by asking the layer for texts of one token each: it has no public name for them."""
     unknown = next(text for length in itertools.count(1) if (text := "z" * length) not in vocabulary)
     rows = np.asarray(layer(tf.constant([unknown, *vocabulary[1:]])))
     return rows[np.arange(len(vocabulary)), np.arange(len(vocabulary))]
-
-
-def _pack_strings(strings: list[str]) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(json.dumps(strings).encode(), np.uint8)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
@@ -42,11 +41,15 @@ class LayoutSpec:
     mesh: MeshSpec
 
     def __init__(self, sharding_specs: Iterable[str], mesh: MeshSpec) -> None:
-        _check_is_list(sharding_specs)
-        object.__setattr__(self, "sharding_specs", tuple(sharding_specs))
-        object.__setattr__(self, "mesh", mesh)
+        object.__setattr__(self, "sharding_specs", _entries(sharding_specs))
+        object.__setattr__(self, "mesh", _checked_mesh(mesh))
         for name in self.sharded_dims:
-            mesh.require_dim(name)
+            one_of(
+                name,
+                [*mesh.names, UNSHARDED],
+                _("The mesh has no dimension {name!r}.", name=name),
+                cure=_("Use one of these names, or add the dimension to the mesh."),
+            )
             if self.sharding_specs.count(name) > 1:
                 raise CourseError(
                     _("The mesh dimension {name!r} splits two axes.", name=name),
@@ -66,18 +69,18 @@ class LayoutSpec:
         Raises:
             CourseError: the tensor has no such axis, or the mesh no such dimension.
         """
-        if axis not in range(num_axes):
-            raise CourseError(
-                ngettext(
-                    "A tensor of {count} axis has no axis {axis}.",
-                    "A tensor of {count} axes has no axis {axis}.",
-                    num_axes,
-                    axis=axis,
-                ),
-                allowed=_("0 to {last}", last=num_axes - 1),
-                cure=_("Choose one of the tensor's axes."),
-            )
-        return cls([name if at == axis else UNSHARDED for at in range(num_axes)], mesh)
+        sharded = whole_number(
+            axis,
+            ngettext(
+                "A tensor of {count} axis has no axis {axis!r}.",
+                "A tensor of {count} axes has no axis {axis!r}.",
+                num_axes,
+                axis=axis,
+            ),
+            most=num_axes - 1,
+            cure=_("Choose one of the tensor's axes."),
+        )
+        return cls([name if at == sharded else UNSHARDED for at in range(num_axes)], mesh)
 
     @property
     def num_axes(self) -> int:
@@ -114,8 +117,9 @@ class LayoutSpec:
             CourseError: another number of axes than the layout has, a length that is not a whole number, or
                 an axis that does not divide.
         """
-        self._check_global_shape(global_shape)
-        return tuple(length // self.num_shards(axis) for axis, length in enumerate(global_shape))
+        lengths = _lengths(global_shape)
+        self._check_lengths(lengths)
+        return tuple(length // self.num_shards(axis) for axis, length in enumerate(lengths))
 
     def shards(self, global_shape: Sequence[int]) -> dict[int, Index]:
         """Returns, for each device, the part of the tensor that it holds, as one slice an axis.
@@ -146,7 +150,7 @@ class LayoutSpec:
     def __str__(self) -> str:
         return "[" + ", ".join(self.sharding_specs) + "]"
 
-    def _check_global_shape(self, global_shape: Sequence[int]) -> None:
+    def _check_lengths(self, global_shape: tuple[int, ...]) -> None:
         if len(global_shape) != self.num_axes:
             raise CourseError(
                 ngettext(
@@ -154,14 +158,13 @@ class LayoutSpec:
                     "The layout {layout} has {count} axes, the tensor {global_shape} has {given}.",
                     self.num_axes,
                     layout=self,
-                    global_shape=tuple(global_shape),
+                    global_shape=global_shape,
                     given=len(global_shape),
                 ),
                 allowed=_("as many entries in the layout as the tensor has axes"),
                 cure=_('Give each axis a mesh dimension or "unsharded".'),
             )
         for axis, length in enumerate(global_shape):
-            _check_length(axis, length)
             if length % self.num_shards(axis):
                 raise CourseError(
                     ngettext(
@@ -177,19 +180,44 @@ class LayoutSpec:
                 )
 
 
-def _check_is_list(sharding_specs: Iterable[str]) -> None:
+def _entries(sharding_specs: Iterable[str]) -> tuple[str, ...]:
     if isinstance(sharding_specs, str):  # its letters would pass for the entries
         raise CourseError(
             _("{given!r} is one string, not a list with an entry for each axis.", given=sharding_specs),
             allowed=_("a list of mesh dimensions and UNSHARDED"),
             cure=_("Put it in square brackets: [{given!r}].", given=sharding_specs),
         )
-
-
-def _check_length(axis: int, length: int) -> None:
-    if isinstance(length, bool) or not isinstance(length, Integral) or length < 0:
+    if not isinstance(sharding_specs, Iterable):
         raise CourseError(
+            _("{given!r} is not a list with an entry for each axis.", given=sharding_specs),
+            allowed=_("a list of mesh dimensions and UNSHARDED"),
+            cure=_('Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).'),
+        )
+    return tuple(sharding_specs)
+
+
+def _checked_mesh(mesh: MeshSpec) -> MeshSpec:
+    if not isinstance(mesh, MeshSpec):
+        raise CourseError(
+            _("{mesh!r} is not a MeshSpec.", mesh=mesh),
+            allowed=_("a MeshSpec: the names and sizes of the mesh dimensions"),
+            cure=_('Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).'),
+        )
+    return mesh
+
+
+def _lengths(global_shape: Sequence[int]) -> tuple[int, ...]:
+    if not isinstance(global_shape, Iterable):
+        raise CourseError(
+            _("{given!r} is not the shape of a tensor.", given=global_shape),
+            allowed=_("a list with the length of each axis"),
+            cure=_("Put it in square brackets: [{given!r}].", given=global_shape),
+        )
+    return tuple(
+        whole_number(
+            length,
             _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
-            allowed=_("whole numbers from 0"),
             cure=_("Give the number of elements along this axis."),
         )
+        for axis, length in enumerate(global_shape)
+    )

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
 
 UNSHARDED = "unsharded"
@@ -40,16 +40,15 @@ class MeshSpec:
     dims: tuple[tuple[str, int], ...]
 
     def __init__(self, dims: Iterable[tuple[str, int]]) -> None:
-        object.__setattr__(self, "dims", tuple(_pair(entry) for entry in dims))
+        object.__setattr__(self, "dims", tuple(_dimension(entry) for entry in dims))
         if not self.dims:
             raise CourseError(
                 _("A mesh needs at least one dimension; none was given."),
                 allowed=_("one or more (name, size) pairs"),
                 cure=_('Write for example MeshSpec([("batch", 8)]).'),
             )
-        for name, size in self.dims:
+        for name in self.names:
             self._check_name(name)
-            _check_size(name, size)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,12 +80,12 @@ class MeshSpec:
         Raises:
             CourseError: `device_id` is not on the mesh.
         """
-        if device_id not in range(self.size):
-            raise CourseError(
-                _("The mesh has no device {device_id}.", device_id=device_id),
-                allowed=_("0 to {last}", last=self.size - 1),
-                cure=_("Choose a device that is on the mesh, or make the mesh larger."),
-            )
+        device_id = whole_number(
+            device_id,
+            _("The mesh has no device {device_id!r}.", device_id=device_id),
+            most=self.size - 1,
+            cure=_("Choose a device that is on the mesh, or make the mesh larger."),
+        )
         position: dict[str, int] = {}
         for name, size in reversed(self.dims):
             device_id, position[name] = divmod(device_id, size)
@@ -126,12 +125,12 @@ class MeshSpec:
         Raises:
             CourseError: it has none.
         """
-        if name not in self.names:
-            raise CourseError(
-                _("The mesh has no dimension {name!r}.", name=name),
-                allowed=", ".join([*self.names, UNSHARDED]),
-                cure=_("Use one of these names, or add the dimension to the mesh."),
-            )
+        one_of(
+            name,
+            self.names,
+            _("The mesh has no dimension {name!r}.", name=name),
+            cure=_("Use one of these names, or add the dimension to the mesh."),
+        )
 
     def require_size(self, num_devices: int) -> None:
         """Checks that the mesh uses exactly `num_devices` devices.
@@ -185,7 +184,7 @@ class MeshSpec:
             )
 
 
-def _pair(entry: tuple[str, int]) -> tuple[str, int]:
+def _dimension(entry: tuple[str, int]) -> tuple[str, int]:
     if not isinstance(entry, (tuple, list)) or len(entry) != 2:  # noqa: PLR2004
         raise CourseError(
             _("{entry!r} does not describe a mesh dimension.", entry=entry),
@@ -193,16 +192,12 @@ def _pair(entry: tuple[str, int]) -> tuple[str, int]:
             cure=_('Write for example MeshSpec([("batch", 8)]).'),
         )
     name, size = entry
-    return name, size
-
-
-def _check_size(name: str, size: int) -> None:
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise CourseError(
-            _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
-            allowed=_("whole numbers from 1"),
-            cure=_("Give the number of devices along this dimension."),
-        )
+    return name, whole_number(
+        size,
+        _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
+        least=1,
+        cure=_("Give the number of devices along this dimension."),
+    )
 
 
 def all_meshes(num_devices: int, names: tuple[str, ...]) -> tuple[MeshSpec, ...]:

@@ -62,3 +62,10 @@ class History:
     steps: list[StepRecord] = field(default_factory=list)
     epochs: list[EpochRecord] = field(default_factory=list)
     stopped: bool = False
+
+    def add(self, record: StepRecord | EpochRecord) -> None:
+        """Puts a record behind the others of its kind."""
+        if isinstance(record, EpochRecord):
+            self.epochs.append(record)
+        else:
+            self.steps.append(record)

@@ -126,7 +126,7 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
         self._model, self._train_set, self._test_set = model, train_set, test_set
         self._epochs, self._settings, self._checkpoints = epochs, settings, checkpoints
         self._mesh = create_mesh(model.plan.mesh)
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), False
         self._undo: tuple[int, list[Any]] | None = None  # a step, and the variables as they were after it
         self._ready: tuple[int, tuple[Any, Any]] | None = None  # a step, and the batches that come after it
         self._learning_rate = self._send(np.array(settings.learning_rate, np.float64))
@@ -140,6 +140,16 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
     def step(self) -> int:
         """The last step whose record was handed out."""
         return self._progress.step
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last record was handed out."""
+        return self._progress.epoch >= self._epochs
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
 
     def __next__(self) -> StepRecord | EpochRecord:
         with self._lock:
@@ -158,6 +168,7 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
     def close(self) -> None:
         """Ends the training; the model, and a checkpoint if there is a folder, are at `step` exactly."""
         with self._lock:
+            self._closed = True
             self._records.close()
             self._settle()
 
@@ -260,8 +271,9 @@ class TrainingRun(Iterator[StepRecord | EpochRecord]):
         saved = checkpoints.latest()
         if saved is None:
             return Progress()
-        require_same(self._identity(), saved.facts["settings"], str(checkpoints.path))
-        progress = Progress(**saved.facts["progress"])
+        identity = self._identity()
+        require_same(identity, saved.fact("settings", identity), str(checkpoints.path))
+        progress = Progress(**saved.fact("progress", asdict(Progress())))
         require_not_beyond(progress.step, self.steps_per_epoch, self._epochs, str(checkpoints.path))
         restore(saved, model=self._model)
         return progress

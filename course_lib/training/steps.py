@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy.typing as npt
 
 from course_lib.data.examples import Examples
-from course_lib.dtensor import create_mesh, pack, to_numpy
+from course_lib.dtensor import create_mesh, explaining_aborts, pack, to_numpy
 from course_lib.models.sentiment import MLP
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import padded, require_examples
@@ -43,6 +43,7 @@ def train_step(model: MLP, inputs: Any, labels: Any, learning_rate: Any) -> tupl
     return loss, _count_hits(logits, labels, tf.ones_like(losses))
 
 
+@explaining_aborts()
 def train_steps(model: MLP, *arguments: Any) -> tuple[Any, Any]:
     """Returns what `_train_steps` does, compiled once for each model.
 
@@ -105,6 +106,7 @@ def _count_hits(logits: Any, labels: Any, weights: Any) -> Any:
     return tf.reduce_sum(weights * tf.cast(hits, tf.float32))
 
 
+@explaining_aborts()
 def evaluate(model: MLP, examples: Examples) -> tuple[float, float]:
     """Returns the mean loss and the accuracy over all examples, each counted exactly once.
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from importlib import import_module
 from typing import Any, Protocol
 
+from course_lib.errors import CourseError
+from course_lib.i18n import _
 from course_lib.training.records import EpochRecord, History, StepRecord
 from course_lib.watch.curves import last_step
 from course_lib.watch.views import NotebookView, TerminalView, View
@@ -32,11 +34,22 @@ class Run(Protocol):
     start_step: int
     steps_per_epoch: int
 
+    @property
+    def finished(self) -> bool:
+        """Whether it has handed out its last record."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
     def __iter__(self) -> Iterator[StepRecord | EpochRecord]:
         """Trains, step by step."""
 
     def close(self) -> None:
         """Ends training early and leaves a checkpoint from which it can go on."""
+
+
+_watched: set[int] = set()  # the runs that are being watched now, by `id`
 
 
 async def watch(run: Run, history: History | None = None) -> History:
@@ -47,14 +60,24 @@ async def watch(run: Run, history: History | None = None) -> History:
     Outside a notebook a line is printed for each epoch.
 
     Args:
-        run: the training, not yet begun.
+        run: the training, not yet begun. One that a checkpoint found at its last step has nothing to do.
         history: the records from before, where `run` goes on from a checkpoint: the curves continue them.
             Records of steps that `run` does again are dropped.
 
     Raises:
-        Exception: whatever training raised, with its own traceback.
+        CourseError: the run is over, or is being watched already.
+        Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
-    history, stop = _records_before(run, history), threading.Event()
+    _require_watchable(run)
+    _watched.add(id(run))
+    try:
+        return await _watch(run, _records_before(run, history))
+    finally:
+        _watched.remove(id(run))
+
+
+async def _watch(run: Run, history: History) -> History:
+    stop = threading.Event()
     view = _view(run, history, stop)
     training = asyncio.ensure_future(asyncio.to_thread(_train, run, history, stop))
     try:
@@ -69,6 +92,24 @@ async def watch(run: Run, history: History | None = None) -> History:
     return history
 
 
+def _require_watchable(run: Run) -> None:
+    if id(run) in _watched:
+        raise CourseError(
+            _("This run is being watched already; two watches would share its steps between them."),
+            allowed=_("one watch of a run at a time"),
+            cure=_("Wait until the other one ends, or press its Stop button."),
+        )
+    if run.closed or (run.finished and run.start_step < run.total_steps):
+        raise CourseError(
+            _("This run is over: it has no step left to train."),
+            allowed=_("a run that was neither trained to its end nor stopped nor closed"),
+            cure=_(
+                "Make a new run with train(...) and watch that one. With the same folder for checkpoints it"
+                " goes on where this one ended."
+            ),
+        )
+
+
 def _records_before(run: Run, history: History | None) -> History:
     before = history or History()
     return History(
@@ -79,16 +120,31 @@ def _records_before(run: Run, history: History | None) -> History:
 
 def _train(run: Run, history: History, stop: threading.Event) -> None:
     """Collects the records of `run` in `history`, in a thread of its own, until `stop` is set."""
-    for record in run:
-        if isinstance(record, EpochRecord):
-            history.epochs.append(record)
-        else:
-            history.steps.append(record)
-        # After the last step of an epoch its evaluation is still due; stop behind it.
-        between_steps = isinstance(record, EpochRecord) or record.step % run.steps_per_epoch
-        if stop.is_set() and between_steps:
-            break
-    run.close()
+    try:
+        for record in run:
+            history.add(record)
+            # After the last step of an epoch its evaluation is still due; stop behind it.
+            between_steps = isinstance(record, EpochRecord) or record.step % run.steps_per_epoch
+            if stop.is_set() and between_steps:
+                break
+        run.close()
+    except Exception as error:
+        with contextlib.suppress(Exception):  # the first error is the one to see
+            run.close()
+        _attach(history, error)
+        raise
+
+
+def _attach(history: History, error: Exception) -> None:
+    """Lets an error carry the records so far: the cell that failed assigns no history."""
+    vars(error)["history"] = history
+    error.add_note(
+        _(
+            "The records up to step {step} are kept in this error. A notebook gets them by:"
+            " import sys; history = sys.last_value.history",
+            step=last_step(history),
+        )
+    )
 
 
 async def _refresh_until_done(training: asyncio.Future[None], view: View, stop: threading.Event) -> None:

@@ -14,6 +14,7 @@ from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.plan import data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.training.checkpoints import CheckpointFolder, restore
+from course_lib.training.content import kinds_of, kinds_on_disk
 
 tf = start_tensorflow()
 DIMS = (24, 8, 2)
@@ -215,6 +216,155 @@ def test_a_failing_disk_leaves_the_older_checkpoints_and_nothing_half_written(tm
             fill(folder, 2)
     assert [entry.name for entry in tmp_path.iterdir()] == names
     assert restored(folder)[1] == 1.0
+
+
+def plain_content():
+    deep = tf.Module()
+    deep.parts = {"a/b.c": tf.Variable([1.0, 2.0]), "list": [tf.Variable(3, dtype=tf.int64)]}
+    return {"model": deep, "rate": tf.Variable(0.5, dtype=tf.float64)}
+
+
+def values_of(content):
+    deep = content["model"].parts
+    return [deep["a/b.c"].numpy().tolist(), int(deep["list"][0]), float(content["rate"])]
+
+
+def set_all(content, value):
+    for variable in [content["model"].parts["a/b.c"], content["model"].parts["list"][0], content["rate"]]:
+        variable.assign(tf.cast(tf.fill(variable.shape, value), variable.dtype))
+
+
+def test_the_names_shapes_and_dtypes_that_are_compared_are_those_that_tensorflow_saves(tmp_path):
+    network = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(2)])
+    optimizer = tf.keras.optimizers.Adam()
+    optimizer.build(network.trainable_variables)
+    mlp = MLP(initial_values(dims=DIMS), spatial_parallel())
+    content = {**plain_content(), "mlp": mlp, "network": network, "optimizer": optimizer}
+    name = CheckpointFolder(tmp_path).save(1, {}, **content)
+    found = kinds_of(content)
+    assert found == kinds_on_disk(tmp_path / name)
+    assert found["model/parts/a.Sb..c"] == ((2,), "float32")
+    assert found["mlp/hidden_weight"] == (DIMS[:2], "float32")
+    assert found["rate"] == ((), "float64")
+
+
+def another_shape(content):
+    content["model"].parts["a/b.c"] = tf.Variable([0.0, 0.0, 0.0])
+
+
+def another_dtype(content):
+    content["rate"] = tf.Variable(0.0)
+
+
+def one_more(content):
+    content["model"].more = tf.Variable(0.0)
+
+
+def one_less(content):
+    del content["rate"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (another_shape, "its model/parts/a.Sb..c is float32 [2], here it is float32 [3]"),
+        (another_dtype, "its rate is float64 [], here it is float32 []"),
+        (one_more, "its model/more is missing, here it is float32 []"),
+        (one_less, "its rate is float64 [], here it is missing"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused_and_changes_nothing(change, says, tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(1, {}, **plain_content())
+    other = plain_content()
+    set_all(other, 7)
+    change(other)
+    before = [variable.numpy().tolist() for variable in tracked(other)]
+    with pytest.raises(CourseError) as caught:
+        folder.restore_latest(**other)
+    assert says in caught.value.problem
+    assert [variable.numpy().tolist() for variable in tracked(other)] == before
+    set_all(fitting := plain_content(), 9)
+    folder.restore_latest(**fitting)
+    assert values_of(fitting) == values_of(plain_content())
+
+
+def tracked(content):
+    return [part for whole in content.values() for part in getattr(whole, "variables", [whole])]
+
+
+def test_a_model_of_other_sizes_is_refused_and_the_next_one_trains_as_if_nothing_had_been(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(1, {}, model=MLP(initial_values(dims=DIMS), data_parallel(8)))
+    other = MLP(initial_values(dims=(24, 4, 2)), data_parallel(8))
+    with pytest.raises(CourseError, match=r"hidden_bias is float32 \[8\], here it is float32 \[4\]"):
+        folder.restore_latest(model=other)
+    for name, value in initial_values(dims=(24, 4, 2)).items():
+        assert np.array_equal(to_numpy(getattr(other, name)), value), name
+    fresh = MLP(initial_values(dims=(24, 4, 2)), data_parallel(8))
+    for name, value in initial_values(dims=(24, 4, 2)).items():
+        assert np.array_equal(to_numpy(getattr(fresh, name)), value), name
+
+
+def test_a_checkpoint_of_something_else_has_no_facts_of_this_training(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    fill(folder, 1)
+    saved = folder.latest()
+    assert saved.facts == {"value": 1}
+    for name, keys in [("settings", ["seed"]), ("value", ["seed"])]:
+        with pytest.raises(CourseError, match="not saved by this kind of training") as caught:
+            saved.fact(name, keys)
+        assert repr(name) in caught.value.allowed
+        assert str(tmp_path) in caught.value.problem
+
+
+def test_a_fact_must_have_the_keys_that_are_asked_for(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(1, {"settings": {"seed": 0, "rows": 8}}, v=variable(1.0))
+    saved = folder.latest()
+    assert saved.fact("settings", ["rows", "seed"]) == {"seed": 0, "rows": 8}
+    with pytest.raises(CourseError, match="not saved by this kind of training"):
+        saved.fact("settings", ["seed"])
+
+
+def test_a_folder_that_was_deleted_in_mid_training_is_made_again(tmp_path):
+    folder = CheckpointFolder(tmp_path / "some" / "checkpoints")
+    fill(folder, 1, 2)
+    shutil.rmtree(tmp_path / "some")
+    assert folder.names() == ()
+    assert folder.latest() is None
+    names = fill(folder, 3, 4)
+    assert names == ["checkpoint-000001-step-000003", "checkpoint-000002-step-000004"]
+    assert restored(folder)[1] == 4.0
+
+
+def test_a_folder_that_turned_into_a_file_in_mid_training_says_so(tmp_path):
+    folder = CheckpointFolder(tmp_path / "checkpoints")
+    fill(folder, 1)
+    shutil.rmtree(folder.path)
+    folder.path.write_text("")
+    with pytest.raises(CourseError, match="No checkpoint can be written"):
+        fill(folder, 2)
+
+
+def test_what_is_interrupted_leaves_nothing_half_written(tmp_path, monkeypatch):
+    folder = CheckpointFolder(tmp_path)
+    names = fill(folder, 1)
+
+    def interrupted(_folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("course_lib.training.checkpoints._force_to_disk", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fill(folder, 2)
+    assert [entry.name for entry in tmp_path.iterdir()] == names
+
+
+@pytest.mark.parametrize("path", ["", None, 5, b""])
+def test_what_names_no_folder_is_refused(path):
+    with pytest.raises(CourseError, match="does not name a folder for checkpoints") as caught:
+        CheckpointFolder(path)
+    assert repr(path) in caught.value.problem
 
 
 @pytest.mark.parametrize("keep", [0, -1, 2.5, True])

@@ -1,6 +1,9 @@
 """Specs against the real thing: TensorFlow's own shards, on every mesh of 6 and 8 devices."""
 
 import itertools
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -144,6 +147,34 @@ def test_replicas_may_hold_nan():
     assert np.isnan(ours.to_numpy(packed)[0])
 
 
+CUBE = MeshSpec([("p", 2), ("q", 2), ("r", 2)])
+BOXES = layouts(CUBE, 3)
+
+
+def test_relayout_of_three_axes_gives_every_device_its_part_from_any_layout_to_any():
+    real, value = ours.create_mesh(CUBE), np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+
+    def everywhere(tensor):
+        return [ours.relayout(tensor, target, real) for target in BOXES]
+
+    assert len(BOXES) == 34
+    for source in BOXES:
+        packed = ours.pack(value, source, real)
+        for how in (everywhere, tf.function(everywhere)):
+            for target, moved in zip(BOXES, how(packed), strict=True):
+                assert ours.fetch_layout(moved) == target
+                assert same(ours.unpack(moved), predicted(value, target)), (str(source), str(target), how)
+
+
+@pytest.mark.parametrize("num_axes", [0, 1, 2])
+def test_relayout_of_fewer_axes_is_tensorflows(num_axes):
+    real = ours.create_mesh(CUBE)
+    for source, target in itertools.product(layouts(CUBE, num_axes), repeat=2):
+        value = np.arange(4**num_axes, dtype=np.float32).reshape([4] * num_axes)
+        moved = ours.relayout(ours.pack(value, source, real), target, real)
+        assert same(ours.unpack(moved), predicted(value, target)), (str(source), str(target))
+
+
 GRID = MeshSpec([("x", 2), ("y", 4)])
 ROWS = LayoutSpec(["x", UNSHARDED], GRID)
 
@@ -155,6 +186,11 @@ ROWS = LayoutSpec(["x", UNSHARDED], GRID)
         (lambda: ours.create_mesh(MeshSpec([("x", 9)])), "no device CPU:8"),
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [0, -1]), "no device CPU:-1"),
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [3, 3]), "CPU:3 is given twice"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [0, True]), "no device CPU:True"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 12)])), "'x' has 12 devices in a row"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 1), ("y", 16)])), "'y' has 16 devices in a row"),
+        (lambda: ours.relayout(ours.pack(np.zeros((2, 4)), ROWS), LayoutSpec(["y"], GRID)), "1 axes"),
+        (lambda: ours.relayout(ours.pack(np.zeros((2, 2)), ROWS), LayoutSpec(["x", "y"], GRID)), "length 2"),
         (lambda: ours.pack(np.zeros((3, 4)), ROWS), "length 3"),
         (lambda: ours.pack(np.zeros(4), ROWS), "2 axes"),
         (lambda: ours.pack_components([], ROWS), "0 components were given for the mesh"),
@@ -173,3 +209,76 @@ ROWS = LayoutSpec(["x", UNSHARDED], GRID)
 def test_what_would_crash_or_mislead_tensorflow_is_refused_by_name(wrong, says):
     with pytest.raises(CourseError, match=says):
         wrong()
+
+
+def in_a_process_of_12_cpus(body: str) -> str:
+    code = "import course_lib; course_lib.setup(devices=12, language='en')\n" + textwrap.dedent(body)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+    )
+    return done.stdout
+
+
+def test_a_mesh_of_4_by_3_is_made_where_one_of_12_is_refused():
+    said = in_a_process_of_12_cpus(
+        """
+        from course_lib import CourseError, MeshSpec, dtensor
+        print(dtensor.create_mesh(MeshSpec([("x", 4), ("y", 3)])).size)
+        print(dtensor.create_mesh(MeshSpec([("x", 11)])).size)
+        try:
+            dtensor.create_mesh(MeshSpec([("x", 12)]))
+        except CourseError as error:
+            print(error)
+        """
+    )
+    assert said.splitlines() == [
+        "12",
+        "11",
+        "Mesh dimension 'x' has 12 devices in a row.",
+        "  Allowed: at most 11 CPUs along one mesh dimension",
+        "  What to do: Split the dimension in two, such as 4 × 3 in place of 12. TensorFlow would mix up the"
+        " data that so many CPUs send each other.",
+    ]
+
+
+def test_after_a_collective_was_aborted_every_later_one_says_to_restart_the_kernel():
+    """Aborts one really: on 12 CPUs in a row, which the library refuses, an all-to-all fails soon or late."""
+    said = in_a_process_of_12_cpus(
+        """
+        import numpy as np
+        from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+        from course_lib import dtensor as ours
+        twelve = ours.dtensor.create_mesh([("p", 12)], devices=[f"CPU:{number}" for number in range(12)])
+        rows, columns = (ours.dtensor.Layout(specs, twelve) for specs in (["p", UNSHARDED], [UNSHARDED, "p"]))
+        part = ours.tf.zeros((2, 24))
+
+        def abort():
+            for _time in range(200):
+                ours.unpack(ours.dtensor.relayout(ours.dtensor.pack([part] * 12, rows), columns))
+
+        grid = MeshSpec([("x", 2), ("y", 2)])
+        split, whole = LayoutSpec(["x"], grid), LayoutSpec([UNSHARDED], grid)
+        total = ours.explaining_aborts()(ours.tf.function(ours.tf.reduce_sum))
+        later = [
+            lambda: ours.unpack(ours.relayout(ours.pack(np.zeros(4), split), whole)),
+            lambda: ours.unpack(total(ours.pack(np.zeros(4), split))),
+            lambda: ours.unpack(ours.relayout(ours.pack(np.zeros(4), split), whole)),
+        ]
+        for what in [ours.explaining_aborts()(abort), *later]:
+            try:
+                print("no error", what())
+            except CourseError as error:
+                print(type(error.__cause__).__name__, error.problem, error.cure)
+        print(ours.to_numpy(ours.pack(np.arange(4.0), split)).tolist())
+        """
+    ).splitlines()
+    assert len(said) == 5
+    for line in said[:4]:
+        assert line.startswith("InternalError The devices can no longer send each other data"), line
+        assert "Restart the kernel" in line
+    assert said[4] == "[0.0, 1.0, 2.0, 3.0]"
+
+
+def test_other_errors_of_tensorflow_stay_as_they_are():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no abort"), ours.explaining_aborts():
+        raise tf.errors.InvalidArgumentError(None, None, "no abort")

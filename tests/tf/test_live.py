@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course_lib import CourseError, i18n
 from course_lib.pictures.curves import Panels
 from course_lib.training.records import History
 from course_lib.watch import live
@@ -27,6 +28,12 @@ from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 FIRST = "import course_lib\ncourse_lib.setup()\n"
 FIRST += "from course_lib.watch import live\nfrom tests.fake_run import FakeRun"
 LAST = "print(len(history.steps), run.closed_after, history.stopped)"
+
+
+@pytest.fixture(params=["en", "ja"])
+def language(request):
+    i18n.set_language(request.param)
+    return request.param
 
 
 def test_outside_a_notebook_it_trains_and_prints_a_line_an_epoch(capsys):
@@ -101,6 +108,95 @@ def test_an_error_in_training_comes_out_with_its_traceback():
     with pytest.raises(RuntimeError, match="the disk is full") as caught:
         asyncio.run(live.watch(FakeRun(fail_at=50)))
     assert traceback.extract_tb(caught.tb)[-1].filename.endswith("fake_run.py")
+
+
+def test_an_error_in_training_brings_the_records_so_far(language):
+    run = FakeRun(fail_at=50)
+    with pytest.raises(RuntimeError) as caught:
+        asyncio.run(live.watch(run))
+    assert caught.value.history.steps == history(49).steps
+    assert caught.value.history.epochs == history(49).epochs
+    (note,) = caught.value.__notes__
+    assert "49" in note
+    assert "import sys; history = sys.last_value.history" in note
+    assert ("are kept" in note) is (language == "en")
+    assert run.closed
+
+
+class ClosesBadly(FakeRun):
+    def close(self) -> None:
+        super().close()
+        raise OSError("no folder")
+
+
+def test_an_error_at_the_end_of_a_failed_training_does_not_hide_the_first():
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        asyncio.run(live.watch(ClosesBadly(fail_at=5)))
+
+
+def test_an_error_at_the_very_end_brings_the_whole_history():
+    with pytest.raises(OSError, match="no folder") as caught:
+        asyncio.run(live.watch(ClosesBadly()))
+    assert caught.value.history == history(120)
+
+
+def ended(run: FakeRun) -> FakeRun:
+    list(run)
+    return run
+
+
+def closed(run: FakeRun) -> FakeRun:
+    run.close()
+    return run
+
+
+def watched(run: FakeRun) -> FakeRun:
+    asyncio.run(live.watch(run))
+    return run
+
+
+def failed(run: FakeRun) -> FakeRun:
+    with pytest.raises(RuntimeError):
+        asyncio.run(live.watch(run))
+    return run
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        lambda: ended(FakeRun()),
+        lambda: closed(FakeRun()),
+        lambda: watched(FakeRun()),
+        lambda: watched(FakeRun(start_step=120)),
+        lambda: failed(FakeRun(fail_at=50)),
+    ],
+)
+def test_a_run_that_is_over_is_refused_with_the_cure(over, language, capsys):
+    run = over()
+    capsys.readouterr()
+    with pytest.raises(CourseError) as caught:
+        asyncio.run(live.watch(run))
+    assert ("This run is over" in caught.value.problem) is (language == "en")
+    assert "train(...)" in caught.value.cure
+    assert capsys.readouterr().out == ""
+
+
+def test_a_second_watch_on_one_run_is_refused_and_the_first_gets_every_step(language):
+    async def both():
+        run = FakeRun(seconds=0.001)
+        return await asyncio.gather(live.watch(run), live.watch(run), return_exceptions=True)
+
+    first, second = asyncio.run(both())
+    assert first == history(120)
+    assert isinstance(second, CourseError)
+    assert ("watched already" in second.problem) is (language == "en")
+
+
+def test_two_runs_may_be_watched_at_once():
+    async def both():
+        return await asyncio.gather(live.watch(FakeRun(seconds=0.001)), live.watch(FakeRun(seconds=0.001)))
+
+    assert asyncio.run(both()) == [history(120)] * 2
 
 
 def test_an_error_in_the_view_ends_training(monkeypatch):
@@ -214,6 +310,14 @@ def test_in_a_notebook_an_error_in_training_ends_the_cell_with_its_traceback():
     assert "fake_run.py" in "".join(error.traceback)
     assert "at step 49: " in shown[1].metadata["image/png"]["alt"]
     assert not outputs(notebook, 2)
+
+
+def test_in_a_notebook_the_cell_below_an_error_gets_the_records_as_its_note_says():
+    failing = "run = FakeRun(fail_at=50)\nhistory = await live.watch(run)"
+    notebook = notebook_of(FIRST, failing, "import sys; history = sys.last_value.history", LAST)
+    notebook.cells[1].metadata.tags = ["raises-exception"]
+    executed = execute(notebook)
+    assert outputs(executed, 3)[0].text == "49 49 True\n"
 
 
 def test_a_real_training_that_is_stopped_goes_on_where_it_was_and_ends_with_the_same_weights(tmp_path):

@@ -1,6 +1,7 @@
 """The first cell, in fresh processes: TensorFlow starts once, late, with the devices that were asked for."""
 
 import json
+import random
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ PRELUDE = """
 import json, sys
 import course_lib
 from course_lib import CourseError
+from course_lib.runtime import _quiet_native_logs
 def say(value): print(json.dumps(value, ensure_ascii=False))
 """
 
@@ -41,7 +43,7 @@ def test_tensorflow_that_is_imported_but_not_started_still_gets_its_devices():
     assert run(
         """
         import os; os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-        with course_lib.runtime._quiet_native_logs():
+        with _quiet_native_logs():
             import tensorflow as tf
         course_lib.setup(devices=6)
         say(len(course_lib.start_tensorflow().config.list_logical_devices("CPU")))
@@ -52,7 +54,7 @@ def test_tensorflow_that_is_imported_but_not_started_still_gets_its_devices():
 @pytest.mark.parametrize(
     ("language", "phrases"),
     [
-        ("en", ["already runs with 1 virtual device, not 8", "Restart the kernel"]),
+        ("en", ["already runs, with 1 × CPU; 8 × CPU were asked for", "Restart the kernel"]),
         ("ja", ["TensorFlow", "1", "8", "カーネルを再起動"]),
     ],
 )
@@ -75,9 +77,109 @@ def test_tensorflow_that_started_first_is_named_with_the_cure(language, phrases)
 def test_an_impossible_number_of_devices_is_refused(devices):
     import course_lib
 
-    with pytest.raises(course_lib.CourseError, match="cannot be made") as caught:
+    with pytest.raises(course_lib.CourseError, match="cannot be had") as caught:
         course_lib.setup(devices=devices)
     assert "1 to 64" in caught.value.allowed
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 0.5, "7", None, True])
+def test_an_impossible_seed_is_refused_and_changes_nothing(seed):
+    import course_lib
+
+    before = random.getstate()
+    with pytest.raises(course_lib.CourseError, match="cannot be the seed") as caught:
+        course_lib.setup(seed=seed)
+    assert "0 to 4294967295" in caught.value.allowed
+    assert repr(seed) in caught.value.problem
+    assert random.getstate() == before
+
+
+@pytest.mark.parametrize("kind", ["cpu", "TPU", "", None, 8])
+def test_an_unknown_kind_of_device_is_refused(kind):
+    import course_lib
+
+    with pytest.raises(course_lib.CourseError, match="no kind of device") as caught:
+        course_lib.setup(kind=kind)
+    assert caught.value.allowed == "CPU, GPU"
+
+
+# A machine with two GPUs, as far as TensorFlow's lists go: what is chosen of them is noted, not used.
+TWO_GPUS = """
+    import os; os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    with _quiet_native_logs():
+        import tensorflow as tf
+    seen, gpus, really_there = [], ["first", "second"], tf.config.list_physical_devices
+    tf.config.list_physical_devices = lambda kind: gpus if kind == "GPU" else really_there(kind)
+    tf.config.set_visible_devices = lambda devices, kind: seen.append([kind, devices])
+    really_running = tf.config.list_logical_devices
+    tf.config.list_logical_devices = lambda kind=None: seen[0][1] if kind == "GPU" else really_running(kind)
+"""
+
+
+def test_gpus_are_used_only_where_they_are_asked_for_and_no_more_of_them():
+    for wanted, visible in [('devices=8, kind="CPU"', []), ('devices=1, kind="GPU"', ["first"])]:
+        assert run(
+            TWO_GPUS + f"    course_lib.setup({wanted}); course_lib.start_tensorflow(); say(seen)"
+        ) == [[["GPU", visible]]]
+
+
+def test_a_mesh_of_gpus_is_made_of_gpus_and_may_be_long():
+    said = run(
+        TWO_GPUS
+        + """
+    gpus[:] = ["a GPU"] * 12
+    course_lib.setup(devices=12, kind="GPU")
+    from course_lib import MeshSpec, dtensor
+    dtensor.dtensor.create_mesh = lambda dims, devices: say([dims, devices])
+    dtensor.create_mesh(MeshSpec([("x", 2)]), [1, 0])
+    dtensor.create_mesh(MeshSpec([("x", 12)]))
+    try:
+        dtensor.create_mesh(MeshSpec([("x", 2)]), [0, 12])
+    except CourseError as error:
+        say(error.problem)
+    """
+    )
+    assert said == [
+        [[["x", 2]], ["GPU:1", "GPU:0"]],
+        [[["x", 12]], [f"GPU:{device_id}" for device_id in range(12)]],
+        "There is no device GPU:12.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "phrases"),
+    [("en", ["3 × GPU were asked for", "finds 2 × GPU", 'kind="CPU"']), ("ja", ["3", "2", "見つかり"])],
+)
+def test_fewer_gpus_than_asked_for_says_what_was_found_and_cpus_still_do(language, phrases):
+    message, devices = run(
+        TWO_GPUS
+        + f"""
+    course_lib.setup(language={language!r}, devices=3, kind="GPU")
+    try:
+        course_lib.start_tensorflow()
+    except CourseError as error:
+        say(str(error))
+    course_lib.setup(devices=3)
+    say(len(course_lib.start_tensorflow().config.list_logical_devices("CPU")))
+    """
+    )
+    assert all(phrase in message for phrase in phrases), message
+    assert devices == 3
+
+
+def test_gpus_asked_for_after_cpus_were_started_need_a_restart():
+    (message,) = run(
+        """
+        course_lib.setup(devices=2)
+        course_lib.start_tensorflow()
+        try:
+            course_lib.setup(devices=2, kind="GPU")
+        except CourseError as error:
+            say(str(error))
+        """
+    )
+    assert "with 0 × GPU; 2 × GPU were asked for" in message
+    assert "Restart the kernel" in message
 
 
 def test_colab_gets_its_widget_manager():

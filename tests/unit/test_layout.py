@@ -87,10 +87,28 @@ REFUSED = {
         "  Allowed: a list of mesh dimensions and UNSHARDED\n"
         "  What to do: Put it in square brackets: ['xy'].",
     ),
+    "no list": (
+        lambda: LayoutSpec(8, MESH),
+        "8 is not a list with an entry for each axis.\n"
+        "  Allowed: a list of mesh dimensions and UNSHARDED\n"
+        '  What to do: Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).',
+    ),
+    "no mesh": (
+        lambda: LayoutSpec(["x"], [("x", 3)]),
+        "[('x', 3)] is not a MeshSpec.\n"
+        "  Allowed: a MeshSpec: the names and sizes of the mesh dimensions\n"
+        '  What to do: Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).',
+    ),
+    "no shape": (
+        lambda: LayoutSpec(["x"], MESH).local_shape(6),
+        "6 is not the shape of a tensor.\n"
+        "  Allowed: a list with the length of each axis\n"
+        "  What to do: Put it in square brackets: [6].",
+    ),
     "no such axis": (
         lambda: LayoutSpec.sharded_on(MESH, "x", 2, 2),
         "A tensor of 2 axes has no axis 2.\n"
-        "  Allowed: 0 to 1\n"
+        "  Allowed: whole numbers from 0 to 1\n"
         "  What to do: Choose one of the tensor's axes.",
     ),
     "another number of axes": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +62,19 @@ def test_meshes_are_values():
         MeshSpec([("x", 2)]).dims = ()
 
 
+def test_sizes_and_devices_of_numpy_become_pythons():
+    mesh = MeshSpec([("x", np.int64(2)), ("y", np.uint8(3))])
+    assert mesh == MeshSpec([("x", 2), ("y", 3)])
+    assert [type(size) for size in mesh.sizes] == [int, int]
+    assert mesh.coords(np.int32(5)) == {"x": 1, "y": 2}
+
+
+@pytest.mark.parametrize("device_id", [-1, True, 1.0, "1", None])
+def test_refuses_devices_that_are_no_whole_numbers(device_id):
+    with pytest.raises(CourseError, match=f"no device {device_id!r}"):
+        MeshSpec([("x", 2)]).coords(device_id)
+
+
 REFUSED = {
     "no dimension": (
         lambda: MeshSpec([]),
@@ -95,19 +109,19 @@ REFUSED = {
     "unknown dimension": (
         lambda: MeshSpec([("x", 2), ("y", 3)]).dim_size("z"),
         "The mesh has no dimension 'z'.\n"
-        "  Allowed: x, y, unsharded\n"
+        "  Allowed: x, y\n"
         "  What to do: Use one of these names, or add the dimension to the mesh.",
     ),
     "unknown group": (
         lambda: MeshSpec([("x", 2)]).groups("z"),
         "The mesh has no dimension 'z'.\n"
-        "  Allowed: x, unsharded\n"
+        "  Allowed: x\n"
         "  What to do: Use one of these names, or add the dimension to the mesh.",
     ),
     "no such device": (
         lambda: MeshSpec([("x", 2)]).coords(2),
         "The mesh has no device 2.\n"
-        "  Allowed: 0 to 1\n"
+        "  Allowed: whole numbers from 0 to 1\n"
         "  What to do: Choose a device that is on the mesh, or make the mesh larger.",
     ),
     "no such place": (
@@ -145,7 +159,7 @@ def test_refuses_names_that_are_no_identifiers(name):
         MeshSpec([(name, 2)])
 
 
-@pytest.mark.parametrize("size", [-1, 2.0, "2", True, None])
+@pytest.mark.parametrize("size", [-1, 2.0, "2", True, None, np.float64(2), np.int64(0)])
 def test_refuses_sizes_that_are_no_positive_whole_numbers(size):
     with pytest.raises(CourseError, match="has the size"):
         MeshSpec([("x", size)])

@@ -1,35 +1,14 @@
-"""Records: what training promises to say of a step and of an epoch."""
+"""Records: a history keeps those of steps and those of epochs apart, in their order."""
 
-import dataclasses
-
-import pytest
-
-from course_lib.training.records import EpochRecord, History, StepRecord
+from course_lib.training.records import History
+from tests.fake_run import FakeRun, epoch_record, history, step_record
 
 
-def test_a_step_record_has_the_fields_that_live_plots_read_in_this_order():
-    record = StepRecord(1, 1, 0.7, 0.5, 64, 0.003)
-    assert dataclasses.asdict(record) == {
-        "step": 1,
-        "epoch": 1,
-        "loss": 0.7,
-        "accuracy": 0.5,
-        "examples": 64,
-        "seconds": 0.003,
-    }
-
-
-def test_an_epoch_record_names_its_checkpoint():
-    record = EpochRecord(2, 780, 0.4, 0.8, None, None, "checkpoint-000002-step-000780")
-    assert (record.epoch, record.step, record.checkpoint) == (2, 780, "checkpoint-000002-step-000780")
-
-
-def test_records_cannot_be_changed_after_the_fact():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        StepRecord(1, 1, 0.7, 0.5, 64, 0.003).loss = 0.0
-
-
-def test_each_history_has_lists_of_its_own():
-    first, second = History(), History()
-    first.steps.append(StepRecord(1, 1, 0.7, 0.5, 64, 0.003))
-    assert (second.steps, second.epochs, second.stopped) == ([], [], False)
+def test_a_history_takes_the_records_of_a_run_as_they_come():
+    collected, other = History(), History()
+    for record in FakeRun(epochs=2, steps_per_epoch=3):
+        collected.add(record)
+    assert collected == history(6, steps_per_epoch=3)
+    assert collected.steps[3] == step_record(4, 3)
+    assert collected.epochs == [epoch_record(1, 3), epoch_record(2, 3)]
+    assert other == History([], [], False)
