@@ -200,6 +200,7 @@ def test_colab_installs_what_the_library_needs_and_colab_lacks():
         "ipywidgets",
         "matplotlib>",
         "numpy",
+        "platformdirs",  # Jupyter itself needs it
         "tensorflow>",
         "tensorflow-datasets",
     )
