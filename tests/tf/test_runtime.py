@@ -54,7 +54,7 @@ def test_tensorflow_that_is_imported_but_not_started_still_gets_its_devices():
 @pytest.mark.parametrize(
     ("language", "phrases"),
     [
-        ("en", ["already runs, with 1 × CPU; 8 × CPU were asked for", "Restart the kernel"]),
+        ("en", ["already runs with 1 × CPU; 8 × CPU were asked for", "Restart the kernel"]),
         ("ja", ["TensorFlow", "1", "8", "カーネルを再起動"]),
     ],
 )
