@@ -64,10 +64,10 @@ def setup(
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same sums on every kind of CPU
     _use_japanese_font(language)
     _enable_colab_widgets()
-    _asked["for"] = request
-    _set_seeds(request.seed)
     if _tensorflow_has_started():
         _require_devices(sys.modules["tensorflow"], request)
+    _asked["for"] = request
+    _set_seeds(request.seed)
 
 
 def start_tensorflow() -> Any:

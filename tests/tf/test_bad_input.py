@@ -69,7 +69,7 @@ CASES = {
     ),
     "unknown mesh dimension": (
         lambda: LayoutSpec(["z", UNSHARDED], GRID),
-        ["'z'", "x, y"],
+        ["'z'", "x", "y", "unsharded"],
         "no dimension",
         "メッシュ",
     ),
@@ -126,7 +126,7 @@ CASES = {
     ),
     "unknown kind of device": (
         lambda: setup(language=i18n.language(), kind="TPU"),
-        ["'TPU'", "CPU, GPU"],
+        ["'TPU'", "CPU", "GPU"],
         "no kind of device",
         "種類",
     ),
@@ -144,7 +144,7 @@ CASES = {
     ),
     "unknown data source": (
         lambda: data.load_imdb("imdb"),
-        ["'imdb'", "built-in, tfds"],
+        ["'imdb'", "built-in", "tfds"],
         "no data source",
         "データ",
     ),
