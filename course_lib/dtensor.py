@@ -24,22 +24,30 @@ Array = npt.NDArray[Any]
 
 _LONGEST_CPU_DIMENSION = 11
 _MOST_AXES_DIRECTLY = 2
-_ABORTED = ("Collective ops is aborted by", "BufRendezvous", "Restart your program to reset")
+_SIGNS_OF_AN_ABORT = (
+    "Collective ops is aborted by",
+    "BufRendezvous",
+    "Restart your program to reset",
+    "Function was cancelled before it was started",
+)
+_collectives = {"aborted": False}
 
 
 @contextlib.contextmanager
 def explaining_aborts() -> Iterator[None]:
     """Says in the reader's words what to do when TensorFlow reports aborted collectives; also a decorator.
 
-    One collective that fails aborts every later one of the process, whatever computes it.
+    One collective that fails aborts every later one of the process, whatever computes it, and they do not all
+    name the reason: so once one did, every error of TensorFlow's is taken for a consequence.
 
     Raises:
-        CourseError: a collective was aborted, now or earlier in this process.
+        CourseError: TensorFlow fails, and a collective was aborted, now or earlier in this process.
     """
     try:
         yield
     except tf.errors.OpError as error:
-        if not any(mark in str(error) for mark in _ABORTED):
+        _collectives["aborted"] |= any(sign in str(error) for sign in _SIGNS_OF_AN_ABORT)
+        if not _collectives["aborted"]:
             raise
         raise CourseError(
             _("The devices can no longer send each other data, because one such exchange failed before."),

@@ -58,16 +58,16 @@ def setup(
             already runs with other devices.
     """
     _check_language(language)
-    request = _checked_request(devices, kind, seed)
     i18n.set_language(language)
+    request = _checked_request(devices, kind, seed)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same sums on every kind of CPU
     _use_japanese_font(language)
     _enable_colab_widgets()
-    _asked["for"] = request
-    _set_seeds(request.seed)
     if _tensorflow_has_started():
         _require_devices(sys.modules["tensorflow"], request)
+    _asked["for"] = request
+    _set_seeds(request.seed)
 
 
 def start_tensorflow() -> Any:
@@ -196,7 +196,7 @@ def _require_devices(tf: Any, request: _Request) -> None:
     if started_with != request.devices:
         raise CourseError(
             _(
-                "TensorFlow already runs, with {started_with} × {kind}; {devices} × {kind} were asked for.",
+                "TensorFlow already runs with {started_with} × {kind}; {devices} × {kind} were asked for.",
                 kind=request.kind,
                 started_with=started_with,
                 devices=request.devices,

@@ -55,9 +55,9 @@ class FakeRun:
     def __iter__(self) -> Iterator[StepRecord | EpochRecord]:
         while self._step < self.total_steps:
             time.sleep(self._seconds)
-            self._step += 1
-            if self._step == self._fail_at:
+            if self._step + 1 == self._fail_at:
                 raise RuntimeError("the disk is full")
+            self._step += 1
             yield step_record(self._step, self.steps_per_epoch)
             if self._step % self.steps_per_epoch == 0:
                 yield epoch_record(self._step // self.steps_per_epoch, self.steps_per_epoch)

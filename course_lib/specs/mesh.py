@@ -40,7 +40,8 @@ class MeshSpec:
     dims: tuple[tuple[str, int], ...]
 
     def __init__(self, dims: Iterable[tuple[str, int]]) -> None:
-        object.__setattr__(self, "dims", tuple(_dimension(entry) for entry in dims))
+        entries = dims if isinstance(dims, Iterable) else [dims]
+        object.__setattr__(self, "dims", tuple(_dimension(entry) for entry in entries))
         if not self.dims:
             raise CourseError(
                 _("A mesh needs at least one dimension; none was given."),

@@ -11,6 +11,7 @@ from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, i1
 from course_lib.data import imdb as data
 from course_lib.data.examples import Examples
 from course_lib.models import sentiment as models
+from course_lib.runtime import setup
 from course_lib.specs import plan
 from course_lib.training import run as training
 from course_lib.training.checkpoints import CheckpointFolder
@@ -27,6 +28,18 @@ def model() -> models.MLP:
 def folder_in_a_file(tmp_path):
     (tmp_path / "taken").write_text("a file")
     return CheckpointFolder(tmp_path / "taken" / "checkpoints")
+
+
+def restore_into_another_model(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(1, {}, model=model())
+    folder.restore_latest(model=models.MLP(models.initial_values(dims=(1200, 8, 2)), plan.data_parallel(8)))
+
+
+def train_from_a_foreign_checkpoint(tmp_path):
+    folder = CheckpointFolder(tmp_path)
+    folder.save(1, {"made by": "hand"}, model=model())
+    training.train(model(), EXAMPLES, epochs=1, batch_size=64, checkpoints=folder)
 
 
 def real_reviews_without_a_network(tmp_path, monkeypatch):
@@ -56,7 +69,7 @@ CASES = {
     ),
     "unknown mesh dimension": (
         lambda: LayoutSpec(["z", UNSHARDED], GRID),
-        ["'z'", "x, y"],
+        ["'z'", "x", "y", "unsharded"],
         "no dimension",
         "メッシュ",
     ),
@@ -105,9 +118,33 @@ CASES = {
         "replica",
         "レプリカ",
     ),
+    "too many CPUs in a row": (
+        lambda: dtensor.create_mesh(MeshSpec([("x", 12)])),
+        ["'x'", "12", "11"],
+        "in a row",
+        "並んで",
+    ),
+    "unknown kind of device": (
+        lambda: setup(language=i18n.language(), kind="TPU"),
+        ["'TPU'", "CPU", "GPU"],
+        "no kind of device",
+        "種類",
+    ),
+    "impossible seed": (
+        lambda: setup(language=i18n.language(), seed=-1),
+        ["-1", "4294967295"],
+        "cannot be the seed",
+        "シード",
+    ),
+    "no folder named": (
+        lambda: CheckpointFolder(""),
+        ["''"],
+        "does not name a folder",
+        "フォルダー",
+    ),
     "unknown data source": (
         lambda: data.load_imdb("imdb"),
-        ["'imdb'", "built-in, tfds"],
+        ["'imdb'", "built-in", "tfds"],
         "no data source",
         "データ",
     ),
@@ -118,6 +155,18 @@ WITH_FIXTURES = {
         ["taken"],
         "be written",
         "チェックポイント",
+    ),
+    "checkpoint of a model of other sizes": (
+        lambda tmp_path, _monkeypatch: restore_into_another_model(tmp_path),
+        ["checkpoint-000001-step-000001", "hidden_bias", "float32 [48]", "float32 [8]"],
+        "does not fit",
+        "読み込めません",
+    ),
+    "checkpoint of something else": (
+        lambda tmp_path, _monkeypatch: train_from_a_foreign_checkpoint(tmp_path),
+        ["checkpoint-000001-step-000001", "'settings'"],
+        "not saved by this kind of training",
+        "この種類の学習",
     ),
     "no network": (real_reviews_without_a_network, ["TFDS_DATA_DIR"], "cannot be downloaded", "ダウンロード"),
 }

@@ -20,6 +20,7 @@ from course_lib import CourseError, i18n
 from course_lib.pictures.curves import Panels
 from course_lib.training.records import History
 from course_lib.watch import live
+from course_lib.watch.curves import curves
 from course_lib.watch.views import TerminalView
 from tests.fake_run import FakeRun, epoch_record, history
 from tests.kernels import ROOT, execute, notebook_of
@@ -254,7 +255,7 @@ def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed)
 
 def test_the_picture_is_drawn_from_the_final_numbers(executed):
     panels = Panels([""], 120)
-    panels.show([history(120)])
+    panels.show([curves(history(120))])
     stored = outputs(executed[0])[1].data["image/png"]
     assert base64.b64decode(stored) == panels.png()
 

@@ -54,7 +54,7 @@ def test_tensorflow_that_is_imported_but_not_started_still_gets_its_devices():
 @pytest.mark.parametrize(
     ("language", "phrases"),
     [
-        ("en", ["already runs, with 1 × CPU; 8 × CPU were asked for", "Restart the kernel"]),
+        ("en", ["already runs with 1 × CPU; 8 × CPU were asked for", "Restart the kernel"]),
         ("ja", ["TensorFlow", "1", "8", "カーネルを再起動"]),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_mesh_of_gpus_is_made_of_gpus_and_may_be_long():
 
 @pytest.mark.parametrize(
     ("language", "phrases"),
-    [("en", ["3 × GPU were asked for", "finds 2 × GPU", 'kind="CPU"']), ("ja", ["3", "2", "見つかり"])],
+    [("en", ["3 × GPU were asked for", "finds 2 × GPU", 'kind="CPU"']), ("ja", ["3", "2", "見つかった"])],
 )
 def test_fewer_gpus_than_asked_for_says_what_was_found_and_cpus_still_do(language, phrases):
     message, devices = run(
@@ -168,7 +168,7 @@ def test_fewer_gpus_than_asked_for_says_what_was_found_and_cpus_still_do(languag
 
 
 def test_gpus_asked_for_after_cpus_were_started_need_a_restart():
-    (message,) = run(
+    message, still = run(
         """
         course_lib.setup(devices=2)
         course_lib.start_tensorflow()
@@ -176,8 +176,11 @@ def test_gpus_asked_for_after_cpus_were_started_need_a_restart():
             course_lib.setup(devices=2, kind="GPU")
         except CourseError as error:
             say(str(error))
+        from course_lib import MeshSpec, dtensor
+        say(dtensor.create_mesh(MeshSpec([("x", 2)])).device_type())
         """
     )
+    assert still == "CPU"
     assert "with 0 × GPU; 2 × GPU were asked for" in message
     assert "Restart the kernel" in message
 

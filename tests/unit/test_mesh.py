@@ -88,6 +88,12 @@ REFUSED = {
         "  Allowed: one or more (name, size) pairs\n"
         '  What to do: Write for example MeshSpec([("batch", 8)]).',
     ),
+    "no list": (
+        lambda: MeshSpec(8),
+        "8 does not describe a mesh dimension.\n"
+        "  Allowed: one or more (name, size) pairs\n"
+        '  What to do: Write for example MeshSpec([("batch", 8)]).',
+    ),
     "reserved name": (
         lambda: MeshSpec([("unsharded", 8)]),
         "'unsharded' cannot name a mesh dimension.\n"

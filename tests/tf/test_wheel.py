@@ -1,0 +1,84 @@
+"""The wheel holds the whole library: installed elsewhere, every module of it can be imported from there."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.kernels import ROOT
+
+WITHOUT_TENSORFLOW = ("specs", "pictures", "widgets", "explorers", "exercises", "measured")
+IMPORT_ALL = """
+import importlib, json, sys, course_lib
+names = json.loads(sys.argv[1])
+files = {importlib.import_module(name).__file__ for name in names}
+from course_lib import i18n
+print(json.dumps([sorted(files), "tensorflow" in sys.modules, i18n.languages()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """Returns a folder with nothing but the installed wheel, made of a copy of what the wheel is made of."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "course_lib", source / "course_lib", ignore=shutil.ignore_patterns("__pycache__"))
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-index"]
+    build = [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(folder), str(source)]
+    subprocess.run(build, check=True, timeout=120, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    shutil.rmtree(source)
+    subprocess.run(
+        [*pip, "install", *offline, "--target", str(folder / "site"), str(wheel)], check=True, timeout=120
+    )
+    return folder / "site"
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in (folder / "course_lib").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+
+
+def test_every_file_of_the_library_is_in_the_wheel(installed):
+    names = names_in(installed)
+    assert names == names_in(ROOT)
+    assert {Path(name).suffix for name in names} >= {".py", ".po", ".json", ".js", ".typed"}
+
+
+@pytest.mark.parametrize("tensorflow", [False, True])
+def test_every_module_can_be_imported_from_there(installed, tensorflow, tmp_path):
+    modules = {
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): str(installed / name)
+        for name in names_in(ROOT)
+        if name.endswith(".py")
+    }
+    wanted = [name for name in modules if tensorflow or is_fast(name)]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, json.dumps(wanted)],
+        env={**os.environ, "PYTHONPATH": str(installed), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    files, tensorflow_came, languages = json.loads(done.stdout)
+    assert files == sorted(modules[name] for name in wanted)
+    assert tensorflow_came is tensorflow
+    assert languages == ["en", "ja"]
+
+
+def is_fast(name: str) -> bool:
+    parts = name.split(".")
+    return parts[1:2] != ["dtensor"] and (len(parts) <= 2 or parts[1] in WITHOUT_TENSORFLOW)
