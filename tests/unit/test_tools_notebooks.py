@@ -303,19 +303,6 @@ def test_the_texts_of_the_library_are_extracted(course):
     assert "placeholders differ: ['name'] became ['nom']" in faults(course)
 
 
-def test_a_third_language_needs_no_code(course):
-    (course.root / "notebooks" / "locale" / "fr").mkdir()
-    list(catalogues.extract(course))
-    assert "locale/fr/00_fixture.po: missing: '0. Halves'" in faults(course)
-    catalogue = polib.pofile(str(course.catalogue("fr", LESSON)))
-    catalogue.find("0. Halves").msgstr = "0. Moitiés"
-    catalogue.save()
-    assert [cell.source[:13] for cell in built_cells(course, course.lesson(LESSON), "fr")][:2] == [
-        "# 0. Moitiés\n",
-        'LANGUAGE = "f',
-    ]
-
-
 def test_a_text_that_no_translator_would_see_is_refused(course):
     (course.root / "course_lib").mkdir()
     (course.root / "course_lib" / "a.py").write_text('x = 1\n_(f"{x} rows")\n', "utf-8")
@@ -458,7 +445,7 @@ HAND_EDITS = {
     "id": (lambda nb: cell(nb, "imports").update(id="other"), "its cells are not those of the source"),
     "tags": (lambda nb: cell(nb, "reveal-half").metadata.clear(), "'reveal-half': its metadata is not"),
     "kind": (lambda nb: cell(nb, "picture").update(cell_type="raw"), "its cell_type is not"),
-    "language": (lambda nb: nb.metadata.update(language="fr"), "metadata 'language' is not"),
+    "language": (lambda nb: nb.metadata.update(language="zz"), "metadata 'language' is not"),
     "kernel": (lambda nb: nb.metadata.kernelspec.update(name="ir"), "metadata 'kernelspec' is not"),
     "outputs": (lambda nb: cell(nb, "reveal-half").update(outputs=[]), "'reveal-half' shows nothing"),
     "counts": (lambda nb: cell(nb, "picture").update(execution_count=None), "it is not executed"),
