@@ -60,6 +60,11 @@ def add_language(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
     """Adds the language to a course as a translator would, and returns the catalogues that this adds."""
     (course.root / "notebooks" / "locale" / language).mkdir()
     list(extract(course))
+    return translate(course, language)
+
+
+def translate(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
+    """Translates every text of every catalogue of the language, and returns the catalogues."""
     paths = tuple(path for path, _texts in catalogues(course, language))
     for path in paths:
         catalogue = polib.pofile(str(path))

@@ -94,14 +94,14 @@ def picture(measured: Measured) -> Picture:
 
 
 def title(run: str) -> str:
-    """Returns what a run is called in the reader's language."""
+    """Returns what a run is called in the reader's language; its own name where it has no other."""
     titles = {
         "tutorial": _("settings of TensorFlow's tutorial"),
         "he": _("He's initial values"),
         "unit": _("unit rows"),
         "ours": _("unit rows, He's initial values"),
     }
-    return titles[run]
+    return titles.get(run, run)
 
 
 def _rows(run: SeededRun) -> dict[str, Any]:

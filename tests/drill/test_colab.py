@@ -15,9 +15,10 @@ from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
 from tests.lab.reading import explore, stop_and_resume
+from tools.lesson.sources import Course
 
 pytestmark = pytest.mark.drill
-LESSONS = ("01_mesh_and_layout", "03_data_parallel")
+LESSONS = Course(ROOT).lesson_names
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ def placeholders(message: str) -> set[str]:
 
 
 def test_japanese_is_there_and_english_comes_first():
-    assert i18n.languages() == ("en", "ja")
+    assert i18n.languages()[0] == "en"
+    assert "ja" in i18n.languages()
 
 
 def test_english_is_the_source_itself():
@@ -40,17 +41,17 @@ def test_a_language_has_as_many_plural_forms_as_it_likes(tmp_path, monkeypatch, 
 
 
 def test_an_unknown_language_is_refused_by_name():
-    with pytest.raises(CourseError, match="'fr'") as caught:
-        course_lib.setup(language="fr")
-    assert caught.value.allowed == "en, ja"
+    with pytest.raises(CourseError, match="'zz'") as caught:
+        course_lib.setup(language="zz")
+    assert caught.value.allowed == ", ".join(i18n.languages())
     assert i18n.language() == "en"
 
 
 def test_an_error_reads_in_the_readers_language():
     i18n.set_language("ja")
     with pytest.raises(CourseError) as caught:
-        course_lib.setup(language="fr")
-    assert "'fr'" in str(caught.value)
+        course_lib.setup(language="zz")
+    assert "'zz'" in str(caught.value)
     assert "What to do" not in str(caught.value)
 
 

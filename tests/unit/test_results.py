@@ -63,3 +63,8 @@ def test_unknown_results_are_refused_by_name():
     with pytest.raises(CourseError, match="'04_imdb'") as caught:
         results.load("04_imdb")
     assert "03_imdb" in caught.value.allowed
+
+
+def test_a_run_without_a_title_shows_its_name():
+    assert results.title("unit") == "unit rows"
+    assert results.title("one_more") == "one_more"

@@ -322,21 +322,7 @@ def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
     assert "placeholders differ: ['count'] became ['num']: '{count} rows' -> '{num}行'" in faults(course)
 
 
-def test_a_third_language_needs_no_code(course):
-    (course.root / "notebooks" / "locale" / "fr").mkdir()
-    list(catalogues.extract(course))
-    assert "locale/fr/00_fixture.po: missing: '0. Halves'" in faults(course)
-    catalogue = polib.pofile(str(course.catalogue("fr", LESSON)))
-    catalogue.find("0. Halves").msgstr = "0. Moitiés"
-    catalogue.save()
-    assert [cell.source[:13] for cell in built_cells(course, course.lesson(LESSON), "fr")][:2] == [
-        "# 0. Moitiés\n",
-        'LANGUAGE = "f',
-    ]
-
-
-@pytest.mark.parametrize("call", ['_(f"{x} rows")', 'ngettext("{count} row", many, x)', "_(x)", "_()"])
-def test_a_text_that_no_translator_would_see_is_refused(course, call):
+def test_a_text_that_no_translator_would_see_is_refused(course):
     (course.root / "course_lib").mkdir()
     (course.root / "course_lib" / "a.py").write_text(f"x = 1\n{call}\n", "utf-8")
     with pytest.raises(LessonError, match=r"course_lib/a\.py, line 2"):
@@ -478,7 +464,7 @@ HAND_EDITS = {
     "id": (lambda nb: cell(nb, "imports").update(id="other"), "its cells are not those of the source"),
     "tags": (lambda nb: cell(nb, "reveal-half").metadata.clear(), "'reveal-half': its metadata is not"),
     "kind": (lambda nb: cell(nb, "picture").update(cell_type="raw"), "its cell_type is not"),
-    "language": (lambda nb: nb.metadata.update(language="fr"), "metadata 'language' is not"),
+    "language": (lambda nb: nb.metadata.update(language="zz"), "metadata 'language' is not"),
     "kernel": (lambda nb: nb.metadata.kernelspec.update(name="ir"), "metadata 'kernelspec' is not"),
     "outputs": (lambda nb: cell(nb, "reveal-half").update(outputs=[]), "'reveal-half' shows nothing"),
     "counts": (lambda nb: cell(nb, "picture").update(execution_count=None), "it is not executed"),

@@ -1,0 +1,87 @@
+"""docs/authoring.md is true: its lesson, made by its own files and commands in a copy of the course."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.notebooks.nbval import OPTIONS
+from tests.pseudo_language import LANGUAGE, add_language, translate
+from tools.lesson.sources import Course
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "authoring.md").read_text("utf-8")
+LESSON = "99_example"
+FILES = dict(re.findall(r"^```python (\S+)\n(.*?)^```$", TEXT, re.M | re.S))
+RECIPE = TEXT.partition("## A lesson\n")[2].partition("\n## ")[0]
+
+
+def commands(text):
+    shown = re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
+    return [shlex.split(line, comments=True) for block in shown for line in block.splitlines()]
+
+
+@pytest.fixture
+def course(tmp_path):
+    """The course without its lessons, in a language that the test can play the translator of."""
+    built = shutil.ignore_patterns("*.ipynb", "__pycache__", "[0-9]*.py", "[0-9]*.po", "ja", "ja.po")
+    for name in ("notebooks", "course_lib", "jupyter_book", "tools", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=built)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    course = Course(tmp_path)
+    shutil.copy(ROOT / "notebooks" / "source" / "01_mesh_and_layout.py", tmp_path / "notebooks" / "source")
+    (tmp_path / "notebooks" / "locale").mkdir(exist_ok=True)
+    add_language(course)
+    (tmp_path / "notebooks" / "source" / "01_mesh_and_layout.py").unlink()
+    return course
+
+
+def run(course, words):
+    environment = {**os.environ, "PYTHONPATH": str(course.root)}
+    command = [sys.executable, *words[1:]] if words[0] == "python" else words
+    done = subprocess.run(
+        command, cwd=course.root, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_recipe_for_a_lesson_makes_one(course):
+    assert set(FILES) == {f"notebooks/source/{LESSON}.py", "course_lib/exercises/lesson_99.py"}
+    for name, text in FILES.items():
+        (course.root / name).write_text(text, "utf-8")
+    printed = {}
+    for words in commands(RECIPE):
+        printed[shlex.join(words[1:4])] = run(course, words)
+        if words[2:] == ["tools.catalogues", "extract"]:
+            translate(course)
+    for language in ("en", LANGUAGE):
+        assert f"{language}/{LESSON}.ipynb executed in" in printed["-m tools.lesson.execute 99_example"]
+        assert course.notebook(language, LESSON).exists()
+    code_cells = FILES[f"notebooks/source/{LESSON}.py"].count("# %%") - 12
+    assert f"{2 * code_cells} passed" in run(course, commands(RECIPE)[-1])
+    run(course, ["ruff", "check", *FILES])
+    run(course, ["ruff", "format", "--check", *FILES])
+
+
+def test_the_recipe_compares_as_make_does():
+    assert " ".join(OPTIONS) in RECIPE
+
+
+def test_the_recipe_for_a_language_is_what_the_test_of_a_third_one_does():
+    section = TEXT.partition("## A language\n")[2]
+    assert commands(section)[:2] == [
+        ["mkdir", f"notebooks/locale/{LANGUAGE}"],
+        ["python", "-m", "tools.catalogues", "extract"],
+    ]
+
+
+def test_every_file_that_it_names_exists():
+    named = set(re.findall(r"`((?:course_lib|tests|tools|notebooks|docs)/[\w./-]+)`", TEXT))
+    absent = {name for name in named if not (ROOT / name).exists()}
+    assert absent <= {"notebooks/locale/qaa"}
