@@ -153,7 +153,7 @@ def test_a_page_has_definitions_attributes_and_templates():
         .replace("Computes\n  things.", "Computes things. é")
         .replace("## Lessons", "## Lessons é")
         .replace("| Value |", "| Value | é")
-        .replace("}}.", "}}. é")
+        .replace(")) }}.", ")) }}. é")
     )
 
 
