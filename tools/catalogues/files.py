@@ -38,23 +38,11 @@ class Text:
 
 
 def translations(course: Course, language: str, name: str) -> Callable[[str], str]:
-    """Returns what gives the reader's text for an English one of a lesson, else the English."""
-    return _translations(course.catalogue(language, SHARED), course.catalogue(language, name))
-
-
-def book_catalogue(book: Path, language: str) -> Path:
-    """Returns the path of the catalogue of the book's own pages."""
-    return book / "locale" / f"{language}.po"
-
-
-def book_translations(book: Path, language: str) -> Callable[[str], str]:
-    """Returns what gives the reader's text for an English one of the book's own pages, else the English."""
-    return _translations(book_catalogue(book, language))
-
-
-def _translations(*paths: Path) -> Callable[[str], str]:
+    """Returns what gives the reader's text for an English one: the English where there is none."""
+    if language == SOURCE_LANGUAGE:
+        return lambda english: english
     known: dict[str, str] = {}
-    for path in paths:
+    for path in (course.catalogue(language, SHARED), course.catalogue(language, name)):
         if path.exists():
             entries = [entry for entry in polib.pofile(path.read_text("utf-8")) if entry.translated()]
             known |= {entry.msgid: entry.msgstr for entry in entries}
