@@ -108,7 +108,7 @@ def test_page(page, address, path):
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_links_resolve_and_lead_to_the_other_language(address, path):
+def test_links_resolve_and_lead_to_the_other_languages(address, path):
     text = (SITE / path).read_text(encoding="utf-8")
     anchors = Anchors(text)
     for target in anchors.targets:
@@ -119,10 +119,12 @@ def test_links_resolve_and_lead_to_the_other_language(address, path):
         assert found.is_file(), target
         if fragment and found.suffix == ".html":
             assert unquote(fragment) in Anchors(found.read_text(encoding="utf-8")).ids | {"top"}, target
-    twin = re.search(r'data-twin lang="(\w+)"[^>]* href="([^"]+)"', text)
-    assert twin, "no link to the other language"
-    assert urljoin(f"/{path}", twin[2]) == f"/{twin[1]}/{path.split('/')[1]}"
-    assert twin[1] != path.split("/")[0]
+    language, name = path.split("/")
+    twins = dict(re.findall(r'data-twin lang="(\w+)"[^>]* href="([^"]+)"', text))
+    assert {language, *twins} == {page.split("/")[0] for page in PAGES}
+    assert language not in twins
+    for other, target in twins.items():
+        assert urljoin(f"/{path}", target) == f"/{other}/{name}"
 
 
 @pytest.mark.parametrize("path", ["en/index.html", "ja/index.html", "en/01_mesh_and_layout.html"])

@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from tests.lab.jupyterlab import BROWSER_OPTIONS, ROOT, START_SECONDS, environment, free_port, wait_for
+from tests.lab.reading import SCREENSHOTS
 from tools.lesson.sources import Course
 
 LESSON = "01_mesh_and_layout.ipynb"
@@ -37,10 +38,10 @@ def clone(tmp_path) -> Path:
 
 @contextlib.contextmanager
 def make_lab(clone: Path, state: Path, language: str) -> Iterator[str]:
-    """Runs the commands of `make lab` and gives the address that it would open."""
+    """Runs the commands of `make lab` and gives what it would open in a browser: a page that leads on."""
     port = free_port()
     settings = {
-        "ServerApp": {"port": port, "port_retries": 0, "ip": "127.0.0.1", "use_redirect_file": False},
+        "ServerApp": {"port": port, "port_retries": 0, "ip": "127.0.0.1"},
         "IdentityProvider": {"token": ""},
     }
     (state / "config").mkdir(parents=True)
@@ -76,8 +77,8 @@ def _written(file: Path) -> str:
     raise RuntimeError("no browser was opened")
 
 
-def seen(chromium: str, address: str, screenshot: Path) -> dict[str, int]:
-    """Returns how much of what stands on the page, of a reader who has never been there and runs nothing."""
+def seen(chromium: str, address: str) -> tuple[str, dict[str, int]]:
+    """Returns where a reader who runs nothing comes, and how much of what stands on that page."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=BROWSER_OPTIONS)
         page = browser.new_page(viewport={"width": 1280, "height": 3000})
@@ -86,18 +87,19 @@ def seen(chromium: str, address: str, screenshot: Path) -> dict[str, int]:
         page.locator(PICTURES).first.wait_for(timeout=START_SECONDS * 1000)
         page.wait_for_timeout(3000)  # the question about news comes late
         found = {what: page.locator(what).count() for what in (PICTURES, NOTIFICATIONS)}
-        page.screenshot(path=screenshot)
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SCREENSHOTS / "make-lab.png")
+        place = page.url
         browser.close()
-    return found
+    return place, found
 
 
 @pytest.mark.parametrize("language", Course(ROOT).languages)
 def test_make_lab_opens_a_trusted_lesson_and_asks_nothing(chromium, clone, tmp_path, language):
     before = (clone / "notebooks" / language / LESSON).read_bytes()
     with make_lab(clone, tmp_path / "state", language) as address, ThreadPoolExecutor(1) as thread:
-        assert address.endswith(f"/lab/tree/{LESSON}")
-        screenshot = tmp_path / "screenshot.png"
-        found = thread.submit(seen, chromium, address, screenshot).result()
+        place, found = thread.submit(seen, chromium, address).result()
+    assert place.endswith(f"/lab/tree/{LESSON}")
     assert found[PICTURES] > 0
     assert found[NOTIFICATIONS] == 0
     assert (clone / "notebooks" / language / LESSON).read_bytes() == before
