@@ -8,15 +8,16 @@ READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
 TRANSLATIONS := $(notdir $(wildcard notebooks/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
+NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
 .PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench drill lock clean
 
 lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese
-	$(BIN)/jupyter trust $(wildcard $(BUILT:=/*.ipynb)) >/dev/null  # else JupyterLab hides stored pictures
+	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
 	$(BIN)/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir=$(CURDIR)/tools/jupyterlab \
-	  $(firstword $(sort $(wildcard $(LESSONS)/*.ipynb)) $(LESSONS))
+	  $(firstword $(sort $(filter $(LESSONS)/%,$(NOTEBOOKS))) notebooks)
 
 test: check tf nbval browser  ## everything that must hold, in under 15 minutes on two cores
 
