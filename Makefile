@@ -7,13 +7,17 @@ PYTEST := $(BIN)/python -m pytest
 READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
 TRANSLATIONS := $(notdir $(wildcard notebooks/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
+BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
+NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
 .PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench drill lock clean
 
-lab: .venv/ready  ## open JupyterLab on the lessons; LANGUAGE=ja for Japanese
-	$(BIN)/jupyter lab $(AS_ROOT) $(LESSONS)
+lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese
+	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
+	$(BIN)/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir=$(CURDIR)/tools/jupyterlab \
+	  $(firstword $(sort $(filter $(LESSONS)/%,$(NOTEBOOKS))) notebooks)
 
 test: check tf nbval browser  ## everything that must hold, in under 15 minutes on two cores
 
@@ -67,7 +71,7 @@ lock: .venv/ready  ## pin every dependency with its hashes
 	  --universal --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean:  ## remove everything that was made, but not the environment
-	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis notebooks/en notebooks/ja
+	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis $(BUILT)
 
 .venv/ready: requirements.lock pyproject.toml tools/environment.sh
 	sh tools/environment.sh

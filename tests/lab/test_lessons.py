@@ -1,4 +1,4 @@
-"""The lessons in a real JupyterLab, in both languages: pictures, Stop, resumption, the explorer."""
+"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, the explorer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
 from tests.lab.reading import explore, stop_and_resume
+from tools.lesson.sources import Course
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +20,11 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
         yield Reader(chromium, address, folder)
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("language", Course(ROOT).languages)
 def test_lesson_3_shows_pictures_stops_and_resumes(reader, language):
     reader.read(f"{language}/03_data_parallel.ipynb", stop_and_resume, f"{language}-03")
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("language", Course(ROOT).languages)
 def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(reader, language):
     reader.read(f"{language}/01_mesh_and_layout.ipynb", explore, f"{language}-01")

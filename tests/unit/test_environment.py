@@ -74,8 +74,8 @@ def test_no_registry_address_is_written_down(name):
         ({"LANG": "zz_ZZ.UTF-8"}, "notebooks/en"),
     ],
 )
-def test_make_lab_opens_the_lessons_in_the_readers_language(environment, folder):
+def test_make_lab_opens_the_first_lesson_in_the_readers_language(environment, folder):
     command = ["make", "--dry-run", "--old-file=.venv/ready", "lab"]
     environment = environment | {"PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == folder
+    assert done.stdout.split()[-1] == f"{folder}/01_mesh_and_layout.ipynb"

@@ -322,7 +322,8 @@ def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
     assert "placeholders differ: ['count'] became ['num']: '{count} rows' -> '{num}行'" in faults(course)
 
 
-def test_a_text_that_no_translator_would_see_is_refused(course):
+@pytest.mark.parametrize("call", ['_(f"{x} rows")', 'ngettext("{count} row", many, x)', "_(x)", "_()"])
+def test_a_text_that_no_translator_would_see_is_refused(course, call):
     (course.root / "course_lib").mkdir()
     (course.root / "course_lib" / "a.py").write_text(f"x = 1\n{call}\n", "utf-8")
     with pytest.raises(LessonError, match=r"course_lib/a\.py, line 2"):

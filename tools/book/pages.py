@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gettext
+import io
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
+import polib
 import yaml
 
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
@@ -17,7 +20,6 @@ from course_lib.i18n import set_language
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
 from tools.book.results import has_results, write_results
-from tools.catalogues.files import book_translations
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE
@@ -90,8 +92,16 @@ def find_editions(sources: Sources) -> tuple[Edition, ...]:
     return tuple(_edition(sources, language) for language in (SOURCE_LANGUAGE, *translations))
 
 
+def _translations(sources: Sources, language: str) -> Callable[[str], str]:
+    """Returns what gives the reader's text for an English one of the book's own pages, else the English."""
+    if language == SOURCE_LANGUAGE:
+        return lambda english: english
+    catalogue = polib.pofile((sources.book / "locale" / f"{language}.po").read_text(encoding="utf-8"))
+    return gettext.GNUTranslations(io.BytesIO(catalogue.to_binary())).gettext
+
+
 def _edition(sources: Sources, language: str) -> Edition:
-    translate = book_translations(sources.book, language)
+    translate = _translations(sources, language)
     frame = yaml.safe_load((sources.book / "strings.yml").read_text(encoding="utf-8"))
     strings = {name: translate(english) for name, english in frame.items()}
     notebooks = sorted((sources.notebooks / language).glob(LESSONS))
@@ -168,7 +178,7 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
-    translate = book_translations(sources.book, edition.language)
+    translate = _translations(sources, edition.language)
     values = _page_values(sources, edition) | {
         "results": write_results(edition.language, folder),
         "_": translate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from babel.core import UnknownLocaleError
 from babel.messages.plurals import get_plural
 
 from tools.lesson.sources import SOURCE_LANGUAGE
-from tools.lesson.translations import read_translations
 
 
 @dataclass(frozen=True)
@@ -33,16 +32,6 @@ class Text:
     kind: str = ""
     is_format: bool = False
     plural: str = ""
-
-
-def book_catalogue(book: Path, language: str) -> Path:
-    """Returns the path of the catalogue of the book's own pages."""
-    return book / "locale" / f"{language}.po"
-
-
-def book_translations(book: Path, language: str) -> Callable[[str], str]:
-    """Returns what gives the reader's text for an English one of the book's own pages, else the English."""
-    return read_translations(book_catalogue(book, language))
 
 
 def updated(old: polib.POFile, texts: Iterable[Text], language: str) -> polib.POFile:

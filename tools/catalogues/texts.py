@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 from babel.messages.extract import extract
 
-from tools.catalogues.files import Text, book_catalogue
+from tools.catalogues.files import Text
 from tools.lesson import comments as code_comments
 from tools.lesson import exercises, markdown_blocks
 from tools.lesson import texts as notebook_texts
@@ -82,7 +82,7 @@ def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]
     if (course.root / "course_lib").exists():
         yield course.root / "course_lib" / "locale" / f"{language}.po", list(library_texts(course))
     if (course.root / "jupyter_book").exists():
-        yield book_catalogue(course.root / "jupyter_book", language), list(book_texts(course))
+        yield course.root / "jupyter_book" / "locale" / f"{language}.po", list(book_texts(course))
 
 
 def _sources(course: Course) -> tuple[Path, ...]:
