@@ -226,15 +226,15 @@ except tf.errors.UnknownError as error:
 # - **Pass one layout for each layer**, as `MLP` does. You can express every legal combination, and illegal ones too.
 # - **Pass one set of names**: which mesh dimension splits the batch, which the features, which the hidden units. The layouts follow from it and cannot disagree, but what the names do not foresee cannot be said.
 #
-# The course's `plan` module takes the second way and checks the first. Its error for the same mistake names both axes:
+# The course's `plan` module takes the second way. What remains to be refused is one mesh dimension for two axes of the same tensor:
 
 # %% id="plan" tags=["error"]
 from course_lib.specs import plan
 
-print(plan.data_parallel(8).layouts["hidden_weight"], plan.model_parallel(4, 2).layouts["hidden_weight"])
+weight_axes = ("features", "hidden")
+print(plan.data_parallel(8).layout(weight_axes), plan.model_parallel(4, 2).layout(weight_axes))
 try:
-    layouts = plan.model_parallel(4, 2).layouts | {"logits_weight": logits_layout}
-    plan.Plan("mixed up", grid, layouts)
+    plan.Plan("mixed up", grid, {"features": "model", "hidden": "model"}).layout(weight_axes)
 except course_lib.CourseError as error:
     print(error)
 
@@ -304,7 +304,7 @@ for row in (0, 1, 2):
 #
 # The cure is to keep *moving moments* in training: running averages of the batch means and variances, in two variables that are replicated like the bias. Evaluation and the exported model use those. The library's `models.MLP` is the model from above with moving moments.
 #
-# Moving moments lag: they average over steps in which the weights have moved on. So at the end of an epoch the course runs 32 more batches with a learning rate of zero. The weights stand still, the moments catch up, and only then it evaluates and saves. (A run that is stopped within an epoch is saved as it is: finish the epoch before you evaluate it.) Train for one epoch, then ask again.
+# Moving moments lag: they average over steps in which the weights have moved on. So at the end of an epoch the course runs 32 more batches that update only the moments. The weights stand still, the moments catch up, and only then it evaluates and saves. (A run that is stopped within an epoch is saved as it is: finish the epoch before you evaluate it.) Train for one epoch, then ask again.
 
 # %% id="short-training"
 from course_lib import models, training
