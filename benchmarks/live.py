@@ -56,7 +56,8 @@ timings["drawing"].append(time.thread_time() - used)
 TUTORIAL = """
 start, scheme = time.perf_counter(), plan.data_parallel(8)
 mesh = create_mesh(scheme.mesh)
-layouts = {{name: to_layout(scheme.layouts[name], mesh) for name in ("inputs", "labels")}}
+axes = {{"inputs": models.MLP.spec.inputs, "labels": models.MLP.spec.labels}}
+layouts = {{name: to_layout(scheme.layout(of), mesh) for name, of in axes.items()}}
 model = models.MLP(models.initial_values(), scheme)
 tutorial_loop.train(model, examples, layouts, {epochs} * 390)
 timings["tutorial"].append(time.perf_counter() - start)

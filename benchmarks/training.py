@@ -63,7 +63,8 @@ def tutorials_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[
     """Returns a function that trains some steps with the tutorial's loop and returns the seconds a step."""
     model = MLP(initial_values(), plan)
     mesh = create_mesh(plan.mesh)
-    layouts = {name: to_layout(plan.layouts[name], mesh) for name in ("inputs", "labels")}
+    axes = {"inputs": MLP.spec.inputs, "labels": MLP.spec.labels}
+    layouts = {name: to_layout(plan.layout(of), mesh) for name, of in axes.items()}
 
     def measure_once() -> float:
         start = time.perf_counter()
@@ -76,9 +77,7 @@ def tutorials_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[
 
 def one_device_loop(examples: Examples, num_steps: int) -> Callable[[], float]:
     """Returns a function that trains some steps without DTensor, and returns the seconds a step."""
-    variables = [
-        tf.Variable(value) for name, value in initial_values().items() if not name.startswith("moving")
-    ]
+    variables = list(MLP(initial_values()).trained.values())
 
     @tf.function
     def step(inputs: Any, labels: Any) -> Any:

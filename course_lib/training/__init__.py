@@ -2,4 +2,12 @@
 
 from course_lib.lazy import face
 
-__getattr__, __dir__ = face(__name__, {"CheckpointFolder": "checkpoints", "train": "run"})
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        "Adam": "optimizers.adam",
+        "CheckpointFolder": "checkpoints",
+        "SGD": "optimizers.sgd",
+        "train": "run",
+    },
+)

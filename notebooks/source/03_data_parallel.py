@@ -299,16 +299,16 @@ except tf.errors.UnknownError as error:
 #   which the hidden units.
 #   The layouts follow from it and cannot disagree, but what the names do not foresee cannot be said.
 #
-# The course's `plan` module takes the second way and checks the first.
-# Its error for the same mistake names both axes:
+# The course's `plan` module takes the second way.
+# What remains to be refused is one mesh dimension for two axes of the same tensor:
 
 # %% plan tags=["error"]
 from course_lib.specs import plan
 
-print(plan.data_parallel(8).layouts["hidden_weight"], plan.model_parallel(4, 2).layouts["hidden_weight"])
+weight_axes = ("features", "hidden")
+print(plan.data_parallel(8).layout(weight_axes), plan.model_parallel(4, 2).layout(weight_axes))
 try:
-    layouts = plan.model_parallel(4, 2).layouts | {"logits_weight": logits_layout}
-    plan.Plan("mixed up", grid, layouts)
+    plan.Plan("mixed up", grid, {"features": "model", "hidden": "model"}).layout(weight_axes)
 except course_lib.CourseError as error:
     print(error)
 
@@ -400,7 +400,7 @@ for row in (0, 1, 2):
 # The library's `models.MLP` is the model from above with moving moments.
 #
 # Moving moments lag: they average over steps in which the weights have moved on.
-# So at the end of an epoch the course runs 32 more batches with a learning rate of zero.
+# So at the end of an epoch the course runs 32 more batches that update only the moments.
 # The weights stand still, the moments catch up, and only then it evaluates and saves.
 # (A run that is stopped within an epoch is saved as it is: finish the epoch before you evaluate it.)
 # Train for one epoch, then ask again.

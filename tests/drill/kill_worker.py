@@ -18,7 +18,6 @@ def main(checkpoints: str, result: str) -> None:
     course_lib.setup(devices=8)
     warnings.simplefilter("error")  # a killed process must never leave a damaged checkpoint behind
     from course_lib.data.examples import Examples
-    from course_lib.dtensor import to_numpy
     from course_lib.models.sentiment import MLP, initial_values
     from course_lib.specs.plan import data_parallel
     from course_lib.training.checkpoints import CheckpointFolder
@@ -33,7 +32,7 @@ def main(checkpoints: str, result: str) -> None:
     print(f"from step {run.start_step} of {run.total_steps}", flush=True)
     for _record in run:
         pass
-    np.savez(result, **{name: to_numpy(getattr(model, name)) for name in initial_values(dims=DIMS)})
+    np.savez(result, **model.values())
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from course_lib import CourseError, LayoutSpec, MeshSpec
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
@@ -12,6 +12,15 @@ from course_lib.specs.plan import data_parallel, model_parallel, replicated, spa
 tf = start_tensorflow()
 PLANS = [replicated(8), data_parallel(8), model_parallel(), spatial_parallel()]
 DIMS = (24, 8, 2)
+AXES = {
+    "hidden_weight": ("features", "hidden"),
+    "hidden_bias": ("hidden",),
+    "logits_weight": ("hidden", "classes"),
+    "logits_bias": ("classes",),
+    "moving_mean": ("hidden",),
+    "moving_variance": ("hidden",),
+}
+INPUTS = ("batch", "features")
 
 
 def trained_looking_values(dims=DIMS):
@@ -33,7 +42,7 @@ def test_every_variable_holds_the_host_values_in_the_layout_of_the_plan(plan):
     for name, value in values.items():
         variable = getattr(model, name)
         assert np.array_equal(to_numpy(variable), value), name
-        layout = plan.layouts["hidden_bias" if name.startswith("moving") else name]
+        layout = LayoutSpec([plan.splits.get(axis, UNSHARDED) for axis in AXES[name]], plan.mesh)
         assert fetch_layout(variable) == layout, name
         for component, index in zip(unpack(variable), layout.shards(value.shape).values(), strict=True):
             assert np.array_equal(component, value[index]), name
@@ -72,26 +81,26 @@ def test_a_review_gets_the_same_answer_alone_and_in_any_batch(plan):
     whole = MLP(trained_looking_values(), plan)
     alone = MLP(trained_looking_values(), replicated(1))
     inputs = rows(16)
-    together = to_numpy(whole.evaluate_logits(pack(inputs, plan.layouts["inputs"])))
+    together = to_numpy(whole.evaluate_logits(pack(inputs, plan.layout(INPUTS))))
     shuffled = np.random.default_rng(3).permutation(16)
-    mixed = to_numpy(whole.evaluate_logits(pack(inputs[shuffled], plan.layouts["inputs"])))
+    mixed = to_numpy(whole.evaluate_logits(pack(inputs[shuffled], plan.layout(INPUTS))))
     assert np.abs(mixed - together[shuffled]).max() < 1e-6
     for at in range(16):
-        one = to_numpy(alone.evaluate_logits(pack(inputs[at : at + 1], alone.plan.layouts["inputs"])))
+        one = to_numpy(alone.evaluate_logits(pack(inputs[at : at + 1], alone.plan.layout(INPUTS))))
         assert np.abs(one[0] - together[at]).max() < 1e-5
 
 
 def test_with_the_batchs_own_moments_a_review_alone_always_gets_the_last_bias():
     model = MLP(trained_looking_values(), replicated(1))
     for inputs in (rows(1), 5 * rows(1)):
-        logits = to_numpy(model(pack(inputs, model.plan.layouts["inputs"])))
+        logits = to_numpy(model(pack(inputs, model.plan.layout(INPUTS))))
         assert np.abs(logits[0] - trained_looking_values()["logits_bias"]).max() < 1e-6
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_training_normalises_with_the_moments_of_the_global_batch(plan):
     values, inputs = trained_looking_values(), rows(16)
-    logits = to_numpy(MLP(values, plan)(pack(inputs, plan.layouts["inputs"])))
+    logits = to_numpy(MLP(values, plan)(pack(inputs, plan.layout(INPUTS))))
     hidden = np.maximum(inputs @ values["hidden_weight"] + values["hidden_bias"], 0)
     normal = (hidden - hidden.mean(axis=0)) / np.sqrt(hidden.var(axis=0) + 1e-5)
     assert np.abs(logits - (normal @ values["logits_weight"] + values["logits_bias"])).max() < 1e-5
@@ -126,6 +135,7 @@ def test_a_layout_that_does_not_fit_the_model_is_refused_before_tensorflow_sees_
     [
         ({"scheme": "xavier"}, "'xavier'"),
         ({"seed": -1}, "-1 cannot be a seed"),
+        ({"seed": 2**64}, "18446744073709551616 cannot be a seed"),
         ({"dims": (1200, 48)}, r"\(1200, 48\) cannot be the sizes"),
         ({"dims": (1200, 0, 2)}, r"\(1200, 0, 2\) cannot be the sizes"),
     ],

@@ -6,29 +6,23 @@ import itertools
 import numpy as np
 import pytest
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec
+from course_lib import CourseError
 from course_lib.data.examples import Examples
 from course_lib.dtensor import to_numpy
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
-from course_lib.training import steps
+from course_lib.training import compiled
 from course_lib.training.checkpoints import CheckpointFolder
+from course_lib.training.evaluate import evaluate
+from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import EpochRecord, StepRecord
 from course_lib.training.run import train
-from course_lib.training.steps import evaluate
+from course_lib.training.trainer import ModelTrainer
 from tests.tf import oracles
 
-FULLY_SHARDED = Plan(
-    "fully sharded",
-    data_parallel(8).mesh,
-    {
-        **data_parallel(8).layouts,
-        "hidden_weight": LayoutSpec([UNSHARDED, "batch"], data_parallel(8).mesh),
-        "hidden_bias": LayoutSpec(["batch"], data_parallel(8).mesh),
-        "logits_weight": LayoutSpec(["batch", UNSHARDED], data_parallel(8).mesh),
-    },
-)
+FULLY_SHARDED = Plan("fully sharded", data_parallel(8).mesh, {"batch": "batch", "hidden": "batch"})
 PLANS = {
+    "one device, no DTensor": None,
     "one device": replicated(1),
     "replicated 8": replicated(8),
     "data 2": data_parallel(2),
@@ -43,11 +37,6 @@ PLANS = {
 SMALL = (24, 8, 2)
 SMALL_SET = oracles.random_examples(64 * 5 + 3, SMALL[0], seed=5)
 TEST_SET = oracles.random_examples(50, SMALL[0], seed=6)
-
-
-def values_of(model):
-    names = ("hidden_weight", "hidden_bias", "logits_weight", "logits_bias", "moving_mean", "moving_variance")
-    return {name: to_numpy(getattr(model, name)) for name in names}
 
 
 def small_run(plan=None, **changed):
@@ -75,7 +64,7 @@ def twenty_steps():
 
 def largest_difference(model, losses, oracle):
     expected_losses, expected_values = oracle
-    found = values_of(model)
+    found = model.values()
     return max(
         np.abs(np.array(losses) - expected_losses).max(),
         *(np.abs(found[name] - expected_values[name]).max() for name in found),
@@ -111,15 +100,16 @@ def test_the_tutorials_initial_values_agree_too():
 
 
 def test_the_oracle_notices_gradients_that_are_divided_by_the_number_of_replicas(twenty_steps, monkeypatch):
-    right = steps.train_step
-    monkeypatch.setattr(steps, "train_step", lambda model, x, y, rate: right(model, x, y, rate / 8))
+    right = SGD.updates
+    monkeypatch.setattr(SGD, "updates", lambda sgd, *given: right(SGD(sgd.learning_rate / 8), *given))
     examples, by_numpy, _by_one_device = twenty_steps
     model, losses = run_twenty(data_parallel(8), examples)
     assert largest_difference(model, losses, by_numpy) > 1e-2
 
 
 def test_the_oracle_notices_moments_that_are_taken_too_seldom(twenty_steps, monkeypatch):
-    monkeypatch.setattr(MLP, "track", lambda *_: None)
+    right = MLP.train_logits
+    monkeypatch.setattr(MLP, "train_logits", lambda *given: (right(*given)[0], []))
     examples, by_numpy, _by_one_device = twenty_steps
     model, losses = run_twenty(data_parallel(8), examples)
     assert largest_difference(model, losses, by_numpy) > 1e-2
@@ -131,7 +121,7 @@ def test_evaluation_counts_every_row_once(name):
     list(run)
     for num_examples in (1, 7, 8, 50, 2049, 5000):
         examples = oracles.random_examples(num_examples, SMALL[0], seed=9)
-        expected_loss, expected_accuracy = oracles.evaluate_numpy(values_of(model), examples)
+        expected_loss, expected_accuracy = oracles.evaluate_numpy(model.values(), examples)
         loss, accuracy = evaluate(model, examples)
         assert loss == pytest.approx(expected_loss, abs=1e-5)
         assert accuracy == pytest.approx(expected_accuracy, abs=1e-9)
@@ -162,7 +152,7 @@ def test_records_count_steps_from_one_and_close_each_epoch():
 def test_epoch_records_hold_the_evaluation_on_the_test_set():
     model, run = small_run(epochs=2)
     *_before, last = run
-    loss, accuracy = oracles.evaluate_numpy(values_of(model), TEST_SET)
+    loss, accuracy = oracles.evaluate_numpy(model.values(), TEST_SET)
     assert last.test_loss == pytest.approx(loss, abs=1e-5)
     assert last.test_accuracy == pytest.approx(accuracy, abs=1e-9)
 
@@ -173,7 +163,7 @@ def test_moments_catch_up_with_the_weights_at_the_end_of_an_epoch():
     settings = {"batch_size": 16, "seed": 0}
     _losses, trained = oracles.train_numpy(initial_values(dims=SMALL), SMALL_SET, 20, **settings)
     _losses, expected = oracles.train_numpy(trained, SMALL_SET, 20, learning_rate=0.0, first=20, **settings)
-    for name, value in values_of(model).items():
+    for name, value in model.values().items():
         np.testing.assert_allclose(value, expected[name], atol=1e-5)
     assert np.abs(expected["moving_mean"] - trained["moving_mean"]).max() > 1e-3
 
@@ -192,11 +182,65 @@ def test_the_order_of_the_rows_depends_on_seed_and_epoch():
     assert losses[0][0] == losses[0][1] != losses[1][0]
 
 
-def test_a_diverging_training_says_so_from_the_step_on_and_not_before():
+def test_a_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
+    _model, run = small_run(epochs=1, checkpoints=tmp_path)
+    *_before, last = run
+    model, run = small_run(epochs=2, checkpoints=tmp_path)
+    model.hidden_weight.assign(np.float32("inf") * model.hidden_weight.read_value())
+    with run, pytest.raises(CourseError, match=r"(?s)loss of step 21 is not a finite.*" + last.checkpoint):
+        list(run)
+    assert run.closed
+    assert CheckpointFolder(tmp_path).names() == (last.checkpoint,)
+    _model, again = small_run(epochs=2, checkpoints=tmp_path)
+    assert len(list(again)) == 21
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_after_the_last_good_record():
     _model, run = small_run(epochs=1, learning_rate=1e30)
-    losses = [record.loss for record in run if isinstance(record, StepRecord)]
-    assert np.isfinite(losses[0])
-    assert not np.isfinite(losses[-1])
+    losses = []
+    with pytest.raises(CourseError, match="is not a finite number") as caught:
+        losses += (record.loss for record in run)
+    assert f"step {run.step + 1} " in caught.value.problem
+    assert run.step >= 1
+    assert run.closed
+
+
+def test_an_epoch_whose_last_update_is_not_finite_leaves_no_checkpoint(tmp_path):
+    model, run = small_run(epochs=1, checkpoints=tmp_path)
+    for _step in range(20):
+        next(run)
+    model.logits_bias.assign(np.float32("nan") * model.logits_bias.read_value())
+    with pytest.raises(CourseError, match="After step 20 the model holds numbers that are not finite"):
+        next(run)
+    run.close()
+    assert CheckpointFolder(tmp_path).names() == ()
+
+
+def test_two_loops_never_share_a_run_and_a_loop_that_was_left_may_be_followed():
+    _model, run = small_run(epochs=1)
+    for record in run:
+        if record.step == 3:
+            break
+    first = iter(run)
+    assert next(first).step == 4
+    for second in (iter, next):
+        with pytest.raises(CourseError, match="Another loop is already reading this run"):
+            second(run)
+    del first
+    assert next(run).step == 5
+
+
+def test_a_run_that_has_ended_says_so_when_it_is_read_again():
+    _model, finished = small_run(epochs=1)
+    list(finished)
+    assert (finished.finished, finished.closed) == (True, False)
+    with pytest.raises(CourseError, match="This run has finished"):
+        list(finished)
+    _model, closed = small_run(epochs=1)
+    next(closed)
+    closed.close()
+    with pytest.raises(CourseError, match="closed after step 1"):
+        list(closed)
 
 
 @pytest.mark.parametrize("stop_after", [1, 20, 21, 39])
@@ -210,13 +254,14 @@ def test_stopped_and_resumed_equals_undisturbed_to_the_bit(stop_after, tmp_path)
     assert step_done == sum(isinstance(record, StepRecord) for record in records)
     with pytest.raises(StopIteration):
         next(run)
+    assert (run.closed, run.finished) == (True, False)
     second, run = small_run(checkpoints=CheckpointFolder(tmp_path))
     assert run.start_step == step_done
-    for name, value in values_of(first).items():
-        assert np.array_equal(value, values_of(second)[name]), name
+    for name, value in first.values().items():
+        assert np.array_equal(value, second.values()[name]), name
     assert told(records + list(run)) == expected
-    for name, value in values_of(undisturbed).items():
-        assert np.array_equal(value, values_of(second)[name]), name
+    for name, value in undisturbed.values().items():
+        assert np.array_equal(value, second.values()[name]), name
 
 
 def test_stopping_takes_the_model_back_to_the_record_that_was_handed_out():
@@ -225,7 +270,7 @@ def test_stopping_takes_the_model_back_to_the_record_that_was_handed_out():
         next(run)
     run.close()
     _losses, expected = oracles.train_numpy(initial_values(dims=SMALL), SMALL_SET, 7, batch_size=16)
-    assert all(np.abs(value - expected[name]).max() < 1e-5 for name, value in values_of(model).items())
+    assert all(np.abs(value - expected[name]).max() < 1e-5 for name, value in model.values().items())
 
 
 def test_many_short_visits_equal_one_long_one(tmp_path):
@@ -237,8 +282,8 @@ def test_many_short_visits_equal_one_long_one(tmp_path):
         with train(model, SMALL_SET, TEST_SET, epochs=3, batch_size=16, checkpoints=folder) as run:
             records += itertools.islice(run, 1 + visit % 4)
     assert told(records) == expected
-    for name, value in values_of(undisturbed).items():
-        assert np.array_equal(value, values_of(model)[name]), name
+    for name, value in undisturbed.values().items():
+        assert np.array_equal(value, model.values()[name]), name
 
 
 def test_a_finished_run_has_nothing_to_do_and_goes_on_when_more_epochs_are_asked_for(tmp_path):
@@ -249,9 +294,7 @@ def test_a_finished_run_has_nothing_to_do_and_goes_on_when_more_epochs_are_asked
     model, run = small_run(epochs=3, checkpoints=CheckpointFolder(tmp_path))
     undisturbed, expected = small_run(epochs=3)
     assert told(first + list(run)) == told(expected)
-    assert all(
-        np.array_equal(value, values_of(model)[name]) for name, value in values_of(undisturbed).items()
-    )
+    assert all(np.array_equal(value, model.values()[name]) for name, value in undisturbed.values().items())
 
 
 def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(tmp_path, monkeypatch):
@@ -262,7 +305,7 @@ def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(tmp_p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("course_lib.training.run.evaluate", interrupted)
+        patch.setattr(ModelTrainer, "evaluate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(run)
     _model, resumed = small_run(checkpoints=CheckpointFolder(tmp_path))
@@ -304,7 +347,7 @@ def test_resuming_with_other_examples_or_another_model_is_refused_and_leaves_the
     assert np.array_equal(to_numpy(model.hidden_weight), initial_values(dims=SMALL)["hidden_weight"])
     with pytest.raises(CourseError, match="initial_values"):
         train(MLP(initial_values(1, dims=SMALL), data_parallel(8)), SMALL_SET, **settings)
-    with pytest.raises(CourseError, match="dims"):
+    with pytest.raises(CourseError, match="sizes"):
         train(MLP(initial_values(dims=(24, 16, 2)), data_parallel(8)), SMALL_SET, **settings)
 
 
@@ -327,8 +370,12 @@ def changed_features(**places):
         (Examples(SMALL_SET.features, SMALL_SET.labels[:-1]), r"the labels \(322,\)"),
         (Examples(SMALL_SET.features, SMALL_SET.labels + 1), "a label 2, but the model has 2 classes"),
         (Examples(SMALL_SET.features, SMALL_SET.labels - 1), "a label -1"),
-        (Examples(SMALL_SET.features.astype(np.float64), SMALL_SET.labels), "The features are float64"),
-        (Examples(SMALL_SET.features, SMALL_SET.labels.astype(np.int32)), "the labels int32"),
+        (Examples(SMALL_SET.features.astype(str), SMALL_SET.labels), "The features are <U"),
+        (Examples(1e39 * SMALL_SET.features.astype(np.float64), SMALL_SET.labels), "Row 0 has a feature"),
+        (Examples(SMALL_SET.features, SMALL_SET.labels + 0.5), r"a label [01]\.5"),
+        ((SMALL_SET.features,), "These cannot be used as examples: tuple"),
+        (([[1.0], [2.0, 3.0]], [0, 1]), "These cannot be used as examples: setting an array"),
+        ({"features": SMALL_SET.features}, "These cannot be used as examples: dict"),
         (changed_features(_17=np.nan), "Row 17 has a feature that is not a finite number"),
     ],
 )
@@ -349,7 +396,11 @@ def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(ex
         ({"learning_rate": float("nan")}, "nan cannot be a learning rate"),
         ({"learning_rate": float("inf")}, "inf cannot be a learning rate"),
         ({"learning_rate": "fast"}, "'fast' cannot be a learning rate"),
+        ({"learning_rate": True}, "True cannot be a learning rate"),
+        ({"learning_rate": 0.1, "optimizer": SGD(0.1)}, r"Both an optimizer and learning_rate=0\.1"),
         ({"seed": -1}, "-1 cannot be a seed"),
+        ({"seed": 2**64}, "18446744073709551616 cannot be a seed"),
+        ({"last_batch": "keep"}, "'keep' cannot be done with the last batch"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_by_name(changed, says):
@@ -358,19 +409,19 @@ def test_settings_that_cannot_be_used_are_refused_by_name(changed, says):
 
 
 def test_the_end_of_an_epoch_does_not_trace_again(monkeypatch):
-    traced, right = [], steps.train_step
-    monkeypatch.setattr(steps, "train_step", lambda *given: traced.append(given) or right(*given))
+    traced, right = [], MLP.train_logits
+    monkeypatch.setattr(MLP, "train_logits", lambda *given: traced.append(given) or right(*given))
     _model, run = small_run(epochs=3, batch_size=8)  # 40 steps an epoch: one full call and a shorter one
     list(run)
-    assert len(traced) == 1
+    assert len(traced) == 2  # once for the steps, once for the moments that catch up
 
 
 @pytest.mark.parametrize(("refusals", "succeeds"), [(1, True), (3, True), (4, False)])
 def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, succeeds, monkeypatch):
-    made, compile_really = [], steps.tf.function
+    made, compile_really = [], compiled.tf.function
 
     def refuse(*_arguments):
-        raise steps.tf.errors.InvalidArgumentError(
+        raise compiled.tf.errors.InvalidArgumentError(
             None,
             None,
             "Cannot add function 'while7_body' because a different function with the same name"
@@ -382,12 +433,12 @@ def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, su
         return refuse if len(made) <= refusals else compile_really(function)
 
     _model, run = small_run(epochs=1)
-    monkeypatch.setattr(steps.tf, "function", compile_or_refuse)
+    monkeypatch.setattr(compiled.tf, "function", compile_or_refuse)
     if succeeds:
         assert len(list(run)) == 21
         assert len(made) >= refusals + 1
     else:
-        with pytest.raises(steps.tf.errors.InvalidArgumentError):
+        with pytest.raises(compiled.tf.errors.InvalidArgumentError):
             next(run)
 
 
@@ -399,6 +450,38 @@ def test_fewer_epochs_than_were_trained_are_refused_by_name(tmp_path):
     assert caught.value.allowed == "at least 2 epochs in all"
     _model, finished = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
     assert list(finished) == []
+
+
+def test_pairs_of_arrays_lists_and_tensors_train_like_examples():
+    features, labels = SMALL_SET.features[:64], SMALL_SET.labels[:64]
+    tf = compiled.tf
+    losses = {
+        next(train(MLP(initial_values(dims=SMALL)), given, epochs=1, batch_size=16)).loss
+        for given in (
+            Examples(features, labels),
+            (features.astype(np.float64), labels.astype(np.int8)),
+            [features.tolist(), labels.tolist()],
+            (tf.constant(features), tf.constant(labels, tf.float32)),
+        )
+    }
+    assert len(losses) == 1
+
+
+def test_the_largest_seed_is_a_seed():
+    _model, run = small_run(seed=2**64 - 1)
+    assert next(run).step == 1
+
+
+def test_a_path_is_a_folder_of_checkpoints(tmp_path):
+    _model, run = small_run(epochs=1, checkpoints=str(tmp_path / "new"))
+    *_before, last = run
+    assert CheckpointFolder(tmp_path / "new").names() == (last.checkpoint,)
+
+
+def test_a_foreign_checkpoint_is_refused(tmp_path):
+    CheckpointFolder(tmp_path).save(1, {"mine": 1}, v=compiled.tf.Variable([0.0]))
+    with pytest.raises(CourseError, match="not of a training of this course"):
+        small_run(checkpoints=tmp_path)
 
 
 def test_numpy_numbers_are_numbers():

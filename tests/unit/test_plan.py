@@ -1,20 +1,23 @@
-"""Plans: the builders' layouts, and every combination that cannot work, refused by name."""
+"""Plans: the layouts that follow from named axes, and every plan that cannot work, refused by name."""
 
 import pytest
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.specs.plan import NUM_AXES, Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib import UNSHARDED, CourseError, MeshSpec
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 
-MESH = MeshSpec([("a", 2), ("b", 2)])
+MESH = MeshSpec([("a", 4), ("b", 2)])
+TENSORS = {
+    "inputs": ("batch", "features"),
+    "labels": ("batch",),
+    "hidden_weight": ("features", "hidden"),
+    "hidden_bias": ("hidden",),
+    "logits_weight": ("hidden", "classes"),
+    "logits_bias": ("classes",),
+}
 
 
 def entries(plan: Plan) -> dict[str, str]:
-    return {tensor: str(layout) for tensor, layout in plan.layouts.items()}
-
-
-def layouts(**changed: tuple[str, ...]) -> dict[str, LayoutSpec]:
-    specs = {tensor: (UNSHARDED,) * num_axes for tensor, num_axes in NUM_AXES.items()} | changed
-    return {tensor: LayoutSpec(spec, MESH) for tensor, spec in specs.items()}
+    return {tensor: str(plan.layout(axes)) for tensor, axes in TENSORS.items()}
 
 
 def test_data_parallel_splits_only_the_batch():
@@ -53,15 +56,22 @@ def test_spatial_parallel_splits_the_features_too():
 def test_replicated_splits_nothing():
     plan = replicated(4)
     assert str(plan.mesh) == "world 4"
-    assert all(layout.replicas == 4 for layout in plan.layouts.values())
+    assert all(plan.layout(axes).replicas == 4 for axes in TENSORS.values())
 
 
 @pytest.mark.parametrize(
-    ("plan", "shards"), [(data_parallel(8), 8), (replicated(8), 1), (model_parallel(4, 2), 4)]
+    ("plan", "axis", "shards"),
+    [
+        (data_parallel(8), "batch", 8),
+        (data_parallel(8), "hidden", 1),
+        (replicated(8), "batch", 1),
+        (model_parallel(4, 2), "batch", 4),
+        (model_parallel(4, 2), "hidden", 2),
+    ],
 )
-def test_a_plan_knows_into_how_many_parts_it_splits_a_batch(plan, shards):
-    assert plan.batch_shards == shards
-    plan.require_batch(64)
+def test_a_plan_knows_into_how_many_parts_it_splits_an_axis(plan, axis, shards):
+    assert plan.num_shards(axis) == shards
+    assert plan.require_batch(64) == 64
 
 
 @pytest.mark.parametrize(
@@ -82,63 +92,45 @@ def test_a_batch_that_cannot_be_split_is_refused_with_both_numbers(batch_size, s
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("splits", "says"),
     [
-        (
-            {"inputs": ("a", "b"), "labels": ("a",), "hidden_weight": ("a", UNSHARDED)},
-            "Axis 1 of 'inputs' is 'b', and axis 0 of 'hidden_weight' is 'a'.",
-        ),
-        (
-            {"hidden_weight": (UNSHARDED, "a"), "hidden_bias": ("a",), "logits_weight": ("b", UNSHARDED)},
-            "Axis 1 of 'hidden_weight' is 'a', and axis 0 of 'logits_weight' is 'b'.",
-        ),
-        (
-            {"hidden_weight": (UNSHARDED, "a")},
-            "Axis 0 of 'hidden_bias' is 'unsharded', and axis 1 of 'hidden_weight' is 'a'.",
-        ),
-        (
-            {"logits_weight": (UNSHARDED, "a")},
-            "Axis 0 of 'logits_bias' is 'unsharded', and axis 1 of 'logits_weight' is 'a'.",
-        ),
-        (
-            {"inputs": ("a", UNSHARDED)},
-            "Axis 0 of 'labels' is 'unsharded', and axis 0 of 'inputs' is 'a'.",
-        ),
-        (
-            {
-                "inputs": ("a", UNSHARDED),
-                "labels": ("a",),
-                "logits_weight": (UNSHARDED, "a"),
-                "logits_bias": ("a",),
-            },
-            "Axis 0 of 'inputs' is 'a', and axis 1 of 'logits_weight' is 'a'.",
-        ),
-        (
-            {"hidden_bias": (UNSHARDED, UNSHARDED)},
-            "The layout [unsharded, unsharded] of 'hidden_bias' has 2 axes.",
-        ),
+        ({"batch": "a", "features": "a"}, "[batch, features]: 'batch' and 'features'."),
+        ({"features": "b", "hidden": "b"}, "[features, hidden]: 'features' and 'hidden'."),
+        ({"batch": "a", "hidden": "b", "classes": "b"}, "[hidden, classes]: 'hidden' and 'classes'."),
     ],
 )
-def test_layouts_that_cannot_meet_are_refused_with_both_axes(changed, says):
+def test_one_mesh_dimension_for_two_axes_of_a_tensor_is_refused_with_both(splits, says):
     with pytest.raises(CourseError) as caught:
-        Plan("mine", MESH, layouts(**changed))
-    assert caught.value.problem == says
+        Plan("mine", MESH, splits).check(TENSORS)
+    assert caught.value.problem.startswith("In the plan 'mine' mesh dimension")
+    assert caught.value.problem.endswith(says)
 
 
-def test_a_missing_and_an_unknown_tensor_are_named():
-    missing = layouts()
-    del missing["labels"]
-    with pytest.raises(CourseError, match="no layout for 'labels'"):
-        Plan("mine", MESH, missing)
-    with pytest.raises(CourseError, match="'output' that the model lacks"):
-        Plan("mine", MESH, {**layouts(), "output": LayoutSpec([UNSHARDED], MESH)})
+@pytest.mark.parametrize(
+    "splits",
+    [{"batch": "a", "hidden": "a"}, {"features": "a", "classes": "a"}, {"batch": "a", "classes": "a"}],
+)
+def test_one_mesh_dimension_may_split_axes_that_no_tensor_has_together(splits):
+    Plan("mine", MESH, splits).check(TENSORS)
 
 
-def test_a_layout_on_another_mesh_is_refused():
-    with pytest.raises(CourseError, match=f"on the mesh world 4, the plan on {MESH}"):
-        Plan("mine", MESH, {**layouts(), "labels": LayoutSpec([UNSHARDED], MeshSpec([("world", 4)]))})
+def test_an_axis_that_the_model_lacks_is_refused_by_name():
+    with pytest.raises(CourseError, match="'mine' splits an axis 'hiden' that the model lacks") as caught:
+        Plan("mine", MESH, {"hiden": "b"}).check(TENSORS)
+    assert caught.value.allowed == "batch, features, hidden, classes"
 
 
-def test_the_layouts_of_a_plan_cannot_be_changed():
+def test_a_mesh_dimension_that_does_not_exist_is_refused_at_once():
+    with pytest.raises(CourseError, match="no dimension 'c'"):
+        Plan("mine", MESH, {"batch": "c"})
+
+
+def test_unsharded_stands_for_an_axis_that_is_left_out():
+    plan = Plan("mine", MESH, {"batch": "a", "hidden": UNSHARDED})
+    assert plan == Plan("mine", MESH, {"batch": "a"})
+    assert hash(plan) == hash(Plan("mine", MESH, {"batch": "a"}))
+
+
+def test_a_plan_cannot_be_changed():
     with pytest.raises(TypeError):
-        data_parallel().layouts["inputs"] = LayoutSpec([UNSHARDED, UNSHARDED], MESH)
+        data_parallel().splits["hidden"] = "batch"

@@ -1,0 +1,108 @@
+"""Where a model's tensors lie: on a mesh as a plan says, or whole on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.dtensor import create_mesh, pack, relayout, to_numpy
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.plan import BATCH, Plan, require_batch_size
+
+tf = start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+Array = npt.NDArray[Any]
+
+
+class Placement(Protocol):
+    """Makes variables and sends tensors by the names of their axes."""
+
+    @property
+    def batch_shards(self) -> int:
+        """Into how many parts a batch is split."""
+
+    def require_batch(self, batch_size: int) -> int:
+        """Returns the size of a batch that can be split evenly, or raises a `CourseError`."""
+
+    def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
+        """Returns a new variable that holds `value`, `[*axes] global`."""
+
+    def send(self, array: Array, axes: Sequence[str]) -> Any:
+        """Returns an array of the host, `[*axes] global`, as a tensor on the devices."""
+
+    def fetch(self, tensor: Any) -> Array:
+        """Returns a whole tensor or variable, `[...] global`, on the host."""
+
+    def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
+        """Returns the same tensor, `[*axes] global`, gathered along the axes that are not split."""
+
+
+class OneDevice:
+    """Whole tensors and plain variables on one device: the reference without DTensor."""
+
+    batch_shards = 1
+
+    def require_batch(self, batch_size: int) -> int:
+        """Returns the size of a batch."""
+        return require_batch_size(batch_size)
+
+    def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
+        """Returns a plain variable."""
+        del axes
+        return tf.Variable(value, trainable=trainable, name=name)
+
+    def send(self, array: Array, axes: Sequence[str]) -> Any:
+        """Returns an array as a plain tensor."""
+        del axes
+        return tf.constant(array)
+
+    def fetch(self, tensor: Any) -> Array:
+        """Returns a tensor's or a variable's value."""
+        return np.asarray(tensor.numpy())
+
+    def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
+        """Returns the tensor as it is."""
+        del axes
+        return tensor
+
+
+class OnMesh:
+    """DTensors, each laid out as a plan says of its axes.
+
+    Attributes:
+        plan: the mesh, and which of its dimensions splits which axis.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """Takes a plan whose mesh fits on the configured devices; raises a `CourseError` otherwise."""
+        self.plan = plan
+        self._mesh = create_mesh(plan.mesh)
+
+    @property
+    def batch_shards(self) -> int:
+        """Into how many parts the mesh splits a batch."""
+        return self.plan.num_shards(BATCH)
+
+    def require_batch(self, batch_size: int) -> int:
+        """Returns the size of a batch that divides among the devices."""
+        return self.plan.require_batch(batch_size)
+
+    def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
+        """Returns a DVariable."""
+        return dtensor.DVariable(self.send(value, axes), trainable=trainable, name=name)
+
+    def send(self, array: Array, axes: Sequence[str]) -> Any:
+        """Returns a DTensor, having sent each device only its own component."""
+        return pack(array, self.plan.layout(axes), self._mesh)
+
+    def fetch(self, tensor: Any) -> Array:
+        """Returns the whole tensor, put together from the components."""
+        return to_numpy(tensor)
+
+    def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
+        """Returns the DTensor in the layout of these axes."""
+        return relayout(tensor, self.plan.layout(axes), self._mesh)

@@ -1,0 +1,212 @@
+"""What a model says of its variables, once: their axes by name, their initial values, who changes them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError, one_of, whole_number
+from course_lib.i18n import _
+from course_lib.specs.plan import BATCH, Axes, Plan
+
+Values = dict[str, npt.NDArray[np.float32]]
+Shape = tuple[int, ...]
+Draw = Callable[[np.random.Generator, Shape], npt.NDArray[np.float64]]
+
+ZEROS, ONES, RANDOM = "zeros", "ones", "random"
+LARGEST_SEED = 2**64 - 1
+ELEMENT_BYTES = 4  # every variable is float32
+
+
+def _he(random: np.random.Generator, shape: Shape) -> npt.NDArray[np.float64]:
+    return math.sqrt(2.0 / shape[0]) * random.standard_normal(shape)
+
+
+def _normal(random: np.random.Generator, shape: Shape) -> npt.NDArray[np.float64]:
+    return random.standard_normal(shape)
+
+
+def _xavier(random: np.random.Generator, shape: Shape) -> npt.NDArray[np.float64]:
+    limit = math.sqrt(6.0 / (shape[0] + shape[-1]))
+    return random.uniform(-limit, limit, shape)
+
+
+# Sources: He et al. 2015, https://arxiv.org/abs/1502.01852 (equation 10); Glorot and Bengio 2010,
+# https://proceedings.mlr.press/v9/glorot10a.html (equation 16).
+SCHEMES: Mapping[str, Draw] = MappingProxyType({"he": _he, "normal": _normal, "xavier": _xavier})
+
+
+@dataclass(frozen=True)
+class VariableSpec:
+    """One variable of a model.
+
+    Attributes:
+        axes: the names of its axes, such as `("features", "hidden")`.
+        initial: "zeros", "ones", or "random": drawn by the scheme that the reader chooses.
+        trainable: whether the optimizer changes it; the others are changed by the model.
+    """
+
+    axes: Axes
+    initial: str = ZEROS
+    trainable: bool = True
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """The tensors of a model by their named axes; layouts, shapes, bytes and checks follow from them.
+
+    Attributes:
+        variables: the variables by name, in the order in which random ones are drawn.
+        inputs: the axes of a batch of inputs, the batch first.
+        outputs: the axes of the logits, the batch first and the classes last.
+        labels: the axes of a batch of labels.
+    """
+
+    variables: Mapping[str, VariableSpec]
+    inputs: Axes
+    outputs: Axes
+    labels: Axes = (BATCH,)
+
+    @property
+    def tensors(self) -> dict[str, Axes]:
+        """The axes of everything that a plan lays out."""
+        variables = {name: variable.axes for name, variable in self.variables.items()}
+        return {"inputs": self.inputs, "labels": self.labels, **variables}
+
+    @property
+    def axes(self) -> Axes:
+        """The axes of the variables, in the order in which they are declared."""
+        return tuple(dict.fromkeys(axis for variable in self.variables.values() for axis in variable.axes))
+
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, Shape]:
+        """Returns the global shape of each variable, given the size of each axis."""
+        return {
+            name: tuple(sizes[axis] for axis in variable.axes) for name, variable in self.variables.items()
+        }
+
+    def bytes_on_a_device(self, sizes: Mapping[str, int], plan: Plan | None = None) -> dict[str, int]:
+        """Returns how many bytes of each variable one device holds, under a plan or alone.
+
+        Raises:
+            CourseError: an axis does not divide among the places of its mesh dimension.
+        """
+        shapes = self.shapes(sizes)
+        if plan is not None:
+            shapes = {
+                name: plan.layout(variable.axes).local_shape(shapes[name])
+                for name, variable in self.variables.items()
+            }
+        return {name: ELEMENT_BYTES * math.prod(shape) for name, shape in shapes.items()}
+
+    def initial_values(self, sizes: Mapping[str, int], seed: int, scheme: str) -> Values:
+        """Returns the first value of each variable, made on the host: the same whatever the layout.
+
+        TensorFlow's own sharded initialisation gives other numbers under another layout, so that plans
+        could not be compared.
+
+        Args:
+            sizes: the size of each axis.
+            seed: of the random numbers.
+            scheme: one of `SCHEMES`, for the variables that are drawn at random.
+
+        Raises:
+            CourseError: an unknown scheme, or a seed that is no whole number from 0 to 2**64 - 1.
+        """
+        problem = _("There are no initial values called {scheme!r}.", scheme=scheme)
+        one_of(scheme, SCHEMES, problem, cure=_("Choose one of these."))
+        random = np.random.Generator(np.random.Philox(require_seed(seed)))
+        draws: dict[str, Draw] = {
+            ZEROS: lambda _random, shape: np.zeros(shape),
+            ONES: lambda _random, shape: np.ones(shape),
+            RANDOM: SCHEMES[scheme],
+        }
+        return {
+            name: draws[self.variables[name].initial](random, shape).astype(np.float32)
+            for name, shape in self.shapes(sizes).items()
+        }
+
+    def sizes(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, int]:
+        """Returns the size of each axis, taken from the shapes of the variables' values.
+
+        Raises:
+            CourseError: a value is missing or unknown, or shapes do not fit each other.
+        """
+        given = {name: np.shape(value) for name, value in values.items()}
+        sizes: dict[str, int] = {}
+        for name, variable in self.variables.items():
+            if len(given.get(name, ())) == len(variable.axes):
+                for axis, size in zip(variable.axes, given[name], strict=True):
+                    sizes.setdefault(axis, size)
+        for name in [*self.variables, *given]:
+            self._require_shape(name, given.get(name), sizes)
+        return sizes
+
+    def _require_shape(self, name: str, given: Shape | None, sizes: Mapping[str, int]) -> None:
+        wanted = (
+            tuple(sizes.get(axis) for axis in self.variables[name].axes) if name in self.variables else None
+        )
+        if given is None or given != wanted:
+            declared = (f"{name} [{', '.join(variable.axes)}]" for name, variable in self.variables.items())
+            raise CourseError(
+                _(
+                    "The value of {name!r} has the shape {given}; the model wants {wanted}.",
+                    name=name,
+                    given=given,
+                    wanted=wanted,
+                ),
+                allowed=", ".join(declared),
+                cure=_("Take the values from initial_values(...)."),
+            )
+
+
+def to_float32(values: Mapping[str, npt.ArrayLike]) -> Values:
+    """Returns the values as float32, whatever kind of real numbers they are.
+
+    Raises:
+        CourseError: a value is not made of finite real numbers.
+    """
+    return {name: _to_float32(name, value) for name, value in values.items()}
+
+
+def _to_float32(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    array = np.asarray(value)
+    if array.dtype.kind in "fiu":
+        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
+            converted = array.astype(np.float32)
+        if np.isfinite(converted).all():
+            return converted
+    raise CourseError(
+        _("The value of {name!r} is not made of finite numbers.", name=name),
+        allowed=_("finite real numbers that float32 can hold"),
+        cure=_("Take the values from initial_values(...)."),
+    )
+
+
+def require_seed(seed: int) -> int:
+    """Returns a seed of random numbers.
+
+    Raises:
+        CourseError: it is no whole number from 0 to 2**64 - 1.
+    """
+    return whole_number(
+        seed,
+        _("{seed!r} cannot be a seed.", seed=seed),
+        most=LARGEST_SEED,
+        cure=_("Give for example seed=0."),
+    )
+
+
+def digest(values: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Returns a short text that tells one set of values from another."""
+    made = hashlib.sha256()
+    for name in sorted(values):
+        made.update(f"{name}{values[name].shape}".encode())
+        made.update(np.ascontiguousarray(values[name]).tobytes())
+    return made.hexdigest()[:16]

@@ -1,0 +1,68 @@
+"""Functions that DTensor compiles when they are first called, and what it needs to be told meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from course_lib.dtensor import explaining_aborts
+from course_lib.runtime import start_tensorflow
+
+tf = start_tensorflow()
+
+_GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
+_MOST_COMPILATIONS = 4
+
+
+class Compiled:
+    """A function that is compiled at its first call, and anew if TensorFlow refuses the name of its loop.
+
+    Now and then TensorFlow gives the loop of a newly compiled function the name of an older one, and refuses
+    it before anything ran; compiled again it gets another name (docs/decisions/compiled-again.md).
+    """
+
+    def __init__(self, function: Callable[..., Any], *, combine_all_reduces: bool) -> None:
+        """Takes the function, and whether all-reduces that are ready together become one.
+
+        Args:
+            function: what `tf.function` takes.
+            combine_all_reduces: pays where they are small (docs/decisions/combined-all-reduces.md).
+        """
+        self._function, self._combine = function, combine_all_reduces
+        self._compiled: Any = None
+
+    @explaining_aborts()
+    def __call__(self, *arguments: Any) -> Any:
+        """Returns what the function does."""
+        return self._compile(arguments) if self._compiled is None else self._compiled(*arguments)
+
+    def _compile(self, arguments: tuple[Any, ...]) -> Any:
+        for attempt in range(_MOST_COMPILATIONS):
+            compiled = tf.function(self._function)
+            try:
+                with contextlib.nullcontext() if self._combine else _no_combining():
+                    result = compiled(*arguments)
+            except tf.errors.InvalidArgumentError as error:
+                name_is_taken = "a different function with the same name already exists" in str(error)
+                if not name_is_taken or attempt == _MOST_COMPILATIONS - 1:
+                    raise
+            else:
+                self._compiled = compiled
+                break
+        return result
+
+
+@contextlib.contextmanager
+def _no_combining() -> Iterator[None]:
+    """Lets DTensor, which reads the variable while it compiles, leave each all-reduce by itself."""
+    before = os.environ.get(_GROUP_SIZE)
+    os.environ[_GROUP_SIZE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_GROUP_SIZE]
+        else:
+            os.environ[_GROUP_SIZE] = before

@@ -1,0 +1,69 @@
+"""Losses, right answers, and the evaluation of a model, each example counted exactly once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from course_lib.dtensor import explaining_aborts
+from course_lib.models.model import Model
+from course_lib.runtime import start_tensorflow
+from course_lib.training.batches import padded
+from course_lib.training.examples import to_examples
+
+tf = start_tensorflow()
+
+_ROWS = 2048  # evaluated rows do not see each other, so that these batches can be large
+
+
+@explaining_aborts()
+def evaluate(model: Model, examples: Any) -> tuple[float, float]:
+    """Returns the mean loss and the accuracy over all examples, each counted exactly once.
+
+    Args:
+        model: the model.
+        examples: `Examples`, or a pair of features and labels.
+
+    Raises:
+        CourseError: the model cannot be evaluated on these examples.
+    """
+    checked = to_examples(examples, model.input_shape, model.num_classes)
+    place, spec, shards = model.place, model.spec, model.place.batch_shards
+    num_rows = min(max(_ROWS // shards, 1), -(-len(checked) // shards)) * shards
+    loss, hits = 0.0, 0.0
+    for inputs, labels, weights in padded(checked, num_rows):
+        sent = (
+            place.send(inputs, spec.inputs),
+            place.send(labels, spec.labels),
+            place.send(weights, spec.labels),
+        )
+        sums = [float(place.fetch(total)) for total in _evaluate_rows(model, *sent)]
+        loss, hits = loss + sums[0], hits + sums[1]
+    return loss / len(checked), hits / len(checked)
+
+
+def example_losses(logits: Any, labels: Any, weights: Any | None) -> Any:
+    """Returns the cross entropy of each row, `[batch] global`; 0 where its weight is 0."""
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    return losses if weights is None else weights * losses
+
+
+def count_hits(model: Model, logits: Any, labels: Any, weights: Any | None) -> Any:
+    """Returns the number of rows that were classified rightly, those of weight 0 left out.
+
+    Args:
+        model: the model; where it splits batch and classes over one mesh dimension, DTensor cannot take the
+            largest logit of a row, so that rows are gathered first.
+        logits: `[batch, classes] global`.
+        labels: `[batch] global`.
+        weights: `[batch] global`; None for all 1.
+    """
+    rows = model.place.lay_out(tf.stop_gradient(logits), (*model.spec.labels, "each class"))
+    hits = tf.cast(tf.equal(tf.argmax(rows, axis=-1, output_type=labels.dtype), labels), tf.float32)
+    return tf.reduce_sum(hits if weights is None else weights * hits)
+
+
+@tf.function  # type: ignore[untyped-decorator]
+def _evaluate_rows(model: Model, inputs: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+    logits = model.evaluate_logits(inputs)
+    losses = example_losses(logits, labels, weights)
+    return tf.reduce_sum(losses), count_hits(model, logits, labels, weights)

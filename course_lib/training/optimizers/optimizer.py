@@ -1,0 +1,48 @@
+"""What an optimizer is: new values from gradients, and the slots that it keeps beside the variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Protocol
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.models.model import Model, Update
+
+
+class Optimizer(Protocol):
+    """Turns gradients into updates; who trains writes them, all at once and last."""
+
+    def slots(self, model: Model) -> Any | None:
+        """Returns a `tf.Module` with the optimizer's own variables for `model`; None if it needs none."""
+
+    def updates(
+        self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: Any | None
+    ) -> list[Update]:
+        """Returns (variable, new value) for each variable and slot; writes nothing.
+
+        Args:
+            variables: the trained variables by name.
+            gradients: the gradient of each, laid out like it.
+            slots: what `slots` made.
+        """
+
+    def identity(self) -> Mapping[str, object]:
+        """Returns what may not change when a training is resumed, as JSON holds it."""
+
+
+def require_learning_rate(learning_rate: float) -> None:
+    """Checks a learning rate.
+
+    Raises:
+        CourseError: it is no finite number above 0.
+    """
+    number = isinstance(learning_rate, Real) and not isinstance(learning_rate, bool)
+    if not (number and math.isfinite(learning_rate) and learning_rate > 0):
+        raise CourseError(
+            _("{learning_rate!r} cannot be a learning rate.", learning_rate=learning_rate),
+            allowed=_("finite numbers above 0"),
+            cure=_("Plain gradient descent takes about 1e-2 here, Adam 1e-3."),
+        )

@@ -1,0 +1,117 @@
+"""The settings of a training: checked when it begins, and held against a checkpoint when it is resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from course_lib.errors import CourseError, one_of, whole_number
+from course_lib.i18n import _, ngettext
+from course_lib.models.variables import require_seed
+from course_lib.training.batches import DROP, LAST_BATCH, BatchOrder
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a reader decides beside the model, the examples and the optimizer.
+
+    Attributes:
+        epochs: the number of epochs in all, those before a resumption included.
+        batch_size: the number of rows in a global batch.
+        seed: of the order of the rows.
+        last_batch: "drop" or "pad", as `BatchOrder` has it.
+
+    Raises:
+        CourseError: one of them is impossible.
+    """
+
+    epochs: int
+    batch_size: int = 64
+    seed: int = 0
+    last_batch: str = DROP
+
+    def __post_init__(self) -> None:
+        problem = _("{epochs!r} epochs cannot be trained.", epochs=self.epochs)
+        cure = _("Give the number of epochs in all, for example epochs=3.")
+        object.__setattr__(self, "epochs", whole_number(self.epochs, problem, least=1, cure=cure))
+        object.__setattr__(self, "seed", require_seed(self.seed))
+        problem = _("{last_batch!r} cannot be done with the last batch.", last_batch=self.last_batch)
+        cure = _("Leave the last, smaller batch out, or fill it up with rows that do not count.")
+        one_of(self.last_batch, LAST_BATCH, problem, cure=cure)
+
+    def order(self, num_examples: int) -> BatchOrder:
+        """Returns which rows each step takes.
+
+        Raises:
+            CourseError: the examples do not fill a batch.
+        """
+        order = BatchOrder(num_examples, self.batch_size, self.seed, self.last_batch)
+        if not order.steps_per_epoch:
+            raise CourseError(
+                ngettext(
+                    "{count} training example does not fill one batch of {batch_size}.",
+                    "{count} training examples do not fill one batch of {batch_size}.",
+                    num_examples,
+                    batch_size=self.batch_size,
+                ),
+                allowed=_("batches of at most {num_examples}", num_examples=num_examples),
+                cure=_("Use a smaller batch or more examples."),
+            )
+        return order
+
+    def identity(self) -> dict[str, object]:
+        """Returns what may not change when a training is resumed; it may go on for more epochs."""
+        return {name: value for name, value in asdict(self).items() if name != "epochs"}
+
+
+def require_not_beyond(step: int, order: BatchOrder, epochs: int, folder: str) -> None:
+    """Checks that a resumed training has not already gone further than it is asked to go.
+
+    Raises:
+        CourseError: the checkpoint is from a step after the last of `epochs`.
+    """
+    if step > epochs * order.steps_per_epoch:
+        trained = -(-step // order.steps_per_epoch)
+        raise CourseError(
+            ngettext(
+                "The training in {folder} is already in epoch {trained}; {count} epoch was asked for.",
+                "The training in {folder} is already in epoch {trained}; {count} epochs were asked for.",
+                epochs,
+                folder=folder,
+                trained=trained,
+            ),
+            allowed=ngettext("at least {count} epoch in all", "at least {count} epochs in all", trained),
+            cure=_("Ask for more epochs, or give another folder to start afresh."),
+        )
+
+
+def require_same(given: Mapping[str, object], saved: object, folder: str) -> None:
+    """Checks that a training continues the one that a checkpoint holds.
+
+    Args:
+        given: the identity of the training.
+        saved: what the checkpoint holds in its place; anything at all if it is of another program.
+        folder: where the checkpoint is.
+
+    Raises:
+        CourseError: a setting differs, or the checkpoint is of no training of this course.
+    """
+    if not isinstance(saved, Mapping):
+        raise CourseError(
+            _("The checkpoints in {folder} are not of a training of this course.", folder=folder),
+            allowed=_("a new folder, or one that such a training has written"),
+            cure=_("Give the training a folder of its own."),
+        )
+    for setting, value in given.items():
+        if saved.get(setting) != value:
+            raise CourseError(
+                _(
+                    "The checkpoints in {folder} are of a run with {setting} = {saved}; now it is {given}.",
+                    folder=folder,
+                    setting=setting,
+                    saved=saved.get(setting),
+                    given=value,
+                ),
+                allowed=_("the settings, examples and initial values that the training began with"),
+                cure=_("Set {setting} back, or give the new training a folder of its own.", setting=setting),
+            )

@@ -1,0 +1,184 @@
+"""A second model and a second optimizer through the same trainer, run, checkpoints and padding."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from course_lib.data.examples import Examples
+from course_lib.dtensor import fetch_layout
+from course_lib.models import mnist, sentiment
+from course_lib.specs.plan import data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.training.optimizers import SGD, Adam
+from course_lib.training.records import EpochRecord, StepRecord
+from course_lib.training.run import train
+from course_lib.training.trainer import ModelTrainer
+from tests.tf import oracles
+
+PLANS = [data_parallel(8), model_parallel(4, 2)]
+ALL_PLANS = [*PLANS, spatial_parallel(), replicated(8)]
+SMALL = {"features": 24, "hidden": 16, "hidden_2": 8, "classes": 10}
+
+
+def named(plan) -> str:
+    return "one device" if plan is None else plan.name
+
+
+def digits(num_examples: int, num_features: int = 784) -> Examples:
+    """Returns examples of ten classes, each scattered around its own centre."""
+    random = np.random.default_rng(3)
+    labels = random.integers(0, 10, num_examples)
+    centres = random.uniform(0, 1, (10, num_features))
+    noise = 0.3 * random.standard_normal((num_examples, num_features))
+    return Examples((centres[labels] + noise).astype(np.float32), labels)
+
+
+def small_values() -> dict[str, np.ndarray]:
+    return mnist.MLP.spec.initial_values(SMALL, 0, "xavier")
+
+
+def small_model(plan=None) -> mnist.MLP:
+    return mnist.MLP(small_values(), plan)
+
+
+def losses_of(run) -> list[float]:
+    return [record.loss for record in run if isinstance(record, StepRecord)]
+
+
+def largest_difference(first, second) -> float:
+    return max(np.abs(first[name] - second[name]).max() for name in first)
+
+
+def told(records) -> list:
+    return [
+        dataclasses.replace(record, seconds=0.0)
+        if isinstance(record, StepRecord)
+        else dataclasses.replace(record, checkpoint=None)
+        for record in records
+    ]
+
+
+@pytest.fixture(scope="module")
+def twenty_steps():
+    examples, model = digits(20 * 64), mnist.MLP(mnist.initial_values())
+    return examples, losses_of(train(model, examples, epochs=1, optimizer=Adam())), model.values()
+
+
+def test_weights_are_uniform_within_xaviers_limit_and_biases_zero():
+    values = mnist.initial_values(seed=2)
+    for name, (num_inputs, num_outputs) in {
+        "hidden_weight": (784, 700),
+        "hidden_2_weight": (700, 500),
+        "logits_weight": (500, 10),
+    }.items():
+        limit = (6 / (num_inputs + num_outputs)) ** 0.5
+        assert values[name].shape == (num_inputs, num_outputs)
+        assert 0.99 * limit < np.abs(values[name]).max() <= limit
+        assert values[name].std() == pytest.approx(limit / 3**0.5, rel=0.02)
+    assert not any(values[name].any() for name in values if name.endswith("bias"))
+
+
+def test_training_minimises_the_mean_cross_entropy(twenty_steps):
+    examples, losses, _values = twenty_steps
+    inputs, labels = next(oracles.batches(examples, 1))
+    values = {name: np.float64(value) for name, value in mnist.initial_values().items()}
+    hidden = np.maximum(inputs @ values["hidden_weight"], 0)
+    logits = np.maximum(hidden @ values["hidden_2_weight"], 0) @ values["logits_weight"]
+    chosen = logits[np.arange(64), labels]
+    assert losses[0] == pytest.approx((np.log(np.exp(logits).sum(axis=1)) - chosen).mean(), abs=1e-6)
+    assert losses[-1] < 0.5 * losses[0]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=named)
+def test_twenty_steps_of_adam_equal_one_device(plan, twenty_steps):
+    examples, losses, values = twenty_steps
+    model = mnist.MLP(mnist.initial_values(), plan)
+    assert (
+        np.abs(np.subtract(losses_of(train(model, examples, epochs=1, optimizer=Adam())), losses)).max()
+        < 1e-5
+    )
+    assert largest_difference(model.values(), values) < 1e-5
+
+
+@pytest.mark.parametrize("plan", ALL_PLANS, ids=named)
+def test_slots_are_laid_out_like_their_variable(plan):
+    trainer = ModelTrainer(small_model(plan), Adam())
+    for name, variable in trainer.model.trained.items():
+        for slots in (trainer.slots.means, trainer.slots.squares):
+            assert fetch_layout(slots[name]) == fetch_layout(variable)
+    assert fetch_layout(trainer.slots.steps).replicas == 8
+
+
+@pytest.mark.parametrize("plan", [None, *PLANS], ids=named)
+@pytest.mark.parametrize("stop_after", [1, 5, 6, 13])
+def test_stopped_and_resumed_under_adam_equals_undisturbed_to_the_bit(plan, stop_after, tmp_path):
+    examples = digits(16 * 5, SMALL["features"])
+    settings = {"epochs": 3, "batch_size": 16, "optimizer": Adam()}
+    undisturbed = small_model(plan)
+    expected = told(train(undisturbed, examples, examples, **settings))
+    run = train(small_model(plan), examples, examples, **settings, checkpoints=tmp_path)
+    records = [next(run) for _record in range(stop_after)]
+    run.close()
+    resumed = small_model(plan)
+    run = train(resumed, examples, examples, **settings, checkpoints=tmp_path)
+    assert run.start_step == sum(isinstance(record, StepRecord) for record in records)
+    assert told(records + list(run)) == expected
+    assert largest_difference(resumed.values(), undisturbed.values()) == 0.0
+
+
+@pytest.mark.parametrize("optimizer", [SGD(1e-2), Adam()], ids=lambda optimizer: type(optimizer).__name__)
+@pytest.mark.parametrize("plan", [None, *PLANS], ids=named)
+@pytest.mark.parametrize("kind", ["mnist", "sentiment"])
+def test_a_padded_last_batch_equals_one_device_on_its_real_rows_alone(kind, plan, optimizer):
+    examples = digits(16 * 2 + 6, SMALL["features"])
+    if kind == "mnist":
+        model_type, values = mnist.MLP, small_values()
+    else:
+        model_type, values = sentiment.MLP, sentiment.initial_values(dims=(SMALL["features"], 16, 10))
+    model = model_type(values, plan)
+    run = train(model, examples, epochs=1, batch_size=16, optimizer=optimizer, last_batch="pad")
+    *steps, epoch = run
+    alone = ModelTrainer(model_type(values), optimizer)
+    order = np.random.Generator(np.random.Philox(key=[0, 0])).permutation(len(examples))
+    expected = []
+    for rows in (order[:16], order[16:32], order[32:]):
+        batch = alone.send(examples.features[None, rows], examples.labels[None, rows], None)
+        ((loss,), (hits,)) = alone.steps(batch, 1)()
+        expected.append((loss / len(rows), hits / len(rows), len(rows)))
+    found = [(record.loss, record.accuracy, record.examples) for record in steps]
+    assert np.abs(np.subtract(found, expected)).max() < 1e-5
+    trained = alone.model.trained
+    assert max(np.abs(model.values()[name] - trained[name].numpy()).max() for name in trained) < 1e-5
+    assert epoch.train_loss == pytest.approx(
+        np.dot([16, 16, 6], [loss for loss, *_ in expected]) / 38, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("plan", [None, *ALL_PLANS], ids=named)
+def test_while_the_moments_catch_up_weights_slots_and_counter_stay_to_the_bit(plan):
+    examples = oracles.random_examples(16 * 5, 24)
+    trainer = ModelTrainer(sentiment.MLP(sentiment.initial_values(dims=(24, 8, 2)), plan), Adam())
+    stack = np.arange(80).reshape(5, 16)
+    batches = trainer.send(examples.features[stack], examples.labels[stack], None)
+    trainer.steps(batches, 5)()
+    before, slots_before = trainer.model.values(), slot_values(trainer)
+    trainer.end_epoch(batches)
+    after, slots_after = trainer.model.values(), slot_values(trainer)
+    for name in trainer.model.trained:
+        assert np.array_equal(before[name], after[name]), name
+    assert all(np.array_equal(*pair) for pair in zip(slots_before, slots_after, strict=True))
+    assert slots_after[-1] == 5
+    for name in ("moving_mean", "moving_variance"):
+        assert np.abs(before[name] - after[name]).max() > 1e-4, name
+
+
+def slot_values(trainer) -> list[np.ndarray]:
+    slots, fetch = trainer.slots, trainer.model.place.fetch
+    return [fetch(variable) for variable in (*slots.means.values(), *slots.squares.values(), slots.steps)]
+
+
+def test_an_epoch_of_a_model_without_moments_ends_as_it_is():
+    model = small_model(data_parallel(8))
+    *steps, epoch = train(model, digits(64, SMALL["features"]), epochs=1, batch_size=16)
+    assert isinstance(epoch, EpochRecord)
+    assert epoch.train_loss == pytest.approx(np.mean([record.loss for record in steps]))

@@ -1,0 +1,103 @@
+"""Batches: every row in its place, the last batch dropped or padded; settings refused by name."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib import CourseError
+from course_lib.data.examples import Examples
+from course_lib.training.batches import BatchOrder, padded, shuffled
+from course_lib.training.settings import Settings, require_same
+
+sizes = st.integers(1, 40)
+
+
+def numbered(count: int) -> Examples:
+    return Examples(np.arange(count, dtype=np.float32)[:, None], np.arange(count))
+
+
+def epoch_of(order: BatchOrder, epoch: int, num_batches: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns (rows, weights) of each batch of an epoch, taken out of stacks."""
+    batches, examples = [], numbered(order.num_examples)
+    first = epoch * order.steps_per_epoch
+    while len(batches) < order.steps_per_epoch:
+        features, labels, weights = order.stack(examples, first + len(batches), num_batches)
+        assert np.array_equal(features[..., 0], labels)
+        weights = np.ones(labels.shape) if weights is None else weights
+        due = min(num_batches, order.steps_per_epoch - len(batches))
+        batches += list(zip(labels[:due], weights[:due], strict=True))
+    return batches
+
+
+@given(sizes, sizes, st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(1, 8))
+def test_padding_counts_every_row_of_an_epoch_once_and_in_its_order(count, size, seed, epoch, num_batches):
+    order = BatchOrder(count, size, seed, "pad")
+    batches = epoch_of(order, epoch, num_batches)
+    real = [rows[weights == 1] for rows, weights in batches]
+    assert np.array_equal(np.concatenate(real), shuffled(count, seed, epoch))
+    assert [len(rows) for rows in real] == [order.num_real(step) for step in range(order.steps_per_epoch)]
+    assert order.examples_per_epoch == count
+
+
+@given(sizes, sizes, st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(1, 8))
+def test_dropping_leaves_out_the_last_rows_of_the_order(count, size, seed, epoch, num_batches):
+    order = BatchOrder(count, size, seed, "drop")
+    rows = [rows for rows, _weights in epoch_of(order, epoch, num_batches)]
+    kept = count - count % size
+    assert np.array_equal(np.concatenate([*rows, np.zeros(0, np.int64)]), shuffled(count, seed, epoch)[:kept])
+    assert order.examples_per_epoch == kept
+
+
+def test_a_stack_has_the_same_shape_at_the_end_of_an_epoch_as_elsewhere():
+    order = BatchOrder(22, 4, 0, "pad")
+    shapes = {order.stack(numbered(22), step, 4)[1].shape for step in range(order.steps_per_epoch)}
+    assert shapes == {(4, 4)}
+
+
+def test_the_order_is_this_one_on_every_machine():
+    expected = np.random.Generator(np.random.Philox(key=[3, 1])).permutation(10)
+    assert np.array_equal(shuffled(10, 3, 1), expected)
+    assert (
+        len({tuple(shuffled(10, seed, epoch)) for seed, epoch in itertools.product(range(3), range(3))}) == 9
+    )
+
+
+@given(sizes, sizes)
+def test_evaluation_batches_hold_every_example_once(count, num_rows):
+    batches = list(padded(numbered(count), num_rows))
+    assert all(len(labels) == len(weights) == num_rows for _features, labels, weights in batches)
+    real = np.concatenate([labels[weights == 1] for _features, labels, weights in batches])
+    assert np.array_equal(real, np.arange(count))
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"epochs": 0}, "0 epochs cannot be trained"),
+        ({"epochs": True}, "True epochs cannot be trained"),
+        ({"seed": 2**64}, "18446744073709551616 cannot be a seed"),
+        ({"seed": 1.0}, r"1\.0 cannot be a seed"),
+        ({"last_batch": "keep"}, "'keep' cannot be done with the last batch"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(changed, says):
+    with pytest.raises(CourseError, match=says):
+        Settings(**({"epochs": 1} | changed))
+
+
+def test_too_few_examples_are_refused_unless_the_batch_is_padded():
+    with pytest.raises(CourseError, match="15 training examples do not fill one batch of 16"):
+        Settings(1, 16).order(15)
+    assert Settings(1, 16, last_batch="pad").order(15).steps_per_epoch == 1
+
+
+def test_more_epochs_continue_the_same_training_and_other_settings_do_not():
+    saved = Settings(1, 16).identity()
+    require_same(Settings(3, 16).identity(), saved, "folder")
+    with pytest.raises(CourseError, match="last_batch = drop; now it is pad"):
+        require_same(Settings(3, 16, last_batch="pad").identity(), saved, "folder")
+    with pytest.raises(CourseError, match="folder are not of a training of this course"):
+        require_same(saved, None, "folder")

@@ -1,0 +1,108 @@
+"""Models' declarations: shapes, bytes, initial values and checks follow from axes that are named once."""
+
+import numpy as np
+import pytest
+
+from course_lib import CourseError
+from course_lib.models.variables import ONES, RANDOM, ModelSpec, VariableSpec, digest, to_float32
+from course_lib.specs.plan import data_parallel, model_parallel
+
+SPEC = ModelSpec(
+    variables={
+        "weight": VariableSpec(("features", "hidden"), RANDOM),
+        "bias": VariableSpec(("hidden",)),
+        "scale": VariableSpec(("hidden",), ONES, trainable=False),
+    },
+    inputs=("batch", "features"),
+    outputs=("batch", "hidden"),
+)
+SIZES = {"features": 6, "hidden": 4}
+
+
+def test_axes_and_tensors_come_from_the_declaration():
+    assert SPEC.axes == ("features", "hidden")
+    assert SPEC.tensors == {
+        "inputs": ("batch", "features"),
+        "labels": ("batch",),
+        "weight": ("features", "hidden"),
+        "bias": ("hidden",),
+        "scale": ("hidden",),
+    }
+
+
+def test_a_device_holds_the_bytes_of_its_shards():
+    assert SPEC.bytes_on_a_device(SIZES) == {"weight": 96, "bias": 16, "scale": 16}
+    assert SPEC.bytes_on_a_device(SIZES, data_parallel(8)) == SPEC.bytes_on_a_device(SIZES)
+    halved = {"weight": 48, "bias": 8, "scale": 8}
+    assert SPEC.bytes_on_a_device(SIZES, model_parallel(4, 2)) == halved
+
+
+def test_initial_values_are_zeros_ones_and_draws_in_the_order_of_the_declaration():
+    values = SPEC.initial_values(SIZES, 5, "normal")
+    expected = np.random.Generator(np.random.Philox(5)).standard_normal((6, 4)).astype(np.float32)
+    assert np.array_equal(values["weight"], expected)
+    assert np.array_equal(values["bias"], np.zeros(4))
+    assert np.array_equal(values["scale"], np.ones(4))
+    assert {value.dtype for value in values.values()} == {np.dtype(np.float32)}
+
+
+def test_the_schemes_have_their_deviations():
+    sizes = {"features": 900, "hidden": 300}
+    found = {scheme: SPEC.initial_values(sizes, 0, scheme)["weight"] for scheme in ("he", "normal", "xavier")}
+    deviations = {"he": (2 / 900) ** 0.5, "normal": 1.0, "xavier": (2 / 1200) ** 0.5}
+    for scheme, deviation in deviations.items():
+        assert found[scheme].std() == pytest.approx(deviation, rel=0.01)
+    assert np.abs(found["xavier"]).max() <= (6 / 1200) ** 0.5
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 0.5, None, True])
+def test_impossible_seeds_are_refused(seed):
+    with pytest.raises(CourseError, match="cannot be a seed"):
+        SPEC.initial_values(SIZES, seed, "he")
+    assert SPEC.initial_values(SIZES, np.uint64(2**64 - 1), "he")["weight"].shape == (6, 4)
+
+
+def test_the_sizes_of_the_axes_come_from_the_values():
+    assert SPEC.sizes(SPEC.initial_values(SIZES, 0, "he")) == SIZES
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"bias": np.zeros(5)}, r"'bias' has the shape \(5,\); the model wants \(4,\)"),
+        ({"bias": np.zeros((4, 1))}, r"'bias' has the shape \(4, 1\); the model wants \(4,\)"),
+        ({"gamma": np.zeros(4)}, r"'gamma' has the shape \(4,\); the model wants None"),
+        ({"weight": None}, "'weight' has the shape"),
+    ],
+)
+def test_values_that_do_not_fit_each_other_are_refused_by_name(changed, says):
+    with pytest.raises(CourseError, match=says) as caught:
+        SPEC.sizes({**SPEC.initial_values(SIZES, 0, "he"), **changed})
+    assert caught.value.allowed == "weight [features, hidden], bias [hidden], scale [hidden]"
+
+
+def test_a_missing_value_is_named():
+    values = SPEC.initial_values(SIZES, 0, "he")
+    del values["scale"]
+    with pytest.raises(CourseError, match="'scale' has the shape None; the model wants"):
+        SPEC.sizes(values)
+
+
+def test_real_numbers_of_any_kind_become_float32():
+    for given in ([1, 2], np.array([1.0, 2.0]), np.array([1, 2], np.uint8)):
+        (value,) = to_float32({"bias": given}).values()
+        assert value.dtype == np.float32
+        assert np.array_equal(value, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("given", [["one"], [1e39], [float("nan")], [1j], [None], [True]])
+def test_what_is_no_finite_real_number_is_refused_by_name(given):
+    with pytest.raises(CourseError, match="'bias' is not made of finite numbers"):
+        to_float32({"bias": given})
+
+
+def test_other_values_or_names_have_another_digest():
+    values = SPEC.initial_values(SIZES, 0, "he")
+    others = [SPEC.initial_values(SIZES, 1, "he"), {"other": values["bias"]}]
+    assert digest(values) == digest(dict(reversed(values.items())))
+    assert len({digest(values), *(digest(other) for other in others)}) == 3
