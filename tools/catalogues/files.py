@@ -85,7 +85,7 @@ def _unique(words: Iterable[str]) -> list[str]:
 def _mark_changed(new: polib.POFile, gone: list[polib.POEntry]) -> None:
     """Gives each new text the translation of the most similar text that is gone, marked fuzzy."""
     candidates = {entry.msgid: entry for entry in gone}
-    for entry in [entry for entry in new if not entry.msgstr]:
+    for entry in [entry for entry in new if not (entry.msgstr or entry.msgid_plural)]:
         for english in difflib.get_close_matches(entry.msgid, candidates, n=1):
             similar = candidates.pop(english)
             entry.msgstr, entry.flags = similar.msgstr, [*entry.flags, "fuzzy"]
