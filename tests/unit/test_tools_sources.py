@@ -1,11 +1,8 @@
 """What an author need not write: names and tags of cells, and where a line of prose ends."""
 
-import doctest
-
 import pytest
 
 from tools.checks import prose_rules
-from tools.lesson import cells as lesson_cells
 from tools.lesson.cells import Cell, named
 from tools.lesson.sources import read_lesson
 
@@ -86,12 +83,6 @@ def test_a_text_without_code_or_heading_needs_a_name():
 def test_a_heading_too_long_for_a_name_is_cut_between_words():
     heading = Cell("markdown", "## 2. The " + "very " * 20 + "long heading", "")
     assert named([Cell("markdown", "# 1", ""), heading])[1].cell_id == "the-" + "-".join(["very"] * 9)
-
-
-def test_examples_in_docstrings():
-    for module in (lesson_cells, prose_rules):
-        results = doctest.testmod(module)
-        assert (results.failed, results.attempted > 0) == (0, True)
 
 
 @pytest.mark.parametrize(

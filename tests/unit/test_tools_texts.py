@@ -13,12 +13,15 @@ from tools.lesson import exercises, markdown_blocks
 from tools.lesson.sources import LessonError
 
 MODULES = (
+    "lesson.cells",
+    "lesson.execute",
     "lesson.markdown_blocks",
     "lesson.comments",
     "lesson.exercises",
     "checks.translation_rules",
     "checks.japanese_style",
     "checks.output_rules",
+    "checks.prose_rules",
 )
 
 MARKDOWN = """\

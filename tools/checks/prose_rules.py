@@ -52,10 +52,10 @@ def imports(lesson: Lesson) -> Iterator[str]:
     for cell in lesson.cells:
         if cell.kind == "markdown":
             importer = "" if re.search(r"^## ", cell.source, re.M) else importer
-        elif "setup" not in cell.tags and _imports(cell):
+        elif "setup" not in cell.tags and (found := _imports(cell)):
             if importer:
                 yield f"cell {cell.cell_id!r} imports, as {importer!r} in the same section does: import there"
-            if _imports(cell)[-1] >= len(_imports(cell)):
+            if found != list(range(len(found))):
                 yield f"cell {cell.cell_id!r} imports below other code"
             importer = cell.cell_id
 
