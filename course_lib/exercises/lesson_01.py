@@ -15,9 +15,9 @@ _WEIGHT_BYTES = 1200 * 48 * 4
     "01-four-copies",
     right=LayoutSpec(["batch", UNSHARDED], _TWO_BY_FOUR),
     wrong=[
-        (LayoutSpec(["model", UNSHARDED], _TWO_BY_FOUR), "2 rows and 8 columns"),
-        (LayoutSpec([UNSHARDED, "batch"], _TWO_BY_FOUR), "8 rows and 4 columns"),
-        (LayoutSpec(["batch", "model"], _TWO_BY_FOUR), "4 rows and 2 columns"),
+        (LayoutSpec(["model", UNSHARDED], _TWO_BY_FOUR), "the shape (2, 8)"),
+        (LayoutSpec([UNSHARDED, "batch"], _TWO_BY_FOUR), "the shape (8, 4)"),
+        (LayoutSpec(["batch", "model"], _TWO_BY_FOUR), "the shape (4, 2)"),
         (["batch", UNSHARDED], "LayoutSpec"),
     ],
 )
@@ -27,13 +27,12 @@ def four_copies(answer: object) -> str | None:
         return _("Make the layout with LayoutSpec(entries, exercise_mesh).")
     if answer.mesh != _TWO_BY_FOUR:
         return _("Use exercise_mesh: its dimensions are batch 2 and model 4.")
-    rows, columns = answer.local_shape((8, 8))
-    if (rows, columns) != (4, 8):
+    local_shape = answer.local_shape((8, 8))
+    if local_shape != (4, 8):
         return _(
-            "Under this layout a device holds {rows} rows and {columns} columns."
+            "Under this layout a device holds a block of the shape {local_shape}."
             " Which mesh dimension halves the rows and leaves the columns whole?",
-            rows=rows,
-            columns=columns,
+            local_shape=local_shape,
         )
     return None
 

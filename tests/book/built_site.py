@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import http.server
 import os
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,6 +18,16 @@ SITE = Path(os.environ.get("BOOK_SITE", ROOT / "build" / "book"))
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_details: object) -> None:
         """Keeps the requests out of the test's output."""
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Gives the address of a server on this machine that shows `folder`."""
+    handler = functools.partial(QuietHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
 
 
 def pages() -> list[str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import os
 import shutil
-import threading
 from collections.abc import Iterator
 
 import pytest
 
-from tests.book.built_site import SITE, QuietHandler, pages
+from tests.book.built_site import SITE, pages, served
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -28,11 +25,8 @@ def missing(what: str, cure: str) -> None:
 def address() -> Iterator[str]:
     if not pages():
         missing("the book is not built", "make book")
-    handler = functools.partial(QuietHandler, directory=SITE)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with served(SITE) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

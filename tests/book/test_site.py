@@ -20,7 +20,7 @@ SEARCHES = [
     ("en", "restarting kernels", "troubleshooting.html"),
     ("en", "all-reduce", "glossary.html"),
     ("ja", "データ並列", "glossary.html"),
-    ("ja", "足し合わせる", "glossary.html"),
+    ("ja", "膨れ上がる", "glossary.html"),
     ("ja", "レイアウトは途中で変わりません", "glossary.html"),
     ("ja", "カーネルを再起動", "troubleshooting.html"),
     ("ja", "仮想デバイス", "index.html"),

@@ -14,6 +14,7 @@ import pytest
 
 from course_lib.measured import results
 from tests import pseudo_language
+from tests.book.built_site import served
 from tests.pseudo_language import LANGUAGE, ROOT
 from tools.book import facts, licences
 
@@ -111,6 +112,14 @@ def test_no_text_of_a_page_is_left_in_english(course):
         names |= {"TensorFlow", "Python", *results.load(name).how.values()}
     for name, page in pages(course, LANGUAGE).items():
         assert words(Texts(page).texts) - words([THEMES, *names]) == set(), name
+
+
+def test_the_buttons_of_three_languages_fit_on_a_telephone(course, chromium):
+    with served(course / "build" / "book") as address:
+        page = chromium.new_page(viewport={"width": 390, "height": 844})
+        page.goto(f"{address}{LANGUAGE}/01_mesh_and_layout.html", wait_until="networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.close()
 
 
 def test_the_explorer_and_the_notebooks_speak_the_language(course):
