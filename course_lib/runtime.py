@@ -20,9 +20,15 @@ from course_lib.i18n import _
 MAX_DEVICES = 64
 _request = {"devices": 1, "seed": 0}
 
-# Two operations at a time, one thread in each: with several virtual devices on few cores, more threads
-# only wait for each other. Chosen by trial with lesson 03's training.
-_INTER_OP_THREADS, _INTRA_OP_THREADS = 2, 1
+# TensorFlow's own variables, so that a reader's choice counts. Two operations at a time, one thread in each:
+# with several virtual devices on few cores, more threads only wait for each other (chosen by trial with
+# lesson 03's training). Without oneDNN, sums differ less from one kind of CPU to another.
+_ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "TF_NUM_INTEROP_THREADS": "2",
+    "TF_NUM_INTRAOP_THREADS": "1",
+}
 
 
 def setup(*, language: str = i18n.SOURCE_LANGUAGE, devices: int = 8, seed: int = 0) -> None:
@@ -43,8 +49,8 @@ def setup(*, language: str = i18n.SOURCE_LANGUAGE, devices: int = 8, seed: int =
     _check_language(language)
     _check_devices(devices)
     i18n.set_language(language)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same sums on every kind of CPU
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     _use_japanese_font(language)
     _enable_colab_widgets()
     _request.update(devices=devices, seed=seed)
@@ -73,8 +79,6 @@ def _start(tf: Any) -> None:
         cpus = tf.config.list_physical_devices("CPU")
         virtual = [tf.config.LogicalDeviceConfiguration()] * _request["devices"]
         tf.config.set_logical_device_configuration(cpus[0], virtual)
-        tf.config.threading.set_inter_op_parallelism_threads(_INTER_OP_THREADS)
-        tf.config.threading.set_intra_op_parallelism_threads(_INTRA_OP_THREADS)
         tf.get_logger().setLevel("ERROR")
         tf.random.set_seed(_request["seed"])
         tf.config.list_logical_devices()

@@ -77,7 +77,7 @@ def test_some_plans_chosen_by_chance_run_exactly_if_they_are_accepted():
     assert disagreements(chosen) == []
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_every_plan_on_four_devices_runs_exactly_if_it_is_accepted():
     assert len(CHOICES) == 343
     assert disagreements(CHOICES) == []
