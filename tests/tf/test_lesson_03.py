@@ -1,9 +1,9 @@
 """The numbers behind lesson 03's curves: pictures are not compared, so the lines that they draw are.
 
-Training amplifies the last bit, so these are bands. They hold what seeds 0 to 3 gave, and seed 0 under other
-instruction sets, with oneDNN, with four threads and from moved initial values: after three epochs a test
-accuracy of 0.86 to 0.88 with the lesson's settings, and of 0.56 to 0.61 with the tutorial's. The lesson prints
-"above 0.8" and "below 0.7".
+Training amplifies the last bit, so these are bands and not numbers. Under SSE4.1, AVX2 and AVX-512, with
+oneDNN, with four threads and from moved initial values the test accuracies of the three epochs were 0.865 to
+0.877 with the lesson's settings and 0.502 to 0.568 with the tutorial's, whose last one from four seeds was at
+most 0.61. The lesson prints "above 0.8" and "below 0.7".
 """
 
 import pytest
@@ -43,7 +43,7 @@ def test_our_settings_learn(histories):
     assert max(loss[-100:]) < 0.35
     assert min(accuracy[-100:]) > 0.85
     assert drawn["accuracy", "test"].steps == (126, 252, 378)
-    assert all(0.80 < value < 0.91 for value in drawn["accuracy", "test"].values)  # seen: 0.829 to 0.877
+    assert all(0.84 < value < 0.91 for value in drawn["accuracy", "test"].values)
 
 
 def test_the_tutorials_settings_hardly_do(histories):
