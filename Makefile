@@ -3,6 +3,7 @@
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+SHORT := -m "not drill and not drill_all"
 # The reader's language, from LANGUAGE=ja on the command line or the locale; English if there is no such lesson.
 READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
 TRANSLATIONS := $(notdir $(wildcard notebooks/locale/*))
@@ -12,7 +13,7 @@ NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
-.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench drill lock clean
+.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench jax drill drill-all lock clean
 
 lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese
 	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
@@ -35,7 +36,7 @@ unit: .venv/ready
 	$(PYTEST) tests/unit -q --doctest-modules course_lib
 
 tf: .venv/ready
-	$(PYTEST) tests/tf -q -m "not drill" -n 2 --dist loadfile
+	$(PYTEST) tests/tf -q $(SHORT) -n 2 --dist loadfile
 
 notebooks: .venv/ready  ## build and execute every lesson in every language
 	$(BIN)/python -m tools.lesson.build
@@ -46,7 +47,7 @@ catalogues: .venv/ready  ## bring the translation catalogues up to date with the
 
 nbval: .venv/ready  ## every stored output is what execution gives; the tools on a small course
 	$(PYTEST) -q --nbval --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile notebooks
-	$(PYTEST) tests/notebooks -q -m "not drill"
+	$(PYTEST) tests/notebooks -q $(SHORT)
 
 book: .venv/ready  ## build the site into build/book
 	$(BIN)/python -m tools.book
@@ -55,16 +56,23 @@ serve: book  ## show the site on this machine
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/book 8000
 
 browser: book
-	$(PYTEST) tests/book tests/lab -q -m "not drill"
+	$(PYTEST) tests/book tests/lab -q $(SHORT)
 
 results: .venv/ready  ## train lesson 03 on the real reviews and write the figures that the book quotes
 	$(BIN)/python -m benchmarks.results
 
-bench: .venv/ready  ## what is fast, as ratios measured in one run
+bench: .venv/ready  ## what is fast, as ratios measured in one run; after `make jax`, beside JAX
 	$(BIN)/python -m benchmarks
 
-drill: .venv/ready  ## the long checks: kills, Colab's versions
+jax: .venv/ready  ## an environment with JAX for `make bench`; nothing else needs it
+	$(BIN)/python -m venv build/jax-venv
+	build/jax-venv/bin/pip install --quiet "jax>=0.10,<0.11"
+
+drill: .venv/ready  ## the long checks of each CI run: kills, one other processor, Colab's versions in one language
 	$(PYTEST) tests -q -m drill
+
+drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, plan and language, building twice
+	$(PYTEST) tests -q -m "drill or drill_all"
 
 lock: .venv/ready  ## pin every dependency with its hashes
 	uv pip compile pyproject.toml --all-extras --generate-hashes --no-emit-index-url --no-header \

@@ -1,6 +1,6 @@
-"""How fast training is: the course's loop, the public tutorial's, and one device without DTensor.
+"""How fast training is: the course's loop, the public tutorial's, one device without DTensor, and JAX.
 
-Every pair is measured in one process, in turns, on random data of the shape of the IMDB reviews. What is
+Every pair is measured in one run, in turns, on random data of the shape of the IMDB reviews. What is
 compared are medians; absolute times depend on the machine and on what else it does.
 """
 
@@ -9,8 +9,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,7 @@ setup(devices=8)
 
 from benchmarks import tutorial_loop  # noqa: E402
 from benchmarks.rows import Row, compared, table  # noqa: E402
+from benchmarks.worker import worker  # noqa: E402
 from course_lib.data.examples import Examples  # noqa: E402
 from course_lib.dtensor import create_mesh, to_layout  # noqa: E402
 from course_lib.models.sentiment import EPSILON, MLP, initial_values  # noqa: E402
@@ -31,6 +36,7 @@ from course_lib.training.run import train  # noqa: E402
 
 tf = start_tensorflow()
 
+JAX_STEPS = Path(__file__).with_name("jax_steps.py")
 BATCH_SIZE = 64
 SCHEMES: dict[str, Callable[[], Plan]] = {
     "data": data_parallel,
@@ -75,8 +81,8 @@ def tutorials_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[
     return measure_once
 
 
-def one_device_loop(examples: Examples, num_steps: int) -> Callable[[], float]:
-    """Returns a function that trains some steps without DTensor, and returns the seconds a step."""
+def one_device_step(learning_rate: float = 1e-2) -> Callable[[Any, Any], Any]:
+    """Returns a compiled train step on one device, without DTensor: inputs and labels in, summed loss out."""
     variables = list(MLP(initial_values()).trained.values())
 
     @tf.function
@@ -88,8 +94,16 @@ def one_device_loop(examples: Examples, num_steps: int) -> Callable[[], float]:
             logits = normal @ logits_weight + logits_bias
             loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
         for variable, gradient in zip(variables, tape.gradient(loss, variables)):  # noqa: B905
-            variable.assign_sub(1e-2 * gradient)
+            variable.assign_sub(learning_rate * gradient)
         return loss
+
+    compiled: Callable[[Any, Any], Any] = step
+    return compiled
+
+
+def one_device_loop(examples: Examples, num_steps: int) -> Callable[[], float]:
+    """Returns a function that trains some steps without DTensor, and returns the seconds a step."""
+    step = one_device_step()
 
     def measure_once() -> float:
         start = time.perf_counter()
@@ -110,7 +124,7 @@ def compare(
 
 
 def measure(repeats: int = 7, num_steps: int = 128, schemes: tuple[str, ...] = tuple(SCHEMES)) -> list[Row]:
-    """Returns the table: each scheme against the tutorial's loop, and data-parallel against one device.
+    """Returns the table: each scheme against the tutorial's loop, then against one device and JAX.
 
     Args:
         repeats: how many pairs are measured for each line.
@@ -126,7 +140,29 @@ def measure(repeats: int = 7, num_steps: int = 128, schemes: tuple[str, ...] = t
         rows.append(compare(f"a step, {scheme} parallel / tutorial's loop", ours, theirs, repeats))
     alone = course_loop(data_parallel(), examples, num_steps), one_device_loop(examples, num_steps)
     rows.append(compare("a step, data parallel / one device, no DTensor", *alone, repeats))
+    return rows + compare_with_jax(examples, repeats, num_steps)
+
+
+def compare_with_jax(examples: Examples, repeats: int, num_steps: int) -> list[Row]:
+    """Returns a row each for the meshes 8 and 4x2, where there is JAX; it runs in a process of its own."""
+    python = jax_python()
+    if python is None:
+        return []
+    rows = []
+    with worker([python, str(JAX_STEPS)]) as ask:
+        for scheme in ("data", "model"):
+            ours = course_loop(SCHEMES[scheme](), examples, num_steps)
+            jax = partial(ask, f"{scheme} {num_steps}")
+            rows.append(compare(f"a step, {scheme} parallel / JAX, 8 host devices", ours, jax, repeats))
     return rows
+
+
+def jax_python() -> str | None:
+    """Returns a Python that has JAX: that of `make jax`, or this one; None where there is neither."""
+    own = JAX_STEPS.parents[1] / "build" / "jax-venv" / "bin" / "python"
+    if own.exists():
+        return str(own)
+    return sys.executable if find_spec("jax") else None
 
 
 def main() -> None:

@@ -34,9 +34,15 @@ class _Request:
 
 _asked = {"for": _Request()}
 
-# Two operations at a time, one thread in each: with several virtual devices on few cores, more threads
-# only wait for each other. Chosen by trial with lesson 03's training.
-_INTER_OP_THREADS, _INTRA_OP_THREADS = 2, 1
+# TensorFlow's own variables, so that a reader's choice counts. Two operations at a time, one thread in each:
+# with several virtual devices on few cores, more threads only wait for each other (chosen by trial with
+# lesson 03's training). Without oneDNN, sums differ less from one kind of CPU to another.
+_ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "TF_NUM_INTEROP_THREADS": "2",
+    "TF_NUM_INTRAOP_THREADS": "1",
+}
 
 
 def setup(
@@ -60,8 +66,8 @@ def setup(
     _check_language(language)
     i18n.set_language(language)
     request = _checked_request(devices, kind, seed)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the same sums on every kind of CPU
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     _use_japanese_font(language)
     _enable_colab_widgets()
     if _tensorflow_has_started():
@@ -93,8 +99,6 @@ def device_kind() -> str:
 
 def _start(tf: Any, request: _Request) -> None:
     _choose_devices(tf, request)
-    tf.config.threading.set_inter_op_parallelism_threads(_INTER_OP_THREADS)
-    tf.config.threading.set_intra_op_parallelism_threads(_INTRA_OP_THREADS)
     tf.get_logger().setLevel("ERROR")
     tf.random.set_seed(request.seed)
     tf.config.list_logical_devices()

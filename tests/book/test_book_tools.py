@@ -127,7 +127,7 @@ def test_each_thing_shipped_has_its_licence(site):
         assert len((site / "assets" / "licences" / name).read_text(encoding="utf-8")) > 500
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_the_same_sources_give_the_same_bytes(tmp_path, site, lessons):
     def digests(folder: Path) -> dict[str, str]:
         files = [path for path in sorted(folder.rglob("*")) if path.is_file()]

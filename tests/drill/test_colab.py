@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -15,9 +16,14 @@ from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
 from tests.lab.reading import explore, stop_and_resume
+from tools.lesson.sources import Course
 
-pytestmark = pytest.mark.drill
-LESSONS = ("01_mesh_and_layout", "03_data_parallel")
+COURSE = Course(ROOT)
+# The code is the same in every language: one of them in each CI run, all by hand and weekly.
+LANGUAGES = [
+    pytest.param(language, marks=pytest.mark.drill if language == "en" else pytest.mark.drill_all)
+    for language in COURSE.languages
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +56,7 @@ def without_outputs(path: Path) -> nbformat.NotebookNode:
     return notebook
 
 
+@pytest.mark.drill
 def test_the_environment_has_colabs_versions(colab_python):
     code = (
         "import ipykernel, ipywidgets, keras, IPython; from importlib.metadata import version as v; print("
@@ -64,24 +71,32 @@ def test_the_environment_has_colabs_versions(colab_python):
     assert seen == ["2.20", "3.13", "6.17", "7.34", "7.7.1"]
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
-@pytest.mark.parametrize("lesson", LESSONS)
-def test_every_cell_of_a_lesson_runs(colab_python, lesson, language, tmp_path: Path):
-    notebook = without_outputs(ROOT / "notebooks" / language / f"{lesson}.ipynb")
-    execute(notebook, python=colab_python, folder=tmp_path)
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert [output.evalue for output in outputs if output.output_type == "error"] == []
-    assert [cell.id for cell in notebook.cells if cell.cell_type == "code" and not cell.execution_count] == []
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_cell_of_every_lesson_runs(colab_python, language, tmp_path: Path):
+    notebooks = {name: without_outputs(COURSE.notebook(language, name)) for name in COURSE.lesson_names}
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(lambda each: execute(each, python=colab_python, folder=tmp_path), notebooks.values()))
+    assert {name: faults for name, notebook in notebooks.items() if (faults := faults_of(notebook))} == {}
 
 
+def faults_of(notebook: nbformat.NotebookNode) -> list[str]:
+    """Returns the errors that cells raised, and the cells that did not run."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    errors = [out.evalue for cell in cells for out in cell.outputs if out.output_type == "error"]
+    return errors + [cell.id for cell in cells if not cell.execution_count]
+
+
+@pytest.mark.drill
 def test_lesson_3_shows_pictures_stops_and_resumes(reader):
     reader.read("en/03_data_parallel.ipynb", stop_and_resume, "colab-03")
 
 
+@pytest.mark.drill
 def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(reader):
     reader.read("en/01_mesh_and_layout.ipynb", explore, "colab-01")
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("gesture", ["click Stop", "interrupt"])
 def test_the_reader_can_stop_a_cell_that_trains(colab_python, gesture):
     cells = (

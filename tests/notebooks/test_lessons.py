@@ -24,7 +24,7 @@ def test_every_check_accepts_the_solution(name):
     assert asyncio.run(solve(COURSE, COURSE.lesson(name))) == []
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_building_and_executing_twice_changes_no_byte(tmp_path):
     """Pictures and the state of widgets included, which nbval does not compare."""
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks", ignore=shutil.ignore_patterns("en", "ja"))

@@ -1,4 +1,10 @@
-"""The numbers behind lesson 03's curves: pictures are not compared, so the lines that they draw are."""
+"""The numbers behind lesson 03's curves: pictures are not compared, so the lines that they draw are.
+
+Training amplifies the last bit, so these are bands and not numbers. Under SSE4.1, AVX2 and AVX-512, with
+oneDNN, with four threads and from moved initial values the test accuracies of the three epochs were 0.865 to
+0.877 with the lesson's settings and 0.502 to 0.568 with the tutorial's, whose last one from four seeds was at
+most 0.61. The lesson prints "above 0.8" and "below 0.7".
+"""
 
 import pytest
 
