@@ -27,10 +27,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% id="first-mesh"
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
-from course_lib.pictures.figures import layout_figure, mesh_figure
 
 mesh = MeshSpec([("x", 3), ("y", 2)])
-mesh_figure(mesh)
+mesh
 
 # %% [markdown] id="mesh-rules"
 # Devices are numbered row by row: the last mesh dimension changes fastest. Names must be unique, because a layout refers to a mesh dimension by its name. In training, the names say what a dimension is for: `batch`, `model`.
@@ -53,13 +52,13 @@ print(mesh.groups("y"))
 # First, nothing is split. The tensor is *fully replicated*: every device holds all of it.
 
 # %% id="fully-replicated"
-layout_figure(LayoutSpec([UNSHARDED, UNSHARDED], mesh), (6, 4))
+LayoutSpec([UNSHARDED, UNSHARDED], mesh).of((6, 4))
 
 # %% [markdown] id="fully-sharded-text"
 # Second, both axes are split: the rows over `x`, the columns over `y`. The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice. Equal letters and colours mean equal data.
 
 # %% id="fully-sharded"
-layout_figure(LayoutSpec(["x", "y"], mesh), (6, 4))
+LayoutSpec(["x", "y"], mesh).of((6, 4))
 
 # %% [markdown] id="predict-hybrid" tags=["predict"]
 # **Predict.** Third, a hybrid: the rows are split over `x`, the columns are not split. How many rows and columns does one device hold? How many devices hold row 0? Draw it before you run the cell.
@@ -67,7 +66,7 @@ layout_figure(LayoutSpec(["x", "y"], mesh), (6, 4))
 # %% id="reveal-hybrid" tags=["reveal"]
 rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
 print(rows_over_x.local_shape((6, 4)), rows_over_x.replicas)
-layout_figure(rows_over_x, (6, 4))
+rows_over_x.of((6, 4))
 
 # %% [markdown] id="rules"
 # Each device holds 2 rows of 4 columns, and two devices hold row 0. The layout does not use `y`, so devices that differ only along `y` hold the same block. Two rules cover every layout:
@@ -80,7 +79,7 @@ layout_figure(rows_over_x, (6, 4))
 # A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions. A vector on this two-dimensional mesh has a layout with a single entry:
 
 # %% id="vector"
-layout_figure(LayoutSpec(["y"], mesh), (4,))
+LayoutSpec(["y"], mesh).of((4,))
 
 # %% [markdown] id="explore"
 # ## Explore
@@ -97,10 +96,10 @@ layout_figure(LayoutSpec(["y"], mesh), (4,))
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer, numbered_tensor
 
 
-def observe(layout, global_shape):
+def observe(sharding):
     from course_lib.dtensor import pack, unpack  # starts TensorFlow
 
-    return unpack(pack(numbered_tensor(global_shape), layout))
+    return unpack(pack(numbered_tensor(sharding.global_shape), sharding.layout))
 
 
 explorer = MeshLayoutExplorer(observe)
@@ -150,11 +149,10 @@ print([int(component[0, 0]) for component in dtensor.unpack(tensor)])
 
 # %% id="compare"
 from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
-from course_lib.pictures.figures import comparison_figure
 
 numbers = numbered_tensor((6, 4))
 rows = pack(numbers, rows_over_x, real_mesh)
-comparison_figure(rows_over_x, numbers, unpack(rows))
+rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
 
 # %% [markdown] id="copy-to-mesh-text"
 # ### `pack` or `copy_to_mesh`
@@ -253,7 +251,7 @@ for mistake in mistakes:
 # %% id="eight-devices"
 training_mesh = MeshSpec([("batch", 4), ("model", 2)])
 weight_layout = LayoutSpec([UNSHARDED, "model"], training_mesh)
-layout_figure(weight_layout, (1200, 48), element_bytes=4)
+weight_layout.of((1200, 48), element_bytes=4)
 
 # %% [markdown] id="clients"
 # ## One client or many

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from course_lib.pictures.figures import Figure, comparison_figure, layout_figure, mesh_figure, observed_figure
 from hypothesis import given, settings
 from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.pictures import svg
-from course_lib.pictures.figures import Figure, comparison_figure, layout_figure, mesh_figure, observed_figure
 from course_lib.specs.sharding import assemble, blocks_of, numbered_tensor, verdict
 from tests.unit.specs import layouts_with_shapes, meshes
 
