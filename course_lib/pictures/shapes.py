@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 # The colours of Okabe and Ito, lightened until dark text reads well on each and moved apart until every
-# two stay apart for readers with protan, deutan or tritan vision (tests/unit/test_shapes.py computes it).
+# two stay apart for readers with protan, deutan or tritan vision (tests/unit/test_svg.py computes it).
 PALETTE = ("#91C9F6", "#E29B2F", "#38AE86", "#F2E36B", "#CD88B7", "#E6744D", "#9993EA", "#D3D7DD")
 INK, SOFT_INK, LINE, EMPTY, PANEL, ALARM = "#1B1F24", "#4D5661", "#AEB6C0", "#EEF0F3", "#FCFCFA", "#B3261E"
 

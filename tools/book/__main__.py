@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jinja2
 
+from tools.book.explorers import write_explorer_tables
 from tools.book.licences import notices, write_licences
 from tools.book.mathjax import fetch_mathjax
 from tools.book.pages import Edition, Sources, find_editions, stage
@@ -58,7 +59,8 @@ def build_book(folders: Folders) -> None:
     for edition, html in zip(editions, built, strict=True):
         _remove_unused(html)
         shutil.copytree(html, site / edition.language)
-    _copy_assets(folders.sources, mathjax, site / "assets")
+    languages = [edition.language for edition in editions]
+    _copy_assets(folders.sources, mathjax, site / "assets", languages)
     _write_root(folders.sources, editions, site / "index.html")
     _index(site)
     shutil.rmtree(folders.output, ignore_errors=True)
@@ -86,10 +88,11 @@ def _remove_unused(html: Path) -> None:
                 path.unlink()
 
 
-def _copy_assets(sources: Sources, mathjax: Path, assets: Path) -> None:
+def _copy_assets(sources: Sources, mathjax: Path, assets: Path, languages: Sequence[str]) -> None:
     shutil.copytree(sources.book / "assets", assets)
     shutil.copy(mathjax / "es5" / "tex-svg-full.js", assets / "mathjax.js")
     shutil.copy(sources.explorer_module, assets / sources.explorer_module.name)
+    write_explorer_tables(languages, assets)
     write_licences(notices(sources.book), mathjax, assets / "licences")
 
 
