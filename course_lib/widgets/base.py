@@ -89,11 +89,12 @@ class Explorer(anywidget.AnyWidget):
         """Returns all that is shown for a state."""
         groups = [controls.group_node(group, state) for group in self.controls(state, page=page)]
         return node(
-            "section",
+            "div",
             node("div", *groups, class_="controls"),
             *self.body(state, page=page),
             node("p", _late_on_a_page() if page else _late_in_a_notebook(), class_="late"),
             class_="explorer",
+            role="group",
             lang=language(),
             aria_label=self.title(),
         )

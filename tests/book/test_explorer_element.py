@@ -34,7 +34,7 @@ NOTEBOOK_HOST = """async (view) => {
   const model = { view, sent: [], get: (name) => model[name], send(message) { this.sent.push(message); },
     on: (event, call) => (listeners[event] ??= []).push(call),
     off: (event, call) => listeners[event].splice(listeners[event].indexOf(call), 1) };
-  const el = document.body.appendChild(document.createElement("div"));
+  const el = document.querySelector("main").appendChild(document.createElement("div"));
   el.id = "notebook";
   window.model = model;
   window.listeners = listeners;
@@ -164,7 +164,7 @@ def test_replicas_have_one_colour_and_a_click_shows_them(visit):
 
 def test_a_click_on_a_block_shows_who_holds_it(visit):
     page = visit("one")
-    page.locator(".part[data-block='1']").click()
+    page.locator(".explorer .part[data-block='1']").click()
     assert devices(page, "chosen") == ["4"]
 
 
