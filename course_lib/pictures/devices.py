@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
@@ -16,7 +17,7 @@ from course_lib.specs.sharding import Block, Sharding
 
 _HEAD, _LEAST_WIDTH, _NOTE_SIZE, _NOTE_HEIGHT = 20.0, 54.0, 10.0, 13.0
 _MOST_COLUMNS_ON_ONE_LINE = 12  # characters of an index that fit under a device
-_CARD_GAP, _PLANE_GAP, _HEADER, _GRID_WIDTH = 6.0, 20.0, 18.0, 660.0
+_CARD_GAP, _PLANE_MARGIN, _HEADER, _GRID_WIDTH = 6.0, 14.0, 18.0, 660.0
 
 
 def plain_cards(mesh: MeshSpec) -> list[Drawing]:
@@ -52,15 +53,13 @@ def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:
     """Returns the grid of devices in parts that may flow like words: its planes, or each device of a row."""
     if len(mesh.dims) == 1:
         return [_column(name, card) for name, card in zip(planes(mesh)[0].columns, cards, strict=True)]
-    grids = [_plane(plane, cards) for plane in planes(mesh)]
-    names = [plane.name for plane in planes(mesh)]
-    return [arranging.titled(name, grid) if name else grid for name, grid in zip(names, grids, strict=True)]
+    *others, last = [_named_plane(plane, cards) for plane in planes(mesh)]
+    return [*(replace(plane, width=plane.width + _PLANE_MARGIN) for plane in others), last]
 
 
 def mesh_drawing(mesh: MeshSpec, cards: Sequence[Drawing]) -> Drawing:
     """Returns the grid of devices, each drawn as its card, with the position along each dimension."""
-    gap = _CARD_GAP if len(mesh.dims) == 1 else _PLANE_GAP
-    return arranging.flowing(mesh_parts(mesh, cards), gap, _GRID_WIDTH)
+    return arranging.flowing(mesh_parts(mesh, cards), _CARD_GAP, _GRID_WIDTH)
 
 
 def _card(
@@ -129,6 +128,11 @@ def _index_lines(block: Block) -> list[str]:
         return [block.index_text]
     *first, last = block.index_text.split(", ")
     return [*(f"{line}," for line in first), last]
+
+
+def _named_plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
+    grid = _plane(plane, cards)
+    return arranging.titled(plane.name, grid) if plane.name else grid
 
 
 def _plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
