@@ -22,10 +22,9 @@ from typing import Any
 
 from benchmarks.rows import Row, table
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from course_lib.widgets.base import MODULE
+from tools.book.explorers import write_explorer_tables
 
-MODULE = (
-    Path(__file__).resolve().parent.parent / "course_lib" / "widgets" / "static" / "mesh_layout_explorer.js"
-)
 PAGE = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Explorer</title>'
     '<link rel="icon" href="data:,">'
@@ -36,7 +35,7 @@ START_LIMIT_SECONDS = 1.0
 
 # Walks through all choices with clicks, and times each click that changes something.
 WALK = """async () => {
-  const root = document.querySelector("mesh-layout-explorer").shadowRoot;
+  const root = document.querySelector("course-explorer").shadowRoot;
   const { port1, port2 } = new MessageChannel();
   const painted = () => new Promise((done) => requestAnimationFrame(() => {
     port1.onmessage = done; // a message that is sent inside a frame arrives after its picture
@@ -44,11 +43,13 @@ WALK = """async () => {
   }));
   const options = (group) => root.querySelectorAll("fieldset")[group]?.querySelectorAll("input") ?? [];
   const layouts = [], pictures = [];
+  const explorer = root.querySelector(".explorer");
   async function click(group, at) {
     const option = options(group)[at];
     if (option.checked) return;
     const start = performance.now();
     option.click();
+    while (explorer.classList.contains("busy")) await null; // the table is here: the answer needs no timer
     root.querySelector(".explorer").getBoundingClientRect();
     layouts.push(performance.now() - start);
     await painted();
@@ -98,7 +99,8 @@ def _measure_redraws(chromium: str) -> list[Row]:
         browser = playwright.chromium.launch(executable_path=chromium)
         page = browser.new_page()
         page.goto(address)
-        page.locator("mesh-layout-explorer button.device").first.wait_for()
+        page.locator("course-explorer .device[role=button]").first.wait_for()
+        page.wait_for_load_state("networkidle")
         taken: dict[str, list[Any]] = page.evaluate(WALK)
         browser.close()
     layouts, pictures = ([value / 1000 for value in taken[key]] for key in ("layouts", "pictures"))
@@ -112,6 +114,7 @@ def _measure_redraws(chromium: str) -> list[Row]:
 def _served_page() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(MODULE, folder)
+        write_explorer_tables(["en"], Path(folder))
         text = PAGE.format(explorer=MeshLayoutExplorer().to_html(), module=MODULE.name)
         (Path(folder) / "index.html").write_text(text, encoding="utf-8")
         handler = functools.partial(_QuietHandler, directory=folder)

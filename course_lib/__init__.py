@@ -5,7 +5,8 @@ bottom up: `specs`, `pictures`, `dtensor`, `data`, `models`, `widgets`, `trainin
 `exercises`, `measured`.
 """
 
-from course_lib.lazy import face
+from course_lib.lazy import face, later
+from course_lib.specs.drawing import draw_with
 
 __getattr__, __dir__ = face(
     __name__,
@@ -18,3 +19,5 @@ __getattr__, __dir__ = face(
         "LayoutSpec": "specs.layout",
     },
 )
+
+draw_with(later("course_lib.pictures.sharding", "figure"))

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
+from course_lib.specs.components import same_values
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.sharding import assemble, require_components, require_local_shapes, same_values
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -112,8 +112,7 @@ def split(value: npt.ArrayLike, layout: LayoutSpec) -> list[Array]:
     Raises:
         CourseError: the layout does not fit the tensor.
     """
-    whole = np.asarray(value)
-    return [whole[index] for index in layout.shards(whole.shape).values()]
+    return layout.of(np.shape(value)).split(value)
 
 
 @explaining_aborts()
@@ -194,7 +193,7 @@ def fetch_layout(tensor: Any) -> LayoutSpec:
 
 def to_numpy(tensor: Any) -> Array:
     """Returns the whole tensor, `[...] global`, put together from the components on the host."""
-    return assemble(fetch_layout(tensor), unpack(tensor))
+    return fetch_layout(tensor).observed(unpack(tensor)).whole
 
 
 def _read(tensor: Any) -> Any:
@@ -241,8 +240,7 @@ def _checked_devices(devices: Sequence[int], kind: str) -> list[int]:
 
 
 def _check_components(arrays: Sequence[Array], layout: LayoutSpec) -> None:
-    require_components(arrays, layout.mesh.size)
-    require_local_shapes(layout, arrays)
+    layout.of_components(arrays)
     held: dict[tuple[int, ...], Array] = {}
     for device_id, array in enumerate(arrays):
         replica = held.setdefault(layout.block(device_id), array)

@@ -1,99 +1,117 @@
-"""The mesh and layout explorer: a widget in a notebook, and the same on a static page."""
+"""The mesh and layout explorer: choose a mesh, a tensor and a layout, and see which device holds what."""
 
 from __future__ import annotations
 
-import html
-import json
-import sys
+import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
-import anywidget
-import numpy as np
 import numpy.typing as npt
-import traitlets
 
 from course_lib.errors import CourseError
-from course_lib.explorers.choices import ELEMENT_BYTES, GLOBAL_SHAPES, MESHES, explorer_table
+from course_lib.explorers import mesh_layout_state as states
 from course_lib.i18n import _
-from course_lib.pictures.figures import Figure, comparison_figure, layout_figure
-from course_lib.pictures.text import MOST_VALUES, form_value
+from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
+from course_lib.pictures.shapes import Node
+from course_lib.pictures.sharding import Figure, figure
+from course_lib.pictures.tensors import tensor_drawing
+from course_lib.pictures.text import axis_notes, block_lines, holding_cells, mesh_grid
+from course_lib.specs.components import Comparison
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from course_lib.specs.sharding import Array, numbered_tensor, verdict
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.sharding import Sharding, numbered_tensor
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Group, State
 
 __all__ = ["MeshLayoutExplorer", "numbered_tensor"]
 
-Observe = Callable[[LayoutSpec, tuple[int, ...]], Sequence[npt.ArrayLike]]
+Observe = Callable[[Sharding], Sequence[npt.ArrayLike]]
+# TensorFlow 2.21's all-to-all on CPUs is wrong where it runs over 12 devices or more.
+MOST_ALONG_A_DIM = 11
+MOST_REAL_ELEMENTS = 2**20
+_DEFAULT_MESH = MeshSpec([("x", 2), ("y", 4)])
 
 
-class MeshLayoutExplorer(anywidget.AnyWidget):
+class MeshLayoutExplorer(Explorer):
     """Lets the reader choose a mesh, a tensor and a layout, and shows which device holds what.
 
-    The properties `mesh`, `global_shape`, `sharding_specs` and `layout` follow what the reader clicks.
+    The properties `mesh`, `global_shape`, `sharding_specs`, `layout`, `sharding` follow the reader's clicks.
 
     Args:
-        observe: makes the real DTensor for the button. It gets a layout and a global shape, distributes
-            `numbered_tensor(global_shape)`, and returns the real component of each device in their order.
-            Without it the button is disabled.
-        num_devices: 6 or 8, if no mesh is given.
-        mesh: the mesh shown first, one of `course_lib.explorers.choices.MESHES`.
-        global_shape: the tensor shown first, one of `course_lib.explorers.choices.GLOBAL_SHAPES`.
-        sharding_specs: the layout shown first; it may be one that is illegal. By default axis 0
-            is sharded over the first mesh dimension.
+        observe: makes the real DTensor for the button. It gets a sharding, distributes
+            `numbered_tensor(sharding.global_shape)`, and returns the real component of each device in their
+            order. Without it the button is disabled.
+        mesh: the mesh shown first, of 3 dimensions and 16 devices at most.
+        global_shape: the tensor shown first, of 1 to 3 axes.
+        sharding_specs: the layout shown first; it may be one that is illegal. By default axis 0 is sharded
+            over the first mesh dimension.
 
     Raises:
-        CourseError: the explorer does not offer the choice.
+        CourseError: the explorer cannot show the choice.
     """
 
-    _esm = Path(__file__).parents[1] / "widgets" / "static" / "mesh_layout_explorer.js"
-    _ipython_display_ = None  # ipywidgets 7 would show itself with it, and leave the bundle below out
-
-    table = traitlets.Dict().tag(sync=True)
-    choice = traitlets.Dict().tag(sync=True)
-    observed = traitlets.Dict().tag(sync=True)
-    can_observe = traitlets.Bool().tag(sync=True)
+    name = "mesh_layout"
 
     def __init__(
         self,
         observe: Observe | None = None,
         *,
-        num_devices: int = 8,
-        mesh: MeshSpec | None = None,
+        mesh: MeshSpec = _DEFAULT_MESH,
         global_shape: Sequence[int] = (8, 6),
         sharding_specs: Sequence[str] | None = None,
     ) -> None:
-        table = explorer_table()
-        choice = _first_choice(table, num_devices, mesh, tuple(global_shape), sharding_specs)
-        super().__init__(table=table, choice=choice, can_observe=observe is not None)
         self._observe = observe
-        self.on_msg(self._answer)
+        self._reality: tuple[State, Comparison | str] | None = None  # of the state that it belongs to
+        super().__init__(states.first_state(mesh, global_shape, sharding_specs))
 
     @property
     def mesh(self) -> MeshSpec:
-        """The mesh that the reader chose."""
-        at: int = self.choice["mesh"]
-        return MESHES[at]
+        """The mesh that the reader chose.
+
+        Raises:
+            CourseError: the sizes make no mesh.
+        """
+        return states.mesh_of(self.state)
 
     @property
     def global_shape(self) -> tuple[int, ...]:
         """The shape of the tensor that the reader chose."""
-        return GLOBAL_SHAPES[self.choice["tensor"]]
+        return tuple(self.state["shape"])
 
     @property
     def sharding_specs(self) -> tuple[str, ...]:
         """What the reader chose for each axis, legal or not."""
-        return tuple(self.choice["specs"])
+        return tuple(self.state["layout"])
 
     @property
     def layout(self) -> LayoutSpec:
         """The layout that the reader chose.
 
         Raises:
-            CourseError: one mesh dimension splits two axes.
+            CourseError: it is illegal.
         """
         return LayoutSpec(self.sharding_specs, self.mesh)
+
+    @property
+    def sharding(self) -> Sharding:
+        """The sharding that the reader chose.
+
+        Raises:
+            CourseError: it is illegal.
+        """
+        return states.sharding_of(self.state)
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("Mesh and layout explorer")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns all meshes, shapes and layouts as controls; on a page a few meshes and shapes."""
+        return states.page_groups(state) if page else states.notebook_groups(state)
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state made whole after a choice."""
+        return states.page_state(state) if page else states.whole_state(state)
 
     def figure(self) -> Figure:
         """Returns the picture of the choice.
@@ -101,116 +119,112 @@ class MeshLayoutExplorer(anywidget.AnyWidget):
         Raises:
             CourseError: the choice is illegal.
         """
-        return layout_figure(self.layout, self.global_shape, element_bytes=ELEMENT_BYTES)
+        return figure(self.sharding)
 
-    def observe_choice(self) -> Figure:
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns the facts, the tensor, the prediction and the reality, or why the choice is illegal."""
+        reality = self._reality[1] if self._reality and self._reality[0] == state else ""
+        comparison = reality if isinstance(reality, Comparison) else None
+        try:
+            sharding = states.sharding_of(state)
+        except CourseError as error:
+            return [pieces.refusal(error), *pieces.button(_button_text(), why_not=_why_illegal())]
+        return [
+            _facts(sharding),
+            pieces.panels(_panels(sharding, comparison)),
+            pieces.said(),
+            *pieces.button(_button_text(), why_not=_why_not_on_a_page() if page else self._why_not(sharding)),
+            pieces.spoken("verdict", _verdict(comparison) if comparison else str(reality)),
+        ]
+
+    def observe_choice(self) -> Comparison:
         """Makes the real DTensor of the choice, shows it in the explorer, and returns the comparison.
 
         Raises:
-            CourseError: the choice is illegal, or the explorer has no `observe`.
+            CourseError: the choice is illegal or too large, or the explorer has no `observe`.
         """
-        if self._observe is None:
+        sharding, state = self.sharding, self.state
+        why_not = self._why_not(sharding)
+        if self._observe is None or why_not:
             raise CourseError(
                 _("This explorer cannot make a real DTensor."),
-                allowed=_("an explorer that was given a function observe"),
-                cure=_("Make it with MeshLayoutExplorer(observe)."),
+                allowed=_("an explorer that was given a function observe, and a choice of moderate size"),
+                cure=why_not,
             )
-        whole = numbered_tensor(self.global_shape)
-        self.layout.local_shape(self.global_shape)
-        components = [np.asarray(part) for part in self._observe(self.layout, self.global_shape)]
-        figure = comparison_figure(self.layout, whole, components)
-        result = verdict(self.layout, whole, components)
-        self.observed = {
-            "key": self._key(),
-            "mark": "✓" if result.agrees else "✗",
-            "verdict": result.text,
-            "holdings": list(result.holdings),
-            "values": [_cells(component) for component in components],
-        }
-        return figure
+        comparison = sharding.compare(numbered_tensor(sharding.global_shape), self._observe(sharding))
+        self._reality = (state, comparison)
+        self.show()
+        return comparison
 
-    def to_html(self) -> str:
-        """Returns the explorer for a page without a kernel.
-
-        Where the page loads the module `mesh_layout_explorer.js`, the element comes to life; elsewhere the
-        picture inside it stays.
-        """
-        state = {"table": self.table, "choice": self.choice, "observed": self.observed}
-        text = json.dumps(state, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-        return (
-            f'<mesh-layout-explorer><script type="application/json">{text}</script>'
-            f"{self._still()}</mesh-layout-explorer>"
-        )
-
-    def _still(self) -> str:
-        try:
-            return self.figure().svg
-        except CourseError as error:
-            return f"<pre>{html.escape(str(error))}</pre>"
-
-    def __repr__(self) -> str:
-        try:
-            return self.figure().text
-        except CourseError as error:
-            return str(error)
-
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        bundle = super()._repr_mimebundle_(**options) or ({}, {})
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        data = {**data, "text/plain": repr(self)}
-        if "google.colab" not in sys.modules:  # it might prefer the element, which needs the book's module
-            data["text/html"] = self.to_html()
-        return data, metadata
-
-    def _key(self) -> str:
-        """Names the choice as the explorer's JavaScript does, so that it knows what was observed."""
-        return "/".join([str(self.choice["mesh"]), str(self.choice["tensor"]), *self.sharding_specs])
-
-    def _answer(self, _widget: Any, message: Any, _buffers: Any) -> None:
-        if message.get("kind") != "observe":
+    def pressed(self) -> None:
+        """Makes the real DTensor of the choice and shows it, or what went wrong, in the explorer."""
+        state = self.state
+        if self._reality and self._reality[0] == state and isinstance(self._reality[1], Comparison):
             return
+        self._reality = (state, _waiting())
+        self.show()
         try:
             self.observe_choice()
-        except Exception as error:  # the reader sees it in the explorer: here nobody would
-            self.observed = {"key": self._key(), "mark": "✗", "verdict": f"{type(error).__name__}: {error}"}
+        except CourseError as error:
+            self._reality = (state, f"✗ {error}")
+        except Exception as error:
+            self._reality = (state, f"✗ {type(error).__name__}: {error}")
+        self.show()
+
+    def _why_not(self, sharding: Sharding) -> str:
+        """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
+        if self._observe is None:
+            return _("The button needs a function: MeshLayoutExplorer(observe).")
+        if max(sharding.mesh.sizes) > MOST_ALONG_A_DIM:
+            return _(
+                "No real DTensor: with more than {most} devices along a mesh dimension,"
+                " TensorFlow 2.21 mixes up what CPUs send each other.",
+                most=MOST_ALONG_A_DIM,
+            )
+        if math.prod(sharding.global_shape) > MOST_REAL_ELEMENTS:
+            return _("No real DTensor: more than {most} elements.", most=f"{MOST_REAL_ELEMENTS:,}")
+        return ""
 
 
-def _cells(component: Array) -> list[list[str]] | None:
-    """Returns the values as rows of texts, or None if they are too many to show."""
-    if component.size > MOST_VALUES:
-        return None
-    last = component.shape[-1] if component.ndim else 1
-    return [[form_value(value) for value in row] for row in component.reshape(-1, last).tolist()]
+def _facts(sharding: Sharding) -> Node:
+    return pieces.facts(
+        {
+            _("Local shape"): sharding.local_shape,
+            _("Bytes on each device"): f"{sharding.bytes_per_device():,}",
+            _("Copies of each element"): sharding.copies,
+        }
+    )
 
 
-def _first_choice(
-    table: dict[str, Any],
-    num_devices: int,
-    mesh: MeshSpec | None,
-    global_shape: tuple[int, ...],
-    sharding_specs: Sequence[str] | None,
-) -> dict[str, Any]:
-    meshes = {str(offered): at for at, offered in enumerate(MESHES)}
-    tensors = {shape: at for at, shape in enumerate(GLOBAL_SHAPES)}
-    sizes = {offered.size: offered for offered in reversed(MESHES) if len(offered.dims) == 2}  # noqa: PLR2004
-    if mesh is None:
-        _require_offered(num_devices, sizes, _("{choice} devices are not offered.", choice=num_devices))
-        mesh = sizes[num_devices]
-    _require_offered(str(mesh), meshes, _("The mesh {choice} is not offered.", choice=mesh))
-    _require_offered(global_shape, tensors, _("A tensor {choice} is not offered.", choice=global_shape))
-    if sharding_specs is None:
-        sharding_specs = [mesh.names[0], *[UNSHARDED] * (len(global_shape) - 1)]
-    at_mesh, at_tensor = meshes[str(mesh)], tensors[global_shape]
-    layouts = {tuple(name.split(",")): name for name in table["choices"][at_mesh][at_tensor]}
-    given = tuple(sharding_specs)
-    _require_offered(given, layouts, _("The layout {choice} is not offered.", choice=list(given)))
-    return {"mesh": at_mesh, "tensor": at_tensor, "specs": list(given), "device": 0}
+def _panels(sharding: Sharding, comparison: Comparison | None) -> list[Node]:
+    tensor = pieces.image(tensor_drawing(sharding, outlines=True), "\n".join(block_lines(sharding)))
+    cards = mesh_parts(sharding.mesh, predicted_cards(sharding, pressable=True))
+    panels = [
+        pieces.panel(_("Tensor"), tensor, axis_notes(sharding)),
+        pieces.panel(_("Prediction"), pieces.usable(cards, _("Prediction"))),
+    ]
+    if comparison is not None:
+        real = mesh_parts(sharding.mesh, observed_cards(comparison))
+        told = "\n".join(mesh_grid(sharding.mesh, holding_cells(sharding, comparison.holdings)))
+        panels.append(pieces.panel(_("Reality"), pieces.images(real, told)))
+    return panels
 
 
-def _require_offered(given: object, offered: Any, problem: str) -> None:
-    if given not in offered:
-        raise CourseError(
-            problem,
-            allowed=", ".join(map(str, sorted(offered, key=str))),
-            cure=_("Choose one of these; layout_figure draws any other."),
-        )
+def _verdict(comparison: Comparison) -> str:
+    return f"{'✓' if comparison.agrees else '✗'} {comparison.sentence}"
+
+
+def _button_text() -> str:
+    return _("Make the real DTensor and compare")
+
+
+def _waiting() -> str:
+    return _("Making the real DTensor. The first time this starts TensorFlow and takes some seconds.")
+
+
+def _why_illegal() -> str:
+    return _("No real DTensor: the choice is illegal.")
+
+
+def _why_not_on_a_page() -> str:
+    return _("The button needs a running notebook: open this lesson in Jupyter or Colab.")

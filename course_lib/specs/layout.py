@@ -6,14 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
+from course_lib.specs.components import Observed, require_components, require_local_shapes
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.sharding import Sharding
 
-Index = tuple[slice, ...]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LayoutSpec:
     """One mesh dimension or `UNSHARDED` for each axis of a tensor.
 
@@ -107,37 +110,51 @@ class LayoutSpec:
         name = self.sharding_specs[axis]
         return 1 if name == UNSHARDED else self.mesh.dim_size(name)
 
+    def of(self, global_shape: Sequence[int], *, element_bytes: int | None = None) -> Sharding:
+        """Returns the sharding of a tensor of this shape: who holds which part of it.
+
+        Args:
+            global_shape: the shape of the whole tensor.
+            element_bytes: how many bytes an element takes (4 for float32), to say what a device holds.
+
+        Raises:
+            CourseError: the layout does not fit the shape.
+        """
+        return Sharding(self, global_shape, element_bytes)
+
+    def of_components(self, components: Sequence[npt.ArrayLike]) -> Sharding:
+        """Returns the sharding of the tensor that these components make up.
+
+        Args:
+            components: `[...] local` each, one a device, in the order of the devices.
+
+        Raises:
+            CourseError: another number of components than devices, or components that do not fit together.
+        """
+        arrays = [np.asarray(component) for component in components]
+        require_components(arrays, self.mesh.size)
+        require_local_shapes(arrays, self.num_axes)
+        return self.of([length * self.num_shards(axis) for axis, length in enumerate(arrays[0].shape)])
+
+    def observed(self, components: Sequence[npt.ArrayLike]) -> Observed:
+        """Returns the real components of a tensor with this layout, for looking at them.
+
+        Give it `fetch_layout(tensor)` and `unpack(tensor)` of `course_lib.dtensor`. A replica whose values
+        differ from those of the first device with the same block is shown as a stranger.
+
+        Raises:
+            CourseError: as `of_components`.
+        """
+        sharding = self.of_components(components)
+        return Observed(sharding, sharding.assemble(components), components)
+
     def local_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """Returns the shape of one device's component.
-
-        Args:
-            global_shape: the shape of the whole tensor.
+        """Returns the shape of one device's component: `layout.of(global_shape).local_shape`.
 
         Raises:
-            CourseError: another number of axes than the layout has, a length that is not a whole number, or
-                an axis that does not divide.
+            CourseError: as `of`.
         """
-        lengths = _lengths(global_shape)
-        self._check_lengths(lengths)
-        return tuple(length // self.num_shards(axis) for axis, length in enumerate(lengths))
-
-    def shards(self, global_shape: Sequence[int]) -> dict[int, Index]:
-        """Returns, for each device, the part of the tensor that it holds, as one slice an axis.
-
-        Args:
-            global_shape: the shape of the whole tensor.
-
-        Raises:
-            CourseError: as `local_shape`.
-        """
-        local_shape = self.local_shape(global_shape)
-        return {
-            device_id: tuple(
-                slice(block * length, (block + 1) * length)
-                for block, length in zip(self.block(device_id), local_shape, strict=True)
-            )
-            for device_id in range(self.mesh.size)
-        }
+        return self.of(global_shape).local_shape
 
     def block(self, device_id: int) -> tuple[int, ...]:
         """Returns the position of a device's shard among the shards, along each axis.
@@ -150,34 +167,8 @@ class LayoutSpec:
     def __str__(self) -> str:
         return "[" + ", ".join(self.sharding_specs) + "]"
 
-    def _check_lengths(self, global_shape: tuple[int, ...]) -> None:
-        if len(global_shape) != self.num_axes:
-            raise CourseError(
-                ngettext(
-                    "The layout {layout} has {count} axis, the tensor {global_shape} has {given}.",
-                    "The layout {layout} has {count} axes, the tensor {global_shape} has {given}.",
-                    self.num_axes,
-                    layout=self,
-                    global_shape=global_shape,
-                    given=len(global_shape),
-                ),
-                allowed=_("as many entries in the layout as the tensor has axes"),
-                cure=_('Give each axis a mesh dimension or "unsharded".'),
-            )
-        for axis, length in enumerate(global_shape):
-            if length % self.num_shards(axis):
-                raise CourseError(
-                    ngettext(
-                        "Axis {axis} of length {length} does not split in {count} part over {name!r}.",
-                        "Axis {axis} of length {length} does not split in {count} parts over {name!r}.",
-                        self.num_shards(axis),
-                        axis=axis,
-                        length=length,
-                        name=self.sharding_specs[axis],
-                    ),
-                    allowed=_("lengths that divide by {num_shards}", num_shards=self.num_shards(axis)),
-                    cure=_("Change the length, pad it, or leave this axis unsharded."),
-                )
+    def __repr__(self) -> str:
+        return f"LayoutSpec({list(self.sharding_specs)}, {self.mesh!r})"
 
 
 def _entries(sharding_specs: Iterable[str]) -> tuple[str, ...]:
@@ -204,20 +195,3 @@ def _checked_mesh(mesh: MeshSpec) -> MeshSpec:
             cure=_('Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).'),
         )
     return mesh
-
-
-def _lengths(global_shape: Sequence[int]) -> tuple[int, ...]:
-    if not isinstance(global_shape, Iterable):
-        raise CourseError(
-            _("{given!r} is not the shape of a tensor.", given=global_shape),
-            allowed=_("a list with the length of each axis"),
-            cure=_("Put it in square brackets: [{given!r}].", given=global_shape),
-        )
-    return tuple(
-        whole_number(
-            length,
-            _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
-            cure=_("Give the number of elements along this axis."),
-        )
-        for axis, length in enumerate(global_shape)
-    )

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
+from course_lib.specs.drawing import DrawsItself
 
 UNSHARDED = "unsharded"
 
 
-@dataclass(frozen=True)
-class MeshSpec:
+@dataclass(frozen=True, repr=False)
+class MeshSpec(DrawsItself):
     """A grid of devices with a name and a size for each mesh dimension.
 
-    Devices are numbered row by row: the last dimension changes fastest.
+    Devices are numbered row by row: the last dimension changes fastest. It draws itself.
 
     >>> mesh = MeshSpec([("batch", 2), ("model", 3)])
     >>> mesh.size
@@ -158,6 +159,9 @@ class MeshSpec:
 
     def __str__(self) -> str:
         return " × ".join(f"{name} {size}" for name, size in self.dims)
+
+    def __repr__(self) -> str:
+        return f"MeshSpec({list(self.dims)})"
 
     def _check_coords(self, coords: dict[str, int]) -> None:
         on_mesh = coords.keys() == set(self.names) and all(

@@ -1,4 +1,4 @@
-"""Blocks: the distinct parts into which a layout cuts a tensor, labelled A, B, C, and who holds them."""
+"""Shardings: a tensor of one shape under one layout, and so who holds which part of it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import math
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, ngettext
-from course_lib.specs.layout import Index, LayoutSpec
+from course_lib.specs.components import Comparison, require_components, require_local_shapes
+from course_lib.specs.drawing import DrawsItself
+
+if TYPE_CHECKING:
+    from course_lib.specs.layout import LayoutSpec
+    from course_lib.specs.mesh import MeshSpec
 
 Array = npt.NDArray[Any]
+Index = tuple[slice, ...]
 
 
 @dataclass(frozen=True)
@@ -38,25 +45,153 @@ class Block:
         return "[" + ", ".join(f"{part.start}:{part.stop}" for part in self.index) + "]"
 
 
-def blocks_of(layout: LayoutSpec, global_shape: Sequence[int]) -> tuple[Block, ...]:
-    """Returns the blocks into which `layout` cuts a tensor, in the order of the tensor.
+@dataclass(frozen=True, init=False, repr=False)
+class Sharding(DrawsItself):
+    """A tensor of one global shape under one layout: `layout.of(global_shape)`. It draws itself.
 
     >>> from course_lib import LayoutSpec, MeshSpec
-    >>> layout = LayoutSpec(["y"], MeshSpec([("x", 2), ("y", 2)]))
-    >>> [(block.label, block.index_text, block.devices) for block in blocks_of(layout, [6])]
+    >>> sharding = LayoutSpec(["y"], MeshSpec([("x", 2), ("y", 2)])).of((6,))
+    >>> sharding.local_shape, sharding.copies, sharding.holdings
+    ((3,), 2, (0, 1, 0, 1))
+    >>> [(block.label, block.index_text, block.devices) for block in sharding.blocks]
     [('A', '[0:3]', (0, 2)), ('B', '[3:6]', (1, 3))]
+    >>> sharding.bytes_per_device("float32")
+    12
+
+    Attributes:
+        layout: which mesh dimension splits which axis.
+        global_shape: the shape of the whole tensor.
+        element_bytes: how many bytes an element takes, or None if that does not matter.
 
     Raises:
-        CourseError: the layout does not fit the tensor.
+        CourseError: no shape, another number of axes than the layout has, a length that is not a whole
+            number, or an axis that does not divide.
     """
-    shards = layout.shards(global_shape)
-    holders: dict[tuple[int, ...], list[int]] = {}
-    for device_id in range(layout.mesh.size):
-        holders.setdefault(layout.block(device_id), []).append(device_id)
-    return tuple(
-        Block(block_label(number), shards[devices[0]], tuple(devices))
-        for number, (_position, devices) in enumerate(sorted(holders.items()))
-    )
+
+    layout: LayoutSpec
+    global_shape: tuple[int, ...]
+    element_bytes: int | None
+
+    def __init__(
+        self, layout: LayoutSpec, global_shape: Sequence[int], element_bytes: int | None = None
+    ) -> None:
+        _check_shape(layout, global_shape)
+        object.__setattr__(self, "layout", layout)
+        object.__setattr__(self, "global_shape", tuple(int(length) for length in global_shape))
+        object.__setattr__(self, "element_bytes", None if element_bytes is None else _bytes_of(element_bytes))
+
+    @property
+    def mesh(self) -> MeshSpec:
+        """The mesh that the tensor lives on."""
+        return self.layout.mesh
+
+    @property
+    def copies(self) -> int:
+        """How many devices hold each element."""
+        return self.layout.replicas
+
+    @cached_property
+    def local_shape(self) -> tuple[int, ...]:
+        """The shape of one device's component."""
+        return tuple(length // self.layout.num_shards(axis) for axis, length in enumerate(self.global_shape))
+
+    @cached_property
+    def shards(self) -> dict[int, Index]:
+        """For each device the part of the tensor that it holds, as one slice an axis."""
+        return {
+            device_id: tuple(
+                slice(place * length, (place + 1) * length)
+                for place, length in zip(self.layout.block(device_id), self.local_shape, strict=True)
+            )
+            for device_id in range(self.mesh.size)
+        }
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The distinct parts into which the tensor is cut, in the order of the tensor."""
+        holders: dict[tuple[int, ...], list[int]] = {}
+        for device_id in range(self.mesh.size):
+            holders.setdefault(self.layout.block(device_id), []).append(device_id)
+        return tuple(
+            Block(block_label(number), self.shards[devices[0]], tuple(devices))
+            for number, (_place, devices) in enumerate(sorted(holders.items()))
+        )
+
+    @cached_property
+    def holdings(self) -> tuple[int, ...]:
+        """For each device the number of the block that it holds."""
+        held = {device_id: number for number, block in enumerate(self.blocks) for device_id in block.devices}
+        return tuple(held[device_id] for device_id in range(self.mesh.size))
+
+    def bytes_per_device(self, element: int | npt.DTypeLike | None = None) -> int:
+        """Returns how many bytes one device holds.
+
+        Args:
+            element: how many bytes an element takes, or its dtype; by default as the sharding was made.
+
+        Raises:
+            CourseError: neither is known.
+        """
+        num_bytes = _bytes_of(self.element_bytes if element is None else element)
+        return num_bytes * math.prod(self.local_shape)
+
+    def split(self, whole: npt.ArrayLike) -> list[Array]:
+        """Returns the component of each device, `[...] local` each, in the order of the devices.
+
+        Args:
+            whole: the tensor, `[...] global`.
+
+        Raises:
+            CourseError: it has another shape.
+        """
+        array = np.asarray(whole)
+        self.require_shape(array)
+        return [array[index] for index in self.shards.values()]
+
+    def assemble(self, components: Sequence[npt.ArrayLike]) -> Array:
+        """Returns the whole tensor, `[...] global`, made of the first component of each block.
+
+        Args:
+            components: `[...] local` each, one a device, in the order of the devices.
+
+        Raises:
+            CourseError: another number of components than devices, or one of another shape.
+        """
+        arrays = [np.asarray(component) for component in components]
+        require_components(arrays, self.mesh.size)
+        require_local_shapes(arrays, self.layout.num_axes, self.local_shape)
+        whole = np.empty(self.global_shape, arrays[0].dtype)
+        for block in self.blocks:
+            whole[block.index] = arrays[block.devices[0]]
+        return whole
+
+    def compare(self, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> Comparison:
+        """Returns the prediction beside the real components. It draws itself.
+
+        Args:
+            whole: the tensor that was distributed, `[...] global`.
+            components: what the devices really hold, in the order of the devices.
+
+        Raises:
+            CourseError: the tensor has another shape, or another number of components than devices.
+        """
+        return Comparison(self, whole, components)
+
+    def require_shape(self, whole: Array) -> None:
+        """Checks that `whole` has the global shape.
+
+        Raises:
+            CourseError: it has another.
+        """
+        if whole.shape != self.global_shape:
+            raise CourseError(
+                _("The tensor has the shape {shape}.", shape=whole.shape),
+                allowed=str(self.global_shape),
+                cure=_("Give the whole tensor, or make the sharding for its shape: layout.of(tensor.shape)."),
+            )
+
+    def __repr__(self) -> str:
+        return f"{self.layout!r}.of({self.global_shape})"
 
 
 def block_label(number: int) -> str:
@@ -79,145 +214,62 @@ def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:
     return np.arange(math.prod(global_shape), dtype=np.float32).reshape(tuple(global_shape))
 
 
-def predicted_holdings(blocks: Sequence[Block]) -> tuple[int, ...]:
-    """Returns, for each device, the number of the block that it is to hold."""
-    held = {device_id: number for number, block in enumerate(blocks) for device_id in block.devices}
-    return tuple(held[device_id] for device_id in sorted(held))
-
-
-def observed_holdings(
-    blocks: Sequence[Block], whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]
-) -> tuple[int | None, ...]:
-    """Returns, for each device, the number of the block that its real component equals.
-
-    Where several blocks have equal values, the one that the device is to hold wins.
-
-    Args:
-        blocks: the blocks of the whole tensor.
-        whole: the tensor, `[...] global`.
-        components: the real component of each device, `[...] local`.
-
-    Returns:
-        One entry a device; None for a component that equals no block.
-
-    Raises:
-        CourseError: another number of components than devices.
-    """
-    predicted = predicted_holdings(blocks)
-    require_components(components, len(predicted))
-    parts = [np.asarray(whole)[block.index] for block in blocks]
-    return tuple(
-        next((at for at in (expected, *range(len(parts))) if same_values(parts[at], component)), None)
-        for expected, component in zip(predicted, components, strict=True)
+def _bytes_of(element: Any) -> int:
+    """Returns the bytes of an element, given as their number or as a dtype."""
+    if isinstance(element, (str, type, np.dtype)):
+        try:
+            return np.dtype(element).itemsize
+        except TypeError:
+            pass
+    return whole_number(
+        element,
+        _("{element!r} does not say how many bytes an element takes.", element=element),
+        least=1,
+        cure=_("Give the bytes of an element, such as 4, or its dtype, such as float32."),
     )
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether the real components are the predicted ones.
-
-    Attributes:
-        agrees: whether all are.
-        text: the same as a sentence that names the devices that differ.
-        holdings: for each device the number of the block that it really holds, or None for no block.
-    """
-
-    agrees: bool
-    text: str
-    holdings: tuple[int | None, ...]
-
-
-def verdict(layout: LayoutSpec, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> Verdict:
-    """Returns whether the real components are those that the layout predicts.
-
-    Raises:
-        CourseError: the layout does not fit the tensor, or another number of components than devices.
-    """
-    blocks = blocks_of(layout, np.shape(whole))
-    predicted, observed = predicted_holdings(blocks), observed_holdings(blocks, whole, components)
-    wrong = [device_id for device_id, block in enumerate(observed) if block != predicted[device_id]]
-    if not wrong:
-        sentence = ngettext(
-            "The {count} real component equals the prediction.",
-            "All {count} real components equal the prediction.",
-            len(observed),
+def _check_shape(layout: LayoutSpec, global_shape: Sequence[int]) -> None:
+    if isinstance(global_shape, str) or not hasattr(global_shape, "__len__"):
+        raise CourseError(
+            _("{given!r} is not a shape.", given=global_shape),
+            allowed=_("a length for each axis, such as (6, 4) or (8,)"),
+            cure=_("Put the lengths in brackets: (8,) is a vector of 8."),
         )
-        return Verdict(True, sentence, observed)
-    devices = ", ".join(map(str, wrong))
-    sentence = ngettext(
-        "{count} of {size} real components differs from the prediction: device {devices}.",
-        "{count} of {size} real components differ from the prediction: devices {devices}.",
-        len(wrong),
-        size=len(observed),
-        devices=devices,
-    )
-    return Verdict(False, sentence, observed)
-
-
-def assemble(layout: LayoutSpec, components: Sequence[npt.ArrayLike]) -> Array:
-    """Returns the whole tensor, `[...] global`, made of the first component of each block.
-
-    Raises:
-        CourseError: another number of components than devices, or components that do not fit together.
-    """
-    require_components(components, layout.mesh.size)
-    arrays = [np.asarray(component) for component in components]
-    require_local_shapes(layout, arrays)
-    global_shape = [length * layout.num_shards(axis) for axis, length in enumerate(arrays[0].shape)]
-    whole = np.empty(global_shape, arrays[0].dtype)
-    for block in blocks_of(layout, global_shape):
-        whole[block.index] = arrays[block.devices[0]]
-    return whole
-
-
-def same_values(one: npt.ArrayLike, other: npt.ArrayLike) -> bool:
-    """Whether two arrays have one shape and equal values; NaN equals NaN."""
-    first, second = np.asarray(one), np.asarray(other)
-    numeric = first.dtype.kind in "fc" and second.dtype.kind in "fc"
-    return np.array_equal(first, second, equal_nan=numeric)
-
-
-def require_components(components: Sequence[npt.ArrayLike], num_devices: int) -> None:
-    """Checks that there is one component for each device.
-
-    Raises:
-        CourseError: there are more or fewer.
-    """
-    if len(components) != num_devices:
+    if len(global_shape) != layout.num_axes:
         raise CourseError(
             ngettext(
-                "{count} component was given for the mesh.",
-                "{count} components were given for the mesh.",
-                len(components),
+                "The layout {layout} has {count} axis, the tensor {global_shape} has {given}.",
+                "The layout {layout} has {count} axes, the tensor {global_shape} has {given}.",
+                layout.num_axes,
+                layout=layout,
+                global_shape=tuple(global_shape),
+                given=len(global_shape),
             ),
-            allowed=ngettext(
-                "{count} component, one for each device",
-                "{count} components, one for each device",
-                num_devices,
-            ),
-            cure=_("Give one array for each device, in the order of the devices."),
+            allowed=_("as many entries in the layout as the tensor has axes"),
+            cure=_('Give each axis a mesh dimension or "unsharded".'),
         )
+    for axis, length in enumerate(global_shape):
+        _check_length(layout, axis, length)
 
 
-def require_local_shapes(layout: LayoutSpec, arrays: Sequence[Array]) -> None:
-    """Checks that all components have one shape, with as many axes as the layout.
-
-    Raises:
-        CourseError: one of them has another.
-    """
-    for device_id, array in enumerate(arrays):
-        if array.ndim != layout.num_axes or array.shape != arrays[0].shape:
-            raise CourseError(
-                _(
-                    "The component of device {device_id} has the shape {local_shape}.",
-                    device_id=device_id,
-                    local_shape=array.shape,
-                ),
-                allowed=ngettext(
-                    "components of one shape with {count} axis; device 0 has {first}",
-                    "components of one shape with {count} axes; device 0 has {first}",
-                    layout.num_axes,
-                    first=arrays[0].shape,
-                ),
-                cure=_("Give every device a component of the same shape."),
-            )
+def _check_length(layout: LayoutSpec, axis: int, length: int) -> None:
+    whole_number(
+        length,
+        _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
+        cure=_("Give the number of elements along this axis."),
+    )
+    num_shards = layout.num_shards(axis)
+    if length % num_shards:
+        raise CourseError(
+            ngettext(
+                "Axis {axis} of length {length} does not split in {count} part over {name!r}.",
+                "Axis {axis} of length {length} does not split in {count} parts over {name!r}.",
+                num_shards,
+                axis=axis,
+                length=length,
+                name=layout.sharding_specs[axis],
+            ),
+            allowed=_("lengths that divide by {num_shards}", num_shards=num_shards),
+            cure=_("Change the length, pad it, or leave this axis unsharded."),
+        )

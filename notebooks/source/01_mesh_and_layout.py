@@ -36,10 +36,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% first-mesh
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
-from course_lib.pictures.figures import layout_figure, mesh_figure
 
 mesh = MeshSpec([("x", 3), ("y", 2)])
-mesh_figure(mesh)
+mesh
 
 # %% mesh-rules [markdown]
 # Devices are numbered row by row: the last mesh dimension changes fastest.
@@ -71,7 +70,7 @@ print(mesh.groups("y"))
 # The tensor is *fully replicated*: every device holds all of it.
 
 # %% fully-replicated
-layout_figure(LayoutSpec([UNSHARDED, UNSHARDED], mesh), (6, 4))
+LayoutSpec([UNSHARDED, UNSHARDED], mesh).of((6, 4))
 
 # %% [markdown]
 # Second, both axes are split: the rows over `x`, the columns over `y`.
@@ -79,7 +78,7 @@ layout_figure(LayoutSpec([UNSHARDED, UNSHARDED], mesh), (6, 4))
 # Equal letters and colours mean equal data.
 
 # %% fully-sharded
-layout_figure(LayoutSpec(["x", "y"], mesh), (6, 4))
+LayoutSpec(["x", "y"], mesh).of((6, 4))
 
 # %% [markdown]
 # **Predict.** Third, a hybrid: the rows are split over `x`, the columns are not split.
@@ -90,7 +89,7 @@ layout_figure(LayoutSpec(["x", "y"], mesh), (6, 4))
 # %% reveal-hybrid
 rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
 print(rows_over_x.local_shape((6, 4)), rows_over_x.replicas)
-layout_figure(rows_over_x, (6, 4))
+rows_over_x.of((6, 4))
 
 # %% rules [markdown]
 # Each device holds 2 rows of 4 columns, and two devices hold row 0.
@@ -108,7 +107,7 @@ layout_figure(rows_over_x, (6, 4))
 # A vector on this two-dimensional mesh has a layout with a single entry:
 
 # %% vector
-layout_figure(LayoutSpec(["y"], mesh), (4,))
+LayoutSpec(["y"], mesh).of((4,))
 
 # %% explore [markdown]
 # ## Explore
@@ -128,10 +127,10 @@ layout_figure(LayoutSpec(["y"], mesh), (4,))
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer, numbered_tensor
 
 
-def observe(layout, global_shape):
+def observe(sharding):
     from course_lib.dtensor import pack, unpack  # starts TensorFlow
 
-    return unpack(pack(numbered_tensor(global_shape), layout))
+    return unpack(pack(numbered_tensor(sharding.global_shape), sharding.layout))
 
 
 explorer = MeshLayoutExplorer(observe)
@@ -149,7 +148,6 @@ tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor
 
 from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
-from course_lib.pictures.figures import comparison_figure
 
 print(len(tf.config.list_logical_devices("CPU")))
 
@@ -201,7 +199,7 @@ print([int(component[0, 0]) for component in dtensor.unpack(tensor)])
 # %% compare
 numbers = numbered_tensor((6, 4))
 rows = pack(numbers, rows_over_x, real_mesh)
-comparison_figure(rows_over_x, numbers, unpack(rows))
+rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
 
 # %% [markdown]
 # ### `pack` or `copy_to_mesh`
@@ -330,7 +328,7 @@ for mistake in mistakes:
 # %% eight-devices
 training_mesh = MeshSpec([("batch", 4), ("model", 2)])
 weight_layout = LayoutSpec([UNSHARDED, "model"], training_mesh)
-layout_figure(weight_layout, (1200, 48), element_bytes=4)
+weight_layout.of((1200, 48), element_bytes=4)
 
 # %% clients [markdown]
 # ## One client or many

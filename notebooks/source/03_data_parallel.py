@@ -31,7 +31,6 @@ import numpy as np
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec, data
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
-from course_lib.pictures.figures import layout_figure
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor
@@ -158,7 +157,7 @@ replicated = LayoutSpec.replicated(MeshSpec([("world", 8)]), 2)
 probe = MLP(values, replicated, replicated)
 logits = probe(pack(train_set.features[:64], replicated))
 print(fetch_layout(logits), unpack(logits)[0].shape)
-layout_figure(replicated, (64, 1200), element_bytes=4)
+replicated.of((64, 1200), element_bytes=4)
 
 # %% [markdown]
 # All 64, on every device: the work of one device, done eight times over.
@@ -181,7 +180,7 @@ layout_figure(replicated, (64, 1200), element_bytes=4)
 mesh = MeshSpec([("batch", 8)])
 inputs_layout = LayoutSpec(["batch", UNSHARDED], mesh)
 labels_layout = LayoutSpec(["batch"], mesh)
-layout_figure(inputs_layout, (64, 1200), element_bytes=4)
+inputs_layout.of((64, 1200), element_bytes=4)
 
 # %% packing-text [markdown]
 # `pack` cuts the batch on the host and sends each device its 8 rows and nothing else.
@@ -190,11 +189,11 @@ layout_figure(inputs_layout, (64, 1200), element_bytes=4)
 # The labels are split in the same way, and the variables are not split at all:
 
 # %% labels-picture
-layout_figure(labels_layout, (64,), element_bytes=8)
+labels_layout.of((64,), element_bytes=8)
 
 # %% weights-picture
 weights_layout = LayoutSpec.replicated(mesh, 2)
-layout_figure(weights_layout, (1200, 48), element_bytes=4)
+weights_layout.of((1200, 48), element_bytes=4)
 
 # %% dtensor-dataset [markdown]
 # TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`:

@@ -132,9 +132,10 @@ def test_explorer_answers_a_click_without_a_kernel(page, address, path):
     if path not in PAGES:
         pytest.fail(f"{path} is not part of the book")
     page.goto(address + path, wait_until="networkidle")
-    explorer = page.locator("mesh-layout-explorer section").first
+    explorer = page.locator("course-explorer .explorer").first
     before = explorer.inner_text()
     explorer.locator("input[type=radio]:not(:checked)").first.dispatch_event("click")
+    page.locator("course-explorer .explorer:not(.busy)").first.wait_for()
     assert explorer.inner_text() != before
 
 

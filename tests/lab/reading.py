@@ -45,8 +45,8 @@ def explore(lesson: Lesson, name: str) -> None:
     assert explorer.locator(".facts").inner_text() != facts
     assert specs(lesson) == ("y", "unsharded")
 
-    explorer.locator("button.observe").dispatch_event("click")
-    real = explorer.locator("span.device")
+    explorer.locator("button.press").dispatch_event("click")
+    real = explorer.locator(".panel").nth(2).locator(".device")
     real.last.wait_for()
     take_screenshot(lesson, "explorer", f"{name}-explorer")
     assert real.count() == 8
@@ -55,10 +55,11 @@ def explore(lesson: Lesson, name: str) -> None:
 
 
 def choose(explorer: Locator, axis: int, name: str) -> None:
-    """Clicks the mesh dimension `name` for an axis; before the axes come devices, mesh and tensor."""
-    option = explorer.locator("fieldset").nth(3 + axis).get_by_text(name, exact=True)
+    """Clicks the mesh dimension `name` for an axis; before the axes come 4 groups for mesh and tensor."""
+    option = explorer.locator("fieldset").nth(4 + axis).get_by_text(name, exact=True)
     option.dispatch_event("click")
-    explorer.locator("fieldset").nth(3 + axis).locator("label:has(input:checked)", has_text=name).wait_for()
+    checked = f"input[data-value='\"{name}\"'][checked]"  # the attribute: Python has answered
+    explorer.locator("fieldset").nth(4 + axis).locator(checked).wait_for(state="attached")
 
 
 def specs(lesson: Lesson) -> Any:

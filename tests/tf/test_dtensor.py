@@ -40,7 +40,7 @@ def numbered(layout: LayoutSpec, times: int = 1) -> np.ndarray:
 
 
 def predicted(value: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
-    return [value[index] for index in layout.shards(value.shape).values()]
+    return [value[index] for index in layout.of(value.shape).shards.values()]
 
 
 def same(first, second) -> bool:

@@ -44,7 +44,7 @@ def test_every_variable_holds_the_host_values_in_the_layout_of_the_plan(plan):
         assert np.array_equal(to_numpy(variable), value), name
         layout = LayoutSpec([plan.splits.get(axis, UNSHARDED) for axis in AXES[name]], plan.mesh)
         assert fetch_layout(variable) == layout, name
-        for component, index in zip(unpack(variable), layout.shards(value.shape).values(), strict=True):
+        for component, index in zip(unpack(variable), layout.of(value.shape).shards.values(), strict=True):
             assert np.array_equal(component, value[index]), name
 
 

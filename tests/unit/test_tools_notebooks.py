@@ -493,7 +493,7 @@ def test_a_notebook_older_than_its_source_or_catalogue_is_found(course):
 
 
 def test_a_widget_with_an_older_script_is_found():
-    script = (ROOT / "course_lib" / "widgets" / "static" / "mesh_layout_explorer.js").read_text("utf-8")
+    script = (ROOT / "course_lib" / "widgets" / "static" / "widget.js").read_text("utf-8")
     notebook = nbformat.v4.new_notebook()
     state = {"a": {"state": {"_esm": script}}, "b": {"state": {"value": 3}}}
     notebook.metadata.widgets = nbformat.from_dict({WIDGET_STATE: {"state": state}})

@@ -17,6 +17,7 @@ from pathlib import Path
 import jinja2
 
 from tools.book import mathjax
+from tools.book.explorers import write_explorer_tables
 from tools.book.licences import notices, write_licences
 from tools.book.pages import Edition, Sources, find_editions, stage
 
@@ -57,7 +58,8 @@ def build_book(folders: Folders) -> None:
     for edition, html in zip(editions, built, strict=True):
         _remove_unused(html)
         shutil.copytree(html, site / edition.language)
-    _copy_assets(folders.sources, site / "assets")
+    languages = [edition.language for edition in editions]
+    _copy_assets(folders.sources, site / "assets", languages)
     _write_root(folders.sources, editions, site / "index.html")
     _index(site)
     shutil.rmtree(folders.output, ignore_errors=True)
@@ -85,10 +87,11 @@ def _remove_unused(html: Path) -> None:
                 path.unlink()
 
 
-def _copy_assets(sources: Sources, assets: Path) -> None:
+def _copy_assets(sources: Sources, assets: Path, languages: Sequence[str]) -> None:
     shutil.copytree(sources.book / "assets", assets)
     shutil.copy(mathjax.script(), assets / "mathjax.js")
     shutil.copy(sources.explorer_module, assets / sources.explorer_module.name)
+    write_explorer_tables(languages, assets)
     write_licences(notices(sources.book), assets / "licences")
 
 

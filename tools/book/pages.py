@@ -64,7 +64,7 @@ class Sources:
     @property
     def explorer_module(self) -> Path:
         """The ES module that draws the explorers on a page without a kernel."""
-        return self.root / "course_lib" / "widgets" / "static" / "mesh_layout_explorer.js"
+        return self.root / "course_lib" / "widgets" / "static" / "widget.js"
 
 
 @dataclass(frozen=True)

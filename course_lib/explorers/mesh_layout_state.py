@@ -1,0 +1,197 @@
+"""What the reader of the mesh and layout explorer chooses: its state, its controls, what they come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from course_lib.errors import CourseError, whole_number
+from course_lib.i18n import _, ngettext
+from course_lib.pictures.text import axis_text
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.sharding import Sharding
+from course_lib.widgets.controls import Choice, Group, Number, State
+
+ELEMENT_BYTES = 4  # float32
+MOST_DEVICES, MOST_DIMS, MOST_AXES, MOST_LENGTH = 16, 3, 3, 9999
+# What a page without a kernel offers.
+PAGE_MESHES = tuple(
+    MeshSpec(zip("xyz", sizes, strict=False))
+    for sizes in [(8,), (2, 4), (4, 2), (2, 2, 2), (6,), (2, 3), (3, 2)]
+)
+PAGE_SHAPES = ((24,), (8, 6), (6, 4), (4, 6, 8))
+_NEW_NAMES, _NEW_SIZE, _NEW_LENGTHS = ("x", "y", "z"), 2, (8, 6, 4)
+
+
+def first_state(mesh: MeshSpec, global_shape: Sequence[int], sharding_specs: Sequence[str] | None) -> State:
+    """Returns the state that the explorer begins with.
+
+    Raises:
+        CourseError: one of them is of another kind, or too large for the controls.
+    """
+    _require_mesh(mesh)
+    _require_shape(global_shape)
+    default = [mesh.names[0], *[UNSHARDED] * len(global_shape)][: len(global_shape)]
+    entries = default if sharding_specs is None else sharding_specs
+    _require_entries(entries, mesh, len(global_shape))
+    return {
+        "num_dims": len(mesh.dims),
+        "mesh": _as_lists(mesh),
+        "num_axes": len(global_shape),
+        "shape": [int(length) for length in global_shape],
+        "layout": list(entries),
+    }
+
+
+def mesh_of(state: State) -> MeshSpec:
+    """Returns the mesh that a state describes.
+
+    Raises:
+        CourseError: its sizes make none, or one of too many devices.
+    """
+    mesh = MeshSpec(tuple(dim) for dim in state["mesh"])
+    if mesh.size > MOST_DEVICES:
+        raise CourseError(
+            ngettext(
+                "The mesh {mesh} has {count} device.",
+                "The mesh {mesh} has {count} devices.",
+                mesh.size,
+                mesh=mesh,
+            ),
+            allowed=_("up to {most} devices", most=MOST_DEVICES),
+            cure=_("Make one of the sizes smaller."),
+        )
+    return mesh
+
+
+def sharding_of(state: State) -> Sharding:
+    """Returns the sharding that a state describes.
+
+    Raises:
+        CourseError: the mesh, the shape or the layout is illegal.
+    """
+    return LayoutSpec(state["layout"], mesh_of(state)).of(state["shape"], element_bytes=ELEMENT_BYTES)
+
+
+def whole_state(state: State) -> State:
+    """Returns a state with as many sizes, lengths and entries as it says, and entries of its own mesh."""
+    mesh, shape = list(state["mesh"]), list(state["shape"])
+    free = [name for name in _NEW_NAMES if name not in [dim[0] for dim in mesh]]
+    while len(mesh) < state["num_dims"]:
+        sizes = [size for _name, size in mesh if isinstance(size, int)]
+        mesh.append([free.pop(0), _NEW_SIZE if math.prod(sizes) * _NEW_SIZE <= MOST_DEVICES else 1])
+    mesh, shape = mesh[: state["num_dims"]], [*shape, *_NEW_LENGTHS[len(shape) :]][: state["num_axes"]]
+    names = [name for name, _size in mesh]
+    entries = [*state["layout"], *[UNSHARDED] * len(shape)][: len(shape)]
+    return {
+        **state,
+        "mesh": mesh,
+        "shape": shape,
+        "layout": [name if name in names else UNSHARDED for name in entries],
+    }
+
+
+def page_state(state: State) -> State:
+    """Returns the state that a page offers and that is most like this one."""
+    mesh, shape = state["mesh"], state["shape"]
+    if mesh not in map(_as_lists, PAGE_MESHES):
+        mesh = _as_lists(next((each for each in PAGE_MESHES if len(each.dims) == len(mesh)), PAGE_MESHES[0]))
+    if tuple(shape) not in PAGE_SHAPES:
+        shape = list(next((each for each in PAGE_SHAPES if len(each) == len(shape)), PAGE_SHAPES[0]))
+    return whole_state({**state, "num_dims": len(mesh), "mesh": mesh, "num_axes": len(shape), "shape": shape})
+
+
+def page_groups(state: State) -> list[Group]:
+    """Returns the controls of a page: a few meshes, a few tensors, every layout."""
+    meshes = Choice(("mesh",), [(_as_lists(mesh), str(mesh)) for mesh in PAGE_MESHES])
+    shapes = Choice(("shape",), [(list(shape), str(shape)) for shape in PAGE_SHAPES])
+    return [Group(_("Mesh"), [meshes]), Group(_("Tensor"), [shapes]), *_layout_groups(state)]
+
+
+def notebook_groups(state: State) -> list[Group]:
+    """Returns the controls of a notebook: every mesh, tensor and layout."""
+    sizes = [
+        Number(("mesh", at, 1), name, least=1, most=MOST_DEVICES)
+        for at, (name, _size) in enumerate(state["mesh"])
+    ]
+    lengths = [
+        Number(("shape", axis), _("axis {axis}", axis=axis), least=1, most=MOST_LENGTH)
+        for axis in range(state["num_axes"])
+    ]
+    return [
+        Group(_("Mesh dimensions"), [_count(("num_dims",), MOST_DIMS)]),
+        Group(_("Their sizes"), sizes),
+        Group(_("Tensor axes"), [_count(("num_axes",), MOST_AXES)]),
+        Group(_("Their lengths"), lengths),
+        *_layout_groups(state),
+    ]
+
+
+def _layout_groups(state: State) -> list[Group]:
+    names = [UNSHARDED, *(name for name, _size in state["mesh"])]
+    return [
+        Group(axis_text(axis, length), [Choice(("layout", axis), [(name, name) for name in names])])
+        for axis, length in enumerate(state["shape"])
+    ]
+
+
+def _count(path: tuple[str], most: int) -> Choice:
+    return Choice(path, [(count, str(count)) for count in range(1, most + 1)])
+
+
+def _as_lists(mesh: MeshSpec) -> list[list[Any]]:
+    return [list(dim) for dim in mesh.dims]
+
+
+def _require_mesh(mesh: object) -> None:
+    if not isinstance(mesh, MeshSpec):
+        raise CourseError(
+            _("{given!r} is no mesh.", given=mesh),
+            allowed=_("a MeshSpec"),
+            cure=_('Write for example mesh=MeshSpec([("x", 2), ("y", 4)]).'),
+        )
+    if len(mesh.dims) > MOST_DIMS or mesh.size > MOST_DEVICES:
+        raise CourseError(
+            _("The explorer cannot show the mesh {mesh}.", mesh=mesh),
+            allowed=_(
+                "1 to {dims} mesh dimensions and up to {most} devices", dims=MOST_DIMS, most=MOST_DEVICES
+            ),
+            cure=_("Look at a larger one without the explorer: layout.of(global_shape)."),
+        )
+
+
+def _require_shape(global_shape: object) -> None:
+    lengths = list(global_shape) if isinstance(global_shape, Sequence) else []
+    if not 1 <= len(lengths) <= MOST_AXES or isinstance(global_shape, str):
+        raise CourseError(
+            _("The explorer cannot show a tensor of the shape {given!r}.", given=global_shape),
+            allowed=_("a tuple of 1 to {most} lengths", most=MOST_AXES),
+            cure=_("Write for example global_shape=(8, 6)."),
+        )
+    for axis, length in enumerate(lengths):
+        whole_number(
+            length,
+            _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
+            least=1,
+            most=MOST_LENGTH,
+            cure=_("Give the number of elements along this axis."),
+        )
+
+
+def _require_entries(entries: object, mesh: MeshSpec, num_axes: int) -> None:
+    if isinstance(entries, str) or not isinstance(entries, Sequence) or len(entries) != num_axes:
+        raise CourseError(
+            ngettext(
+                "{given!r} is no layout of a tensor of {count} axis.",
+                "{given!r} is no layout of a tensor of {count} axes.",
+                num_axes,
+                given=entries,
+            ),
+            allowed=_("a list of mesh dimensions and UNSHARDED"),
+            cure=_('Give each axis a mesh dimension or "unsharded".'),
+        )
+    for name in entries:
+        if name != UNSHARDED:
+            mesh.require_dim(name)

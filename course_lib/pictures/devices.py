@@ -1,0 +1,162 @@
+"""Drawings of devices as cards, and of the grid of devices that a mesh is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.grid import Plane, planes
+from course_lib.pictures.shapes import Node, node
+from course_lib.pictures.tensors import colour, thumbnail, value_width, values_drawing
+from course_lib.pictures.text import MOST_VALUES, device_sentences, label_of
+from course_lib.specs.components import Observed
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.sharding import Block, Sharding
+
+_HEAD, _LEAST_WIDTH, _NOTE_SIZE, _NOTE_HEIGHT = 20.0, 54.0, 10.0, 13.0
+_MOST_COLUMNS_ON_ONE_LINE = 12  # characters of an index that fit under a device
+_CARD_GAP, _PLANE_MARGIN, _HEADER, _GRID_WIDTH = 6.0, 14.0, 18.0, 660.0
+
+
+def plain_cards(mesh: MeshSpec) -> list[Drawing]:
+    """Returns the devices of a mesh with nothing on them."""
+    return [_plain_card(device_id) for device_id in range(mesh.size)]
+
+
+def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Drawing]:
+    """Returns the devices with the block that each is to hold.
+
+    Args:
+        sharding: what they hold.
+        pressable: whether each card is a button whose name says what its device holds.
+    """
+    cards = []
+    for device_id, number in enumerate(sharding.holdings):
+        block = sharding.blocks[number]
+        says = device_sentences(sharding, device_id) if pressable else ""
+        roles = {"role": "button", "tabindex": "-1", "aria_label": says} if pressable else {}
+        content = (thumbnail(sharding, number), _index_lines(block))
+        cards.append(_card(device_id, number, block.label, *content, roles=roles))
+    return cards
+
+
+def observed_cards(observed: Observed) -> list[Drawing]:
+    """Returns the devices with what each really holds, as values if these are few."""
+    shown = [component for component in observed.components if component.size <= MOST_VALUES]
+    width = value_width(shown)
+    return [_observed_card(observed, device_id, width) for device_id in range(len(observed.components))]
+
+
+def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:
+    """Returns the grid of devices in parts that may flow like words: its planes, or each device of a row."""
+    if len(mesh.dims) == 1:
+        return [_column(name, card) for name, card in zip(planes(mesh)[0].columns, cards, strict=True)]
+    *others, last = [_named_plane(plane, cards) for plane in planes(mesh)]
+    return [*(replace(plane, width=plane.width + _PLANE_MARGIN) for plane in others), last]
+
+
+def mesh_drawing(mesh: MeshSpec, cards: Sequence[Drawing]) -> Drawing:
+    """Returns the grid of devices, each drawn as its card, with the position along each dimension."""
+    return arranging.flowing(mesh_parts(mesh, cards), _CARD_GAP, _GRID_WIDTH)
+
+
+def _card(
+    device_id: int,
+    block: int | None,
+    label: str,
+    drawing: Drawing,
+    notes: Sequence[str],
+    *,
+    wrong: bool = False,
+    roles: Mapping[str, str] | None = None,
+) -> Drawing:
+    """Returns one device: its number and its block above in the block's colour, what it holds below."""
+    notes_height = _NOTE_HEIGHT * len(notes)
+    width = max([_LEAST_WIDTH, drawing.width + 14, *(len(note) * _NOTE_SIZE * 0.62 + 10 for note in notes)])
+    height = _HEAD + drawing.height + 14 + notes_height
+    nodes = [
+        shapes.rectangle(0.5, 0.5, width - 1, height - 1, fill=shapes.PANEL, stroke_width=0, radius=6),
+        shapes.tab(0.5, 0.5, width - 1, _HEAD, fill=colour(block), radius=6),
+        _edge(width, height, wrong=wrong),
+        shapes.text(8, 15, str(device_id), size=12, bold=True),
+        shapes.text(width - 8, 15, label, size=12, anchor="end", bold=True),
+        drawing.at((width - drawing.width) / 2, _HEAD + 7),
+    ]
+    for row, note in enumerate(notes):
+        y = height - notes_height + _NOTE_HEIGHT * row + 6
+        nodes.append(shapes.text(width / 2, y, note, size=_NOTE_SIZE, anchor="middle", monospace=True))
+    kind = "device wrong" if wrong else "device"
+    data = {"data_device": str(device_id), "data_block": None if block is None else str(block)}
+    return Drawing(width, height, (node("g", *nodes, class_=kind, **data, **(roles or {})),))
+
+
+def _observed_card(observed: Observed, device_id: int, width: float) -> Drawing:
+    component, held = observed.components[device_id], observed.holdings[device_id]
+    few, sharding = component.size <= MOST_VALUES, observed.sharding
+    drawing = values_drawing(component, held, width) if few else thumbnail(sharding, held)
+    notes = [] if few else [str(component.shape)]
+    wrong = held != sharding.holdings[device_id]
+    return _card(device_id, held, label_of(sharding, held), drawing, notes, wrong=wrong)
+
+
+def _edge(width: float, height: float, *, wrong: bool) -> Node:
+    return shapes.rectangle(
+        0.5,
+        0.5,
+        width - 1,
+        height - 1,
+        fill="none",
+        stroke=shapes.ALARM if wrong else shapes.SOFT_INK,
+        stroke_width=2 if wrong else 1,
+        radius=6,
+        dashes="4 3" if wrong else None,
+        class_="edge",
+    )
+
+
+def _plain_card(device_id: int) -> Drawing:
+    face = shapes.rectangle(0.5, 0.5, 51, 39, fill=shapes.EMPTY, stroke=shapes.SOFT_INK, radius=6)
+    label = shapes.text(26, 25, str(device_id), size=14, anchor="middle", bold=True)
+    return Drawing(52, 40, (node("g", face, label, class_="device", data_device=str(device_id)),))
+
+
+def _index_lines(block: Block) -> list[str]:
+    """Returns the index on one line, or on one line an axis if it is long."""
+    if len(block.index_text) <= _MOST_COLUMNS_ON_ONE_LINE:
+        return [block.index_text]
+    *first, last = block.index_text.split(", ")
+    return [*(f"{line}," for line in first), last]
+
+
+def _named_plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
+    grid = _plane(plane, cards)
+    return arranging.titled(plane.name, grid) if plane.name else grid
+
+
+def _plane(plane: Plane, cards: Sequence[Drawing]) -> Drawing:
+    """Returns a plane of the mesh: its cards with the positions along its rows and columns."""
+    shown = [cards[device_id] for row in plane.devices for device_id in row]
+    labels = [arranging.text_width(name, 12) for name in plane.columns]
+    width, height = max([*labels, *(card.width for card in shown)]), max(card.height for card in shown)
+    margin = max(arranging.text_width(name, 12) for name in plane.rows) + 8
+    lefts = [margin + column * (width + _CARD_GAP) for column in range(len(plane.columns))]
+    tops = [_HEADER + row * (height + _CARD_GAP) for row in range(len(plane.rows))]
+    nodes = [_place_name(left + width / 2, name) for left, name in zip(lefts, plane.columns, strict=True)]
+    for top, name, row in zip(tops, plane.rows, plane.devices, strict=True):
+        nodes.append(shapes.text(0, top + height / 2 + 4, name, fill=shapes.SOFT_INK))
+        for left, card in zip(lefts, (cards[device_id] for device_id in row), strict=True):
+            nodes.append(card.at(left + (width - card.width) / 2, top))
+    return Drawing(lefts[-1] + width, tops[-1] + height, tuple(nodes))
+
+
+def _column(name: str, card: Drawing) -> Drawing:
+    """Returns one device of a mesh of one dimension under its position."""
+    width = max(card.width, arranging.text_width(name, 12))
+    nodes = (_place_name(width / 2, name), card.at((width - card.width) / 2, _HEADER))
+    return Drawing(width, _HEADER + card.height, nodes)
+
+
+def _place_name(x: float, name: str) -> Node:
+    return shapes.text(x, 12, name, anchor="middle", fill=shapes.SOFT_INK)

@@ -1,0 +1,163 @@
+"""Real components: what the devices hold in fact, and whether that is what the layout predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _, ngettext
+from course_lib.specs.drawing import DrawsItself
+
+if TYPE_CHECKING:
+    from course_lib.specs.sharding import Sharding
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Observed(DrawsItself):
+    """The real components of a tensor, one a device: `layout.observed(components)`. It draws itself.
+
+    Attributes:
+        sharding: what was predicted.
+        whole: the whole tensor, `[...] global`.
+        components: what the devices hold, `[...] local` each, in the order of the devices.
+
+    Raises:
+        CourseError: the tensor has another shape, or another number of components than devices.
+    """
+
+    sharding: Sharding
+    whole: Array
+    components: tuple[Array, ...]
+
+    def __init__(self, sharding: Sharding, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> None:
+        array = np.asarray(whole)
+        sharding.require_shape(array)
+        require_components(components, sharding.mesh.size)
+        object.__setattr__(self, "sharding", sharding)
+        object.__setattr__(self, "whole", array)
+        object.__setattr__(self, "components", tuple(np.asarray(component) for component in components))
+
+    @cached_property
+    def holdings(self) -> tuple[int | None, ...]:
+        """For each device the number of the block that its component equals, or None for no block.
+
+        Where several blocks have equal values, the one that the device is to hold wins.
+        """
+        parts = [self.whole[block.index] for block in self.sharding.blocks]
+        return tuple(
+            next((at for at in (expected, *range(len(parts))) if same_values(parts[at], component)), None)
+            for expected, component in zip(self.sharding.holdings, self.components, strict=True)
+        )
+
+    def __repr__(self) -> str:
+        labels = [block.label for block in self.sharding.blocks]
+        held = " ".join("?" if block is None else labels[block] for block in self.holdings)
+        return f"<{type(self).__name__} of {self.sharding!r}: {held}>"
+
+
+class Comparison(Observed):
+    """The real components beside the prediction: `sharding.compare(whole, components)`. It draws itself."""
+
+    @cached_property
+    def wrong_devices(self) -> tuple[int, ...]:
+        """The devices whose component is not the predicted block."""
+        pairs = zip(self.holdings, self.sharding.holdings, strict=True)
+        return tuple(device_id for device_id, (held, expected) in enumerate(pairs) if held != expected)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every component is the predicted one."""
+        return not self.wrong_devices
+
+    @property
+    def sentence(self) -> str:
+        """The same in words, with the devices that differ."""
+        count = len(self.components)
+        if self.agrees:
+            return ngettext(
+                "The {count} real component equals the prediction.",
+                "All {count} real components equal the prediction.",
+                count,
+            )
+        return ngettext(
+            "{count} of {size} real components differs from the prediction: device {devices}.",
+            "{count} of {size} real components differ from the prediction: devices {devices}.",
+            len(self.wrong_devices),
+            size=count,
+            devices=", ".join(map(str, self.wrong_devices)),
+        )
+
+
+def same_values(one: npt.ArrayLike, other: npt.ArrayLike) -> bool:
+    """Whether two arrays have one shape and equal values; NaN equals NaN."""
+    first, second = np.asarray(one), np.asarray(other)
+    numeric = first.dtype.kind in "fc" and second.dtype.kind in "fc"
+    return np.array_equal(first, second, equal_nan=numeric)
+
+
+def require_components(components: Sequence[npt.ArrayLike], num_devices: int) -> None:
+    """Checks that there is one component for each device.
+
+    Raises:
+        CourseError: there are more or fewer.
+    """
+    if len(components) != num_devices:
+        raise CourseError(
+            ngettext(
+                "{count} component was given for the mesh.",
+                "{count} components were given for the mesh.",
+                len(components),
+            ),
+            allowed=ngettext(
+                "{count} component, one for each device",
+                "{count} components, one for each device",
+                num_devices,
+            ),
+            cure=_("Give one array for each device, in the order of the devices."),
+        )
+
+
+def require_local_shapes(
+    arrays: Sequence[Array], num_axes: int, local_shape: tuple[int, ...] | None = None
+) -> None:
+    """Checks that every component has the local shape.
+
+    Args:
+        arrays: the components.
+        num_axes: how many axes each must have.
+        local_shape: what each must have; if left out, that of the first.
+
+    Raises:
+        CourseError: one of them has another.
+    """
+    wanted = arrays[0].shape if local_shape is None else local_shape
+    for device_id, array in enumerate(arrays):
+        if array.ndim != num_axes or array.shape != wanted:
+            raise CourseError(
+                _(
+                    "The component of device {device_id} has the shape {local_shape}.",
+                    device_id=device_id,
+                    local_shape=array.shape,
+                ),
+                allowed=ngettext(
+                    "components of one shape with {count} axis, such as {wanted}",
+                    "components of one shape with {count} axes, such as {wanted}",
+                    num_axes,
+                    wanted=wanted,
+                )
+                if len(wanted) == num_axes
+                else ngettext(
+                    "components of one shape with {count} axis",
+                    "components of one shape with {count} axes",
+                    num_axes,
+                ),
+                cure=_("Give every device a component of the same shape."),
+            )

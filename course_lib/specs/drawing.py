@@ -1,0 +1,48 @@
+"""How specs show themselves in a notebook. What draws them stands above them and is named from above."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from course_lib.errors import CourseError
+
+
+class Picture(Protocol):
+    """A picture, and the text that says the same."""
+
+    @property
+    def svg(self) -> str:
+        """A whole SVG image."""
+
+    @property
+    def text(self) -> str:
+        """The same in letters of fixed width."""
+
+
+_artists: list[Callable[[Any], Picture]] = []
+
+
+def draw_with(artist: Callable[[Any], Picture]) -> None:
+    """Makes `artist` draw every object from now on; `course_lib` names it when it is imported."""
+    _artists[:] = [artist]
+
+
+class DrawsItself:
+    """An object that a notebook shows as its picture; `repr` stays one short line, for lists and errors."""
+
+    def picture(self) -> Picture:
+        """Returns the picture of this object.
+
+        Raises:
+            CourseError: it cannot be drawn.
+        """
+        return _artists[0](self)
+
+    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        try:
+            picture = self.picture()
+        except CourseError as error:
+            return {"text/plain": f"{self!r}\n{error}"}, {}
+        data = {"image/svg+xml": picture.svg, "text/plain": picture.text}
+        return data, {"image/svg+xml": {"alt": picture.text}}

@@ -1,0 +1,174 @@
+"""The base of every explorer: a widget in a notebook, and an element on a page without a kernel.
+
+An explorer is its controls and one function from what the reader chose to what is shown. Both hosts show
+the same tree of nodes, which the one ES module `static/widget.js` paints: in a notebook each choice goes to
+Python and comes back as a new tree; on a page the module takes the tree out of a table that was made before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import sys
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _, language
+from course_lib.pictures import shapes
+from course_lib.pictures.shapes import Node, node
+from course_lib.pictures.sharding import Figure
+from course_lib.widgets import controls
+from course_lib.widgets.controls import Choice, Group, State
+
+MODULE = Path(__file__).parent / "static" / "widget.js"
+
+
+class Explorer(anywidget.AnyWidget):
+    """Shows what follows from a few choices; `state` and `view` follow what the reader does.
+
+    A subclass gives `name`, `title`, `controls`, `settled`, `body` and `figure`. What they return follows
+    from the given state, so that a page without a kernel can be given every answer beforehand.
+
+    Args:
+        state: what is chosen first, as plain JSON values.
+    """
+
+    _esm = MODULE
+    _ipython_display_ = None  # ipywidgets 7 would show itself with it, and leave the bundle below out
+
+    name: ClassVar[str]  # of its table of views on a page
+
+    state = traitlets.Dict().tag(sync=True)
+    view: traitlets.List[Any] = traitlets.List().tag(sync=True)
+
+    def __init__(self, state: State) -> None:
+        super().__init__(state=state)
+        self.show()
+        self.observe(self.show, "state")
+        self.on_msg(self._answer)
+
+    @abstractmethod
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+
+    @abstractmethod
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns what the reader can choose now; on a page `Choice` alone."""
+
+    @abstractmethod
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state made whole after a choice; on a page it must be one of those that `table` has."""
+
+    @abstractmethod
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns what is shown below the controls."""
+
+    @abstractmethod
+    def figure(self) -> Figure:
+        """Returns the picture of what is chosen.
+
+        Raises:
+            CourseError: the choice is illegal.
+        """
+
+    def pressed(self) -> None:
+        """Does what the button in the body asks for."""
+
+    def show(self, *_change: object) -> None:
+        """Brings what the notebook shows up to date."""
+        self.view = shapes.to_json(self.tree(self.state, page=False))
+
+    def tree(self, state: State, *, page: bool) -> Node:
+        """Returns all that is shown for a state."""
+        groups = [controls.group_node(group, state) for group in self.controls(state, page=page)]
+        return node(
+            "div",
+            node("div", *groups, class_="controls"),
+            *self.body(state, page=page),
+            node("p", _late_on_a_page() if page else _late_in_a_notebook(), class_="late"),
+            class_="explorer",
+            role="group",
+            lang=language(),
+            aria_label=self.title(),
+        )
+
+    def next_states(self, state: State) -> list[State]:
+        """Returns for each option on a page, in their order, the state that it leads to."""
+        return [
+            self.settled(controls.with_value(state, control.path, value), page=True)
+            for group in self.controls(state, page=True)
+            for control in group.controls
+            if isinstance(control, Choice)
+            for value, _text in control.options
+        ]
+
+    def to_html(self) -> str:
+        """Returns the explorer for a page without a kernel.
+
+        Where the page loads `widget.js`, the element comes to life, with the table of views that stands
+        beside that module; elsewhere the picture inside it stays.
+        """
+        view = shapes.to_json(self.tree(self.state, page=True))
+        leads_to = [key(state) for state in self.next_states(self.state)]
+        content = {"table": table_file(self.name, language()), "view": view, "leads_to": leads_to}
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        script = f'<script type="application/json">{text}</script>'
+        return f"<course-explorer>{script}{self._still()}</course-explorer>"
+
+    def _still(self) -> str:
+        try:
+            return self.figure().svg
+        except CourseError as error:
+            return f"<pre>{html.escape(str(error))}</pre>"
+
+    def __repr__(self) -> str:
+        try:
+            return self.figure().text
+        except CourseError as error:
+            return str(error)
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        bundle = super()._repr_mimebundle_(**options) or ({}, {})
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        data = {**data, "text/plain": repr(self)}
+        if "google.colab" not in sys.modules:  # it might prefer the element, which needs the book's module
+            data["text/html"] = self.to_html()
+        return data, metadata
+
+    def _answer(self, _widget: Any, message: Any, _buffers: Any) -> None:
+        if message.get("kind") == "change":
+            changed = controls.with_value(self.state, tuple(message["path"]), message["value"])
+            self.state = self.settled(changed, page=False)
+        if message.get("kind") == "press":
+            self.pressed()
+        self.send({"kind": "answered"})  # also where nothing changed: the controls must show the state again
+
+
+def key(state: State) -> str:
+    """Returns a short name for a state, the same everywhere.
+
+    >>> key({"size": 2})
+    '5d95f3f8'
+    """
+    text = json.dumps(state, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2s(text.encode(), digest_size=4).hexdigest()
+
+
+def table_file(name: str, code: str) -> str:
+    """Returns the name of the file with the views of an explorer in a language."""
+    return f"{name}.{code}.json"
+
+
+def _late_in_a_notebook() -> str:
+    return _("No answer from the kernel yet. If this stays, run this cell again.")
+
+
+def _late_on_a_page() -> str:
+    return _("The table of choices is not here yet. If this stays, load the page again.")

@@ -1,0 +1,119 @@
+"""Controls: what a reader can choose, as data, and as pieces of a page.
+
+A control stands for one place in the explorer's state, which it names by its path: `("mesh", 0, 1)` is
+`state["mesh"][0][1]`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from course_lib.pictures.shapes import Node, node
+
+State = dict[str, Any]
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values, each one click away.
+
+    Attributes:
+        path: the place in the state.
+        options: value and text of each.
+    """
+
+    path: Path
+    options: Sequence[tuple[Any, str]]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A whole number that the reader types.
+
+    Attributes:
+        path: the place in the state.
+        label: what it is the number of.
+        least: the smallest that makes sense.
+        most: the largest.
+    """
+
+    path: Path
+    label: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Controls with one heading."""
+
+    heading: str
+    controls: Sequence[Choice | Number]
+
+
+def value_at(state: State, path: Path) -> Any:
+    """Returns what the state says at a place.
+
+    >>> value_at({"mesh": [["x", 2]]}, ("mesh", 0, 1))
+    2
+    """
+    value: Any = state
+    for step in path:
+        value = value[step]
+    return value
+
+
+def with_value(state: State, path: Path, value: Any) -> State:
+    """Returns a new state that differs at one place.
+
+    >>> with_value({"mesh": [["x", 2]]}, ("mesh", 0, 1), 4)
+    {'mesh': [['x', 4]]}
+    """
+    changed = copy.deepcopy(state)
+    *way, last = path
+    value_at(changed, tuple(way))[last] = value
+    return changed
+
+
+def group_node(group: Group, state: State) -> Node:
+    """Returns the controls of a group, as they stand now, as a piece of a page."""
+    pieces = [piece for control in group.controls for piece in _pieces(control, state)]
+    return node("fieldset", node("legend", group.heading), node("div", *pieces, class_="options"))
+
+
+def _pieces(control: Choice | Number, state: State) -> list[Node]:
+    chosen = value_at(state, control.path)
+    if isinstance(control, Number):
+        return [node("label", node("span", control.label), _number(control, chosen), class_="number")]
+    return [
+        node("label", _radio(control, value, checked=value == chosen), node("span", text), class_="choice")
+        for value, text in control.options
+    ]
+
+
+def _number(control: Number, chosen: Any) -> Node:
+    return node(
+        "input",
+        type="number",
+        min=str(control.least),
+        max=str(control.most),
+        step="1",
+        value="" if chosen is None else str(chosen),
+        data_path=json.dumps(control.path),
+    )
+
+
+def _radio(control: Choice, value: Any, *, checked: bool) -> Node:
+    return node(
+        "input",
+        type="radio",
+        name="-".join(map(str, control.path)),
+        checked="" if checked else None,
+        data_path=json.dumps(control.path),
+        data_value=json.dumps(value),
+    )

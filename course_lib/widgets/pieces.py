@@ -1,0 +1,76 @@
+"""Pieces of which explorers make what they show below their controls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.pictures import arranging
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.shapes import Node, node
+
+
+def refusal(error: CourseError) -> Node:
+    """Returns why a choice is illegal."""
+    return node(
+        "div",
+        node("strong", _("This choice is not possible.")),
+        str(error),
+        class_="refusal",
+        role="alert",
+    )
+
+
+def facts(values: Mapping[str, object]) -> Node:
+    """Returns a few quantities with their names."""
+    rows = [
+        node("div", node("dt", name), node("dd", str(value)), class_="fact") for name, value in values.items()
+    ]
+    return node("dl", *rows, class_="facts")
+
+
+def panel(heading: str, content: Node, notes: Sequence[str] = ()) -> Node:
+    """Returns a picture under its heading, with lines of text below."""
+    lines = [node("ul", *(node("li", note) for note in notes), class_="notes")] if notes else []
+    return node("div", node("h3", heading), content, *lines, class_="panel")
+
+
+def panels(content: Sequence[Node]) -> Node:
+    """Returns panels side by side, as far as they fit."""
+    return node("div", *content, class_="panels")
+
+
+def image(drawing: Drawing, described: str) -> Node:
+    """Returns a drawing that shrinks to fit, described to those who cannot see it."""
+    shown = arranging.part_of_a_page(drawing, aria_hidden="true")
+    return node("div", shown, class_="flow fits", role="img", aria_label=described)
+
+
+def images(drawings: Sequence[Drawing], described: str) -> Node:
+    """Returns drawings that flow like words, as one image that the reader can move where it is too wide."""
+    shown = [arranging.part_of_a_page(drawing, aria_hidden="true") for drawing in drawings]
+    return node("div", *shown, class_="flow", role="img", aria_label=described, tabindex="0")
+
+
+def usable(drawings: Sequence[Drawing], name: str) -> Node:
+    """Returns drawings that flow like words and hold cards which the reader can press."""
+    shown = [arranging.part_of_a_page(drawing) for drawing in drawings]
+    return node("div", *shown, class_="flow", role="group", aria_label=name)
+
+
+def said() -> Node:
+    """Returns the place where the module shows what the chosen card says; its button's name speaks it."""
+    return node("p", class_="says", aria_hidden="true")
+
+
+def spoken(class_: str, text: str) -> Node:
+    """Returns a line that is read aloud when it changes."""
+    return node("p", *([text] if text else []), class_=class_, role="status")
+
+
+def button(text: str, *, why_not: str = "") -> list[Node]:
+    """Returns the button that `Explorer.pressed` hears, and why it cannot be pressed now."""
+    disabled = "" if why_not else None
+    pressed = node("button", text, type="button", class_="press", disabled=disabled)
+    return [pressed, *([node("p", why_not, class_="why")] if why_not else [])]

@@ -1,0 +1,114 @@
+"""Shardings and real components: against slices that NumPy makes, and against each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib.specs.sharding import Sharding, numbered_tensor
+from tests.unit.specs import layouts_with_shapes
+
+MESH = MeshSpec([("x", 3), ("y", 2)])
+ROWS = LayoutSpec(["x", UNSHARDED], MESH)
+
+
+def cut(whole: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
+    """Returns each device's component, cut one axis after the other by NumPy."""
+    components = []
+    for device_id in range(layout.mesh.size):
+        part, coords = whole, layout.mesh.coords(device_id)
+        for axis, name in enumerate(layout.sharding_specs):
+            if name != UNSHARDED:
+                part = np.split(part, layout.mesh.dim_size(name), axis)[coords[name]]
+        components.append(part)
+    return components
+
+
+@given(layouts_with_shapes())
+@settings(max_examples=60)
+def test_splits_as_numpy_does_and_puts_together_again(case):
+    layout, global_shape = case
+    sharding, whole = layout.of(global_shape), numbered_tensor(global_shape)
+    components = cut(whole, layout)
+    assert all(np.array_equal(*pair) for pair in zip(sharding.split(whole), components, strict=True))
+    assert {component.shape for component in components} == {sharding.local_shape}
+    assert {component.nbytes for component in components} == {sharding.bytes_per_device("float32")}
+    np.testing.assert_array_equal(sharding.assemble(components), whole)
+    assert layout.of_components(components) == sharding
+    assert sharding.compare(whole, components).agrees
+
+
+@given(layouts_with_shapes())
+@settings(max_examples=60)
+def test_blocks_tile_the_tensor_and_every_device_holds_one(case):
+    layout, global_shape = case
+    sharding, whole = layout.of(global_shape), numbered_tensor(global_shape)
+    covered = np.concatenate([whole[block.index].ravel() for block in sharding.blocks])
+    assert sorted(covered.tolist()) == list(range(whole.size))
+    assert sorted(device for block in sharding.blocks for device in block.devices) == list(
+        range(layout.mesh.size)
+    )
+    assert {len(block.devices) for block in sharding.blocks} == {sharding.copies}
+    for device_id, number in enumerate(sharding.holdings):
+        assert device_id in sharding.blocks[number].devices
+
+
+@given(layouts_with_shapes())
+@settings(max_examples=40)
+def test_one_changed_element_is_found(case):
+    layout, global_shape = case
+    whole = numbered_tensor(global_shape)
+    components = [np.array(part) for part in cut(whole, layout)]
+    components[-1].flat[0] += 0.25
+    comparison = layout.of(global_shape).compare(whole, components)
+    assert not comparison.agrees
+    assert comparison.wrong_devices == (layout.mesh.size - 1,)
+    assert comparison.holdings[-1] is None
+    assert None not in comparison.holdings[:-1]
+
+
+def test_equal_values_in_two_blocks_count_as_the_predicted_block():
+    assert ROWS.of((6, 2)).compare(np.zeros((6, 2)), [np.zeros((2, 2))] * 6).agrees
+
+
+def test_a_component_of_another_shape_is_wrong_even_if_it_would_broadcast():
+    components = [np.zeros((2, 2))] * 5 + [np.zeros((1, 2))]
+    assert ROWS.of((6, 2)).compare(np.zeros((6, 2)), components).holdings == (0, 0, 1, 1, 2, None)
+
+
+def test_bytes_follow_from_a_number_or_a_dtype():
+    assert ROWS.of((6, 4), element_bytes=4).bytes_per_device() == 32
+    assert ROWS.of((6, 4), element_bytes=4).bytes_per_device(2) == 16
+    assert ROWS.of((6, 4)).bytes_per_device(np.float64) == 64
+    assert ROWS.of((6, 4)).bytes_per_device(np.dtype("int8")) == 8
+
+
+def test_shapes_are_plain_tuples_and_shardings_of_one_kind_are_equal():
+    assert ROWS.of(np.array([6, 4])) == ROWS.of([6, 4]) == Sharding(ROWS, (6, 4))
+    assert type(ROWS.of(np.array([6, 4])).global_shape[0]) is int
+    assert len({ROWS.of((6, 4)), ROWS.of((6, 4)), ROWS.of((6, 8))}) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: ROWS.of(8), "8 is not a shape"),
+        (lambda: ROWS.of("64"), "'64' is not a shape"),
+        (lambda: ROWS.of((6,)), r"has 2 axes, the tensor \(6,\) has 1"),
+        (lambda: ROWS.of((5, 4)), "Axis 0 of length 5 does not split in 3 parts over 'x'"),
+        (lambda: ROWS.of((6, 2.5)), "Axis 1 has the length 2.5"),
+        (lambda: ROWS.of((6, 4), element_bytes=0), "0 does not say how many bytes"),
+        (lambda: ROWS.of((6, 4)).bytes_per_device(), "None does not say how many bytes"),
+        (lambda: ROWS.of((6, 4)).bytes_per_device("float7"), "'float7' does not say how many bytes"),
+        (lambda: ROWS.of((6, 4)).split(np.zeros((6, 5))), r"The tensor has the shape \(6, 5\)"),
+        (lambda: ROWS.of((6, 4)).assemble([np.zeros((2, 4))] * 5), "5 components"),
+        (lambda: ROWS.of((6, 4)).assemble([np.zeros((2, 5))] * 6), r"device 0 has the shape \(2, 5\)"),
+        (lambda: ROWS.of_components([np.zeros(4)] * 6), r"device 0 has the shape \(4,\)"),
+        (lambda: ROWS.observed([np.zeros((1, 4))] * 5 + [np.zeros((1, 5))]), "device 5 has the shape"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(wrong, says):
+    with pytest.raises(CourseError, match=says):
+        wrong()
