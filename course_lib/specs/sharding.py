@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _
+from course_lib.specs.blocks import Block, Index, block_label
 from course_lib.specs.components import Comparison, require_components, require_local_shapes
 from course_lib.specs.drawing import DrawsItself
 
@@ -22,27 +22,6 @@ if TYPE_CHECKING:
     from course_lib.specs.mesh import MeshSpec
 
 Array = npt.NDArray[Any]
-Index = tuple[slice, ...]
-
-
-@dataclass(frozen=True)
-class Block:
-    """One part of a tensor. Devices that hold the same block are replicas of each other.
-
-    Attributes:
-        label: A, B, C, ... in the order of the tensor.
-        index: where it lies in the whole tensor, one slice an axis.
-        devices: who holds it, in the order of the devices.
-    """
-
-    label: str
-    index: Index
-    devices: tuple[int, ...]
-
-    @property
-    def index_text(self) -> str:
-        """The index as Python writes it, for example `[0:4, 0:3]`."""
-        return "[" + ", ".join(f"{part.start}:{part.stop}" for part in self.index) + "]"
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -192,17 +171,6 @@ class Sharding(DrawsItself):
 
     def __repr__(self) -> str:
         return f"{self.layout!r}.of({self.global_shape})"
-
-
-def block_label(number: int) -> str:
-    """Returns the letters of the block `number`, counted from 0.
-
-    >>> [block_label(number) for number in (0, 25, 26, 63)]
-    ['A', 'Z', 'AA', 'BL']
-    """
-    letters = string.ascii_uppercase
-    more, last = divmod(number, len(letters))
-    return letters[last] if more == 0 else block_label(more - 1) + letters[last]
 
 
 def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:
