@@ -209,7 +209,7 @@ def _check_lengths(mesh: MeshSpec, kind: str) -> None:
     name, size = max(mesh.dims, key=lambda dim: dim[1])
     if kind == "CPU" and size > _LONGEST_CPU_DIMENSION:
         raise CourseError(
-            _("Mesh dimension {name!r} has {size} devices in a row.", name=name, size=size),
+            _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
             allowed=_("at most {most} CPUs along one mesh dimension", most=_LONGEST_CPU_DIMENSION),
             cure=_(
                 "Split the dimension in two, such as 4 × 3 in place of 12. TensorFlow would mix up the data"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, ngettext
+from course_lib.specs.blocks import Block, Index, block_label
 from course_lib.specs.components import Comparison, require_components, require_local_shapes
 from course_lib.specs.drawing import DrawsItself
 
@@ -22,27 +22,6 @@ if TYPE_CHECKING:
     from course_lib.specs.mesh import MeshSpec
 
 Array = npt.NDArray[Any]
-Index = tuple[slice, ...]
-
-
-@dataclass(frozen=True)
-class Block:
-    """One part of a tensor. Devices that hold the same block are replicas of each other.
-
-    Attributes:
-        label: A, B, C, ... in the order of the tensor.
-        index: where it lies in the whole tensor, one slice an axis.
-        devices: who holds it, in the order of the devices.
-    """
-
-    label: str
-    index: Index
-    devices: tuple[int, ...]
-
-    @property
-    def index_text(self) -> str:
-        """The index as Python writes it, for example `[0:4, 0:3]`."""
-        return "[" + ", ".join(f"{part.start}:{part.stop}" for part in self.index) + "]"
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -194,17 +173,6 @@ class Sharding(DrawsItself):
         return f"{self.layout!r}.of({self.global_shape})"
 
 
-def block_label(number: int) -> str:
-    """Returns the letters of the block `number`, counted from 0.
-
-    >>> [block_label(number) for number in (0, 25, 26, 63)]
-    ['A', 'Z', 'AA', 'BL']
-    """
-    letters = string.ascii_uppercase
-    more, last = divmod(number, len(letters))
-    return letters[last] if more == 0 else block_label(more - 1) + letters[last]
-
-
 def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:
     """Returns the tensor of the numbers 0, 1, 2, ..., whose values say which part of it one sees.
 
@@ -232,9 +200,9 @@ def _bytes_of(element: Any) -> int:
 def _check_shape(layout: LayoutSpec, global_shape: Sequence[int]) -> None:
     if isinstance(global_shape, str) or not hasattr(global_shape, "__len__"):
         raise CourseError(
-            _("{given!r} is not a shape.", given=global_shape),
-            allowed=_("a length for each axis, such as (6, 4) or (8,)"),
-            cure=_("Put the lengths in brackets: (8,) is a vector of 8."),
+            _("{given!r} is not the shape of a tensor.", given=global_shape),
+            allowed=_("a list with the length of each axis"),
+            cure=_("Put it in square brackets: [{given!r}].", given=global_shape),
         )
     if len(global_shape) != layout.num_axes:
         raise CourseError(

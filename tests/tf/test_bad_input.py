@@ -121,7 +121,7 @@ CASES = {
     "too many CPUs in a row": (
         lambda: dtensor.create_mesh(MeshSpec([("x", 12)])),
         ["'x'", "12", "11"],
-        "in a row",
+        "has the size",
         "並んで",
     ),
     "unknown kind of device": (

@@ -210,8 +210,8 @@ def test_relayout_of_fewer_axes_gives_every_device_its_part_too(num_axes):
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [0, -1]), "no device CPU:-1"),
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [3, 3]), "CPU:3 is given twice"),
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [0, True]), "no device CPU:True"),
-        (lambda: ours.create_mesh(MeshSpec([("x", 12)])), "'x' has 12 devices in a row"),
-        (lambda: ours.create_mesh(MeshSpec([("x", 1), ("y", 16)])), "'y' has 16 devices in a row"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 12)])), "'x' has the size 12"),
+        (lambda: ours.create_mesh(MeshSpec([("x", 1), ("y", 16)])), "'y' has the size 16"),
         (lambda: ours.relayout(ours.pack(np.zeros((2, 4)), ROWS), LayoutSpec(["y"], GRID)), "1 axes"),
         (lambda: ours.relayout(ours.pack(np.zeros((2, 2)), ROWS), LayoutSpec(["x", "y"], GRID)), "length 2"),
         (lambda: ours.pack(np.zeros((3, 4)), ROWS), "length 3"),
@@ -257,7 +257,7 @@ def test_a_mesh_of_4_by_3_is_made_where_one_of_12_is_refused():
     assert said.splitlines() == [
         "12",
         "11",
-        "Mesh dimension 'x' has 12 devices in a row.",
+        "Mesh dimension 'x' has the size 12.",
         "  Allowed: at most 11 CPUs along one mesh dimension",
         "  What to do: Split the dimension in two, such as 4 × 3 in place of 12. TensorFlow would mix up the"
         " data that so many CPUs send each other.",

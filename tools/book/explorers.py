@@ -18,7 +18,6 @@ def write_explorer_tables(languages: Iterable[str], folder: Path) -> None:
     """Writes the table of each explorer in each language beside the module that reads it."""
     for language in languages:
         set_language(language)
-        for make in EXPLORERS:
-            explorer = make()
+        for explorer in (make() for make in EXPLORERS):
             text = json.dumps(explorer_table(explorer), ensure_ascii=False, separators=(",", ":"))
             (folder / table_file(explorer.name, language)).write_text(text, encoding="utf-8")
