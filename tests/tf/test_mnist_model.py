@@ -8,7 +8,7 @@ import pytest
 from course_lib.data.examples import Examples
 from course_lib.dtensor import fetch_layout
 from course_lib.models import mnist, sentiment
-from course_lib.specs.plan import data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.training.optimizers import SGD, Adam
 from course_lib.training.records import EpochRecord, StepRecord
 from course_lib.training.run import train
@@ -16,6 +16,7 @@ from course_lib.training.trainer import ModelTrainer
 from tests.tf import oracles
 
 PLANS = [data_parallel(8), model_parallel(4, 2)]
+SHARED = Plan("fully sharded", data_parallel(8).mesh, {"batch": "batch", "hidden": "batch"})
 ALL_PLANS = [*PLANS, spatial_parallel(), replicated(8)]
 SMALL = {"features": 24, "hidden": 16, "hidden_2": 8, "classes": 10}
 
@@ -109,8 +110,11 @@ def test_slots_are_laid_out_like_their_variable(plan):
     assert fetch_layout(trainer.slots.steps).replicas == 8
 
 
-@pytest.mark.parametrize("plan", [None, *PLANS], ids=named)
-@pytest.mark.parametrize("stop_after", [1, 5, 6, 13])
+@pytest.mark.parametrize(
+    ("plan", "stop_after"),
+    [(None, 6), (PLANS[0], 1), (PLANS[0], 6), (PLANS[1], 13)],
+    ids=["one device", "in an epoch", "between epochs", "on 4x2"],
+)
 def test_stopped_and_resumed_under_adam_equals_undisturbed_to_the_bit(plan, stop_after, tmp_path):
     examples = digits(16 * 5, SMALL["features"])
     settings = {"epochs": 3, "batch_size": 16, "optimizer": Adam()}
@@ -126,15 +130,16 @@ def test_stopped_and_resumed_under_adam_equals_undisturbed_to_the_bit(plan, stop
     assert largest_difference(resumed.values(), undisturbed.values()) == 0.0
 
 
-@pytest.mark.parametrize("optimizer", [SGD(1e-2), Adam()], ids=lambda optimizer: type(optimizer).__name__)
-@pytest.mark.parametrize("plan", [None, *PLANS], ids=named)
+@pytest.mark.parametrize("plan", [None, *PLANS, SHARED], ids=named)
 @pytest.mark.parametrize("kind", ["mnist", "sentiment"])
-def test_a_padded_last_batch_equals_one_device_on_its_real_rows_alone(kind, plan, optimizer):
+def test_a_padded_last_batch_equals_one_device_on_its_real_rows_alone(kind, plan):
     examples = digits(16 * 2 + 6, SMALL["features"])
-    if kind == "mnist":
-        model_type, values = mnist.MLP, small_values()
-    else:
-        model_type, values = sentiment.MLP, sentiment.initial_values(dims=(SMALL["features"], 16, 10))
+    model_type, values, optimizer = {
+        "mnist": (mnist.MLP, small_values(), Adam()),
+        # Not Adam: a unit that every row of a small batch activates has no gradient in its bias but rounding,
+        # since normalisation takes shifts away, and Adam makes steps of full length of that.
+        "sentiment": (sentiment.MLP, sentiment.initial_values(dims=(24, 16, 10)), SGD(1e-2)),
+    }[kind]
     model = model_type(values, plan)
     run = train(model, examples, epochs=1, batch_size=16, optimizer=optimizer, last_batch="pad")
     *steps, epoch = run

@@ -133,7 +133,7 @@ def test_a_layout_that_does_not_fit_the_model_is_refused_before_tensorflow_sees_
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"scheme": "xavier"}, "'xavier'"),
+        ({"scheme": "uniform"}, "'uniform'"),
         ({"seed": -1}, "-1 cannot be a seed"),
         ({"seed": 2**64}, "18446744073709551616 cannot be a seed"),
         ({"dims": (1200, 48)}, r"\(1200, 48\) cannot be the sizes"),

@@ -48,7 +48,8 @@ def test_adam_equals_its_formula(num_steps):
     assert int(slots.steps) == num_steps
     for name in model.trained:
         np.testing.assert_allclose(getattr(model, name), values[name], rtol=0, atol=1e-6 * num_steps**0.5)
-        np.testing.assert_allclose(slots.means[name], means[name], rtol=1e-5, atol=1e-10)
+        largest = np.abs(means[name]).max()  # gradients of both signs cancel
+        np.testing.assert_allclose(slots.means[name], means[name], rtol=0, atol=1e-6 * largest)
         np.testing.assert_allclose(slots.squares[name], squares[name], rtol=1e-5)
 
 

@@ -16,7 +16,8 @@ from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.evaluate import evaluate
 from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import EpochRecord, StepRecord
-from course_lib.training.run import train
+from course_lib.training.run import TrainingRun, train
+from course_lib.training.settings import Settings
 from course_lib.training.trainer import ModelTrainer
 from tests.tf import oracles
 
@@ -277,9 +278,9 @@ def test_many_short_visits_equal_one_long_one(tmp_path):
     undisturbed, run = small_run()
     expected = told(run)
     model, records = MLP(initial_values(dims=SMALL), data_parallel(8)), []
+    trainer, settings = ModelTrainer(model, SGD(1e-2)), Settings(epochs=3, batch_size=16)
     for visit in range(26):
-        folder = CheckpointFolder(tmp_path)
-        with train(model, SMALL_SET, TEST_SET, epochs=3, batch_size=16, checkpoints=folder) as run:
+        with TrainingRun(trainer, SMALL_SET, TEST_SET, settings=settings, checkpoints=tmp_path) as run:
             records += itertools.islice(run, 1 + visit % 4)
     assert told(records) == expected
     for name, value in undisturbed.values().items():
