@@ -33,9 +33,8 @@ def worker(command: Sequence[str], environment: Mapping[str, str] | None = None)
         print(what, file=process.stdin, flush=True)
         return float(process.stdout.readline())  # empty, and so an error, if the process has ended
 
-    with process:
+    with process:  # leaving closes its stdin, and so ends it
         yield ask
-        process.stdin.close()
 
 
 def serve(make: Callable[[str], Callable[[], float]]) -> None:

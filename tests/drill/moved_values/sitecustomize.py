@@ -1,7 +1,7 @@
 """On PYTHONPATH, moves the initial value of every variable that TensorFlow makes by a relative 1e-6 at most.
 
 Python imports this module at its start. Whoever makes the variable is moved alike: the library, Keras, a
-lesson's own cell. A value keeps the 19 leading bits of its 24 and is rounded to them. So
+lesson's own cell. A value keeps the 20 leading bits of its 24 and is rounded to them. So
 
 - equal values stay equal, under every layout and on every replica, and moving twice is moving once: what a
   lesson says about exact equality must still hold;
@@ -14,7 +14,7 @@ import importlib.util
 import sys
 
 MODULE = "tensorflow.python.ops.resource_variable_ops"
-DROPPED_BITS = 5  # of the 24 of float32: a relative 2 ** -20 at most
+DROPPED_BITS = 4  # of the 24 of float32: a relative 2 ** -20 at most
 
 
 def moved(value):
@@ -64,4 +64,5 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-sys.meta_path.insert(0, _Finder())
+if __name__ == "sitecustomize":  # and not where a test imports it
+    sys.meta_path.insert(0, _Finder())
