@@ -51,36 +51,34 @@ def make(what: str) -> Callable[[], float]:
     def measure_once() -> float:
         start = time.perf_counter()
         for _step in range(num_steps):
-            loss = step()
-        float(loss)  # each step needs the weights of the one before: the last one waits for all
+            wait = step()
+        wait()  # each step needs the weights of the one before: the last one waits for all
         return (time.perf_counter() - start) / num_steps
 
     return measure_once
 
 
-def one_device_step(batch_size: int) -> Callable[[], object]:
-    """Returns a function that trains one step on one device, without DTensor."""
+def one_device_step(batch_size: int) -> Callable[[], Callable[[], object]]:
+    """Returns a function that trains one step on one device and returns how to wait for it."""
     from benchmarks import training
 
     examples = training.random_examples(batch_size)
     step = training.one_device_step(learning_rate=0.64 / batch_size)
     inputs, labels = training.tf.constant(examples.features), training.tf.constant(examples.labels)
-    return lambda: step(inputs, labels)
+    return lambda: step(inputs, labels).numpy
 
 
-def eight_devices_step(batch_size: int) -> Callable[[], object]:
-    """Returns a function that trains one step data-parallel on eight devices."""
-    from course_lib.training.steps import train_step
-
+def eight_devices_step(batch_size: int) -> Callable[[], Callable[[], object]]:
+    """Returns a function that trains one step on eight devices and returns how to wait for it."""
     from benchmarks import training
-    from course_lib.dtensor import pack
+    from course_lib.training.optimizers.sgd import SGD
+    from course_lib.training.trainer import ModelTrainer
 
-    examples, plan = training.random_examples(batch_size), training.data_parallel()
-    model = training.MLP(training.initial_values(), plan)
-    step = training.tf.function(lambda inputs, labels: train_step(model, inputs, labels, 0.64 / batch_size))
-    inputs = pack(examples.features, plan.layouts["inputs"])
-    labels = pack(examples.labels, plan.layouts["labels"])
-    return lambda: step(inputs, labels)[0]
+    examples = training.random_examples(batch_size)
+    model = training.MLP(training.initial_values(), training.data_parallel())
+    trainer = ModelTrainer(model, SGD(0.64 / batch_size))
+    stack = trainer.send(examples.features[None], examples.labels[None], None)
+    return lambda: trainer.steps(stack, 1)
 
 
 def main() -> None:

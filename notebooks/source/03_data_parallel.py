@@ -246,7 +246,7 @@ for start in range(0, 20 * 64, 64):
     split_loss = train_step(eight_devices, pack(x, inputs_layout), pack(y, labels_layout), 1e-2)
     whole_loss = train_step(one_device, tf.constant(x), tf.constant(y), 1e-2)
     pairs.append((float(split_loss), float(whole_loss)))
-print(np.round([pairs[0], pairs[9], pairs[19]], 4))
+print(np.round([pairs[0], pairs[9], pairs[19]], 2))
 print(np.ptp(pairs, axis=1).max() < 1e-4)
 
 # %% [markdown]

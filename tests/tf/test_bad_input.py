@@ -122,7 +122,7 @@ CASES = {
         lambda: dtensor.create_mesh(MeshSpec([("x", 12)])),
         ["'x'", "12", "11"],
         "has the size",
-        "並んで",
+        "大きさ",
     ),
     "unknown kind of device": (
         lambda: setup(language=i18n.language(), kind="TPU"),
