@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -52,11 +52,12 @@ class Sharding(DrawsItself):
     element_bytes: int | None
 
     def __init__(
-        self, layout: LayoutSpec, global_shape: Sequence[int], element_bytes: int | None = None
+        self, layout: LayoutSpec, global_shape: Iterable[int], element_bytes: int | None = None
     ) -> None:
-        _check_shape(layout, global_shape)
+        lengths = _lengths(global_shape)
+        _check_lengths(layout, lengths)
         object.__setattr__(self, "layout", layout)
-        object.__setattr__(self, "global_shape", tuple(int(length) for length in global_shape))
+        object.__setattr__(self, "global_shape", lengths)
         object.__setattr__(self, "element_bytes", None if element_bytes is None else _bytes_of(element_bytes))
 
     @property
@@ -197,13 +198,24 @@ def _bytes_of(element: Any) -> int:
     )
 
 
-def _check_shape(layout: LayoutSpec, global_shape: Sequence[int]) -> None:
-    if isinstance(global_shape, str) or not hasattr(global_shape, "__len__"):
+def _lengths(global_shape: Iterable[int]) -> tuple[int, ...]:
+    if not isinstance(global_shape, Iterable):
         raise CourseError(
             _("{given!r} is not the shape of a tensor.", given=global_shape),
             allowed=_("a list with the length of each axis"),
             cure=_("Put it in square brackets: [{given!r}].", given=global_shape),
         )
+    return tuple(
+        whole_number(
+            length,
+            _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
+            cure=_("Give the number of elements along this axis."),
+        )
+        for axis, length in enumerate(global_shape)
+    )
+
+
+def _check_lengths(layout: LayoutSpec, global_shape: tuple[int, ...]) -> None:
     if len(global_shape) != layout.num_axes:
         raise CourseError(
             ngettext(
@@ -211,33 +223,24 @@ def _check_shape(layout: LayoutSpec, global_shape: Sequence[int]) -> None:
                 "The layout {layout} has {count} axes, the tensor {global_shape} has {given}.",
                 layout.num_axes,
                 layout=layout,
-                global_shape=tuple(global_shape),
+                global_shape=global_shape,
                 given=len(global_shape),
             ),
             allowed=_("as many entries in the layout as the tensor has axes"),
             cure=_('Give each axis a mesh dimension or "unsharded".'),
         )
     for axis, length in enumerate(global_shape):
-        _check_length(layout, axis, length)
-
-
-def _check_length(layout: LayoutSpec, axis: int, length: int) -> None:
-    whole_number(
-        length,
-        _("Axis {axis} has the length {length!r}.", axis=axis, length=length),
-        cure=_("Give the number of elements along this axis."),
-    )
-    num_shards = layout.num_shards(axis)
-    if length % num_shards:
-        raise CourseError(
-            ngettext(
-                "Axis {axis} of length {length} does not split in {count} part over {name!r}.",
-                "Axis {axis} of length {length} does not split in {count} parts over {name!r}.",
-                num_shards,
-                axis=axis,
-                length=length,
-                name=layout.sharding_specs[axis],
-            ),
-            allowed=_("lengths that divide by {num_shards}", num_shards=num_shards),
-            cure=_("Change the length, pad it, or leave this axis unsharded."),
-        )
+        num_shards = layout.num_shards(axis)
+        if length % num_shards:
+            raise CourseError(
+                ngettext(
+                    "Axis {axis} of length {length} does not split in {count} part over {name!r}.",
+                    "Axis {axis} of length {length} does not split in {count} parts over {name!r}.",
+                    num_shards,
+                    axis=axis,
+                    length=length,
+                    name=layout.sharding_specs[axis],
+                ),
+                allowed=_("lengths that divide by {num_shards}", num_shards=num_shards),
+                cure=_("Change the length, pad it, or leave this axis unsharded."),
+            )

@@ -95,7 +95,7 @@ def test_shapes_are_plain_tuples_and_shardings_of_one_kind_are_equal():
     ("wrong", "says"),
     [
         (lambda: ROWS.of(8), "8 is not the shape of a tensor"),
-        (lambda: ROWS.of("64"), "'64' is not the shape of a tensor"),
+        (lambda: ROWS.of("64"), "Axis 0 has the length '6'"),
         (lambda: ROWS.of((6,)), r"has 2 axes, the tensor \(6,\) has 1"),
         (lambda: ROWS.of((5, 4)), "Axis 0 of length 5 does not split in 3 parts over 'x'"),
         (lambda: ROWS.of((6, 2.5)), "Axis 1 has the length 2.5"),
