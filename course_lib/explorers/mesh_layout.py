@@ -177,12 +177,15 @@ class MeshLayoutExplorer(Explorer):
             return _("The button needs a function: MeshLayoutExplorer(observe).")
         if max(sharding.mesh.sizes) > MOST_ALONG_A_DIM:
             return _(
-                "No real DTensor: with more than {most} devices along a mesh dimension,"
+                "No real DTensor: along a mesh dimension longer than {most},"
                 " TensorFlow 2.21 mixes up what CPUs send each other.",
                 most=MOST_ALONG_A_DIM,
             )
         if math.prod(sharding.global_shape) > MOST_REAL_ELEMENTS:
-            return _("No real DTensor: more than {most} elements.", most=f"{MOST_REAL_ELEMENTS:,}")
+            return _(
+                "No real DTensor: the tensor is too large. The most is {most} in all.",
+                most=f"{MOST_REAL_ELEMENTS:,}",
+            )
         return ""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from course_lib.errors import CourseError, one_of, whole_number
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
@@ -103,11 +103,11 @@ class Plan:
         if size % num_shards:
             nearest = max(size // num_shards, 1) * num_shards
             raise CourseError(
-                _(
-                    "A batch of {batch_size} does not divide among the {num_shards} places of mesh dimension"
-                    " {name!r}.",
+                ngettext(
+                    "A batch of {batch_size} does not divide among the {count} place of dimension {name!r}.",
+                    "A batch of {batch_size} does not divide among the {count} places of dimension {name!r}.",
+                    num_shards,
                     batch_size=size,
-                    num_shards=num_shards,
                     name=self.splits[BATCH],
                 ),
                 allowed=_("batch sizes that divide by {num_shards}", num_shards=num_shards),

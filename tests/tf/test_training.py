@@ -389,7 +389,7 @@ def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(ex
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"batch_size": 20}, "A batch of 20 does not divide among the 8 places of mesh dimension 'batch'"),
+        ({"batch_size": 20}, "A batch of 20 does not divide among the 8 places of dimension 'batch'"),
         ({"batch_size": 0}, "0 cannot be the size of a batch"),
         ({"epochs": 0}, "0 epochs cannot be trained"),
         ({"epochs": 1.5}, "1.5 epochs cannot be trained"),
