@@ -6,6 +6,7 @@ from typing import Any
 
 from course_lib.models.placement import Placement
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.plan import BATCH
 
 tf = start_tensorflow()
 
@@ -17,8 +18,8 @@ def batch_moments(
 
     The mean must be known before the variance can be summed, so that `tf.nn.moments` waits for two
     all-reduces. Here each device takes the moments of its own rows; they are gathered in one collective, and
-    combined everywhere. No digits are lost where the mean is far above the deviation, as they are in the
-    difference of the sums of squares.
+    combined everywhere. Where the mean is r times the deviation, the variance loses digits as r does; the
+    difference of the sums of squares would lose them as r squared.
 
     Args:
         values: `[batch, axis_name] global`.
@@ -32,18 +33,25 @@ def batch_moments(
     parts = place.batch_shards if num_rows % place.batch_shards == 0 else 1
     rows = tf.reshape(values, [parts, num_rows // parts, size])
     of_rows = None if weights is None else tf.reshape(weights, [parts, num_rows // parts, 1])
-    means = _mean(rows, of_rows, axis=1)
-    variances = _mean(tf.square(rows - tf.expand_dims(means, 1)), of_rows, axis=1)
+    counts = None if of_rows is None else tf.reduce_sum(of_rows, axis=1)
+
+    def of_parts(numbers: Any) -> Any:
+        if of_rows is None:
+            return tf.reduce_mean(numbers, axis=1)
+        # Told where to lie, since TensorFlow fails to choose if batch and units share a mesh dimension.
+        sums = place.lay_out(tf.reduce_sum(of_rows * numbers, axis=1), (BATCH, axis_name))
+        return tf.math.divide_no_nan(sums, counts)
+
+    means = of_parts(rows)
+    variances = of_parts(tf.square(rows - tf.expand_dims(means, 1)))
     gathered = place.lay_out(tf.stack([means, variances], axis=1), ("part", "moment", axis_name))
     means, variances = tf.unstack(gathered, axis=1)
-    of_parts = None if of_rows is None else place.lay_out(tf.reduce_sum(of_rows, axis=1), ("part", "weight"))
-    mean = _mean(means, of_parts, axis=0)
-    return mean, _mean(variances + tf.square(means - mean), of_parts, axis=0)
+    everywhere = None if counts is None else place.lay_out(counts, ("part", "count"))
+    mean = _mean(means, everywhere)
+    return mean, _mean(variances + tf.square(means - mean), everywhere)
 
 
-def _mean(values: Any, weights: Any | None, axis: int) -> Any:
+def _mean(values: Any, weights: Any | None) -> Any:
     if weights is None:
-        return tf.reduce_mean(values, axis=axis)
-    return tf.math.divide_no_nan(
-        tf.reduce_sum(weights * values, axis=axis), tf.reduce_sum(weights, axis=axis)
-    )
+        return tf.reduce_mean(values, axis=0)
+    return tf.math.divide_no_nan(tf.reduce_sum(weights * values, axis=0), tf.reduce_sum(weights, axis=0))
