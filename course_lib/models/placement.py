@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from course_lib.dtensor import create_mesh, pack, relayout, to_numpy
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import BATCH, Plan, require_batch_size
 
 tf = start_tensorflow()
@@ -104,5 +106,7 @@ class OnMesh:
         return to_numpy(tensor)
 
     def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
-        """Returns the DTensor in the layout of these axes."""
-        return relayout(tensor, self.plan.layout(axes), self._mesh)
+        """Returns the DTensor split along these axes; of two that share a mesh dimension, along the first."""
+        names = [self.plan.splits.get(axis, UNSHARDED) for axis in axes]
+        entries = [UNSHARDED if name in names[:at] else name for at, name in enumerate(names)]
+        return relayout(tensor, LayoutSpec(entries, self.plan.mesh), self._mesh)

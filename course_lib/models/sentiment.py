@@ -8,7 +8,7 @@ from typing import Any
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _
 from course_lib.models.model import Model, Update
-from course_lib.models.normalisation import batch_moments
+from course_lib.models.normalisation import normalise
 from course_lib.models.variables import ONES, RANDOM, ModelSpec, Values, VariableSpec
 from course_lib.runtime import start_tensorflow
 
@@ -43,22 +43,22 @@ class MLP(Model):
     def train_logits(self, inputs: Any, weights: Any | None = None) -> tuple[Any, list[Update]]:
         """Returns training's logits `[batch, classes] global`, and the updates of the moving moments."""
         hidden = self._hidden(inputs)
-        mean, variance = batch_moments(hidden, "hidden", self.place, weights)
+        normal, mean, variance = normalise(hidden, "hidden", self.place, epsilon=EPSILON, weights=weights)
         updates = [
             (moving, MOMENTUM * moving + (1.0 - MOMENTUM) * batch)
             for moving, batch in ((self.moving_mean, mean), (self.moving_variance, variance))
         ]
-        return self._logits(hidden, mean, variance), updates
+        return self._logits(normal), updates
 
     def evaluate_logits(self, inputs: Any) -> Any:
         """Returns the logits with the moving moments, `[batch, classes] global`: each row for itself."""
-        return self._logits(self._hidden(inputs), self.moving_mean, self.moving_variance)
+        moments = self.moving_mean, self.moving_variance
+        return self._logits(tf.nn.batch_normalization(self._hidden(inputs), *moments, None, None, EPSILON))
 
     def _hidden(self, inputs: Any) -> Any:
         return tf.nn.relu(tf.matmul(inputs, self.hidden_weight) + self.hidden_bias)
 
-    def _logits(self, hidden: Any, mean: Any, variance: Any) -> Any:
-        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, EPSILON)
+    def _logits(self, normal: Any) -> Any:
         return tf.matmul(normal, self.logits_weight) + self.logits_bias
 
 

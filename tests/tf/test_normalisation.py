@@ -1,0 +1,68 @@
+"""Moments by one collective: right where the mean is far above the deviation, and for real rows only."""
+
+import numpy as np
+import pytest
+
+from course_lib.models.normalisation import batch_moments
+from course_lib.models.placement import OneDevice, OnMesh
+from course_lib.models.sentiment import MLP, initial_values
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.training.records import StepRecord
+from course_lib.training.run import train
+from tests.tf import oracles
+
+tf = start_tensorflow()
+SHARED = Plan("fully sharded", data_parallel(8).mesh, {"batch": "batch", "hidden": "batch"})
+PLANS = [None, replicated(8), data_parallel(8), model_parallel(), spatial_parallel(), SHARED]
+# Near 1000 a float32 is right to 3e-5, and so are the means of the parts, whose deviation is about 0.3 to 1.
+ROUNDING_NEAR_1000 = 1e-4
+FAR = (1000.0 + np.random.default_rng(0).standard_normal((64, 8))).astype(np.float32)
+
+
+def placement(plan):
+    return OneDevice() if plan is None else OnMesh(plan)
+
+
+def moments(plan, values, weights=None):
+    place = placement(plan)
+    axes = ("batch", "features") if plan is SHARED else ("batch", "hidden")
+    sent = None if weights is None else place.send(weights, ("batch",))
+    compute = tf.function(lambda x, w: batch_moments(x, "hidden", place, w))
+    return [place.fetch(moment) for moment in compute(place.send(values, axes), sent)]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name if plan else "one device")
+def test_where_the_mean_is_far_above_the_deviation_few_digits_are_lost(plan):
+    mean, variance = moments(plan, FAR)
+    np.testing.assert_allclose(mean, np.float64(FAR).mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(variance, np.float64(FAR).var(axis=0), rtol=ROUNDING_NEAR_1000)
+
+
+def test_the_difference_of_the_sums_of_squares_would_lose_nearly_all():
+    naive = tf.reduce_mean(tf.square(FAR), axis=0) - tf.square(tf.reduce_mean(FAR, axis=0))
+    assert np.abs(naive / np.float64(FAR).var(axis=0) - 1).max() > 1e-2
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name if plan else "one device")
+def test_rows_of_weight_zero_do_not_count_even_where_a_device_has_no_others(plan):
+    weights = (np.arange(64) < 21).astype(np.float32)
+    mean, variance = moments(plan, FAR, weights)
+    np.testing.assert_allclose(mean, np.float64(FAR[:21]).mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(variance, np.float64(FAR[:21]).var(axis=0), rtol=ROUNDING_NEAR_1000)
+
+
+@pytest.mark.parametrize("plan", PLANS[2:], ids=lambda plan: plan.name)
+def test_training_on_such_data_equals_one_device(plan):
+    examples = oracles.random_examples(64 * 12, 24)
+    values = initial_values(dims=(24, 8, 2)) | {"hidden_bias": np.full(8, 100.0, np.float32)}
+    expected_losses, expected = oracles.train_one_device(values, examples, 10)
+    model = MLP(values, plan)
+    with train(model, examples, epochs=1) as run:
+        records = [next(run) for _step in range(10)]
+    assert all(isinstance(record, StepRecord) for record in records)
+    assert np.abs(np.subtract([record.loss for record in records], expected_losses)).max() < 1e-5
+    found = model.values()
+    assert found["moving_mean"].min() > 20 * np.sqrt(found["moving_variance"].max())
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5)
