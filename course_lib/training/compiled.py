@@ -28,7 +28,7 @@ class Compiled:
 
         Args:
             function: what `tf.function` takes.
-            combine_all_reduces: pays where they are small (docs/decisions/combined-all-reduces.md).
+            combine_all_reduces: pays where they are small (docs/decisions/all-reduces.md).
         """
         self._function, self._combine = function, combine_all_reduces
         self._compiled: Any = None
