@@ -212,7 +212,7 @@ def test_relayout_of_fewer_axes_gives_every_device_its_part_too(num_axes):
         (lambda: ours.create_mesh(MeshSpec([("x", 2)]), [0, True]), "no device CPU:True"),
         (lambda: ours.create_mesh(MeshSpec([("x", 12)])), "'x' has the size 12"),
         (lambda: ours.create_mesh(MeshSpec([("x", 1), ("y", 16)])), "'y' has the size 16"),
-        (lambda: ours.relayout(ours.pack(np.zeros((2, 4)), ROWS), LayoutSpec(["y"], GRID)), "1 axes"),
+        (lambda: ours.relayout(ours.pack(np.zeros((2, 4)), ROWS), LayoutSpec(["y"], GRID)), "1 axis"),
         (lambda: ours.relayout(ours.pack(np.zeros((2, 2)), ROWS), LayoutSpec(["x", "y"], GRID)), "length 2"),
         (lambda: ours.pack(np.zeros((3, 4)), ROWS), "length 3"),
         (lambda: ours.pack(np.zeros(4), ROWS), "2 axes"),
