@@ -39,14 +39,14 @@ class Saved:
         """The name of the folder."""
         return self.path.name
 
-    def fact(self, name: str, keys: Iterable[str]) -> dict[str, Any]:
-        """Returns the fact `name`, a mapping with exactly these keys.
+    def fact(self, name: str, keys: Iterable[str] | None = None) -> dict[str, Any]:
+        """Returns the fact `name`, a mapping with exactly these keys, or with any if none are given.
 
         Raises:
             CourseError: the checkpoint has no such fact: something else saved it.
         """
         fact = self.facts.get(name)
-        if not isinstance(fact, dict) or fact.keys() != set(keys):
+        if not isinstance(fact, dict) or (keys is not None and fact.keys() != set(keys)):
             raise CourseError(
                 _("The checkpoint {path} was not saved by this kind of training.", path=self.path),
                 allowed=_("checkpoints whose {file} holds {name!r}", file=MANIFEST, name=name),

@@ -85,23 +85,17 @@ def require_not_beyond(step: int, order: BatchOrder, epochs: int, folder: str) -
         )
 
 
-def require_same(given: Mapping[str, object], saved: object, folder: str) -> None:
+def require_same(given: Mapping[str, object], saved: Mapping[str, object], folder: str) -> None:
     """Checks that a training continues the one that a checkpoint holds.
 
     Args:
         given: the identity of the training.
-        saved: what the checkpoint holds in its place; anything at all if it is of another program.
+        saved: what the checkpoint holds in its place.
         folder: where the checkpoint is.
 
     Raises:
-        CourseError: a setting differs, or the checkpoint is of no training of this course.
+        CourseError: a setting differs.
     """
-    if not isinstance(saved, Mapping):
-        raise CourseError(
-            _("The checkpoints in {folder} are not of a training of this course.", folder=folder),
-            allowed=_("a new folder, or one that such a training has written"),
-            cure=_("Give the training a folder of its own."),
-        )
     for setting, value in given.items():
         if saved.get(setting) != value:
             raise CourseError(

@@ -149,7 +149,7 @@ class Work:
         if saved is None:
             return Progress()
         folder = str(checkpoints.path)
-        require_same(self._identity, saved.facts.get("settings"), folder)
+        require_same(self._identity, saved.fact("settings"), folder)
         progress = Progress(**saved.fact("progress", asdict(Progress())))
         require_not_beyond(progress.step, self.order, self._settings.epochs, folder)
         restore(saved, **self._trainer.content())

@@ -107,11 +107,11 @@ def say_another_step(path):
 
 DATA, INDEX, MANIFEST = "variables.data-00000-of-00001", "variables.index", "manifest.json"
 DAMAGE = {
-    "data cut off": (DATA, truncate, "bytes where"),
-    "data emptied": (DATA, lambda path: path.write_bytes(b""), "has 0 bytes where"),
+    "data cut off": (DATA, truncate, "as written"),
+    "data emptied": (DATA, lambda path: path.write_bytes(b""), "has 0 bytes, not"),
     "data changed": (DATA, flip, "was changed"),
     "data gone": (DATA, lambda path: path.unlink(), "is missing"),
-    "index cut off": (INDEX, truncate, "bytes where"),
+    "index cut off": (INDEX, truncate, "as written"),
     "index changed": (INDEX, flip, "was changed"),
     "manifest cut off": (MANIFEST, truncate, "manifest.json cannot be read"),
     "manifest gone": (MANIFEST, lambda path: path.unlink(), "manifest.json cannot be read"),

@@ -485,7 +485,7 @@ def test_a_path_is_a_folder_of_checkpoints(tmp_path):
 
 def test_a_foreign_checkpoint_is_refused(tmp_path):
     CheckpointFolder(tmp_path).save(1, {"mine": 1}, v=compiled.tf.Variable([0.0]))
-    with pytest.raises(CourseError, match="not of a training of this course"):
+    with pytest.raises(CourseError, match="not saved by this kind of training"):
         small_run(checkpoints=tmp_path)
 
 
