@@ -572,8 +572,8 @@ print(record.step, float(np.abs(difference).max()))
 from course_lib import measured
 
 results = measured.load("03_imdb")
-for run in results.runs.values():
-    print([f"{lowest:.2f} to {highest:.2f}" for lowest, highest in run.spread("test_accuracy")])
+for setting in results.runs.values():
+    print([f"{lowest:.2f} to {highest:.2f}" for lowest, highest in setting.spread("test_accuracy")])
 measured.picture(results)
 
 # %% real-why [markdown]

@@ -52,7 +52,8 @@ def make_lab(clone: Path, state: Path, language: str) -> Iterator[str]:
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}.part && mv {opened}.part {opened}\n')
     browser.chmod(0o755)
     make = ["make", "--dry-run", "--old-file=.venv/ready", "lab", f"LANGUAGE={language}"]
-    commands = subprocess.run(make, cwd=clone, capture_output=True, text=True, check=True).stdout
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    commands = subprocess.run(make, cwd=clone, env=alone, capture_output=True, text=True, check=True).stdout
     with (state / "server.log").open("wb") as log:
         server = subprocess.Popen(
             ["sh", "-ec", commands],
