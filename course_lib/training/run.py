@@ -15,9 +15,10 @@ from course_lib.training.batches import DROP
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.optimizers.optimizer import Optimizer
 from course_lib.training.optimizers.sgd import SGD
+from course_lib.training.records import Record
 from course_lib.training.settings import Settings
 from course_lib.training.trainer import ModelTrainer, Trainer
-from course_lib.training.work import Record, Work
+from course_lib.training.work import Work
 
 Folder = CheckpointFolder | str | os.PathLike[str]
 
