@@ -13,7 +13,7 @@ from IPython.display import display
 from course_lib.i18n import _
 from course_lib.pictures.curves import Panels
 from course_lib.training.records import History
-from course_lib.watch.curves import curves, last_step, summary
+from course_lib.watch.curves import SMOOTHING_STEPS, curves, last_step, summary
 
 _QUICK = 1  # how hard the PNG encoder tries for a picture that the next one replaces
 
@@ -80,7 +80,7 @@ class NotebookView:
         self._steps_per_epoch = steps_per_epoch
         self._history = history
         self._num_shown = 0
-        self._panels = Panels([""], total_steps)
+        self._panels = Panels([""], total_steps, SMOOTHING_STEPS)
         self._bar = ipywidgets.IntProgress(value=start_step, min=0, max=total_steps)
         self._button = ipywidgets.Button(description=_("Stop"), icon="stop", tooltip=_("Stop training"))
         # Not a Label: that of ipywidgets 7 calls MathJax 2 at each change, and JupyterLab 4 has MathJax 3.

@@ -282,7 +282,7 @@ def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed)
 
 
 def test_the_picture_is_drawn_from_the_final_numbers(executed):
-    panels = Panels([""], 120)
+    panels = Panels([""], 120, 20)
     panels.show([curves(history(120))])
     stored = outputs(executed[0])[1].data["image/png"]
     assert base64.b64decode(stored) == panels.png()
