@@ -18,7 +18,7 @@ from course_lib.measured import results  # noqa: E402
 from course_lib.models import sentiment as models  # noqa: E402
 from course_lib.specs import plan  # noqa: E402
 from course_lib.training import run as training  # noqa: E402
-from course_lib.training.records import EpochRecord, History, StepRecord  # noqa: E402
+from course_lib.training.records import History  # noqa: E402
 
 EPOCHS, SEEDS = 3, (0, 1, 2)  # a seed draws the initial values and the order of the reviews
 FOLDER = Path(results.__file__).parent
@@ -55,10 +55,7 @@ def consume(run: training.TrainingRun) -> History:
     """Trains to the end and returns the records."""
     history = History()
     for record in run:
-        if isinstance(record, StepRecord):
-            history.steps.append(record)
-        elif isinstance(record, EpochRecord):
-            history.epochs.append(record)
+        history.add(record)
     return history
 
 

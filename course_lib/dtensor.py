@@ -14,7 +14,7 @@ from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs.components import same_values
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.mesh import MOST_CPUS_ALONG_A_DIM, MeshSpec
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -22,7 +22,6 @@ from tensorflow.experimental import dtensor  # noqa: E402
 Array = npt.NDArray[Any]
 
 
-_LONGEST_CPU_DIMENSION = 11
 _MOST_AXES_DIRECTLY = 2
 _SIGNS_OF_AN_ABORT = (
     "Collective ops is aborted by",
@@ -207,10 +206,10 @@ def _check_lengths(mesh: MeshSpec, kind: str) -> None:
     one name, and devices get each other's data.
     """
     name, size = max(mesh.dims, key=lambda dim: dim[1])
-    if kind == "CPU" and size > _LONGEST_CPU_DIMENSION:
+    if kind == "CPU" and size > MOST_CPUS_ALONG_A_DIM:
         raise CourseError(
             _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
-            allowed=_("at most {most} CPUs along one mesh dimension", most=_LONGEST_CPU_DIMENSION),
+            allowed=_("at most {most} CPUs along one mesh dimension", most=MOST_CPUS_ALONG_A_DIM),
             cure=_(
                 "Split the dimension in two, such as 4 × 3 in place of 12. TensorFlow would mix up the data"
                 " that so many CPUs send each other."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from numbers import Integral
+from typing import Any
 
 from course_lib.i18n import _
 
@@ -26,6 +28,10 @@ class CourseError(ValueError):
         self.problem = problem
         self.allowed = allowed
         self.cure = cure
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        again = partial(type(self), self.problem, allowed=self.allowed, cure=self.cure)
+        return again, (), vars(self)
 
     def __str__(self) -> str:
         return "\n".join(

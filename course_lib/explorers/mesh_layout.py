@@ -15,9 +15,10 @@ from course_lib.pictures.shapes import Node
 from course_lib.pictures.sharding import Figure, figure
 from course_lib.pictures.tensors import tensor_drawing
 from course_lib.pictures.text import axis_notes, block_lines, holding_cells, mesh_grid
+from course_lib.runtime import device_kind
 from course_lib.specs.components import Comparison
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.mesh import MOST_CPUS_ALONG_A_DIM, MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -26,8 +27,6 @@ from course_lib.widgets.controls import Group, State
 __all__ = ["MeshLayoutExplorer", "numbered_tensor"]
 
 Observe = Callable[[Sharding], Sequence[npt.ArrayLike]]
-# TensorFlow 2.21's all-to-all on CPUs is wrong where it runs over 12 devices or more.
-MOST_ALONG_A_DIM = 11
 MOST_REAL_ELEMENTS = 2**20
 _DEFAULT_MESH = MeshSpec([("x", 2), ("y", 4)])
 
@@ -175,11 +174,11 @@ class MeshLayoutExplorer(Explorer):
         """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
         if self._observe is None:
             return _("The button needs a function: MeshLayoutExplorer(observe).")
-        if max(sharding.mesh.sizes) > MOST_ALONG_A_DIM:
+        if device_kind() == "CPU" and max(sharding.mesh.sizes) > MOST_CPUS_ALONG_A_DIM:
             return _(
                 "No real DTensor: along a mesh dimension longer than {most},"
                 " TensorFlow 2.21 mixes up what CPUs send each other.",
-                most=MOST_ALONG_A_DIM,
+                most=MOST_CPUS_ALONG_A_DIM,
             )
         if math.prod(sharding.global_shape) > MOST_REAL_ELEMENTS:
             return _(

@@ -72,7 +72,9 @@ def sharding_of(state: State) -> Sharding:
     Raises:
         CourseError: the mesh, the shape or the layout is illegal.
     """
-    return LayoutSpec(state["layout"], mesh_of(state)).of(state["shape"], element_bytes=ELEMENT_BYTES)
+    layout = LayoutSpec(state["layout"], mesh_of(state))
+    _require_lengths(state["shape"])
+    return layout.of(state["shape"], element_bytes=ELEMENT_BYTES)
 
 
 def whole_state(state: State) -> State:
@@ -170,6 +172,10 @@ def _require_shape(global_shape: object) -> None:
             allowed=_("a tuple of 1 to {most} lengths", most=MOST_AXES),
             cure=_("Write for example global_shape=(8, 6)."),
         )
+    _require_lengths(lengths)
+
+
+def _require_lengths(lengths: Sequence[object]) -> None:
     for axis, length in enumerate(lengths):
         whole_number(
             length,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.dtensor import create_mesh, pack, relayout, to_numpy
+from course_lib.dtensor import create_mesh, explaining_aborts, pack, relayout, to_numpy
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
@@ -93,6 +93,7 @@ class OnMesh:
         """Returns the size of a batch that divides among the devices."""
         return self.plan.require_batch(batch_size)
 
+    @explaining_aborts()
     def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
         """Returns a DVariable."""
         return dtensor.DVariable(self.send(value, axes), trainable=trainable, name=name)

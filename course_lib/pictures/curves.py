@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 
 Quantity = Literal["loss", "accuracy"]
 Split = Literal["train", "test"]
@@ -71,11 +71,16 @@ class Panels:
 
     One matplotlib figure is drawn again and again, since making one takes longer than drawing it.
 
+    Args:
+        names: what each run is called in the legend.
+        num_steps: the last step for which there is room.
+        mean_of: over how many steps each value of a train line is the mean.
+
     Attributes:
         lines: the lines, by run, quantity and split.
     """
 
-    def __init__(self, names: Sequence[str], num_steps: int) -> None:
+    def __init__(self, names: Sequence[str], num_steps: int, mean_of: int) -> None:
         legend_inches = _LEGEND_ROW_INCHES * (len(names) + 0.5)
         height_inches = _PANEL_HEIGHT_INCHES + legend_inches
         self._figure = Figure(figsize=(_WIDTH_INCHES, height_inches), dpi=_DOTS_PER_INCH)
@@ -90,7 +95,7 @@ class Panels:
         self._axes = self._make_axes(num_steps)
         self.lines: dict[tuple[str, str, str], Line2D] = {}
         for name, (colour, marker) in zip(names, _STYLES, strict=False):
-            self._add_run(name, colour, marker, marked=len(names) > 1)
+            self._add_run(name, _train_text(mean_of), colour, marker, marked=len(names) > 1)
         handles = [self.lines[name, QUANTITIES[0], split] for name in names for split in ("train", "test")]
         # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
         handles = handles[::2] + handles[1::2]
@@ -139,9 +144,9 @@ class Panels:
             axes[quantity].grid(visible=True, alpha=0.3)
         return axes
 
-    def _add_run(self, name: str, colour: str, marker: str, marked: bool) -> None:
+    def _add_run(self, name: str, train_text: str, colour: str, marker: str, marked: bool) -> None:
         prefix = f"{name}: " if name else ""
-        train, test = prefix + _("train (mean of 20 steps)"), prefix + _("test")
+        train, test = prefix + train_text, prefix + _("test")
         sparse: dict[str, Any] = {"marker": marker, "markersize": 4, "markevery": 0.2} if marked else {}
         for quantity, axes in self._axes.items():
             (line,) = axes.plot([], [], color=colour, linewidth=1.2, label=train, **sparse)
@@ -157,3 +162,7 @@ class Panels:
             for loss in np.asarray(line.get_ydata())
         ]
         return max((loss for loss in losses if math.isfinite(loss) and loss > 0), default=1.0)
+
+
+def _train_text(mean_of: int) -> str:
+    return ngettext("train (mean of {count} step)", "train (mean of {count} steps)", mean_of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.pictures.grid import Plane, planes
 from course_lib.specs.components import Array, Observed
 from course_lib.specs.mesh import MeshSpec
@@ -146,9 +146,7 @@ def devices_text(devices: Sequence[int]) -> str:
     ('device 3', 'devices 0, 2')
     """
     numbers = ", ".join(map(str, devices))
-    if len(devices) == 1:
-        return _("device {device_id}", device_id=numbers)
-    return _("devices {devices}", devices=numbers)
+    return ngettext("device {devices}", "devices {devices}", len(devices), devices=numbers)
 
 
 def _plane_lines(plane: Plane, cells: Sequence[str]) -> list[str]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+_BYTES_BY_NAME: dict[Any, int] = {"bfloat16": 2}  # NumPy learns this name only when TensorFlow is imported
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Sharding(DrawsItself):
@@ -171,7 +173,8 @@ class Sharding(DrawsItself):
             )
 
     def __repr__(self) -> str:
-        return f"{self.layout!r}.of({self.global_shape})"
+        num_bytes = "" if self.element_bytes is None else f", element_bytes={self.element_bytes}"
+        return f"{self.layout!r}.of({self.global_shape}{num_bytes})"
 
 
 def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -185,17 +188,26 @@ def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:
 
 def _bytes_of(element: Any) -> int:
     """Returns the bytes of an element, given as their number or as a dtype."""
-    if isinstance(element, (str, type, np.dtype)):
-        try:
-            return np.dtype(element).itemsize
-        except TypeError:
-            pass
+    dtype = getattr(element, "as_numpy_dtype", element)  # what TensorFlow's dtypes call it
+    if isinstance(dtype, (str, type, np.dtype)):
+        num_bytes = _BYTES_BY_NAME.get(dtype) or _itemsize(dtype)
+        if num_bytes:
+            return num_bytes
     return whole_number(
         element,
         _("{element!r} does not say how many bytes an element takes.", element=element),
         least=1,
         cure=_("Give the bytes of an element, such as 4, or its dtype, such as float32."),
     )
+
+
+def _itemsize(dtype: Any) -> int:
+    """Returns the bytes of an element; 0 for no dtype, or one whose elements differ in size."""
+    try:
+        known = np.dtype(dtype)
+    except TypeError:
+        return 0
+    return 0 if known.hasobject else known.itemsize
 
 
 def _lengths(global_shape: Iterable[int]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from course_lib.dtensor import explaining_aborts
 from course_lib.errors import CourseError, CourseWarning, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
@@ -79,13 +80,15 @@ class CheckpointFolder:
             **content: what `tf.train.Checkpoint` saves, by name.
 
         Raises:
-            CourseError: the disk refused. The checkpoints that were there are untouched.
+            CourseError: the disk refused, or the devices can no longer send each other data. The checkpoints
+                that were there are untouched.
         """
         name = f"checkpoint-{self._next_number():06d}-step-{step:06d}"
         unfinished = self.path / f"{_UNFINISHED}{name}"
         try:
             unfinished.mkdir(parents=True)
-            tf.train.Checkpoint(**content).write(str(unfinished / CONTENT))
+            with explaining_aborts():  # no fault of the disk's
+                tf.train.Checkpoint(**content).write(str(unfinished / CONTENT))
             write_manifest(unfinished, step, facts)
             _force_to_disk(unfinished)
             read_saved(unfinished)
@@ -151,6 +154,7 @@ class CheckpointFolder:
         )
 
 
+@explaining_aborts()
 def restore(saved: Saved, **content: Any) -> None:
     """Gives `content` the values of a checkpoint, whatever layout they were saved in.
 

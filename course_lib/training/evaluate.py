@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from course_lib.data.examples import Examples
 from course_lib.dtensor import explaining_aborts
 from course_lib.models.model import Model
 from course_lib.runtime import start_tensorflow
@@ -15,7 +16,6 @@ tf = start_tensorflow()
 _ROWS = 2048  # evaluated rows do not see each other, so that these batches can be large
 
 
-@explaining_aborts()
 def evaluate(model: Model, examples: Any) -> tuple[float, float]:
     """Returns the mean loss and the accuracy over all examples, each counted exactly once.
 
@@ -26,11 +26,16 @@ def evaluate(model: Model, examples: Any) -> tuple[float, float]:
     Raises:
         CourseError: the model cannot be evaluated on these examples.
     """
-    checked = to_examples(examples, model.input_shape, model.num_classes)
+    return evaluate_checked(model, to_examples(examples, model.input_shape, model.num_classes))
+
+
+@explaining_aborts()
+def evaluate_checked(model: Model, examples: Examples) -> tuple[float, float]:
+    """Returns the mean loss and the accuracy over examples that `to_examples` made for this model."""
     place, spec, shards = model.place, model.spec, model.place.batch_shards
-    num_rows = min(max(_ROWS // shards, 1), -(-len(checked) // shards)) * shards
+    num_rows = min(max(_ROWS // shards, 1), -(-len(examples) // shards)) * shards
     loss, hits = 0.0, 0.0
-    for inputs, labels, weights in padded(checked, num_rows):
+    for inputs, labels, weights in padded(examples, num_rows):
         sent = (
             place.send(inputs, spec.inputs),
             place.send(labels, spec.labels),
@@ -38,7 +43,7 @@ def evaluate(model: Model, examples: Any) -> tuple[float, float]:
         )
         sums = [float(place.fetch(total)) for total in _evaluate_rows(model, *sent)]
         loss, hits = loss + sums[0], hits + sums[1]
-    return loss / len(checked), hits / len(checked)
+    return loss / len(examples), hits / len(examples)
 
 
 def example_losses(logits: Any, labels: Any, weights: Any | None) -> Any:

@@ -49,6 +49,9 @@ class EpochRecord:
     checkpoint: str | None
 
 
+Record = StepRecord | EpochRecord
+
+
 @dataclass
 class History:
     """The records of one training run, in the order in which they came.
@@ -63,7 +66,7 @@ class History:
     epochs: list[EpochRecord] = field(default_factory=list)
     stopped: bool = False
 
-    def add(self, record: StepRecord | EpochRecord) -> None:
+    def add(self, record: Record) -> None:
         """Puts a record behind the others of its kind."""
         if isinstance(record, EpochRecord):
             self.epochs.append(record)

@@ -13,11 +13,12 @@ from course_lib.i18n import _
 from course_lib.models.model import Model
 from course_lib.training.batches import DROP
 from course_lib.training.checkpoints import CheckpointFolder
-from course_lib.training.optimizers.optimizer import Optimizer
+from course_lib.training.optimizers.optimizer import Optimizer, require_optimizer
 from course_lib.training.optimizers.sgd import SGD
+from course_lib.training.records import Record
 from course_lib.training.settings import Settings
 from course_lib.training.trainer import ModelTrainer, Trainer
-from course_lib.training.work import Record, Work
+from course_lib.training.work import Work
 
 Folder = CheckpointFolder | str | os.PathLike[str]
 
@@ -204,9 +205,11 @@ def _optimizer(optimizer: Optimizer | None, learning_rate: float | None) -> Opti
             cure=_("Give the learning rate to the optimizer."),
         )
     if optimizer is not None:
-        return optimizer
+        return require_optimizer(optimizer)
     return SGD() if learning_rate is None else SGD(learning_rate)
 
 
 def _folder(checkpoints: Folder | None) -> CheckpointFolder | None:
-    return CheckpointFolder(checkpoints) if isinstance(checkpoints, (str, os.PathLike)) else checkpoints
+    if checkpoints is None or isinstance(checkpoints, CheckpointFolder):
+        return checkpoints
+    return CheckpointFolder(checkpoints)

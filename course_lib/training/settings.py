@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
 from course_lib.models.variables import require_seed
+from course_lib.specs.plan import require_batch_size
 from course_lib.training.batches import DROP, LAST_BATCH, BatchOrder
 
 
@@ -34,6 +35,7 @@ class Settings:
         problem = _("{epochs!r} epochs cannot be trained.", epochs=self.epochs)
         cure = _("Give the number of epochs in all, for example epochs=3.")
         object.__setattr__(self, "epochs", whole_number(self.epochs, problem, least=1, cure=cure))
+        object.__setattr__(self, "batch_size", require_batch_size(self.batch_size))
         object.__setattr__(self, "seed", require_seed(self.seed))
         problem = _("{last_batch!r} cannot be done with the last batch.", last_batch=self.last_batch)
         cure = _("Leave the last, smaller batch out, or fill it up with rows that do not count.")

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.data.examples import Examples
+from course_lib.dtensor import explaining_aborts
 from course_lib.models.model import Model, Update
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import Features, Labels, Weights
 from course_lib.training.compiled import Compiled
-from course_lib.training.evaluate import count_hits, evaluate, example_losses
+from course_lib.training.evaluate import count_hits, evaluate_checked, example_losses
 from course_lib.training.examples import to_examples
 from course_lib.training.optimizers.optimizer import Optimizer
 
@@ -64,7 +65,7 @@ class Trainer(Protocol):
         """Makes the model ready to be evaluated; weights, slots and counters stay as they are, to the bit."""
 
     def evaluate(self, examples: Examples) -> tuple[float, float]:
-        """Returns the mean loss and the accuracy, each example counted once."""
+        """Returns the mean loss and the accuracy over what `examples` returned, each counted once."""
 
     def is_finite(self) -> bool:
         """Returns whether every variable of the model holds finite numbers."""
@@ -130,16 +131,18 @@ class ModelTrainer:
 
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         """Returns the mean loss and the accuracy, each example counted once."""
-        return evaluate(self.model, examples)
+        return evaluate_checked(self.model, examples)
 
     def is_finite(self) -> bool:
         """Returns whether every variable of the model holds finite numbers."""
         return all(bool(np.isfinite(value).all()) for value in self.model.values().values())
 
+    @explaining_aborts()
     def state(self) -> list[Any]:
         """Returns the values of all variables; tensors cannot be changed, so nothing is copied."""
         return [variable.read_value() for variable in self._variables()]
 
+    @explaining_aborts()
     def set_state(self, state: list[Any]) -> None:
         """Writes the values of all variables."""
         write(zip(self._variables(), state, strict=True))

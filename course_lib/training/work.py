@@ -13,11 +13,9 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.checkpoints import CheckpointFolder, restore
 from course_lib.training.examples import fingerprint
-from course_lib.training.records import EpochRecord, StepRecord
+from course_lib.training.records import EpochRecord, Record, StepRecord
 from course_lib.training.settings import Settings, require_not_beyond, require_same
 from course_lib.training.trainer import Batches, Sums, Trainer
-
-Record = StepRecord | EpochRecord
 
 # So many steps run in one call of TensorFlow: enough to make the cost of a call small, and few enough that
 # a Stop button answers at once (chosen by trial).

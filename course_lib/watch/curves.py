@@ -107,7 +107,7 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
             allowed=_("1 to {most} runs", most=MOST_RUNS),
             cure=_("Draw several pictures with fewer runs each."),
         )
-    panels = Panels(tuple(histories), max(map(last_step, histories.values())))
+    panels = Panels(tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS)
     panels.show([curves(history) for history in histories.values()])
     described = _("; ").join(f"{name}: {summary(history)}" for name, history in histories.items())
     return Picture(

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.training.records import EpochRecord, History, StepRecord
+from course_lib.training.records import EpochRecord, History, Record
 from course_lib.watch.curves import last_step
 from course_lib.watch.views import NotebookView, TerminalView, View
 
@@ -42,8 +42,8 @@ class Run(Protocol):
     def closed(self) -> bool:
         """Whether it was closed."""
 
-    def __iter__(self) -> Iterator[StepRecord | EpochRecord]:
-        """Trains, step by step."""
+    def __iter__(self) -> Iterator[Record]:
+        """Trains, step by step, as the records are asked for."""
 
     def close(self) -> None:
         """Ends training early and leaves a checkpoint from which it can go on."""
@@ -65,7 +65,7 @@ async def watch(run: Run, history: History | None = None) -> History:
             Records of steps that `run` does again are dropped.
 
     Raises:
-        CourseError: the run is over, or is being watched already.
+        CourseError: the run is over, or another watch or loop is reading it.
         Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
     _require_watchable(run)
@@ -77,16 +77,18 @@ async def watch(run: Run, history: History | None = None) -> History:
 
 
 async def _watch(run: Run, history: History) -> History:
+    records = iter(run)  # first: a run that another loop is reading is refused, and stays that loop's
     stop = threading.Event()
     view = _view(run, history, stop)
-    training = asyncio.ensure_future(asyncio.to_thread(_train, run, history, stop))
+    training = asyncio.ensure_future(asyncio.to_thread(_train, run, records, history, stop))
     try:
         await _refresh_until_done(training, view, stop)
+        ended_early = max(last_step(history), run.start_step) < run.total_steps
+        history.stopped = ended_early and training.exception() is None
     finally:
         stop.set()  # where the view itself failed, training must not go on unseen
         while not training.done():
             await asyncio.wait({training})
-        history.stopped = max(last_step(history), run.start_step) < run.total_steps
         view.finish()
     training.result()
     return history
@@ -118,10 +120,10 @@ def _records_before(run: Run, history: History | None) -> History:
     )
 
 
-def _train(run: Run, history: History, stop: threading.Event) -> None:
+def _train(run: Run, records: Iterator[Record], history: History, stop: threading.Event) -> None:
     """Collects the records of `run` in `history`, in a thread of its own, until `stop` is set."""
     try:
-        for record in run:
+        for record in records:
             history.add(record)
             # After the last step of an epoch its evaluation is still due; stop behind it.
             between_steps = isinstance(record, EpochRecord) or record.step % run.steps_per_epoch
@@ -190,7 +192,7 @@ class Pace:
 
 def _view(run: Run, history: History, stop: threading.Event) -> View:
     if _kernel() is None:
-        return TerminalView(run.total_steps, history)
+        return TerminalView(run.total_steps, run.start_step, history)
     return NotebookView(run.total_steps, run.start_step, run.steps_per_epoch, history, stop.set)
 
 

@@ -13,7 +13,7 @@ from IPython.display import display
 from course_lib.i18n import _
 from course_lib.pictures.curves import Panels
 from course_lib.training.records import History
-from course_lib.watch.curves import curves, last_step, summary
+from course_lib.watch.curves import SMOOTHING_STEPS, curves, last_step, summary
 
 _QUICK = 1  # how hard the PNG encoder tries for a picture that the next one replaces
 
@@ -31,8 +31,9 @@ class View(Protocol):
 class TerminalView:
     """A line for each epoch, and one if training was stopped."""
 
-    def __init__(self, total_steps: int, history: History) -> None:
+    def __init__(self, total_steps: int, start_step: int, history: History) -> None:
         self._total_steps = total_steps
+        self._start_step = start_step
         self._history = history
         self._printed = len(history.epochs)
 
@@ -49,7 +50,7 @@ class TerminalView:
         """Prints what is left to print."""
         self.refresh()
         if self._history.stopped:
-            print(_stopped(self._history, self._total_steps))
+            print(_stopped(max(self._start_step, last_step(self._history)), self._total_steps))
 
 
 class NotebookView:
@@ -79,7 +80,7 @@ class NotebookView:
         self._steps_per_epoch = steps_per_epoch
         self._history = history
         self._num_shown = 0
-        self._panels = Panels([""], total_steps)
+        self._panels = Panels([""], total_steps, SMOOTHING_STEPS)
         self._bar = ipywidgets.IntProgress(value=start_step, min=0, max=total_steps)
         self._button = ipywidgets.Button(description=_("Stop"), icon="stop", tooltip=_("Stop training"))
         # Not a Label: that of ipywidgets 7 calls MathJax 2 at each change, and JupyterLab 4 has MathJax 3.
@@ -104,7 +105,7 @@ class NotebookView:
         self._button.disabled = True
         self._show_progress()
         if self._history.stopped:
-            self._text.value = html.escape(_stopped(self._history, self._total_steps))
+            self._text.value = html.escape(_stopped(self._step(), self._total_steps))
         self._panels.show([curves(self._history)])
         self._update_picture(self._panels.png())
 
@@ -139,12 +140,8 @@ class NotebookView:
         return {"image/png": base64.b64encode(png).decode(), "text/plain": text}, {"image/png": {"alt": alt}}
 
 
-def _stopped(history: History, total_steps: int) -> str:
-    return _(
-        "Stopped after step {step} of {total_steps}.",
-        step=last_step(history),
-        total_steps=total_steps,
-    )
+def _stopped(step: int, total_steps: int) -> str:
+    return _("Stopped after step {step} of {total_steps}.", step=step, total_steps=total_steps)
 
 
 def _display_controls(controls: ipywidgets.Widget) -> None:

@@ -12,7 +12,7 @@ from course_lib.data import imdb as data
 from course_lib.models import sentiment as models
 from course_lib.specs import plan
 from course_lib.training import run as training
-from course_lib.training.records import EpochRecord, History, StepRecord
+from course_lib.training.records import History
 from course_lib.watch.curves import curves
 
 
@@ -23,11 +23,9 @@ def histories():
     for name, scheme, unit_length in (("tutorial", "normal", False), ("ours", "he", True)):
         rows = data.tf_idf(reviews, unit_length=unit_length)
         model = models.MLP(models.initial_values(scheme=scheme), plan.data_parallel(8))
-        records = list(training.train(model, rows.train, rows.test, epochs=3))
-        made[name] = History(
-            [record for record in records if isinstance(record, StepRecord)],
-            [record for record in records if isinstance(record, EpochRecord)],
-        )
+        made[name] = History()
+        for record in training.train(model, rows.train, rows.test, epochs=3):
+            made[name].add(record)
     return made
 
 

@@ -82,7 +82,7 @@ class StopAt(FakeRun):
 @pytest.mark.parametrize(("step", "epochs"), [(1, 0), (39, 0), (40, 1), (41, 1), (119, 2)])
 def test_stop_ends_after_the_step_under_way_and_after_the_evaluation_that_belongs_to_it(step, epochs):
     run, seen = StopAt(step), History()
-    live._train(run, seen, run.stop)
+    live._train(run, iter(run), seen, run.stop)
     assert seen.steps == history(step).steps
     assert seen.epochs == [epoch_record(epoch) for epoch in range(1, epochs + 1)]
     assert run.closed_after == step
@@ -105,6 +105,33 @@ def test_control_c_ends_a_script_like_stop(capsys):
     assert f"Stopped after step {run.closed_after} of 40000." in capsys.readouterr().out
 
 
+class EndsAtOnce(FakeRun):
+    """Is ended by somebody else before its first record."""
+
+    def __iter__(self):
+        return iter(())
+
+
+def test_a_resumed_run_that_ends_before_its_first_record_names_the_step_where_it_is(capsys):
+    assert asyncio.run(live.watch(EndsAtOnce(start_step=20))).stopped
+    assert capsys.readouterr().out == "Stopped after step 20 of 120.\n"
+
+
+class ReadElsewhere(FakeRun):
+    """Refuses a second reader, as a training does that a loop is reading."""
+
+    def __iter__(self):
+        raise CourseError("Another loop is already reading this run.", allowed="one", cure="wait")
+
+
+def test_a_run_that_another_loop_reads_is_refused_and_left_to_that_loop(capsys):
+    run = ReadElsewhere()
+    with pytest.raises(CourseError, match="Another loop"):
+        asyncio.run(live.watch(run))
+    assert not run.closed
+    assert capsys.readouterr().out == ""
+
+
 def test_an_error_in_training_comes_out_with_its_traceback():
     with pytest.raises(RuntimeError, match="the disk is full") as caught:
         asyncio.run(live.watch(FakeRun(fail_at=50)))
@@ -122,6 +149,7 @@ def test_an_error_in_training_brings_the_records_so_far(language):
     assert "import sys; history = sys.last_value.history" in note
     assert ("are kept" in note) is (language == "en")
     assert run.closed
+    assert not caught.value.history.stopped  # the reader did not
 
 
 class ClosesBadly(FakeRun):
@@ -254,7 +282,7 @@ def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed)
 
 
 def test_the_picture_is_drawn_from_the_final_numbers(executed):
-    panels = Panels([""], 120)
+    panels = Panels([""], 120, 20)
     panels.show([curves(history(120))])
     stored = outputs(executed[0])[1].data["image/png"]
     assert base64.b64decode(stored) == panels.png()
@@ -318,7 +346,7 @@ def test_in_a_notebook_the_cell_below_an_error_gets_the_records_as_its_note_says
     notebook = notebook_of(FIRST, failing, "import sys; history = sys.last_value.history", LAST)
     notebook.cells[1].metadata.tags = ["raises-exception"]
     executed = execute(notebook)
-    assert outputs(executed, 3)[0].text == "49 49 True\n"
+    assert outputs(executed, 3)[0].text == "49 49 False\n"
 
 
 def test_a_real_training_that_is_stopped_goes_on_where_it_was_and_ends_with_the_same_weights(tmp_path):
@@ -343,7 +371,7 @@ def test_a_real_training_that_is_stopped_goes_on_where_it_was_and_ends_with_the_
     _first, run = new_run(CheckpointFolder(tmp_path))
     stop, first_part = threading.Event(), History()
     stop.set()
-    live._train(run, first_part, stop)
+    live._train(run, iter(run), first_part, stop)
     assert [record.step for record in first_part.steps] == [1]
     resumed, run = new_run(CheckpointFolder(tmp_path))
     assert run.start_step == 1

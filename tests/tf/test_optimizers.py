@@ -7,6 +7,7 @@ from course_lib import CourseError
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
 from course_lib.training.optimizers import SGD, Adam
+from course_lib.training.optimizers.optimizer import require_optimizer
 
 tf = start_tensorflow()
 DIMS = (6, 4, 2)
@@ -51,6 +52,28 @@ def test_adam_equals_its_formula(num_steps):
         largest = np.abs(means[name]).max()  # gradients of both signs cancel
         np.testing.assert_allclose(slots.means[name], means[name], rtol=0, atol=1e-6 * largest)
         np.testing.assert_allclose(slots.squares[name], squares[name], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"beta_1": 1.0}, "Adam's beta_1 cannot be 1.0"),
+        ({"beta_2": "x"}, "Adam's beta_2 cannot be 'x'"),
+        ({"beta_2": float("nan")}, "Adam's beta_2 cannot be nan"),
+        ({"beta_1": -0.1}, "usual value is 0.9"),
+        ({"epsilon": -1}, "Adam's epsilon cannot be -1"),
+        ({"epsilon": 0}, "usual value is 1e-07"),
+    ],
+)
+def test_settings_that_adam_cannot_compute_with_are_refused(setting, says):
+    with pytest.raises(CourseError, match=says):
+        Adam(**setting)
+
+
+@pytest.mark.parametrize("given", ["adam", 5, Adam, object()])
+def test_what_is_no_optimizer_is_refused(given):
+    with pytest.raises(CourseError, match="is no optimizer"):
+        require_optimizer(given)
 
 
 def test_the_first_step_of_adam_has_the_length_of_the_learning_rate():

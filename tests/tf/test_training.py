@@ -12,8 +12,11 @@ from course_lib.dtensor import to_numpy
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.training import compiled
+from course_lib.training import evaluate as evaluate_module
+from course_lib.training import trainer as trainer_module
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.evaluate import evaluate
+from course_lib.training.examples import to_examples
 from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import EpochRecord, StepRecord
 from course_lib.training.run import TrainingRun, train
@@ -405,12 +408,34 @@ def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(ex
         ({"learning_rate": 0.1, "optimizer": SGD(0.1)}, r"Both an optimizer and learning_rate=0\.1"),
         ({"seed": -1}, "-1 cannot be a seed"),
         ({"seed": 2**64}, "18446744073709551616 cannot be a seed"),
+        ({"checkpoints": 5}, "5 does not name a folder"),
+        ({"learning_rate": None, "optimizer": "adam"}, "'adam' is no optimizer"),
         ({"last_batch": "keep"}, "'keep' cannot be done with the last batch"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_by_name(changed, says):
     with pytest.raises(CourseError, match=says):
         small_run(**changed)
+
+
+@pytest.mark.parametrize("batch_size", [0, 2.5, "64", True])
+def test_settings_made_by_hand_refuse_a_batch_size_too(batch_size):
+    with pytest.raises(CourseError, match=f"{batch_size!r} cannot be the size of a batch"):
+        Settings(epochs=1, batch_size=batch_size)
+
+
+def test_each_set_of_examples_is_converted_and_checked_once(monkeypatch):
+    seen = []
+
+    def counting(given, input_shape, num_classes):
+        seen.append(given)
+        return to_examples(given, input_shape, num_classes)
+
+    for module in (trainer_module, evaluate_module):
+        monkeypatch.setattr(module, "to_examples", counting)
+    _model, run = small_run(epochs=2)
+    list(run)
+    assert seen == [SMALL_SET, TEST_SET]
 
 
 def test_the_end_of_an_epoch_does_not_trace_again(monkeypatch):

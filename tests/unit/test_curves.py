@@ -59,7 +59,7 @@ def test_epochs_without_a_test_set_have_no_test_value():
 
 def test_the_lines_of_a_picture_carry_exactly_these_numbers():
     short, long = history(50), history(120)
-    panels = Panels(["one", "other"], 120)
+    panels = Panels(["one", "other"], 120, 20)
     panels.show([curves(short), curves(long)])
     for name, shown in (("one", short), ("other", long)):
         for curve in curves(shown):
@@ -69,7 +69,7 @@ def test_the_lines_of_a_picture_carry_exactly_these_numbers():
 
 
 def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
-    fresh, used = Panels([""], 120), Panels([""], 120)
+    fresh, used = Panels([""], 120, 20), Panels([""], 120, 20)
     for num_steps in (3, 50, 90):
         used.show([curves(history(num_steps))])
         used.png(1)
@@ -81,7 +81,7 @@ def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
 
 @pytest.mark.parametrize("num_steps", [0, 1, 45, 120])
 def test_what_is_kept_from_the_first_time_is_what_matplotlib_would_draw(num_steps):
-    panels = Panels([""], 120)
+    panels = Panels([""], 120, 20)
     panels.show([curves(history(10))])
     panels.png()
     panels.show([curves(history(num_steps))])
@@ -95,7 +95,7 @@ def test_what_is_kept_from_the_first_time_is_what_matplotlib_would_draw(num_step
 
 
 def test_a_picture_changes_with_one_step_more():
-    panels = Panels([""], 120)
+    panels = Panels([""], 120, 20)
     panels.show([curves(history(60))])
     before = panels.png()
     panels.show([curves(history(61))])
@@ -106,13 +106,13 @@ def test_a_picture_changes_with_one_step_more():
 def test_a_run_that_diverged_is_still_drawn(loss):
     record = step_record(1)
     broken = History([type(record)(1, 1, loss, 0.5, 64, 0.1)])
-    panels = Panels([""], 10)
+    panels = Panels([""], 10, 20)
     panels.show([curves(broken)])
     assert panels.png()
 
 
 def test_every_run_has_its_own_colour_and_marker():
-    panels = Panels(list("abcde"), 10)
+    panels = Panels(list("abcde"), 10, 20)
     for look in ("get_color", "get_marker"):
         assert len({getattr(panels.lines[name, "loss", "test"], look)() for name in "abcde"}) == 5
 

@@ -173,6 +173,23 @@ def test_more_devices_than_can_be_shown_are_refused_by_name():
         explorer.mesh  # noqa: B018
 
 
+@pytest.mark.parametrize("length", [0, 10**12])
+def test_a_typed_length_is_refused_as_where_the_explorer_is_made(length):
+    explorer = MeshLayoutExplorer(observe)
+    choose(explorer, "shape", 1, to=length)
+    with pytest.raises(CourseError, match=f"Axis 1 has the length {length}.\n.*from 1 to 9999\n"):
+        explorer.sharding  # noqa: B018
+    assert shown(explorer, "refusal")[0].startswith("This choice is not possible.Axis 1")
+
+
+def test_only_cpus_are_limited_along_a_mesh_dimension(monkeypatch):
+    explorer = MeshLayoutExplorer(observe, mesh=MeshSpec([("x", 12)]), global_shape=(24,))
+    with pytest.raises(CourseError, match="longer than 11"):
+        explorer.observe_choice()
+    monkeypatch.setattr("course_lib.explorers.mesh_layout.device_kind", lambda: "GPU")
+    assert explorer.observe_choice().agrees
+
+
 def test_a_choice_that_changes_nothing_is_answered_all_the_same(monkeypatch):
     explorer, answers = MeshLayoutExplorer(), []
     monkeypatch.setattr(explorer, "send", answers.append)

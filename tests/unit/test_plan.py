@@ -1,5 +1,8 @@
 """Plans: the layouts that follow from named axes, and every plan that cannot work, refused by name."""
 
+import copy
+import pickle
+
 import pytest
 
 from course_lib import UNSHARDED, CourseError, MeshSpec
@@ -129,6 +132,33 @@ def test_unsharded_stands_for_an_axis_that_is_left_out():
     plan = Plan("mine", MESH, {"batch": "a", "hidden": UNSHARDED})
     assert plan == Plan("mine", MESH, {"batch": "a"})
     assert hash(plan) == hash(Plan("mine", MESH, {"batch": "a"}))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan))])
+def test_a_plan_can_be_copied_and_sent(copied):
+    assert copied(model_parallel()) == model_parallel()
+    with pytest.raises(TypeError):
+        copied(model_parallel()).splits["features"] = "model"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ((5, MESH, {}), "The name of a plan cannot be 5"),
+        (("mine", [("a", 4)], {}), r"The mesh of a plan cannot be \[\('a', 4\)\]"),
+        (("mine", MESH, "batch"), "The splits of a plan cannot be 'batch'"),
+        (("mine", MESH, None), "The splits of a plan cannot be None"),
+    ],
+)
+def test_a_field_of_another_kind_is_refused_at_once(fields, says):
+    with pytest.raises(CourseError, match=says):
+        Plan(*fields)
+
+
+@pytest.mark.parametrize("axes", ["batch", 3, None])
+def test_a_layout_is_of_a_list_of_names(axes):
+    with pytest.raises(CourseError, match=f"{axes!r} does not name the axes"):
+        data_parallel().layout(axes)
 
 
 def test_a_plan_cannot_be_changed():

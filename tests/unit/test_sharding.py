@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,6 +85,19 @@ def test_bytes_follow_from_a_number_or_a_dtype():
     assert ROWS.of((6, 4), element_bytes=4).bytes_per_device(2) == 16
     assert ROWS.of((6, 4)).bytes_per_device(np.float64) == 64
     assert ROWS.of((6, 4)).bytes_per_device(np.dtype("int8")) == 8
+    assert ROWS.of((6, 4)).bytes_per_device("half") == 16
+    assert ROWS.of((6, 4)).bytes_per_device("bfloat16") == 16
+
+
+def test_bytes_follow_from_tensorflows_dtypes_too():
+    assert ROWS.of((6, 4)).bytes_per_device(SimpleNamespace(as_numpy_dtype=np.float32)) == 32
+    with pytest.raises(CourseError, match="does not say how many bytes"):
+        ROWS.of((6, 4)).bytes_per_device(SimpleNamespace(as_numpy_dtype=np.object_))
+
+
+def test_its_code_makes_it_again():
+    for sharding in (ROWS.of((6, 4)), ROWS.of((6, 4), element_bytes=2)):
+        assert eval(repr(sharding), {"LayoutSpec": LayoutSpec, "MeshSpec": MeshSpec}) == sharding
 
 
 def test_shapes_are_plain_tuples_and_shardings_of_one_kind_are_equal():
@@ -102,6 +117,7 @@ def test_shapes_are_plain_tuples_and_shardings_of_one_kind_are_equal():
         (lambda: ROWS.of((6, 4), element_bytes=0), "0 does not say how many bytes"),
         (lambda: ROWS.of((6, 4)).bytes_per_device(), "None does not say how many bytes"),
         (lambda: ROWS.of((6, 4)).bytes_per_device("float7"), "'float7' does not say how many bytes"),
+        (lambda: ROWS.of((6, 4)).bytes_per_device(str), "'str'> does not say how many bytes"),
         (lambda: ROWS.of((6, 4)).split(np.zeros((6, 5))), r"The tensor has the shape \(6, 5\)"),
         (lambda: ROWS.of((6, 4)).assemble([np.zeros((2, 4))] * 5), "5 components"),
         (lambda: ROWS.of((6, 4)).assemble([np.zeros((2, 5))] * 6), r"device 0 has the shape \(2, 5\)"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.models.model import Model, Update
 
 
+@runtime_checkable
 class Optimizer(Protocol):
     """Turns gradients into updates; who trains writes them, all at once and last."""
 
@@ -33,14 +34,33 @@ class Optimizer(Protocol):
         """Returns what may not change when a training is resumed, as JSON holds it."""
 
 
+def require_optimizer(given: object) -> Optimizer:
+    """Returns an optimizer.
+
+    Raises:
+        CourseError: it is none, or the class of one.
+    """
+    if isinstance(given, type) or not isinstance(given, Optimizer):
+        raise CourseError(
+            _("{given!r} is no optimizer.", given=given),
+            allowed="SGD(...), Adam(...)",
+            cure=_("Write for example optimizer=Adam(learning_rate=1e-3)."),
+        )
+    return given
+
+
+def is_finite_number(value: object) -> bool:
+    """Returns whether a value is a finite real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
 def require_learning_rate(learning_rate: float) -> None:
     """Checks a learning rate.
 
     Raises:
         CourseError: it is no finite number above 0.
     """
-    number = isinstance(learning_rate, Real) and not isinstance(learning_rate, bool)
-    if not (number and math.isfinite(learning_rate) and learning_rate > 0):
+    if not (is_finite_number(learning_rate) and learning_rate > 0):
         raise CourseError(
             _("{learning_rate!r} cannot be a learning rate.", learning_rate=learning_rate),
             allowed=_("finite numbers above 0"),
