@@ -322,6 +322,43 @@ def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
     assert "placeholders differ: ['count'] became ['num']: '{count} rows' -> '{num}行'" in faults(course)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("a row", "{n} rows"), ("a row", "all {n} rows")),
+        (("a row", "{n} rows"), ("one row", "{n} rows")),
+        (("a row", "{n} rows"), ("a row", "")),
+        (("a row", ""), ("a row", "{n} rows")),
+        (("{n} row", ""), ("{n} rows", "")),
+        (("{n} row", ""), ("one row", "{n} rows")),
+        (("one row", "{n} rows"), ("{n} row", "")),
+    ],
+)
+def test_a_text_whose_english_changed_keeps_its_translation_as_fuzzy(before, after):
+    old = files.updated(files.empty("pl"), [Text(before[0], "here", plural=before[1])], "pl")
+    if before[1]:
+        old[0].msgstr_plural = {0: "rząd", 1: "rzędy", 2: "rzędów"}
+    else:
+        old[0].msgstr = "rząd"
+    texts = [Text(after[0], "here", plural=after[1])]
+    once = files.updated(polib.pofile(str(old)), texts, "pl")
+    twice = files.updated(polib.pofile(str(once)), texts, "pl")
+    assert str(once) == str(twice)
+    (entry,) = twice
+    assert entry.fuzzy
+    assert (entry.previous_msgid, entry.previous_msgid_plural or "") == before
+    kept = {0: "rząd", 1: "rzędy", 2: "rzędów"} if before[1] else {0: "rząd", 1: "", 2: ""}
+    assert (entry.msgstr_plural if after[1] else entry.msgstr) == (kept if after[1] else "rząd")
+
+
+def test_a_text_that_changes_again_keeps_the_english_of_its_translation():
+    catalogue = files.updated(files.empty("ja"), [Text("a row", "here")], "ja")
+    catalogue[0].msgstr = "行"
+    for english in ("one row", "one rows"):
+        catalogue = files.updated(catalogue, [Text(english, "here")], "ja")
+    assert (catalogue[0].msgstr, catalogue[0].previous_msgid) == ("行", "a row")
+
+
 @pytest.mark.parametrize("call", ['_(f"{x} rows")', 'ngettext("{count} row", many, x)', "_(x)", "_()"])
 def test_a_text_that_no_translator_would_see_is_refused(course, call):
     (course.root / "course_lib").mkdir()
