@@ -197,12 +197,16 @@ def test_colab_installs_what_the_library_needs_and_colab_lacks():
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     brought = (
         "importlib_resources",
+        "ipykernel",
+        "ipython",
         "ipywidgets",
         "matplotlib>",
         "numpy",
+        "pillow",
         "platformdirs",  # Jupyter itself needs it
         "tensorflow>",
         "tensorflow-datasets",
+        "traitlets",
     )
     assert sorted(first_cell.COLAB_LACKS) == sorted(need for need in wanted if not need.startswith(brought))
 
