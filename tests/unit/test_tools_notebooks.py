@@ -350,7 +350,7 @@ def test_a_text_whose_english_changed_keeps_its_translation_as_fuzzy(before, aft
     assert str(once) == str(twice)
     (entry,) = twice
     assert entry.fuzzy
-    assert (entry.previous_msgid, entry.previous_msgid_plural or "") == before
+    assert (entry.previous_msgid, entry.previous_msgid_plural) == (before[0], before[1] or None)
     kept = {0: "rząd", 1: "rzędy", 2: "rzędów"} if before[1] else {0: "rząd", 1: "", 2: ""}
     assert (entry.msgstr_plural if after[1] else entry.msgstr) == (kept if after[1] else "rząd")
 

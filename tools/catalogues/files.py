@@ -124,7 +124,7 @@ def _translate(entry: polib.POEntry, old: polib.POEntry) -> None:
         made_for = old.previous_msgid, old.previous_msgid_plural
         if is_changed and not old.previous_msgid:
             made_for = old.msgid, old.msgid_plural
-        entry.previous_msgid, entry.previous_msgid_plural = made_for
+        entry.previous_msgid, entry.previous_msgid_plural = made_for[0], made_for[1] or None
 
 
 def _forms(entry: polib.POEntry) -> dict[int, str]:
