@@ -20,7 +20,7 @@ lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japane
 	$(BIN)/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir=$(CURDIR)/tools/jupyterlab \
 	  $(firstword $(sort $(filter $(LESSONS)/%,$(NOTEBOOKS))) notebooks)
 
-test: check tf nbval browser  ## everything that must hold, in under 15 minutes on two cores
+test: check tf nbval browser  ## tests, every lesson, book and browser; how long: docs/decisions/ci-time.md
 
 check: lint unit  ## the quick loop: style, types, import contracts, translations, unit tests
 
@@ -79,8 +79,8 @@ lock: .venv/ready  ## pin every dependency with its hashes
 	  --universal --python-version 3.11 --upgrade --quiet -o requirements.lock
 
 clean:  ## remove everything that was made, but not the environment
-	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis $(BUILT)
+	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis $(BUILT)
 
-.venv/ready: requirements.lock pyproject.toml tools/environment.sh
-	sh tools/environment.sh
+.venv/ready: requirements.lock pyproject.toml tools/environments/venv.sh
+	sh tools/environments/venv.sh
 	touch $@

@@ -57,8 +57,9 @@ class Measured:
 
 
 def names() -> tuple[str, ...]:
-    """Returns what there are results of."""
-    return tuple(sorted(entry.name[:-5] for entry in _FOLDER.iterdir() if entry.name.endswith(".json")))
+    """Returns what there are results of; nothing where nothing was measured."""
+    entries = _FOLDER.iterdir() if _FOLDER.is_dir() else ()
+    return tuple(sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".json")))
 
 
 def load(name: str) -> Measured:

@@ -14,17 +14,15 @@ from course_lib.measured import results
 from course_lib.training.records import EpochRecord, History, StepRecord
 from tests.book import standin
 from tools.book import __main__ as book
-from tools.book import facts as book_facts
-from tools.book import mathjax
-from tools.book import pages as book_pages
+from tools.book import facts, mathjax, pages
 from tools.book.licences import notices
 
 ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "https://github.com/someone/some-course"
 
 
-def sources(notebooks: Path, repository: str = "") -> book_pages.Sources:
-    return book_pages.Sources(root=ROOT, notebooks=notebooks, repository=repository, branch="main")
+def sources(notebooks: Path, repository: str = "") -> pages.Sources:
+    return pages.Sources(root=ROOT, notebooks=notebooks, repository=repository, branch="main")
 
 
 def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
@@ -67,8 +65,8 @@ def test_pictures_carry_their_own_descriptions(site):
 
 def test_a_picture_without_description_stops_the_build(tmp_path):
     notebooks = standin.write_lessons(tmp_path / "lessons", curve_alt="")
-    (edition, *_others) = editions = book_pages.find_editions(sources(notebooks))
-    book_pages.stage(sources(notebooks), editions, edition, tmp_path / "work" / "source")
+    (edition, *_others) = editions = pages.find_editions(sources(notebooks))
+    pages.stage(sources(notebooks), editions, edition, tmp_path / "work" / "source")
     with pytest.raises(SystemExit, match="a picture has no alternative text"):
         book._build_edition(tmp_path / "work")
 
@@ -140,7 +138,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path, site, lessons):
 
 def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypatch, lessons):
     monkeypatch.setattr(results, "_FOLDER", tmp_path / "measured")
-    (without, *_others) = book_pages.find_editions(sources(lessons))
+    (without, *_others) = pages.find_editions(sources(lessons))
     assert "results" not in without.pages
     (tmp_path / "measured").mkdir()
     steps = [StepRecord(step, 1, 0.9 - step / 10, 0.5, 64, 0.0) for step in (1, 2)]
@@ -148,10 +146,10 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
     run = results.SeededRun(History(steps, list(seeds[0])), tuple(seeds))
     measured = results.Measured("03_imdb", {"command": "make results"}, {"ours": run})
     results.save(measured, tmp_path / "measured")
-    editions = book_pages.find_editions(sources(lessons))
+    editions = pages.find_editions(sources(lessons))
     for edition in editions:
         assert "results" in edition.pages
-        book_pages.stage(sources(lessons), editions, edition, tmp_path / edition.language)
+        pages.stage(sources(lessons), editions, edition, tmp_path / edition.language)
         page = (tmp_path / edition.language / "results.md").read_text(encoding="utf-8")
         assert "| 1 | 0.500–0.750 | 0.625–0.625 | 0.500–0.500 | 0.875–0.875 |" in page
         assert "make results" in page
@@ -165,7 +163,7 @@ def test_a_lesson_without_a_title_is_refused(tmp_path):
     content["cells"] = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(SystemExit, match=r"03_data_parallel\.ipynb has no title"):
-        book_pages.find_editions(sources(notebooks))
+        pages.find_editions(sources(notebooks))
 
 
 def test_mathjax_comes_from_the_environment_and_is_version_3(site):
@@ -175,8 +173,8 @@ def test_mathjax_comes_from_the_environment_and_is_version_3(site):
 
 def test_quoted_versions_come_from_the_lock_and_the_workflow():
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    packages = {package.name: package for package in book_facts.tested_packages(ROOT)}
+    packages = {package.name: package for package in facts.tested_packages(ROOT)}
     assert f"tensorflow=={packages['tensorflow'].tested}" in lock
     assert packages["tensorflow"].allowed == ">=2.20,<2.22"
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))
-    assert list(book_facts.python_versions(ROOT)) == workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert list(facts.python_versions(ROOT)) == workflow["jobs"]["test"]["strategy"]["matrix"]["python"]

@@ -29,7 +29,7 @@ LANGUAGES = [
 @pytest.fixture(scope="module")
 def colab_python() -> str:
     """Makes or refreshes the environment and returns its Python."""
-    subprocess.run([sys.executable, ROOT / "tools" / "colab_environment.py"], check=True)
+    subprocess.run([sys.executable, ROOT / "tools" / "environments" / "colab.py"], check=True)
     return str(ROOT / "build" / "colab-venv" / "bin" / "python")
 
 

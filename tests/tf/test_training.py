@@ -191,7 +191,9 @@ def test_a_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
     *_before, last = run
     model, run = small_run(epochs=2, checkpoints=tmp_path)
     model.hidden_weight.assign(np.float32("inf") * model.hidden_weight.read_value())
-    with run, pytest.raises(CourseError, match=r"(?s)loss of step 21 is not a finite.*" + last.checkpoint):
+    # Which of the two is found first depends on the arithmetic: with oneDNN the losses stayed finite.
+    told = r"(?s)(loss of step 21 is not a|that are not) finite.*"
+    with run, pytest.raises(CourseError, match=told + last.checkpoint):
         list(run)
     assert run.closed
     assert CheckpointFolder(tmp_path).names() == (last.checkpoint,)

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, explorers
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 from course_lib.i18n import set_language
@@ -23,6 +23,7 @@ from course_lib.specs.sharding import numbered_tensor
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Choice, Number
 from course_lib.widgets.table import explorer_table
+from tools.book.explorers import found
 
 ROOT = Path(__file__).resolve().parents[2]
 MESH_2X4 = MeshSpec([("x", 2), ("y", 4)])
@@ -406,3 +407,25 @@ def test_the_explorer_needs_no_tensorflow():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "[]\n"
+
+
+NEW_EXPLORERS = """
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+
+class Made(MeshLayoutExplorer):
+    def __init__(self, observe=None, **options):
+        super().__init__(observe, **options)
+
+class NeedsAnArgument(MeshLayoutExplorer):
+    def __init__(self, observe):
+        super().__init__(observe)
+"""
+
+
+def test_the_book_finds_each_explorer_that_needs_no_argument(tmp_path, monkeypatch):
+    assert list(found()) == [MeshLayoutExplorer]
+    (tmp_path / "new_one.py").write_text(NEW_EXPLORERS, "utf-8")
+    monkeypatch.setattr(explorers, "__path__", [*explorers.__path__, str(tmp_path)])
+    assert sorted(explorer.__name__ for explorer in found()) == ["Made", "MeshLayoutExplorer"]
+    monkeypatch.delitem(sys.modules, "course_lib.explorers.new_one")
+    monkeypatch.delattr(explorers, "new_one")

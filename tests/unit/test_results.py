@@ -53,6 +53,12 @@ def test_what_is_saved_is_loaded(tmp_path, monkeypatch):
     assert dataclasses.asdict(results.load("99_test")) == dataclasses.asdict(measured)
 
 
+def test_there_may_be_no_results(tmp_path, monkeypatch):
+    for folder in (tmp_path / "none", tmp_path):
+        monkeypatch.setattr(results, "_FOLDER", folder)
+        assert results.names() == ()
+
+
 def test_the_spread_is_the_least_and_the_greatest_of_each_epoch():
     run = measured_from([0.75, 0.5], [0.25, 1.0], [0.5, 0.5]).runs["ours"]
     assert run.spread("test_accuracy") == ((0.25, 0.75), (0.5, 1.0))

@@ -11,8 +11,7 @@ from tests import pseudo_language
 from tests.pseudo_language import LANGUAGE, add_language, copied_course, left_in_english
 from tools.catalogues.__main__ import check
 from tools.checks.__main__ import different_code
-from tools.lesson import comments as code_comments
-from tools.lesson import markdown_blocks
+from tools.lesson import comments, markdown_blocks
 from tools.lesson.build import build, built_notebook
 from tools.lesson.sources import Course
 
@@ -38,7 +37,7 @@ def texts(notebook):
         if cell.cell_type == "markdown":
             yield from (block.text for block in markdown_blocks.blocks(cell.source))
         elif "setup" not in cell.metadata.get("tags", ()):
-            yield from (comment.text for comment in code_comments.comments(cell.source))
+            yield from (comment.text for comment in comments.comments(cell.source))
 
 
 def test_the_pseudo_language_keeps_what_translators_keep():

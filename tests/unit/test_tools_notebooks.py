@@ -12,9 +12,9 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
 from tools.catalogues import __main__ as catalogues
-from tools.catalogues import files as catalogue_files
+from tools.catalogues import files
 from tools.catalogues.files import Text
-from tools.checks import __main__ as check_notebooks
+from tools.checks import __main__ as checks
 from tools.checks import lesson_rules, output_rules
 from tools.lesson import first_cell
 from tools.lesson.build import build, built_cells, built_notebook
@@ -77,7 +77,7 @@ def test_two_languages_differ_only_where_they_may(course, lesson):
     commented = {"imports", "reveal-axes", "exercise-half"}
     assert {cell.cell_id for cell in english if cell.kind == "code"} & differing == {"setup", *commented}
     notebooks = (built_notebook(course, lesson, language) for language in ("ja", "en"))
-    assert list(check_notebooks.different_code(*notebooks)) == []
+    assert list(checks.different_code(*notebooks)) == []
 
 
 def test_prose_and_comments_are_in_the_readers_language(course, lesson):
@@ -197,12 +197,16 @@ def test_colab_installs_what_the_library_needs_and_colab_lacks():
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     brought = (
         "importlib_resources",
+        "ipykernel",
+        "ipython",
         "ipywidgets",
         "matplotlib>",
         "numpy",
+        "pillow",
         "platformdirs",  # Jupyter itself needs it
         "tensorflow>",
         "tensorflow-datasets",
+        "traitlets",
     )
     assert sorted(first_cell.COLAB_LACKS) == sorted(need for need in wanted if not need.startswith(brought))
 
@@ -269,7 +273,7 @@ def test_moved_texts_make_a_catalogue_stale(course):
 
 
 def test_the_catalogue_of_a_lesson_that_is_gone_is_stale(course):
-    course.catalogue("ja", "09_gone").write_text(str(catalogue_files.empty("ja")), "utf-8")
+    course.catalogue("ja", "09_gone").write_text(str(files.empty("ja")), "utf-8")
     assert "09_gone.po: stale, its lesson is gone" in faults(course)
 
 
@@ -322,6 +326,43 @@ def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
     assert "placeholders differ: ['count'] became ['num']: '{count} rows' -> '{num}行'" in faults(course)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("a row", "{n} rows"), ("a row", "all {n} rows")),
+        (("a row", "{n} rows"), ("one row", "{n} rows")),
+        (("a row", "{n} rows"), ("a row", "")),
+        (("a row", ""), ("a row", "{n} rows")),
+        (("{n} row", ""), ("{n} rows", "")),
+        (("{n} row", ""), ("one row", "{n} rows")),
+        (("one row", "{n} rows"), ("{n} row", "")),
+    ],
+)
+def test_a_text_whose_english_changed_keeps_its_translation_as_fuzzy(before, after):
+    old = files.updated(files.empty("pl"), [Text(before[0], "here", plural=before[1])], "pl")
+    if before[1]:
+        old[0].msgstr_plural = {0: "rząd", 1: "rzędy", 2: "rzędów"}
+    else:
+        old[0].msgstr = "rząd"
+    texts = [Text(after[0], "here", plural=after[1])]
+    once = files.updated(polib.pofile(str(old)), texts, "pl")
+    twice = files.updated(polib.pofile(str(once)), texts, "pl")
+    assert str(once) == str(twice)
+    (entry,) = twice
+    assert entry.fuzzy
+    assert (entry.previous_msgid, entry.previous_msgid_plural) == (before[0], before[1] or None)
+    kept = {0: "rząd", 1: "rzędy", 2: "rzędów"} if before[1] else {0: "rząd", 1: "", 2: ""}
+    assert (entry.msgstr_plural if after[1] else entry.msgstr) == (kept if after[1] else "rząd")
+
+
+def test_a_text_that_changes_again_keeps_the_english_of_its_translation():
+    catalogue = files.updated(files.empty("ja"), [Text("a row", "here")], "ja")
+    catalogue[0].msgstr = "行"
+    for english in ("one row", "one rows"):
+        catalogue = files.updated(catalogue, [Text(english, "here")], "ja")
+    assert (catalogue[0].msgstr, catalogue[0].previous_msgid) == ("行", "a row")
+
+
 @pytest.mark.parametrize("call", ['_(f"{x} rows")', 'ngettext("{count} row", many, x)', "_(x)", "_()"])
 def test_a_text_that_no_translator_would_see_is_refused(course, call):
     (course.root / "course_lib").mkdir()
@@ -331,8 +372,8 @@ def test_a_text_that_no_translator_would_see_is_refused(course, call):
 
 
 def test_equal_texts_are_one_entry():
-    catalogue = catalogue_files.updated(
-        catalogue_files.empty("ja"), [Text("a", "one", "comment"), Text("a", "two"), Text("b", "two")], "ja"
+    catalogue = files.updated(
+        files.empty("ja"), [Text("a", "one", "comment"), Text("a", "two"), Text("b", "two")], "ja"
     )
     assert [(entry.msgid, [place for place, _ in entry.occurrences]) for entry in catalogue] == [
         ("a", ["one", "two"]),
@@ -433,7 +474,7 @@ def test_solutions_may_come_as_several_names():
 
 
 def notebook_faults(course):
-    return "\n".join(check_notebooks.check(course))
+    return "\n".join(checks.check(course))
 
 
 def test_unbuilt_unexecuted_and_finished_notebooks(course):
@@ -497,9 +538,9 @@ def test_a_widget_with_an_older_script_is_found():
     notebook = nbformat.v4.new_notebook()
     state = {"a": {"state": {"_esm": script}}, "b": {"state": {"value": 3}}}
     notebook.metadata.widgets = nbformat.from_dict({WIDGET_STATE: {"state": state}})
-    assert check_notebooks.old_scripts(notebook) == set()
+    assert checks.old_scripts(notebook) == set()
     notebook.metadata.widgets[WIDGET_STATE].state.a.state["_esm"] += "//"
-    assert check_notebooks.old_scripts(notebook) == {script + "//"}
+    assert checks.old_scripts(notebook) == {script + "//"}
 
 
 def test_a_notebook_without_source_is_found(course):

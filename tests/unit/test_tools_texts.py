@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.lesson import comments as code_comments
-from tools.lesson import exercises, markdown_blocks
+from tools.lesson import comments, exercises, markdown_blocks
 from tools.lesson.sources import LessonError
 
 MODULES = (
@@ -191,12 +190,12 @@ if x:
 
 
 def test_comments_are_found_and_joined():
-    found = [comment.text for comment in code_comments.comments(CODE)]
+    found = [comment.text for comment in comments.comments(CODE)]
     assert found == ["One sentence over two lines.", "the end", "inside twice"]
 
 
 def test_comments_are_translated_and_code_is_not():
-    result = code_comments.translated(CODE, str.upper)
+    result = comments.translated(CODE, str.upper)
     assert (
         result
         == """\
@@ -209,14 +208,12 @@ if x:
 # 8
 """
     )
-    assert code_comments.without_comments(result) == code_comments.without_comments(CODE)
-    assert code_comments.without_comments(CODE) != code_comments.without_comments(
-        CODE.replace("x = 1", "x = 2")
-    )
+    assert comments.without_comments(result) == comments.without_comments(CODE)
+    assert comments.without_comments(CODE) != comments.without_comments(CODE.replace("x = 1", "x = 2"))
 
 
 def test_cells_that_wait_do_not_stop_the_tools():
-    assert [comment.text for comment in code_comments.comments("await x  # wait")] == ["wait"]
+    assert [comment.text for comment in comments.comments("await x  # wait")] == ["wait"]
 
 
 STUBS = {

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Callable, Iterable
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from course_lib import explorers
 from course_lib.i18n import set_language
 from course_lib.widgets.base import Explorer, table_file
 from course_lib.widgets.table import explorer_table
-
-EXPLORERS: tuple[Callable[[], Explorer], ...] = (MeshLayoutExplorer,)
 
 
 def write_explorer_tables(languages: Iterable[str], folder: Path) -> None:
     """Writes the table of each explorer in each language beside the module that reads it."""
     for language in languages:
         set_language(language)
-        for explorer in (make() for make in EXPLORERS):
+        for explorer in (make() for make in found()):
             text = json.dumps(explorer_table(explorer), ensure_ascii=False, separators=(",", ":"))
             (folder / table_file(explorer.name, language)).write_text(text, encoding="utf-8")
+
+
+def found() -> Iterator[Callable[[], Explorer]]:
+    """Yields the explorers of the library that can be made without an argument, as a page makes them."""
+    for module in pkgutil.iter_modules(explorers.__path__, f"{explorers.__name__}."):
+        for value in vars(import_module(module.name)).values():
+            if _is_explorer(value) and value.__module__ == module.name and _needs_no_argument(value):
+                yield value
+
+
+def _is_explorer(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, Explorer)
+
+
+def _needs_no_argument(explorer: type[Explorer]) -> bool:
+    _self, *parameters = inspect.signature(explorer.__init__).parameters.values()
+    variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    return all(each.default is not each.empty or each.kind in variadic for each in parameters)

@@ -17,9 +17,10 @@ import yaml
 
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.i18n import set_language
+from course_lib.measured import results
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
-from tools.book.results import has_results, write_results
+from tools.book.results import write_results
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE
@@ -106,7 +107,7 @@ def _edition(sources: Sources, language: str) -> Edition:
     strings = {name: translate(english) for name, english in frame.items()}
     notebooks = sorted((sources.notebooks / language).glob(LESSONS))
     lessons = tuple((path.stem, _title(path)) for path in notebooks)
-    shown = [page for page in PAGES if page != "results" or has_results()]
+    shown = [page for page in PAGES if page != "results" or results.names()]
     return Edition(
         language=language,
         name=strings["language_name"],

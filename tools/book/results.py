@@ -30,17 +30,12 @@ class ShownResult:
     runs: dict[str, list[dict[str, str]]]
 
 
-def has_results() -> bool:
-    """Whether anything was measured."""
-    return results._FOLDER.is_dir() and bool(results.names())
-
-
 def write_results(language: str, folder: Path) -> list[ShownResult]:
     """Draws each measurement into `folder`, its texts in `language`, and returns what to say about it."""
     shown = []
     with mpl.rc_context():  # the Japanese font stays with the Japanese pictures
         course_lib.setup(language=language)
-        for name in results.names() if has_results() else ():
+        for name in results.names():
             measured = results.load(name)
             picture = results.picture(measured)
             (folder / f"{name}.png").write_bytes(picture.png)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polib
 
-from tools.catalogues import files as catalogue_files
+from tools.catalogues import files
 from tools.catalogues.texts import catalogues
 from tools.checks import japanese_style, translation_rules
 from tools.lesson.sources import Course, LessonError
@@ -28,8 +28,8 @@ def extract(course: Course) -> Iterator[str]:
     for language in course.translations:
         wanted = dict(catalogues(course, language))
         for path, texts in wanted.items():
-            catalogue = catalogue_files.updated(catalogue_files.read(path, language), texts, language)
-            catalogue_files.write(catalogue, path)
+            catalogue = files.updated(files.read(path, language), texts, language)
+            files.write(catalogue, path)
             fuzzy, missing = len(catalogue.fuzzy_entries()), len(catalogue.untranslated_entries())
             yield f"{_short(course, path)}: {len(catalogue)} texts, {fuzzy} fuzzy, {missing} missing"
         for path in (course.root / "notebooks" / "locale" / language).glob("*.po"):
@@ -46,8 +46,8 @@ def check(course: Course) -> Iterator[str]:
     for language in course.translations:
         wanted = dict(catalogues(course, language))
         for path, texts in wanted.items():
-            old = catalogue_files.read(path, language)
-            new = catalogue_files.updated(old, texts, language)
+            old = files.read(path, language)
+            new = files.updated(old, texts, language)
             faults = [*_stale(old, new), *_faults(course, language, new)]
             yield from (f"{_short(course, path)}: {fault}" for fault in faults)
         for path in sorted((course.root / "notebooks" / "locale" / language).glob("*.po")):

@@ -40,21 +40,14 @@ def updated(old: polib.POFile, texts: Iterable[Text], language: str) -> polib.PO
     Where the English changed, the old translation stays, marked fuzzy, with the English that it was made for.
     """
     new = empty(language)
+    new.extend(_untranslated(english, same, language) for english, same in _by_english(texts).items())
+    if any(entry.msgid_plural for entry in new):
+        new.metadata["Plural-Forms"] = _plural_forms(language)
     known = {entry.msgid: entry for entry in old}
-    for english, same in _by_english(texts).items():
-        entry = polib.POEntry(msgid=english, comment=", ".join(_unique(text.kind for text in same)))
-        entry.occurrences = [(place, "") for place in _unique(text.place for text in same)]
-        entry.flags = ["python-brace-format"] if any(text.is_format for text in same) else []
-        entry.msgid_plural = next((text.plural for text in same if text.plural), "")
-        if entry.msgid_plural:
-            new.metadata["Plural-Forms"] = _plural_forms(language)
-            entry.msgstr_plural = dict.fromkeys(range(_num_forms(language)), "")
-        if english in known and known[english].msgid_plural == entry.msgid_plural:
-            entry.msgstr, entry.previous_msgid = known[english].msgstr, known[english].previous_msgid
-            entry.msgstr_plural |= known[english].msgstr_plural
-            entry.flags += ["fuzzy"] if known[english].fuzzy else []
-        new.append(entry)
-    _mark_changed(new, [entry for entry in old if entry.msgid not in {e.msgid for e in new} and entry.msgstr])
+    for entry in new:
+        if entry.msgid in known:
+            _translate(entry, known.pop(entry.msgid))
+    _mark_changed(new, known)
     return new
 
 
@@ -106,11 +99,42 @@ def _unique(words: Iterable[str]) -> list[str]:
     return [word for word in dict.fromkeys(words) if word]
 
 
-def _mark_changed(new: polib.POFile, gone: list[polib.POEntry]) -> None:
+def _untranslated(english: str, same: list[Text], language: str) -> polib.POEntry:
+    entry = polib.POEntry(msgid=english, comment=", ".join(_unique(text.kind for text in same)))
+    entry.occurrences = [(place, "") for place in _unique(text.place for text in same)]
+    entry.flags = ["python-brace-format"] if any(text.is_format for text in same) else []
+    entry.msgid_plural = next((text.plural for text in same if text.plural), "")
+    if entry.msgid_plural:
+        entry.msgstr_plural = dict.fromkeys(range(_num_forms(language)), "")
+    return entry
+
+
+def _translate(entry: polib.POEntry, old: polib.POEntry) -> None:
+    """Gives a text the translation of an old one, marked fuzzy where it was or where the English differs."""
+    forms = _forms(old)
+    if not any(forms.values()):
+        return
+    if entry.msgid_plural:
+        entry.msgstr_plural |= {number: forms[number] for number in entry.msgstr_plural if number in forms}
+    else:
+        entry.msgstr = forms[0]
+    is_changed = (old.msgid, old.msgid_plural) != (entry.msgid, entry.msgid_plural)
+    if old.fuzzy or is_changed:
+        entry.flags = [*entry.flags, "fuzzy"]
+        made_for = old.previous_msgid, old.previous_msgid_plural
+        if is_changed and not old.previous_msgid:
+            made_for = old.msgid, old.msgid_plural
+        entry.previous_msgid, entry.previous_msgid_plural = made_for[0], made_for[1] or None
+
+
+def _forms(entry: polib.POEntry) -> dict[int, str]:
+    """Returns the translations of a text by the number of their form; without a plural, form 0 alone."""
+    return entry.msgstr_plural or {0: entry.msgstr}
+
+
+def _mark_changed(new: polib.POFile, gone: dict[str, polib.POEntry]) -> None:
     """Gives each new text the translation of the most similar text that is gone, marked fuzzy."""
-    candidates = {entry.msgid: entry for entry in gone}
-    for entry in [entry for entry in new if not (entry.msgstr or entry.msgid_plural)]:
+    candidates = {english: entry for english, entry in gone.items() if any(_forms(entry).values())}
+    for entry in [entry for entry in new if not any(_forms(entry).values())]:
         for english in difflib.get_close_matches(entry.msgid, candidates, n=1):
-            similar = candidates.pop(english)
-            entry.msgstr, entry.flags = similar.msgstr, [*entry.flags, "fuzzy"]
-            entry.previous_msgid = similar.previous_msgid or english
+            _translate(entry, candidates.pop(english))

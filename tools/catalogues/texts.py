@@ -10,9 +10,7 @@ import yaml
 from babel.messages.extract import extract
 
 from tools.catalogues.files import Text
-from tools.lesson import comments as code_comments
-from tools.lesson import exercises, markdown_blocks
-from tools.lesson import texts as notebook_texts
+from tools.lesson import comments, exercises, markdown_blocks, texts
 from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.translations import SHARED
 
@@ -31,14 +29,14 @@ def lesson_texts(lesson: Lesson) -> Iterator[Text]:
                 yield Text(block.text, cell.cell_id)
         elif "setup" not in cell.tags:
             code = exercises.solution(cell.source) if "exercise" in cell.tags else cell.source
-            for comment in code_comments.comments(code):
+            for comment in comments.comments(code):
                 yield Text(comment.text, cell.cell_id, "comment in code")
 
 
 def shared_texts() -> Iterator[Text]:
     """Yields the words that the tools put into every notebook."""
-    for english in notebook_texts.ALL:
-        yield Text(english, "notebook_texts")
+    for english in texts.ALL:
+        yield Text(english, "tools/lesson/texts.py")
 
 
 def library_texts(course: Course) -> Iterator[Text]:

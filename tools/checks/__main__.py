@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 
 from tools.checks.lesson_rules import lesson_faults
 from tools.checks.output_rules import output_faults
-from tools.lesson import comments as code_comments
+from tools.lesson import comments
 from tools.lesson.build import built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
@@ -70,7 +70,7 @@ def different_code(translation: NotebookNode, source: NotebookNode) -> Iterator[
     for cell in translation.cells:
         if cell.cell_type == "code" and "setup" not in cell.metadata.get("tags", []):
             code = theirs.get(cell.id, "")
-            if code_comments.without_comments(cell.source) != code_comments.without_comments(code):
+            if comments.without_comments(cell.source) != comments.without_comments(code):
                 yield f"cell {cell.id!r}: its code is not that of the English notebook"
 
 

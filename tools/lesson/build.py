@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
-from tools.lesson import comments as code_comments
-from tools.lesson import exercises, markdown_blocks
-from tools.lesson import texts as notebook_texts
+from tools.lesson import comments, exercises, markdown_blocks
 from tools.lesson.cells import Cell
 from tools.lesson.first_cell import first_cell
 from tools.lesson.sources import Course, Lesson, LessonError
+from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION
 from tools.lesson.translations import translations
 
 _METADATA = {
@@ -86,18 +85,18 @@ def _built(course: Course, cell: Cell, language: str, texts: Translate, *, solve
     code = cell.source
     if "exercise" in cell.tags:
         code = exercises.solution(code) if solved else exercises.stub(code)
-    return cell.with_source(code_comments.translated(code, texts))
+    return cell.with_source(comments.translated(code, texts))
 
 
 def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
-    code = code_comments.translated(exercises.solution(exercise.source), texts)
-    text = _SOLUTION_CELL.format(title=texts(notebook_texts.SOLUTION), code=code)
+    code = comments.translated(exercises.solution(exercise.source), texts)
+    text = _SOLUTION_CELL.format(title=texts(SOLUTION), code=code)
     return Cell("markdown", text, f"{exercise.cell_id}-solution", ("solution",))
 
 
 def _with_colab_link(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
     address = course.colab_address(language, lesson.name)
-    link = f"\n\n[{texts(notebook_texts.OPEN_IN_COLAB)}]({address})" if address else ""
+    link = f"\n\n[{texts(OPEN_IN_COLAB)}]({address})" if address else ""
     return cell.with_source(cell.source + link)
 
 

@@ -1,6 +1,6 @@
 """Makes build/colab-venv: Google Colab's versions, with the library installed as Colab installs it.
 
-    python tools/colab_environment.py
+    python tools/environments/colab.py
 
 It prints the versions that it ends up with. An environment that is as described here is kept, and only the
 library is installed anew. Colab's own front end cannot be had outside Colab. The closest to it is JupyterLab
@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ROOT / "build" / "colab-venv"
 
 # Colab's list of August 2026: https://github.com/googlecolab/backend-info (pip-freeze.txt).
