@@ -40,7 +40,7 @@ def load(key: str) -> Arrays | None:
 def store(key: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Keeps `arrays` under a key that names all that they depend on; a `CourseWarning` says if it cannot."""
     payload = io.BytesIO()
-    np.savez(payload, **arrays)
+    np.savez(payload, **arrays)  # type: ignore[arg-type]  # old NumPy takes allow_pickle for an array
     try:
         _write_whole(_file(key), hashlib.sha256(payload.getvalue()).digest() + payload.getvalue())
     except OSError as error:
