@@ -24,7 +24,7 @@ NUM_TOKENS = 1200
 
 MOST_TOKENS = 50_000
 
-_TABLES_FORMAT = 2  # one more whenever the preprocessing or what is kept of it changes
+_TABLES_FORMAT = 3  # one more whenever the preprocessing or what is kept of it changes
 
 
 @dataclass(frozen=True)
