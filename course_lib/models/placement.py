@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.dtensor import create_mesh, explaining_aborts, pack, relayout, to_numpy
+from course_lib.dtensor import create_mesh, explaining_aborts, pack, to_layout, to_numpy
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
@@ -40,7 +40,10 @@ class Placement(Protocol):
         """Returns a whole tensor or variable, `[...] global`, on the host."""
 
     def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
-        """Returns the same tensor, `[*axes] global`, gathered along the axes that are not split."""
+        """Returns the same tensor, `[*axes] global`, gathered along the axes that are not split.
+
+        At most two of its axes may be split, whoever made it.
+        """
 
 
 class OneDevice:
@@ -107,7 +110,11 @@ class OnMesh:
         return to_numpy(tensor)
 
     def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
-        """Returns the DTensor split along these axes; of two that share a mesh dimension, along the first."""
+        """Returns the DTensor split along these axes; of two that share a mesh dimension, along the first.
+
+        At most two axes of the tensor may be split, before and after: then TensorFlow's own relayout is right,
+        and moves less than the exact one (course_lib.dtensor.relayout).
+        """
         names = [self.plan.splits.get(axis, UNSHARDED) for axis in axes]
         entries = [UNSHARDED if name in names[:at] else name for at, name in enumerate(names)]
-        return relayout(tensor, LayoutSpec(entries, self.plan.mesh), self._mesh)
+        return dtensor.relayout(tensor, to_layout(LayoutSpec(entries, self.plan.mesh), self._mesh))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from course_lib.models.normalisation import batch_moments
+from course_lib.models.normalisation import batch_moments, normalise
 from course_lib.models.placement import OneDevice, OnMesh
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
@@ -13,6 +13,8 @@ from course_lib.training.run import train
 from tests.tf import oracles
 
 tf = start_tensorflow()
+from tensorflow.python.eager import context  # noqa: E402 - there is no public way to the graphs that ran
+
 SHARED = Plan("fully sharded", data_parallel(8).mesh, {"batch": "batch", "hidden": "batch"})
 PLANS = [None, replicated(8), data_parallel(8), model_parallel(), spatial_parallel(), SHARED]
 # Near 1000 a float32 is right to 3e-5, and so are the means of the parts, whose deviation is about 0.3 to 1.
@@ -50,6 +52,42 @@ def test_rows_of_weight_zero_do_not_count_even_where_a_device_has_no_others(plan
     mean, variance = moments(plan, FAR, weights)
     np.testing.assert_allclose(mean, np.float64(FAR[:21]).mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(variance, np.float64(FAR[:21]).var(axis=0), rtol=ROUNDING_NEAR_1000)
+
+
+@pytest.mark.parametrize(
+    "plan", [data_parallel(8), model_parallel(), spatial_parallel()], ids=lambda plan: plan.name
+)
+def test_one_collective_forward_and_one_backward(plan):
+    place = OnMesh(plan)
+
+    @tf.function
+    def slope(values):
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            normal, _mean, _variance = normalise(values, "hidden", place, epsilon=1e-5)
+            cubes = tf.reduce_sum(normal**3)
+        return tape.gradient(cubes, values)
+
+    assert len(collectives_of_a_device(slope, place.send(FAR, ("batch", "hidden")))) == 2
+
+
+def collectives_of_a_device(function, *arguments):
+    context.context().enable_run_metadata()
+    function(*arguments)
+    graphs = context.context().export_run_metadata().function_graphs
+    context.context().disable_run_metadata()
+    nodes = [node for graph in graphs for node in graph.post_optimization_graph.node]
+    inside = [
+        node
+        for graph in graphs
+        for function in graph.post_optimization_graph.library.function
+        for node in function.node_def
+    ]
+    return {
+        node.name
+        for node in [*nodes, *inside]
+        if node.op.startswith("Collective") and node.device.endswith("CPU:0")
+    }
 
 
 @pytest.mark.parametrize("plan", PLANS[2:], ids=lambda plan: plan.name)
