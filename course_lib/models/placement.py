@@ -42,7 +42,7 @@ class Placement(Protocol):
     def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
         """Returns the same tensor, `[*axes] global`, gathered along the axes that are not split.
 
-        At most two of its axes may be split, whoever made it.
+        Two of its axes may be split at most, before and after.
         """
 
 
@@ -112,7 +112,7 @@ class OnMesh:
     def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
         """Returns the DTensor split along these axes; of two that share a mesh dimension, along the first.
 
-        At most two axes of the tensor may be split, before and after: then TensorFlow's own relayout is right,
+        Two axes of the tensor may be split at most, before and after: then TensorFlow's relayout is right,
         and moves less than the exact one (course_lib.dtensor.relayout).
         """
         names = [self.plan.splits.get(axis, UNSHARDED) for axis in axes]
