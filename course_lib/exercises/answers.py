@@ -108,15 +108,16 @@ def wrong_kind(answer: object, right: object, given: object) -> str | None:
     """
     if isinstance(answer, CourseError) and isinstance(right, Sharding):
         return _("The explorer refuses this choice: {problem}", problem=answer.problem)
-    return None if _fits(answer, right) else asked_for(right, given)
+    if _fits(answer, right):
+        return None
+    if isinstance(right, tuple) and isinstance(given, (tuple, list)):
+        misfit = next(part for part in given if not any(_fits(plain(part), each) for each in right))
+        return _("In each place of the answer: {text}", text=asked_for(right[0], misfit))
+    return asked_for(right, given)
 
 
 def asked_for(right: object, given: object) -> str:
-    """Returns the sentence that says which kind of value is asked for, and what was given instead."""
-    if isinstance(right, tuple) and isinstance(given, (tuple, list)):
-        misfits = [part for part in given if not any(_fits(plain(part), example) for example in right)]
-        if right and misfits:
-            return _("In each place of the answer: {text}", text=asked_for(right[0], misfits[0]))
+    """Returns the sentence that says which kind of value is asked for, and the type of what was given."""
     kind, given_type = _kind(right), type(given).__name__
     if isinstance(right, tuple) and not all(_is_number(part) for part in right):
         kind = "list"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import sysconfig
+import textwrap
 from pathlib import Path
 from types import TracebackType
 
@@ -26,7 +27,8 @@ _LIBRARIES = (
 _AROUND = re.compile(r" for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:.*")
 _NO_REASON = ("Graph execution error", "Detected at node", 'File "', "Node:")
 _COMPILERS_REASON = re.compile(r"^\S*:\d+: error: (?:loc\(.*?\]\): )?(.*)$", re.MULTILINE)
-_AUTOGRAPH_LINE = re.compile(r'File "[^"]*", line \d+, in \S+  \*\n\s+(.+)')
+# How AutoGraph shows a frame; one star stands for code that it converted: the reader's.
+_FRAME = re.compile(r' +File "[^"]*", line \d+, in \S+ +(\**)\n +(.+)\n')
 
 
 def fault(error: BaseException) -> str:
@@ -40,35 +42,37 @@ def fault(error: BaseException) -> str:
     >>> of(lambda: 1 / 0).partition(",")[0]
     'It raised `ZeroDivisionError: division by zero`'
     """
-    what = f"{type(error).__name__}: {reason(error)}".removesuffix(": ")
-    line = readers_line(error)
-    if isinstance(error, CourseError):
-        what = str(error)
-        return _("It raised this in the line `{line}`:\n{what}", line=line, what=what) if line else what
+    kind, message, line = _parts(error)
+    if kind == CourseError.__name__:  # its lines are for the reader
+        where = _("It raised this in the line `{line}`:", line=line) if line else ""
+        return f"{where}\n{message}".strip()
+    what = f"{kind}: {reason(message)}".removesuffix(": ")
     if line:
         return _("It raised `{what}`, in the line `{line}`.", what=what, line=line)
     return _("It raised `{what}`.", what=what)
 
 
-def reason(error: BaseException) -> str:
+def reason(message: str) -> str:
     """Returns the first line of a message that says what is wrong, without TensorFlow's wrapping."""
-    text = str(error)
-    if "in user code:" in text:  # AutoGraph's: a traceback, then type and message
-        text = text.rpartition(f"{type(error).__name__}: ")[2]
-    from_compiler = _COMPILERS_REASON.search(text)
-    lines = [
-        _AROUND.sub("", line).strip() for line in ([from_compiler[1]] if from_compiler else text.splitlines())
-    ]
+    found = _COMPILERS_REASON.search(message)
+    lines = [_AROUND.sub("", line).strip() for line in (found[1] if found else message).splitlines()]
     return _short(next((line for line in lines if line and not line.startswith(_NO_REASON)), ""))
 
 
-def readers_line(error: BaseException) -> str:
+def _parts(error: BaseException) -> tuple[str, str, str]:
+    """Returns the type, the message and the reader's line of an error, also of one that AutoGraph wrapped."""
+    message = str(error)
+    frames = list(_FRAME.finditer(message)) if message.startswith("in user code:") else []
+    if not frames:
+        return type(error).__name__, message, _readers_line(error.__traceback__)
+    lines = [frame[2].strip() for frame in frames if frame[1] == "*"]
+    kind, _colon, inner = textwrap.dedent(message[frames[-1].end() :]).strip().partition(": ")
+    return kind, inner, _short(lines[-1] if lines else "")
+
+
+def _readers_line(traceback: TracebackType | None) -> str:
     """Returns the innermost line of code that is no library's, or "" where there is none."""
-    in_user_code = _AUTOGRAPH_LINE.findall(str(error))
-    if in_user_code:
-        return _short(str(in_user_code[-1]).strip())
     found = ""
-    traceback: TracebackType | None = error.__traceback__
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
         if not any(library in path for library in _LIBRARIES):

@@ -15,7 +15,7 @@ import numpy as np
 from course_lib.exercises.answers import NotAnswered, answered, plain
 from course_lib.exercises.comparing import TOLERANCE, close, first_difference
 from course_lib.exercises.faults import fault
-from course_lib.exercises.shown import input_text, value_text
+from course_lib.exercises.shown import input_text, is_long, value_text
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
@@ -193,10 +193,12 @@ def _failure(reference: Function, case: Case, outcome: _Outcome, expected: objec
         found = _("For {given} your function makes `{place}` equal to `{value}`.", **values)
     else:
         found = _("For {given} your function gives `{value}`.", **values)
-    return f"{found}\n{case.hint or _advice(part, right)}"
+    return f"{found}\n{case.hint or _advice(case, part, right)}"
 
 
-def _advice(value: object, expected: object) -> str:
+def _advice(case: Case, value: object, expected: object) -> str:
     if isinstance(value, tuple) and not isinstance(expected, tuple):
         return _("A single number is asked for.")
+    if any(is_long(plain(each)) for each in case.inputs):
+        return _("Try it on a smaller input, and compare with what you expect.")
     return _("Work this one out by hand, then look for the difference.")

@@ -20,6 +20,7 @@ _WEIGHT_BYTES = 1200 * 48 * 4
         (LayoutSpec(["batch", "model"], _TWO_BY_FOUR), "the shape (4, 2)"),
         (LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])), "exercise_mesh"),
         (LayoutSpec(["batch"], _TWO_BY_FOUR), "1 axis"),
+        (LayoutSpec.replicated(_TWO_BY_FOUR, 2), "the shape (8, 8)"),
         (["batch", UNSHARDED], "LayoutSpec"),
     ],
 )
@@ -46,6 +47,9 @@ def four_copies(answer: LayoutSpec) -> str | None:
         (_WEIGHT_BYTES // 16, "elements"),
         (_WEIGHT_BYTES // 2, "only one axis"),
         (12345, "local shape first"),
+        (_WEIGHT_BYTES * 2, "bits"),
+        ((600, 24), "Answer with a number"),
+        (True, "Answer with a number"),
     ],
 )
 def bytes_on_one_device(answer: float) -> str | None:
@@ -54,6 +58,7 @@ def bytes_on_one_device(answer: float) -> str | None:
         _WEIGHT_BYTES: _("That is the whole weight. How many parts do feature and model make of it?"),
         _WEIGHT_BYTES // 2: _("That divides only one axis; the layout splits both."),
         _WEIGHT_BYTES // 8: _("The dimension batch does not split the weight: it makes copies of it."),
+        _WEIGHT_BYTES * 2: _("Those are bits. A byte has 8 of them."),
         _WEIGHT_BYTES // 16: _("That is the number of elements. How many bytes does a float32 take?"),
     }
     for wrong, hint in hints.items():
@@ -74,6 +79,7 @@ def bytes_on_one_device(answer: float) -> str | None:
         ([[10, 20, 30, 40]] * 4, "two parts"),
         ([[10.9, 20], [30, 40], [10, 20], [30, 40]], "position of each device"),
         ([10, 20, 30, 40], "In each place"),
+        ([[30, 40], [10, 20], [30, 40], [10, 20]], "position of each device"),
     ],
 )
 def four_components(answer: tuple[tuple[float, ...], ...]) -> str | None:
@@ -99,6 +105,9 @@ def four_components(answer: tuple[tuple[float, ...], ...]) -> str | None:
         (MeshSpec([("x", 4), ("y", 2)]), "does not divide"),
         (MeshSpec([("x", 3), ("y", 2)]), "6 devices"),
         (MeshSpec([("x", 8), ("y", 1)]), "does not divide"),
+        (MeshSpec([("x", 2), ("y", 2), ("z", 2)]), "x and y"),
+        (MeshSpec([("y", 4), ("x", 2)]), "x and y"),
+        (MeshSpec([("x", 2), ("y", 2)]), "4 devices"),
         (MeshSpec([("rows", 2), ("columns", 4)]), "x and y"),
         ((2, 4), "MeshSpec"),
     ],

@@ -38,6 +38,9 @@ def _image_layouts(
         (0.08, "number of devices"),
         (64, "by how much"),
         (1.0, "the gradient of the mean"),
+        (-0.64, "positive"),
+        (0.0, "positive"),
+        ("0.64", "Answer with a number"),
     ],
 )
 def learning_rate(answer: float) -> str | None:
@@ -53,6 +56,8 @@ def learning_rate(answer: float) -> str | None:
     for wrong, hint in hints.items():
         if same(answer, wrong):
             return hint
+    if answer <= 0:
+        return _("A learning rate is positive.")
     if not same(answer, 0.64):
         return _("Compare the gradient of the sum with the gradient of the mean over 64 reviews.")
     return None
@@ -65,8 +70,18 @@ def learning_rate(answer: float) -> str | None:
         (_image_layouts(["batch", UNSHARDED, UNSHARDED], ["batch"], ["batch", UNSHARDED]), "weight"),
         (_image_layouts(["batch", UNSHARDED, UNSHARDED], [UNSHARDED], [UNSHARDED] * 2), "labels"),
         (_image_layouts(["batch", UNSHARDED], ["batch"], [UNSHARDED] * 2), "3 axes"),
-        (_image_layouts([UNSHARDED, "batch", UNSHARDED], ["batch"], [UNSHARDED] * 2), "first axis"),
+        (_image_layouts([UNSHARDED, "batch", UNSHARDED], ["batch"], [UNSHARDED] * 2), "split only that"),
         ({"images": ["batch"]}, "images, labels and weight"),
+        (_image_layouts([UNSHARDED] * 3, ["batch"], [UNSHARDED] * 2), "split only that"),
+        (_image_layouts(["batch", UNSHARDED, UNSHARDED], ["batch"], [UNSHARDED]), "2 axes"),
+        (
+            {
+                name: LayoutSpec.replicated(MeshSpec([("world", 8)]), num_axes)
+                for name, num_axes in (("images", 3), ("labels", 1), ("weight", 2))
+            },
+            "one dimension batch",
+        ),
+        ([LayoutSpec(["batch"], _EIGHT)] * 3, "dictionary"),
     ],
 )
 def layouts(answer: dict[str, Any]) -> str | None:
@@ -215,6 +230,8 @@ def mean_loss(answer: Callable[..., Any]) -> str | None:
         ((7, 7), "each variable"),
         (_GRADIENT_BYTES, "tuple or list"),
         ((_GRADIENT_BYTES,) * 3, "two numbers"),
+        ((_GRADIENT_BYTES * 2,) * 2, "each variable"),
+        ((_GRADIENT_BYTES, _GRADIENT_BYTES // 2), "does not depend on the batch"),
     ],
 )
 def gradient_bytes(answer: tuple[float, ...]) -> str | None:

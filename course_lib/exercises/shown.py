@@ -11,7 +11,7 @@ import numpy as np
 from course_lib.exercises.answers import plain
 from course_lib.i18n import _
 
-_MOST_NUMBERS = 24
+_MOST_PARTS = 32
 _MOST_CHARACTERS = 100
 
 
@@ -37,16 +37,18 @@ def value_text(value: object) -> str:
     >>> value_text((0.1, (1, 2))), value_text(tuple(range(100)))
     ('[0.1, [1, 2]]', '100 values')
     """
-    if isinstance(value, tuple):
-        return _long_text(value) if is_long(value) else "[" + ", ".join(map(value_text, value)) + "]"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return _short(value)
+    return _long_text(value) if isinstance(value, tuple) and is_long(value) else _written(value)
 
 
 def is_long(value: object) -> bool:
-    """Returns whether a plain value has too many numbers to be shown."""
-    return _count(value) > _MOST_NUMBERS
+    """Returns whether a plain value has too many parts, or too many digits, to be shown."""
+    return _count(value) > _MOST_PARTS or len(_written(value)) > _MOST_CHARACTERS
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return f"{value:.6g}" if isinstance(value, float) else _short(value)
 
 
 def _long_text(value: tuple[object, ...]) -> str:
@@ -60,7 +62,8 @@ def _long_text(value: tuple[object, ...]) -> str:
 
 
 def _count(value: object) -> int:
-    return sum(map(_count, value)) if isinstance(value, tuple) else 1
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    return sum(map(_count, parts)) if parts else 1
 
 
 def _short(value: object) -> str:

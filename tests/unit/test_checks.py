@@ -69,7 +69,18 @@ NONSENSE = [
     Hostile(),
     len,
 ]
-NONSENSE += [np.zeros((2, 3)), np.array("x"), slice(2), range(3), lambda: 1, [Hostile()], {"a": Hostile()}]
+ENDLESS = []
+ENDLESS.append(ENDLESS)
+NONSENSE += [
+    ENDLESS,
+    np.zeros((2, 3)),
+    np.array("x"),
+    slice(2),
+    range(3),
+    lambda: 1,
+    [Hostile()],
+    {"a": Hostile()},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +154,11 @@ def test_no_hint_gives_the_answer_away(known):
     for answer in (*(answer for answer, _hint in known.wrong), *NONSENSE):
         message = checks.check(known.exercise_id, answer).message
         assert not gives_away(message, known.right), message
+
+
+def test_a_part_of_the_gradients_bytes_is_not_given_away():
+    for answer in (0, (7, 7), (230984,), "x", (1.5, None)):
+        assert "57" not in checks.check("03-gradient-bytes", answer).message
 
 
 def test_an_answer_given_away_is_noticed():
