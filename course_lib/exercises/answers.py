@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
-from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
 _ROUNDING = 1e-6  # of a float32
@@ -76,15 +73,6 @@ def same(answer: object, expected: object) -> bool:
         return False
 
 
-def numbers(value: object) -> Iterator[float]:
-    """Yields the numbers in a plain value, from the first to the last."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    for part in parts:
-        yield from numbers(part)
-    if _is_number(value):
-        yield value  # type: ignore[misc]
-
-
 def refusal(make: Callable[..., object], *arguments: Any) -> CourseError:
     """Returns the error with which `make(*arguments)` refuses: an explorer with this choice, as an answer.
 
@@ -96,66 +84,6 @@ def refusal(make: Callable[..., object], *arguments: Any) -> CourseError:
     except CourseError as error:
         return error
     raise ValueError(f"this is legal: {made!r}")
-
-
-def wrong_kind(answer: object, right: object, given: object) -> str | None:
-    """Returns which kind of value is asked for, or None where the answer is of that kind.
-
-    Args:
-        answer: what the reader gave, as a plain value.
-        right: the right answer, as a plain value.
-        given: what the reader gave, as it was.
-    """
-    if isinstance(answer, CourseError) and isinstance(right, Sharding):
-        return _("The explorer refuses this choice: {problem}", problem=answer.problem)
-    if _fits(answer, right):
-        return None
-    if isinstance(right, tuple) and isinstance(given, (tuple, list)):
-        misfit = next(part for part in given if not any(_fits(plain(part), each) for each in right))
-        return _("In each place of the answer: {text}", text=asked_for(right[0], misfit))
-    return asked_for(right, given)
-
-
-def asked_for(right: object, given: object) -> str:
-    """Returns the sentence that says which kind of value is asked for, and the type of what was given."""
-    kind, given_type = _kind(right), type(given).__name__
-    if isinstance(right, tuple) and not all(_is_number(part) for part in right):
-        kind = "list"
-    texts = {
-        "truth": _("Answer with True or False; this is a value of the type `{given}`.", given=given_type),
-        "number": _("Answer with a number; this is a value of the type `{given}`.", given=given_type),
-        "text": _("Answer with a text in quotes; this is a value of the type `{given}`.", given=given_type),
-        "numbers": _(
-            "Answer with a tuple or list of numbers; the check cannot use this `{given}`.", given=given_type
-        ),
-        "list": _(
-            "Answer with a tuple or list whose parts are as the exercise asks; the check cannot use this"
-            " `{given}`.",
-            given=given_type,
-        ),
-        "dictionary": _("Answer with a dictionary; this is a value of the type `{given}`.", given=given_type),
-        "layout": _(
-            "Answer with a layout, LayoutSpec(entries, mesh); this is a value of the type `{given}`.",
-            given=given_type,
-        ),
-        "mesh": _(
-            "Answer with a mesh, MeshSpec([(name, size), (name, size)]); this is a value of the type"
-            " `{given}`.",
-            given=given_type,
-        ),
-        "choice": _(
-            "Give the explorer itself to the check; this is a value of the type `{given}`.", given=given_type
-        ),
-        "function": _(
-            "Answer with a function: its name, not a call of it. This is a value of the type `{given}`.",
-            given=given_type,
-        ),
-    }
-    unknown = _(
-        "The check cannot read this answer of type `{kind}`. Read once more what kind of value is asked for.",
-        kind=given_type,
-    )
-    return texts.get(kind, unknown)
 
 
 def _same(answer: object, expected: object) -> bool:
@@ -170,44 +98,18 @@ def _same(answer: object, expected: object) -> bool:
             expected.layout,
             expected.global_shape,
         )
-    if _is_number(answer) and isinstance(expected, float):
+    if is_number(answer) and isinstance(expected, float):
         return math.isclose(answer, expected, rel_tol=_ROUNDING, abs_tol=_ROUNDING_TO_WHOLE)  # type: ignore[arg-type]
-    if isinstance(answer, float) and _is_number(expected):
+    if isinstance(answer, float) and is_number(expected):
         return math.isclose(answer, expected, rel_tol=_ROUNDING_TO_WHOLE)  # type: ignore[arg-type]
     if isinstance(answer, bool) is not isinstance(expected, bool):
         return False
     return (answer == expected) is True
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Returns whether a plain value is a number, which a truth value is not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "truth": bool,
-    "number": (int, float),
-    "text": str,
-    "numbers": tuple,
-    "dictionary": dict,
-    "layout": LayoutSpec,
-    "mesh": MeshSpec,
-    "choice": (Sharding, CourseError),
-}
-
-
-def _kind(value: object) -> str:
-    """Returns the name of the kind of a plain value; "" for one that has none."""
-    found = next((kind for kind, types in _KINDS.items() if isinstance(value, types)), "")
-    return found or ("function" if callable(value) else "")
-
-
-def _fits(answer: object, right: object) -> bool:
-    """Returns whether an answer is of the kind of the right one, and the parts of a tuple of its parts'."""
-    if not isinstance(right, tuple):
-        return _kind(right) in ("", _kind(answer))
-    return isinstance(answer, tuple) and all(
-        not right or any(_fits(part, example) for example in right) for part in answer
-    )
 
 
 def _of_numpy(value: Any) -> object:

