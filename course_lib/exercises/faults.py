@@ -28,7 +28,7 @@ _AROUND = re.compile(r" for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]
 _NO_REASON = ("Graph execution error", "Detected at node", 'File "', "Node:")
 _COMPILERS_REASON = re.compile(r"^\S*:\d+: error: (?:loc\(.*?\]\): )?(.*)$", re.MULTILINE)
 # How AutoGraph shows a frame; one star stands for code that it converted: the reader's.
-_FRAME = re.compile(r' +File "[^"]*", line \d+, in \S+ +(\**)\n +(.+)\n')
+_FRAME = re.compile(r' +File "[^"]*", line \d+, in \S+ *(\**)\n +(.+)\n')
 
 
 def fault(error: BaseException) -> str:
@@ -82,4 +82,5 @@ def _readers_line(traceback: TracebackType | None) -> str:
 
 
 def _short(text: str) -> str:
+    text = text.replace("`", "'")  # the text is shown between backticks
     return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " …"

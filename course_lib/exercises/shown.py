@@ -68,7 +68,7 @@ def _count(value: object) -> int:
 
 def _short(value: object) -> str:
     try:
-        text = repr(value)
+        text = repr(value).replace("`", "'")  # it is shown between backticks
     except Exception:
         text = type(value).__name__
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + " …"
