@@ -133,6 +133,14 @@ def test_functions_of_tensorflow_are_judged(right):
     assert repr(checks.check("03-mean-loss", right)) == "✓ Right."
 
 
+def test_arrays_in_a_list_become_tensors_too():
+    def total(parts):
+        return sum(part.numpy() for part in parts)
+
+    cases = drawn(lambda random: ([random.normal(size=2) for _ in range(8)],), 5)
+    assert judge(total, lambda parts: np.sum(parts, axis=0), cases) is None
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

@@ -183,6 +183,7 @@ def test_nested_inputs_are_copied_too():
     cases = [Case(([[1, 2], [3]], {"a": 1})), Case(([[1], [3]], {"a": 1}))]
     assert judge(emptying, lambda rows, names: sum(map(sum, rows)), cases) is None
     assert judge(emptying, lambda rows, names: sum(map(sum, rows)), cases) is None
+    assert "`rows = [[1], [3]]`" in judge(len, lambda rows, names: sum(map(sum, rows)), cases)
 
 
 def test_a_function_is_quiet_while_it_is_judged(capsys):
