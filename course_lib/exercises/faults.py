@@ -52,6 +52,11 @@ def fault(error: BaseException) -> str:
     return _("It raised `{what}`.", what=what)
 
 
+def stumbled_over_a_stub(error: BaseException) -> bool:
+    """Returns whether Python or TensorFlow could not work with a `...` that the notebook came with."""
+    return "ellipsis" in str(error).lower()
+
+
 def reason(message: str) -> str:
     """Returns the first line of a message that says what is wrong, without TensorFlow's wrapping."""
     found = _COMPILERS_REASON.search(message)

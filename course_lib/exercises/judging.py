@@ -15,7 +15,7 @@ import numpy as np
 from course_lib.errors import CourseError
 from course_lib.exercises.answers import NotAnswered, answered, plain
 from course_lib.exercises.comparing import TOLERANCE, close, first_difference
-from course_lib.exercises.faults import fault
+from course_lib.exercises.faults import fault, stumbled_over_a_stub
 from course_lib.exercises.shown import input_text, is_long, num_parts, value_text
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
@@ -144,7 +144,7 @@ def _call(function: Function, inputs: tuple[Any, ...]) -> _Outcome:
     except NotAnswered:
         raise
     except (Exception, SystemExit) as error:
-        if "ellipsis" in str(error).lower():  # a `...` within the function, which Python stumbled over
+        if stumbled_over_a_stub(error):
             raise NotAnswered from error
         return _Outcome(error=error)
     return _Outcome(value)
