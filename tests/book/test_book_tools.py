@@ -13,32 +13,12 @@ import yaml
 from course_lib.measured import results
 from course_lib.training.records import EpochRecord, History, StepRecord
 from tests.book import standin
+from tests.book.standin import ROOT, build, sources
 from tools.book import __main__ as book
 from tools.book import facts, mathjax, pages
 from tools.book.licences import notices
 
-ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "https://github.com/someone/some-course"
-
-
-def sources(notebooks: Path, repository: str = "") -> pages.Sources:
-    return pages.Sources(root=ROOT, notebooks=notebooks, repository=repository, branch="main")
-
-
-def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
-    """Builds the book of `notebooks` below `folder`."""
-    book.build_book(book.Folders(sources(notebooks, repository), folder / "work", folder / "site"))
-    return folder / "site"
-
-
-@pytest.fixture(scope="session")
-def lessons(tmp_path_factory) -> Path:
-    return standin.write_lessons(tmp_path_factory.mktemp("lessons"))
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory, lessons) -> Path:
-    return build(tmp_path_factory.mktemp("unset"), lessons)
 
 
 def html(site: Path, page: str) -> str:
