@@ -16,7 +16,7 @@ from tools.book.__main__ import Folders, build_book
 from tools.book.pages import Sources
 
 ROOT = Path(__file__).resolve().parents[2]
-LESSONS = ("01_mesh_and_layout", "03_data_parallel")
+LESSONS = ("01_first", "02_second")
 TITLES = {
     "en": ("Mesh and layout", "Data-parallel training"),
     "ja": ("メッシュとレイアウト", "データ並列で学習する"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.book import standin
 from tests.book.built_site import served
 from tests.book.test_site import PHONE, choose_theme, violations, watch
 
-LESSON = "01_mesh_and_layout.html"
+LESSON = f"{standin.LESSONS[0]}.html"
 WORDS = {"en": "What was measured"}
 # What a card does: a button in its shadow tree fires the event, which the page sees come from the card.
 CHOOSE = """(number) => {
