@@ -32,7 +32,7 @@ def stop_and_resume(lesson: Lesson, name: str) -> None:
 
 
 def explore(lesson: Lesson, name: str) -> None:
-    """Runs the lesson with the cell `EXPLORER`, chooses an illegal and a legal layout, makes real DTensors."""
+    """Runs the lesson with the cell `EXPLORER`, chooses an illegal and a legal layout, makes a DTensor."""
     lesson.run_all()
     assert lesson.errors() == []
     explorer = lesson.locate(EXPLORER).locator(".explorer")
