@@ -92,13 +92,3 @@ def test_open_or_folded_it_can_be_read_in_every_colour_and_on_a_telephone(lesson
         lesson.wait_for_timeout(300)
         assert violations(lesson) == []
         assert lesson.evaluate(WIDTH) <= PHONE["width"]
-
-
-def test_a_wide_measurement_is_reached_by_the_keyboard_once_it_is_open(lesson):
-    lesson.set_viewport_size(PHONE)
-    lesson.wait_for_timeout(100)
-    assert lesson.locator("details.revealed pre[tabindex='0']").count() == 0
-    for number in (1, 2):
-        lesson.evaluate(CHOOSE, number)
-    lesson.locator("details.revealed pre[tabindex='0']").wait_for()
-    assert lesson.locator("details.revealed pre[tabindex='0']").count() == 1
