@@ -11,6 +11,8 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course_lib.exercises.cards import Card
+from course_lib.exercises.predictions import Option, Prediction, Question
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from tools.book.__main__ import Folders, build_book
 from tools.book.pages import Sources
@@ -50,9 +52,11 @@ def display(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> Any
 
 
 def prediction(number: int) -> list[Any]:
-    """Returns the card of a prediction, an element that tests make fire its event, and what it reveals."""
-    card = display({"text/html": f"<course-card>{number}?</course-card>", "text/plain": f"{number}?"})
-    html = f"Measured\n<pre><code>{number}{(number - 1) * ' wide' * 40}</code></pre>"
+    """Returns the cells of a prediction: its card, and what is measured."""
+    question = Question(TEXTS["en"], [Option(number, "Right."), Option(0, "Wrong.")])
+    asked = Prediction(f"01-{number}", lambda: question, right=number, fits=lambda _measured: True)
+    card = display({"text/html": Card(asked).to_html(), "text/plain": "a card"})
+    html = f"Measured\n<pre>{number}{(number - 1) * ' wide' * 40}</pre>"
     measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)
     return [
         new_code_cell(part, id=f"{part}-{number}", outputs=[shown], metadata={"tags": [part]})
