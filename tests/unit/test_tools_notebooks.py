@@ -545,6 +545,11 @@ HAND_EDITS = {
     "language": (lambda nb: nb.metadata.update(language="zz"), "metadata 'language' is not"),
     "kernel": (lambda nb: nb.metadata.kernelspec.update(name="ir"), "metadata 'kernelspec' is not"),
     "outputs": (lambda nb: cell(nb, "reveal-eight").update(outputs=[]), "'reveal-eight' shows nothing"),
+    "telling": (
+        lambda nb: cell(nb, "reveal-axes").outputs[0].update(text="5\n"),
+        "leave the same line to read",
+    ),
+    "no picture": (lambda nb: cell(nb, "picture").outputs.clear(), "its first 6 cells show no picture"),
     "counts": (lambda nb: cell(nb, "picture").update(execution_count=None), "it is not executed"),
     "timing": (
         lambda nb: cell(nb, "printed").outputs.append(nbformat.v4.new_output("stream", text="5\n")),
