@@ -15,15 +15,15 @@ MAX_LINE_LENGTH = 110  # as ruff has it, "# " included
 _CODE_OR_FORMULA = re.compile(r"(?P<ticks>`+).+?(?P=ticks)|\$[^$]+\$|\]\([^)]*\)", re.S)
 _END = re.compile(r"""[.!?]["'”)*_]*\s+(?=["'“(*_\[]*[A-Z0-9])""")
 _MARKER = re.compile(r"^[\s>]*(?:(?:[-*+]|\d+[.)])\s+)?")
-_LABEL = re.compile(r"\*\*[^*]+\*\*$|\d+[.)]$")  # "**Predict.**" belongs to the sentence after it
+_LABEL = re.compile(r"\*\*[^*]+\*\*$|\d+[.)]$")  # "**Note.**" belongs to the sentence after it
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|etc|Fig|No)\.$")
 
 
 def sentences(text: str) -> list[str]:
     """Returns the sentences of a paragraph on one line.
 
-    >>> sentences("**Predict.** Is it 0.5? See `a. B` (or not). 3 rows.")
-    ['**Predict.** Is it 0.5?', 'See `a. B` (or not).', '3 rows.']
+    >>> sentences("**Note.** Is it 0.5? See `a. B` (or not). 3 rows.")
+    ['**Note.** Is it 0.5?', 'See `a. B` (or not).', '3 rows.']
     """
     masked = _CODE_OR_FORMULA.sub(lambda match: "X" * len(match[0]), text)
     found, start = [], 0
