@@ -38,10 +38,9 @@ def _reduction_figure(reduction: Reduction) -> Figure:
 
 def _summary(reduction: Reduction) -> str:
     return ngettext(
-        "Each device adds an array of shape {shape} and receives the sum of all {size}.",
-        "Each device adds an array of shape {shape} and receives the sum of the {size} in its group.",
+        "Each device adds an array of shape {shape} and receives the sum.",
+        "Each device adds an array of shape {shape} and receives the sum of its group.",
         len(reduction.groups),
-        size=len(reduction.groups[0]),
         shape=reduction.partials[0].shape,
     )
 
@@ -126,7 +125,8 @@ def _group(reduction: Reduction, at: int, places: _Places) -> Drawing:
     nodes: list[Node] = []
     for lane, device_id in enumerate(group):
         y = top + step * lane
-        nodes += _arrows(places, y + places.box_height / 2, height / 2)
+        wrong = device_id in reduction.wrong_devices
+        nodes += _arrows(places, y + places.box_height / 2, height / 2, wrong=wrong)
         nodes += _lane(reduction, device_id, places, y)
     return Drawing(places.width, height, (*nodes, *_sum(reduction, at, places, height)))
 
@@ -161,15 +161,19 @@ def _sum(reduction: Reduction, at: int, places: _Places, height: float) -> list[
     ]
 
 
-def _arrows(places: _Places, lane: float, middle: float) -> list[Node]:
-    """Returns the lines from a partial sum to the sum, and from there to the copy."""
+def _arrows(places: _Places, lane: float, middle: float, *, wrong: bool) -> list[Node]:
+    """Returns the lines from a partial sum to the sum, and from there to the copy, dashed to a wrong one."""
     start, end = places.partials + places.box_width, places.total - 18
     into = f"M{number(start + 2)} {number(lane)}L{number(end)} {number(middle)}"
     start, end = places.total + places.box_width, places.copies
     out = f"M{number(start + 2)} {number(middle)}L{number(end - 10)} {number(lane)}h4"
     head = f"M{number(end - 8)} {number(lane - 3.5)}l6 3.5l-6 3.5z"
-    line = node("path", d=into + out, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2)
-    return [line, node("path", d=head, fill=shapes.SOFT_INK)]
+    dashes = "3 4" if wrong else None
+    return [
+        node("path", d=into, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2),
+        node("path", d=out, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2, stroke_dasharray=dashes),
+        *([] if wrong else [node("path", d=head, fill=shapes.SOFT_INK)]),
+    ]
 
 
 def _box(
@@ -195,7 +199,8 @@ def _partial_face(reduction: Reduction, device_id: int, places: _Places) -> list
     free = shapes.PALETTE[len(_labels(reduction)) :] or shapes.PALETTE
     rounds, at = divmod(device_id, len(free))
     size = places.box_width, places.box_height
-    return [*_face(places, shapes.PANEL), shapes.stripes(*size, stroke=free[at], falling=bool(rounds % 2))]
+    lines = shapes.stripes(*size, stroke=free[at], falling=bool(rounds % 2))
+    return [shapes.rectangle(0, 0, *size, fill=shapes.PANEL, stroke_width=0), lines, *_face(places, "none")]
 
 
 def _colour(reduction: Reduction, which: int) -> str:

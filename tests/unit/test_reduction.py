@@ -33,7 +33,7 @@ def test_partial_gradients_become_equal_copies():
         TWO.reduction("batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2),
         """
 All-reduce over batch on the mesh batch 2
-Each device adds an array of shape (2,) and receives the sum of all 2.
+Each device adds an array of shape (2,) and receives the sum.
 
 Partial sums
   device 0  [0.25 -1.00]
@@ -56,7 +56,7 @@ def test_each_group_adds_for_itself():
         GRID.reduction("batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]]),
         """
 All-reduce over batch on the mesh batch 2 × model 2
-Each device adds an array of shape (1, 2) and receives the sum of the 2 in its group.
+Each device adds an array of shape (1, 2) and receives the sum of its group.
 
 Partial sums
   device 0  [[1 2]]
