@@ -110,9 +110,8 @@ def test_every_device_waits_once_in_every_all_reduce(mesh, data):
     plan = Plan("mine", mesh, {f"axis {name}": name for name in dims})
     phases = [Phase((name,), f"axis {name}") for name in data.draw(st.permutations(mesh.names))]
     timeline = Timeline(plan, phases)
-    waiting = [
-        phase.names[0] for phase in phases if phase.names[0] in dims and mesh.dim_size(phase.names[0]) > 1
-    ]
+    names = [phase.names[0] for phase in phases]
+    waiting = [name for name in names if name in dims and mesh.dim_size(name) > 1]
     assert [event.mesh_dim for event in timeline.all_reduces] == waiting
     assert sorted(lanes(timeline, "wait")) == sorted([*map(str, range(mesh.size))] * len(waiting))
     assert [name for event in timeline.events if event.mesh_dim is None for name in event.names] == names
