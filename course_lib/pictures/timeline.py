@@ -23,14 +23,15 @@ def _timeline_figure(timeline: Timeline) -> Figure:
     title = _("A step under the plan {plan!r} on the mesh {mesh}", plan=timeline.plan.name, mesh=mesh)
     head = Drawing(_LANE * mesh.size, 13, tuple(_number(device_id) for device_id in range(mesh.size)))
     lanes = arranging.stacked([head, *(_row(mesh, event) for event in timeline.events)], _GAP)
-    told, waits = _told(timeline), [_says(event) for event in timeline.events]
+    told, says = _told(timeline), [_says(event) for event in timeline.events]
+    legend = [_("Stripes mark a partial sum that waits to be added.")] if timeline.all_reduces else []
     width = max(lanes.width, _LEAST_WIDTH)
     drawings = [
         arranging.lines_of_text([title], size=14, max_width=width),
-        arranging.lines_of_text(told, size=12, max_width=width, fill=shapes.SOFT_INK),
+        arranging.lines_of_text([*told, *legend], size=12, max_width=width, fill=shapes.SOFT_INK),
         lanes,
     ]
-    return framed(title, drawings, [*told, "", *(f"  {line}" for line in waits)])
+    return framed(title, drawings, [*told, "", *(f"  {line}" for line in says)])
 
 
 def _told(timeline: Timeline) -> list[str]:
@@ -38,7 +39,7 @@ def _told(timeline: Timeline) -> list[str]:
     lines = [_("From the top down: the order of what happens, without times.")]
     for name in timeline.summing_dims:
         groups = " / ".join(" ".join(map(str, group)) for group in timeline.plan.mesh.groups(name))
-        lines.append(_("Over {name} these devices wait for each other: {groups}.", name=name, groups=groups))
+        lines.append(_("Over {name}, these wait for each other: {groups}.", name=name, groups=groups))
     return lines
 
 

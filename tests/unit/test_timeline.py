@@ -33,7 +33,7 @@ def test_a_data_parallel_step():
         """
 A step under the plan 'data parallel' on the mesh batch 4
 From the top down: the order of what happens, without times.
-Over batch these devices wait for each other: 0 1 2 3.
+Over batch, these wait for each other: 0 1 2 3.
 
   compute: x W1, mean
   all-reduce over batch: mean
@@ -56,8 +56,8 @@ def test_groups_of_two_mesh_dimensions():
         """
 A step under the plan 'model parallel' on the mesh batch 2 × model 2
 From the top down: the order of what happens, without times.
-Over model these devices wait for each other: 0 1 / 2 3.
-Over batch these devices wait for each other: 0 2 / 1 3.
+Over model, these wait for each other: 0 1 / 2 3.
+Over batch, these wait for each other: 0 2 / 1 3.
 
   compute: logits
   all-reduce over model: logits
