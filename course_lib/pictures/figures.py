@@ -28,15 +28,6 @@ class Figure:
         return self.text
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of a figure: a heading with a drawing, and with lines of text that say the same."""
-
-    heading: str
-    drawing: Drawing
-    lines: Sequence[str]
-
-
 @singledispatch
 def figure(thing: Any) -> Figure:
     """Returns the picture of an object of `specs` that draws itself: `thing.picture()`.

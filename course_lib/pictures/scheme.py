@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
@@ -28,10 +29,12 @@ def _scheme_figure(scheme: Scheme) -> Figure:
     for name, axes in scheme.tensors.items():
         _require_drawable(name, axes)
     title, told, colours = _title(scheme), _told(scheme), _colours(scheme)
+    tensors = [_tensor(scheme, name, colours) for name in scheme.tensors]
+    columns = [replace(tensor, width=max(each.width for each in tensors)) for tensor in tensors]
     drawings = [
         arranging.lines_of_text([title], size=_TITLE_SIZE, max_width=_WIDTH),
         arranging.lines_of_text(told, size=12, max_width=_WIDTH, fill=shapes.SOFT_INK),
-        arranging.flowing([_tensor(scheme, name, colours) for name in scheme.tensors], _GAP, _WIDTH),
+        arranging.flowing(columns, _GAP, _WIDTH),
     ]
     lines = (line for name in scheme.tensors for line in ("", *_lines(scheme, name)))
     return framed(title, drawings, [*told, *lines])
@@ -116,6 +119,7 @@ def _label(content: str, place: tuple[float, float, float, float]) -> list[Node]
     x, y, width, height = place
     words, longest = content.split(), max(map(len, content.split()))
     on_a_line = max(int((width - 2) / (arranging.text_width("0", _LABEL_SIZE) * (longest + 1))), 1)
+    on_a_line = math.ceil(len(words) / math.ceil(len(words) / on_a_line))  # lines of about one length
     lines = [" ".join(words[at : at + on_a_line]) for at in range(0, len(words), on_a_line)]
     size = min(_LABEL_SIZE, height / (1.1 * len(lines)), width / (0.58 * max(map(len, lines))))
     middle, top = x + width / 2, y + height / 2 - size * 1.1 * len(lines) / 2

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_cards, predicted_cards
-from course_lib.pictures.figures import Figure, Part, figure, framed
+from course_lib.pictures.figures import Figure, figure, framed
 from course_lib.pictures.tensors import annotated_tensor
 from course_lib.pictures.text import (
     array_text,
@@ -69,8 +70,17 @@ def _comparison_figure(comparison: Comparison) -> Figure:
     return _figure(title, sharding, parts, comparison)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A part of a figure: a heading with a drawing, and with lines of text that say the same."""
+
+    heading: str
+    drawing: Drawing
+    lines: Sequence[str]
+
+
 def _figure(
-    title: str, sharding: Sharding, parts: Sequence[Part], comparison: Comparison | None = None
+    title: str, sharding: Sharding, parts: Sequence[_Part], comparison: Comparison | None = None
 ) -> Figure:
     drawings = arranging.flowing(
         [arranging.titled(part.heading, part.drawing) for part in parts], _GAP, _MAX_WIDTH
@@ -92,21 +102,21 @@ def _verdict(comparison: Comparison, width: float) -> Drawing:
     return arranging.lines_of_text([f"{mark} {comparison.sentence}"], size=13, max_width=width, fill=fill)
 
 
-def _tensor_part(sharding: Sharding, whole: Array | None = None) -> Part:
+def _tensor_part(sharding: Sharding, whole: Array | None = None) -> _Part:
     require_drawable(sharding)
     values = None if whole is None else [array_text(whole[block.index]) for block in sharding.blocks]
-    return Part(_("Tensor"), annotated_tensor(sharding), block_lines(sharding, values))
+    return _Part(_("Tensor"), annotated_tensor(sharding), block_lines(sharding, values))
 
 
-def _predicted_part(heading: str, sharding: Sharding) -> Part:
+def _predicted_part(heading: str, sharding: Sharding) -> _Part:
     lines = mesh_grid(sharding.mesh, holding_cells(sharding, sharding.holdings))
-    return Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
+    return _Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
 
 
-def _observed_part(heading: str, observed: Observed) -> Part:
+def _observed_part(heading: str, observed: Observed) -> _Part:
     mesh = observed.sharding.mesh
     grid = mesh_grid(mesh, holding_cells(observed.sharding, observed.holdings))
-    return Part(heading, mesh_drawing(mesh, observed_cards(observed)), [*grid, *stranger_lines(observed)])
+    return _Part(heading, mesh_drawing(mesh, observed_cards(observed)), [*grid, *stranger_lines(observed)])
 
 
 def _with_bytes(observed: Observed) -> Sharding:

@@ -90,9 +90,7 @@ class Reduction(DrawsItself):
         """What each device holds afterwards, `[...] local` each: the results, or else the predicted sums."""
         if self.results is not None:
             return self.results
-        pairs = zip(self.groups, self.sums, strict=True)
-        predicted = {device_id: total for group, total in pairs for device_id in group}
-        return tuple(predicted[device_id] for device_id in range(self.mesh.size))
+        return tuple(self.sums[number] for number in self._own_numbers)
 
     @property
     def tolerance(self) -> float:
@@ -109,20 +107,20 @@ class Reduction(DrawsItself):
 
     @cached_property
     def holdings(self) -> tuple[int, ...]:
-        """For each device the number of what it holds: of its group's sum, or a new one for other data."""
+        """For each device the number of what it holds: of a sum, or one from `len(sums)` for other data."""
         others: list[Array] = []
-        numbers = {}
-        for group, number, total in zip(self.groups, self.sum_numbers, self.sums, strict=True):
-            for device_id in group:
-                copy = self.copies[device_id]
-                close = np.isclose(copy, total, rtol=0.0, atol=self.tolerance, equal_nan=True).all()
-                numbers[device_id] = number if close else len(self.sums) + _place(copy, others)
-        return tuple(numbers[device_id] for device_id in range(self.mesh.size))
+        numbers = []
+        for own, copy in zip(self._own_numbers, self.copies, strict=True):
+            sums = (number for number in (own, *self.sum_numbers) if self._is_sum(copy, number))
+            held = next(sums, None)
+            numbers.append(len(self.sums) + _place(copy, others) if held is None else held)
+        return tuple(numbers)
 
     @cached_property
     def wrong_devices(self) -> tuple[int, ...]:
         """The devices that hold something other than the sum of their group."""
-        return tuple(device_id for device_id, number in enumerate(self.holdings) if number >= len(self.sums))
+        pairs = zip(self.holdings, self._own_numbers, strict=True)
+        return tuple(device_id for device_id, (held, own) in enumerate(pairs) if held != own)
 
     @property
     def copies_are_equal(self) -> bool:
@@ -137,9 +135,8 @@ class Reduction(DrawsItself):
     def largest_difference(self) -> float:
         """How far an element of a copy is from the sum, at most."""
         differences: list[float] = [
-            np.abs(self.copies[device_id] - total).max(initial=0).item()
-            for group, total in zip(self.groups, self.sums, strict=True)
-            for device_id in group
+            np.abs(copy - self.sums[number]).max(initial=0).item()
+            for number, copy in zip(self._own_numbers, self.copies, strict=True)
         ]
         return max(differences)
 
@@ -163,13 +160,24 @@ class Reduction(DrawsItself):
         rounded = f"{value:.{self.digits}f}"
         return rounded.lstrip("-") if not rounded.strip("-0.") else rounded
 
+    @cached_property
+    def _own_numbers(self) -> tuple[int, ...]:
+        """For each device the number of its group's sum."""
+        pairs = zip(self.groups, self.sum_numbers, strict=True)
+        numbers = {device_id: number for group, number in pairs for device_id in group}
+        return tuple(numbers[device_id] for device_id in range(self.mesh.size))
+
+    def _is_sum(self, copy: Array, number: int) -> bool:
+        close = np.isclose(copy, self.sums[number], rtol=0.0, atol=self.tolerance, equal_nan=True)
+        return bool(close.all())
+
     def _copies_in_words(self) -> str:
         if not self.copies_are_equal:
             return _("The copies are not equal to the last bit.")
         if len(self.groups) > 1:
             return _("In each group the copies are equal to the last bit.")
         return ngettext(
-            "The {count} copy is equal to itself.",
+            "There is {count} copy.",
             "The {count} copies are equal to the last bit.",
             len(self.copies),
         )

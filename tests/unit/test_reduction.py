@@ -101,6 +101,14 @@ def test_one_wrong_copy_is_named():
     )
 
 
+def test_the_sum_of_another_group_keeps_its_letter_and_is_wrong():
+    reduction = GRID.reduction("batch", [1, 10, 2, 20], [3, 3, 3, 30])
+    assert reduction.holdings == (0, 0, 0, 1)
+    assert reduction.wrong_devices == (1,)
+    assert reduction.largest_difference == 27
+    assert "  device 1  A  3\n" in reduction.picture().text
+
+
 def test_a_copy_may_differ_from_the_sum_in_digits_that_are_not_shown():
     near, far = ([1.0 + difference] * 2 for difference in (0.0004, 0.0006))
     assert TWO.reduction("batch", [0.25, 0.75], near).wrong_devices == ()
