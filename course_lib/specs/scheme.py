@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from course_lib.errors import one_of
+from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.sharding import Sharding
@@ -35,8 +35,8 @@ class Scheme(DrawsItself):
         shardings: each tensor with its layout and its shape.
 
     Raises:
-        CourseError: an axis has no size, the size does not divide among the places of its mesh dimension, or
-            one mesh dimension would split two axes of a tensor.
+        CourseError: no tensor, an axis without a size, a size that does not divide among the places of its
+            mesh dimension, or one mesh dimension for two axes of a tensor.
     """
 
     plan: Plan
@@ -45,6 +45,12 @@ class Scheme(DrawsItself):
     shardings: Mapping[str, Sharding]
 
     def __init__(self, plan: Plan, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> None:
+        if not tensors:
+            raise CourseError(
+                _("There is no tensor to lay out."),
+                allowed=_("one tensor or more, each with the names of its axes"),
+                cure=_("Give for example {example}.", example="{'x': ('batch', 'features')}"),
+            )
         object.__setattr__(self, "plan", plan)
         object.__setattr__(self, "tensors", MappingProxyType(dict(tensors)))
         object.__setattr__(self, "sizes", MappingProxyType(dict(sizes)))

@@ -149,6 +149,11 @@ def test_blocks_name_each_holder_once_and_are_large_enough_to_see(mesh, data):
         assert min(float(rectangle.get(side)) for side in ("width", "height")) > 1
 
 
+def test_a_scheme_of_no_tensor_is_refused():
+    with pytest.raises(CourseError, match="There is no tensor to lay out"):
+        data_parallel(8).of({}, SIZES)
+
+
 def test_an_axis_without_a_size_is_refused():
     with pytest.raises(CourseError, match="The axis 'hidden' has no size"):
         data_parallel(8).of(TENSORS, {"batch": 64, "features": 1200})

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.models import mlp_step
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.step import mlp_step
 from course_lib.specs.timeline import Event, Phase, Timeline
 from tests.unit.specs import meshes
 
@@ -39,8 +39,8 @@ Over batch, these wait for each other: 0 1 2 3.
   all-reduce over batch: mean
   compute: variance
   all-reduce over batch: variance
-  compute: h W2, hits, loss
-  all-reduce over batch: hits, loss
+  compute: h W2, loss
+  all-reduce over batch: loss
   compute: gradient of shift, gradient of scale
   all-reduce over batch: gradient of shift, gradient of scale
   compute: gradient of W1, gradient of b1, gradient of W2, gradient of b2
