@@ -36,7 +36,7 @@ def _timeline_figure(timeline: Timeline) -> Figure:
 
 def _told(timeline: Timeline) -> list[str]:
     """Returns what the lanes mean, and for each mesh dimension which devices wait for each other."""
-    lines = [_("From the top down: the order of what happens, without times.")]
+    lines = [_("From the top down: an order in which it can happen, without times.")]
     for name in timeline.summing_dims:
         groups = " / ".join(" ".join(map(str, group)) for group in timeline.plan.mesh.groups(name))
         lines.append(_("Over {name}, these wait for each other: {groups}.", name=name, groups=groups))

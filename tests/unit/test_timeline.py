@@ -32,7 +32,7 @@ def test_a_data_parallel_step():
         mlp_step(data_parallel(4)),
         """
 A step under the plan 'data parallel' on the mesh batch 4
-From the top down: the order of what happens, without times.
+From the top down: an order in which it can happen, without times.
 Over batch, these wait for each other: 0 1 2 3.
 
   compute: x W1, mean
@@ -55,7 +55,7 @@ def test_groups_of_two_mesh_dimensions():
         Timeline(model_parallel(2, 2), PHASES),
         """
 A step under the plan 'model parallel' on the mesh batch 2 × model 2
-From the top down: the order of what happens, without times.
+From the top down: an order in which it can happen, without times.
 Over model, these wait for each other: 0 1 / 2 3.
 Over batch, these wait for each other: 0 2 / 1 3.
 
