@@ -58,9 +58,8 @@ def count_all_reduces(function, *arguments) -> int:
     "plan", [data_parallel(8), model_parallel(4, 2), spatial_parallel()], ids=lambda plan: plan.name
 )
 def test_the_step_has_as_many_all_reduces_as_predicted(plan, monkeypatch):
-    monkeypatch.setenv(
-        "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE", "1"
-    )  # none becomes part of another
+    # So that none becomes part of another.
+    monkeypatch.setenv("DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE", "1")
     inputs = pack(np.ones((16, SIZES[0]), "float32"), plan.layout(("batch", "features")))
     labels = pack(np.zeros(16, "int64"), plan.layout(("batch",)))
     predicted = sum(len(event.names) for event in mlp_step(plan).all_reduces)
