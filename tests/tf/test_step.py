@@ -1,0 +1,66 @@
+"""The predicted order of lesson 3's step against the all-reduces that TensorFlow really inserts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tensorflow.python.eager import context
+
+from course_lib.dtensor import pack
+from course_lib.models import initial_values
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.step import mlp_step
+
+tf = start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+AXES = {
+    "hidden_weight": ("features", "hidden"),
+    "hidden_bias": ("hidden",),
+    "logits_weight": ("hidden", "classes"),
+    "logits_bias": ("classes",),
+}
+SIZES = (16, 8, 2)
+
+
+def make_step(plan: Plan):
+    values = initial_values(dims=SIZES)
+    model = {name: dtensor.DVariable(pack(values[name], plan.layout(axes))) for name, axes in AXES.items()}
+
+    def step(inputs, labels):
+        with tf.GradientTape() as tape:
+            hidden = tf.nn.relu(tf.matmul(inputs, model["hidden_weight"]) + model["hidden_bias"])
+            normal = tf.nn.batch_normalization(hidden, *tf.nn.moments(hidden, axes=[0]), None, None, 1e-5)
+            logits = tf.matmul(normal, model["logits_weight"]) + model["logits_bias"]
+            loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+        for name, gradient in tape.gradient(loss, model).items():
+            model[name].assign_sub(0.01 * gradient)
+        return loss
+
+    return step
+
+
+def count_all_reduces(function, *arguments) -> int:
+    """Returns how many all-reduces device 0 takes part in, read from the graphs that ran."""
+    context.enable_run_metadata()
+    try:
+        tf.function(function)(*arguments)
+        context.async_wait()
+        metadata = context.export_run_metadata()
+    finally:
+        context.disable_run_metadata()
+    nodes = [node for graphs in metadata.function_graphs for node in graphs.post_optimization_graph.node]
+    return sum(node.op == "CollectiveReduceV2" and node.device.endswith(":0") for node in nodes)
+
+
+@pytest.mark.parametrize(
+    "plan", [data_parallel(8), model_parallel(4, 2), spatial_parallel()], ids=lambda plan: plan.name
+)
+def test_the_step_has_as_many_all_reduces_as_predicted(plan, monkeypatch):
+    # So that none becomes part of another.
+    monkeypatch.setenv("DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE", "1")
+    inputs = pack(np.ones((16, SIZES[0]), "float32"), plan.layout(("batch", "features")))
+    labels = pack(np.zeros(16, "int64"), plan.layout(("batch",)))
+    predicted = sum(len(event.names) for event in mlp_step(plan).all_reduces)
+    assert count_all_reduces(make_step(plan), inputs, labels) == predicted
