@@ -195,13 +195,13 @@ reveal("01-pack", tuple(tensor.shape))
 # and devices 1, 3 and 5 hold the right half.
 # The shape of a DTensor is the global shape, as if there were one big device.
 #
-# TensorFlow wants the components; who has a whole array must cut it first.
-# The course's `pack` does both, and takes the course's descriptions:
+# `dtensor.pack` wants the components, so whoever has the whole array must cut it first.
+# The course's `pack` does both, and takes the course's own description of the layout:
 #
 # | call | it takes | it returns |
 # | --- | --- | --- |
 # | `dtensor.pack(components, layout)` | a list with the component of each device, and a `dtensor.Layout` | a DTensor |
-# | `pack(value, layout, mesh)` | the whole array, a `LayoutSpec` and a real mesh | the same DTensor |
+# | `pack(value, layout, mesh)` | the whole array, a `LayoutSpec` and a real mesh | a DTensor |
 # | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
 # | `unpack(tensor)` | a DTensor | a list of arrays |
 
@@ -435,8 +435,8 @@ score("01")
 #
 # ## Next
 #
-# Lesson 3 trains a model with these pieces: the batch is split over eight devices,
-# and the first steps are checked against one device.
+# Lesson 3 trains a model with these pieces, the batch split over eight devices,
+# and takes one step of the training apart.
 #
 # In this notebook one Python process drives all devices: it is a *single client*.
 # On several machines DTensor runs as *multi-client*:
