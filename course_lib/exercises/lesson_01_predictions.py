@@ -89,9 +89,15 @@ def lost_rows() -> Question:
                 12, _("4 parts of 6 rows, but `model` has two positions: two of the parts reach no device.")
             ),
             Option(
-                24, _("The rows are cut into 4 parts. Which of them go to the two positions along `model`?")
+                24,
+                _(
+                    "So it should be. But `model` has two positions, so only two of the 4 parts reach a device."
+                ),
             ),
-            Option(6, _("That is one component. Two positions along `model` hold two of them.")),
+            Option(
+                6,
+                _("That is one component. The DTensor is made of two, one for each position along `model`."),
+            ),
             Option(48, _("The devices along `batch` hold copies, which count once.")),
         ],
         field=True,
@@ -121,7 +127,7 @@ def read_sharded() -> Question:
             ),
             Option(
                 "first",
-                _("Then the same line would mean another thing under each layout."),
+                _("A part would then pass for the whole."),
                 _("the block of device 0, of the shape (2, 4)"),
             ),
             Option(
@@ -149,8 +155,8 @@ def same_seed() -> Question:
                     " and 2 of these stand in the same place."
                 ),
             ),
-            Option(24, _("The seed is the same, but each device draws its own part, and the parts are not.")),
-            Option(12, _("Both halves differ: a row of a block is shorter, so the numbers stand elsewhere.")),
+            Option(24, _("The seed is the same, but each device draws its own part, and the parts differ.")),
+            Option(12, _("That is the left half. It agrees in the first row of each third, and no further.")),
             Option(
                 0, _("Nearly: where the first numbers of two parts agree, a few stand in the same place.")
             ),
