@@ -86,13 +86,14 @@ def lost_rows() -> Question:
         ),
         [
             Option(
-                12, _("4 parts of 6 rows, but `model` has two positions: two of the parts reach no device.")
+                12,
+                _(
+                    "Two of the 4 parts of 6 rows, one for each position along `model`; the others reach no device."
+                ),
             ),
             Option(
                 24,
-                _(
-                    "So it should be. But `model` has two positions, so only two of the 4 parts reach a device."
-                ),
+                _("So it should be. But `model` has two positions: two of the 4 parts reach no device."),
             ),
             Option(
                 6,
