@@ -152,6 +152,7 @@ def split(answer: Split) -> str | None:
         (8, "about bytes"),
         (64, "half of the columns only"),
         (0, "which not"),
+        (_MISSING_BYTES * 8, "which not"),
         ("a third", "number"),
     ],
 )
@@ -178,6 +179,8 @@ def missing_bytes(answer: float) -> str | None:
         (_WEIGHT_BYTES // 16, "elements"),
         (_WEIGHT_BYTES // 2, "only one axis"),
         (12345, "local shape first"),
+        (_WEIGHT_BYTES * 2, "in bits"),
+        ((600, 24), "number"),
     ],
 )
 def weight_bytes(answer: float) -> str | None:
@@ -187,6 +190,7 @@ def weight_bytes(answer: float) -> str | None:
         _WEIGHT_BYTES // 2: _("That divides only one axis; the layout splits both."),
         _WEIGHT_BYTES // 8: _("The dimension batch does not split the weight: it makes copies of it."),
         _WEIGHT_BYTES // 16: _("That is the number of elements. How many bytes does a float32 take?"),
+        _WEIGHT_BYTES * 2: _("That is the size in bits."),
     }
     for wrong, hint in hints.items():
         if same(answer, wrong):

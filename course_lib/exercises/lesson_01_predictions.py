@@ -87,9 +87,7 @@ def lost_rows() -> Question:
         [
             Option(
                 12,
-                _(
-                    "Two of the 4 parts of 6 rows, one for each position along `model`; the others reach no device."
-                ),
+                _("Two of the 4 parts of 6 rows, one a position along `model`; the others reach no device."),
             ),
             Option(
                 24,
