@@ -265,6 +265,7 @@ check("01-split", split)
 #
 # `dtensor.copy_to_mesh` takes an ordinary tensor and a layout.
 # With a replicated layout every device receives the whole; in TensorFlow 2.21 it takes sharded layouts too.
+# It is given the whole tensor, where `dtensor.pack` is given nothing but the components.
 # `dtensor.relayout` takes a DTensor and returns one with the same values in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
 # For each result the cell prints what one device holds, and how many bytes all six hold together.

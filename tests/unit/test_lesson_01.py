@@ -117,7 +117,7 @@ def no_return(whole, layout):
 
 @pytest.mark.parametrize(
     ("split", "words"),
-    [(half, "fails for"), (last_position, "gives"), (transposed, "gives"), (no_return, "return")],
+    [(half, "fails for"), (last_position, "For `whole"), (transposed, "For `whole"), (no_return, "return")],
 )
 def test_other_mistakes_are_shown_on_an_input(split, words):
     result = check("01-split", split)
