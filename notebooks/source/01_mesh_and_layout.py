@@ -68,17 +68,18 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 #
 # A tensor has *axes*, a mesh has *dimensions*.
 # A layout says for each axis of the tensor which mesh dimension splits it, or that it is `"unsharded"`.
-# We lay out one matrix of 6 rows and 4 columns in three ways.
-# First, nothing is split.
-# The tensor is *fully replicated*: every device holds all of it.
-# Equal letters and colours mean equal data.
+# We lay out one matrix of 6 rows and 4 columns in three ways:
+#
+# 1. Nothing is split.
+#    The tensor is *fully replicated*: every device holds all of it.
+# 2. Both axes are split, the rows over `x` and the columns over `y`.
+#    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
+# 3. A hybrid: one axis is split.
+#
+# In the pictures equal letters and colours mean equal data.
 
 # %% fully-replicated
 LayoutSpec([UNSHARDED, UNSHARDED], mesh).of((6, 4))
-
-# %% [markdown]
-# Second, both axes are split: the rows over `x`, the columns over `y`.
-# The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
 
 # %% fully-sharded
 LayoutSpec(["x", "y"], mesh).of((6, 4))
@@ -89,9 +90,6 @@ predict("01-hybrid")
 # %% reveal-hybrid
 rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
 reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
-
-# %% hybrid
-rows_over_x.of((6, 4))
 
 # %% rules [markdown]
 # The layout does not use `y`, so devices that differ only along `y` hold the same block:
@@ -107,7 +105,11 @@ rows_over_x.of((6, 4))
 #
 # A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions:
 # a vector on this mesh has a layout with a single entry, such as `[y]`.
-#
+
+# %% hybrid
+rows_over_x.of((6, 4))
+
+# %% [markdown]
 # **Exercise 1.** A matrix of shape (8, 8) on the mesh below.
 # Write the layout under which each device holds 4 rows and 8 columns and each element exists in four copies.
 # Replace the `...`, then run the cell and the check after it.
