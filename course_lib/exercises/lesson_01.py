@@ -1,14 +1,35 @@
-"""The exercises of lesson 01."""
+"""The exercises of lesson 01, and by an import its predictions."""
 
 from __future__ import annotations
 
-from course_lib.exercises.checks import exercise, same
+import numpy as np
+
+from course_lib.exercises import lesson_01_predictions as _predictions  # noqa: F401 - registers them
+from course_lib.exercises.checks import exercise, refusal, same
+from course_lib.exercises.judging import judge
+from course_lib.exercises.lesson_01_split import (
+    Split,
+    by_device_number,
+    cases,
+    cut_by_mesh_shape,
+    each_block_once,
+    every_nth,
+    first_axis_only,
+    first_dim_fastest,
+    misconceptions,
+    right_split,
+    whole_everywhere,
+)
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.sharding import Sharding
 
 _TWO_BY_FOUR = MeshSpec([("batch", 2), ("model", 4)])
 _WEIGHT_BYTES = 1200 * 48 * 4
+_MISSING_BYTES = (6 * 2 - 2 * 2) * 4
+_EIGHT = MeshSpec([("x", 2), ("y", 4)])
+_UNTOUCHED = LayoutSpec(["x", UNSHARDED], _EIGHT).of((8, 6))
 
 
 @exercise(
@@ -20,7 +41,6 @@ _WEIGHT_BYTES = 1200 * 48 * 4
         (LayoutSpec(["batch", "model"], _TWO_BY_FOUR), "the shape (4, 2)"),
         (LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])), "exercise_mesh"),
         (LayoutSpec(["batch"], _TWO_BY_FOUR), "1 axis"),
-        (LayoutSpec.replicated(_TWO_BY_FOUR, 2), "the shape (8, 8)"),
         (["batch", UNSHARDED], "LayoutSpec"),
     ],
 )
@@ -39,7 +59,119 @@ def four_copies(answer: LayoutSpec) -> str | None:
 
 
 @exercise(
-    "01-bytes",
+    "01-explore-two-copies",
+    right=LayoutSpec(["y", UNSHARDED], _EIGHT).of((8, 6)),
+    also=[
+        LayoutSpec(["x", UNSHARDED], MeshSpec([("x", 4), ("y", 2)])).of((8, 6)),
+        LayoutSpec(["z", "x"], MeshSpec([("x", 2), ("y", 2), ("z", 2)])).of((8, 6)),
+    ],
+    unanswered=_UNTOUCHED,
+    wrong=[
+        (LayoutSpec([UNSHARDED, "x"], _EIGHT).of((8, 6)), "4 devices hold each element"),
+        (LayoutSpec(["y", "x"], _EIGHT).of((8, 6)), "1 device holds each element"),
+        (LayoutSpec([UNSHARDED, "y"], _EIGHT).of((8, 4)), "(8, 4)"),
+        (LayoutSpec(["x", UNSHARDED], MeshSpec([("x", 2), ("y", 2)])).of((8, 6)), "has 4 devices"),
+        (refusal(LayoutSpec([UNSHARDED, "y"], _EIGHT).of, (8, 6)), "refuses"),
+        ("[y, unsharded]", "explorer itself"),
+    ],
+)
+def two_copies(answer: Sharding) -> str | None:
+    """A choice in which two devices hold each element."""
+    return _explored(answer, copies=2)
+
+
+@exercise(
+    "01-explore-one-copy",
+    right=LayoutSpec(["y", "x"], _EIGHT).of((8, 6)),
+    also=[
+        LayoutSpec(["x", UNSHARDED], MeshSpec([("x", 8)])).of((8, 6)),
+        LayoutSpec(["x", "y"], MeshSpec([("x", 4), ("y", 2)])).of((8, 6)),
+    ],
+    unanswered=_UNTOUCHED,
+    wrong=[
+        (LayoutSpec(["y", UNSHARDED], _EIGHT).of((8, 6)), "2 devices hold each element"),
+        (LayoutSpec([UNSHARDED, UNSHARDED], _EIGHT).of((8, 6)), "8 devices hold each element"),
+        (LayoutSpec(["x", "y"], _EIGHT).of((8, 8)), "(8, 8)"),
+        (LayoutSpec(["x", "y"], MeshSpec([("x", 2), ("y", 3)])).of((8, 6)), "has 6 devices"),
+        (refusal(LayoutSpec(["x", "y"], _EIGHT).of, (8, 6)), "refuses"),
+        (8, "explorer itself"),
+    ],
+)
+def one_copy(answer: Sharding) -> str | None:
+    """A choice in which each element is held once."""
+    return _explored(answer, copies=1)
+
+
+def _explored(chosen: Sharding, copies: int) -> str | None:
+    if chosen.global_shape != (8, 6):
+        return _(
+            "The tensor in the explorer has the shape {shape}. Set it to (8, 6).", shape=chosen.global_shape
+        )
+    if chosen.mesh.size != 8:
+        return ngettext(
+            "The mesh in the explorer has {count} device; it needs 8.",
+            "The mesh in the explorer has {count} devices; it needs 8.",
+            chosen.mesh.size,
+        )
+    if chosen.copies != copies:
+        return ngettext(
+            "Now {count} device holds each element. Mesh dimensions that cut no axis make copies.",
+            "Now {count} devices hold each element. Mesh dimensions that cut no axis make copies.",
+            chosen.copies,
+        )
+    return None
+
+
+@exercise(
+    "01-split",
+    right=right_split,
+    wrong=[
+        (cut_by_mesh_shape, "num_shards"),
+        (each_block_once, "Give every device"),
+        (first_axis_only, "first axis only"),
+        (first_dim_fastest, "column by column"),
+        (by_device_number, "by the number of the device"),
+        (every_nth, "next to each other"),
+        (whole_everywhere, "every device the whole"),
+        (lambda whole, layout: np.array_split(whole, layout.mesh.size), "your function"),
+        (lambda whole, layout: whole[layout.shape], "fails for"),
+        ([[0, 1], [2, 3]], "function"),
+    ],
+)
+def split(answer: Split) -> str | None:
+    """A function that cuts a tensor into the components of a layout."""
+    return judge(answer, right_split, cases(), misconceptions=misconceptions())
+
+
+@exercise(
+    "01-missing-bytes",
+    right=_MISSING_BYTES,
+    wrong=[
+        (48, "holds afterwards"),
+        (16, "holds already"),
+        (8, "about bytes"),
+        (64, "half of the columns only"),
+        (0, "which not"),
+        (_MISSING_BYTES * 8, "which not"),
+        ("a third", "number"),
+    ],
+)
+def missing_bytes(answer: float) -> str | None:
+    """The bytes that device 3 lacks when rows over x become columns over y."""
+    hints = {
+        48: _("That is all that device 3 holds afterwards. Some of it is there already."),
+        16: _("That is what it holds already of its half of the columns."),
+        8: _("That is a number of elements; the question is about bytes."),
+        64: _("That is all of the matrix that it does not hold. It needs its half of the columns only."),
+    }
+    if same(answer, _MISSING_BYTES):
+        return None
+    found = next((hint for wrong, hint in hints.items() if same(answer, wrong)), None)
+    return found or _("Which rows of its half of the columns does device 3 hold before, and which not?")
+
+
+@exercise(
+    "01-weight-bytes",
     right=_WEIGHT_BYTES // 4,
     wrong=[
         (_WEIGHT_BYTES, "whole weight"),
@@ -47,82 +179,22 @@ def four_copies(answer: LayoutSpec) -> str | None:
         (_WEIGHT_BYTES // 16, "elements"),
         (_WEIGHT_BYTES // 2, "only one axis"),
         (12345, "local shape first"),
-        (_WEIGHT_BYTES * 2, "bits"),
-        ((600, 24), "Answer with a number"),
-        (True, "Answer with a number"),
+        (_WEIGHT_BYTES * 2, "in bits"),
+        ((600, 24), "number"),
     ],
 )
-def bytes_on_one_device(answer: float) -> str | None:
+def weight_bytes(answer: float) -> str | None:
     """The bytes of a (600, 24) float32 shard."""
     hints = {
         _WEIGHT_BYTES: _("That is the whole weight. How many parts do feature and model make of it?"),
         _WEIGHT_BYTES // 2: _("That divides only one axis; the layout splits both."),
         _WEIGHT_BYTES // 8: _("The dimension batch does not split the weight: it makes copies of it."),
-        _WEIGHT_BYTES * 2: _("Those are bits. A byte has 8 of them."),
         _WEIGHT_BYTES // 16: _("That is the number of elements. How many bytes does a float32 take?"),
+        _WEIGHT_BYTES * 2: _("That is the size in bits."),
     }
     for wrong, hint in hints.items():
         if same(answer, wrong):
             return hint
     if not same(answer, _WEIGHT_BYTES // 4):
         return _("Find the local shape first, multiply its axes, then count 4 bytes for each element.")
-    return None
-
-
-@exercise(
-    "01-components",
-    right=[[10, 20], [30, 40], [10, 20], [30, 40]],
-    wrong=[
-        ([[10, 20], [10, 20], [30, 40], [30, 40]], "last mesh dimension changes fastest"),
-        ([[10], [20], [30], [40]], "two parts"),
-        ([[10, 20], [30, 40]], "4 components"),
-        ([[10, 20, 30, 40]] * 4, "two parts"),
-        ([[10.9, 20], [30, 40], [10, 20], [30, 40]], "position of each device"),
-        ([10, 20, 30, 40], "In place 0: "),
-        ([[30, 40], [10, 20], [30, 40], [10, 20]], "position of each device"),
-    ],
-)
-def four_components(answer: tuple[tuple[float, ...], ...]) -> str | None:
-    """The components of a vector of four under [y] on a 2 x 2 mesh."""
-    if len(answer) != 4:
-        return _("Give 4 components, one for each device of the mesh; replicas count too.")
-    if any(len(component) != 2 for component in answer):
-        return _("The dimension y has the size 2: it cuts the vector into two parts of two elements.")
-    if same(answer, [[10, 20], [10, 20], [30, 40], [30, 40]]):
-        return _(
-            "These are the components under [x]. The last mesh dimension changes fastest:"
-            " devices 0 and 1 differ along y."
-        )
-    if not same(answer, [[10, 20], [30, 40], [10, 20], [30, 40]]):
-        return _("Find the position of each device along y; it says which part the device holds.")
-    return None
-
-
-@exercise(
-    "01-one-copy-mesh",
-    right=MeshSpec([("x", 2), ("y", 4)]),
-    wrong=[
-        (MeshSpec([("x", 4), ("y", 2)]), "does not divide"),
-        (MeshSpec([("x", 3), ("y", 2)]), "6 devices"),
-        (MeshSpec([("x", 8), ("y", 1)]), "does not divide"),
-        (MeshSpec([("x", 2), ("y", 2), ("z", 2)]), "x and y"),
-        (MeshSpec([("y", 4), ("x", 2)]), "x and y"),
-        (MeshSpec([("x", 2), ("y", 2)]), "4 devices"),
-        (MeshSpec([("rows", 2), ("columns", 4)]), "x and y"),
-        ((2, 4), "MeshSpec"),
-    ],
-)
-def one_copy_mesh(answer: MeshSpec) -> str | None:
-    """A mesh of 8 devices over which (6, 4) is fully sharded."""
-    if answer.names != ("x", "y"):
-        return _("The mesh needs the dimensions x and y, in this order.")
-    if answer.size != 8:
-        return ngettext(
-            "This mesh has {count} device; it needs 8.",
-            "This mesh has {count} devices; it needs 8.",
-            answer.size,
-        )
-    for length, size in zip((6, 4), answer.sizes, strict=True):
-        if length % size:
-            return _("An axis of {length} does not divide by {size}.", length=length, size=size)
     return None

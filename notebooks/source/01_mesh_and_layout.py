@@ -9,7 +9,9 @@
 # - describe devices as a *mesh* and the split of a tensor as a *layout*;
 # - tell from a layout, before anything runs, what each device holds,
 #   how many bytes that is and how many copies exist;
-# - make a real DTensor, read back what every device holds, and explain why TensorFlow refuses some requests.
+# - cut a tensor for any mesh and layout, make a real DTensor of the parts,
+#   and read back what every device holds;
+# - say which mistakes TensorFlow refuses, and which it takes in silence.
 #
 # **Time:** 45 minutes.
 # **You need to know:** Python, NumPy slices, and what a tensor is.
@@ -36,6 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% first-mesh
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib.exercises import check, predict, reveal, score
 
 mesh = MeshSpec([("x", 3), ("y", 2)])
 mesh
@@ -43,57 +46,54 @@ mesh
 # %% mesh-rules [markdown]
 # Devices are numbered row by row: the last mesh dimension changes fastest.
 # Names must be unique, because a layout refers to a mesh dimension by its name.
+# A mesh may have any number of dimensions.
 # In training, the names say what a dimension is for: `batch`, `model`.
 
+# %% predict-neighbour
+predict("01-neighbour")
+
+# %% reveal-neighbour
+cube = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])
+place = cube.coords(5)
+reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}))
+
 # %% [markdown]
-# **Predict.** Without looking at the picture again: where does device 3 stand along `x` and along `y`?
-# Which devices differ from each other only along `y`?
-
-# %% reveal-coords
-print(mesh.coords(3))
-print(mesh.groups("y"))
-
-# %% groups [markdown]
-# Device 3 is at position 1 of `x` and 1 of `y`.
-# The devices fall into three groups of two: within a group only the position along `y` differs.
+# `cube.coords(5)` is the position of device 5, and `device_id` leads back from a position to the number.
+# Devices 5 and 7 form a *group* along `feature`: they differ in that one dimension only.
+# Along `feature` this mesh has four such groups: `cube.groups("feature")` lists them.
 # Remember groups.
-# When devices must add up their results along `y`, each of these groups does so on its own.
-
-# %% layout [markdown]
+# When devices add up their results along a dimension, each of its groups does so on its own.
+#
 # ## A layout gives each axis a mesh dimension
 #
 # A tensor has *axes*, a mesh has *dimensions*.
 # A layout says for each axis of the tensor which mesh dimension splits it, or that it is `"unsharded"`.
-# We lay out one matrix of 6 rows and 4 columns in three ways.
+# We lay out one matrix of 6 rows and 4 columns in three ways:
 #
-# First, nothing is split.
-# The tensor is *fully replicated*: every device holds all of it.
+# 1. Nothing is split.
+#    The tensor is *fully replicated*: every device holds all of it.
+# 2. Both axes are split, the rows over `x` and the columns over `y`.
+#    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
+# 3. A hybrid: one axis is split.
+#
+# In the pictures equal letters and colours mean equal data.
 
 # %% fully-replicated
 LayoutSpec([UNSHARDED, UNSHARDED], mesh).of((6, 4))
 
-# %% [markdown]
-# Second, both axes are split: the rows over `x`, the columns over `y`.
-# The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
-# Equal letters and colours mean equal data.
-
 # %% fully-sharded
 LayoutSpec(["x", "y"], mesh).of((6, 4))
 
-# %% [markdown]
-# **Predict.** Third, a hybrid: the rows are split over `x`, the columns are not split.
-# How many rows and columns does one device hold?
-# How many devices hold row 0?
-# Draw it before you run the cell.
+# %% predict-hybrid
+predict("01-hybrid")
 
 # %% reveal-hybrid
 rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
-print(rows_over_x.local_shape((6, 4)), rows_over_x.replicas)
-rows_over_x.of((6, 4))
+reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 
 # %% rules [markdown]
-# Each device holds 2 rows of 4 columns, and two devices hold row 0.
-# The layout does not use `y`, so devices that differ only along `y` hold the same block.
+# The layout does not use `y`, so devices that differ only along `y` hold the same block:
+# there are two copies of each.
 # Two rules cover every layout:
 #
 # - The **local shape** is what one device holds.
@@ -103,11 +103,23 @@ rows_over_x.of((6, 4))
 #
 # $$r = \prod_{d \notin L} n_d$$
 #
-# A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions.
-# A vector on this two-dimensional mesh has a layout with a single entry:
+# A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions:
+# a vector on this mesh has a layout with a single entry, such as `[y]`.
 
-# %% vector
-LayoutSpec(["y"], mesh).of((4,))
+# %% hybrid
+rows_over_x.of((6, 4))
+
+# %% [markdown]
+# **Exercise 1.** A matrix of shape (8, 8) on the mesh below.
+# Write the layout under which each device holds 4 rows and 8 columns and each element exists in four copies.
+# Replace the `...`, then run the cell and the check after it.
+
+# %% exercise-four-copies
+exercise_mesh = MeshSpec([("batch", 2), ("model", 4)])
+four_copies = LayoutSpec(["batch", UNSHARDED], exercise_mesh)  # solution
+
+# %%
+check("01-four-copies", four_copies)
 
 # %% explore [markdown]
 # ## Explore
@@ -117,11 +129,12 @@ LayoutSpec(["y"], mesh).of((4,))
 # The button at the end makes the real DTensor and puts what the devices really hold beside the prediction;
 # it starts TensorFlow, so the first time takes some seconds.
 #
-# Try to find
+# Two tasks, each with a check that looks at what the explorer shows.
+# The tensor has the shape (8, 6), the mesh eight devices.
 #
-# - a layout of the tensor of shape (8, 6) on eight devices with exactly two copies of each element;
-# - two different layouts with the same local shape;
-# - a layout that is refused, and the reason.
+# 1. Each element is held by exactly two devices.
+# 2. Each element is held by one device only.
+#    One choice that suggests itself is refused: read why.
 
 # %% explorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer, numbered_tensor
@@ -136,38 +149,34 @@ def observe(sharding):
 explorer = MeshLayoutExplorer(observe)
 explorer
 
+# %% explore-two-copies
+check("01-explore-two-copies", explorer)
+
+# %% explore-one-copy
+check("01-explore-one-copy", explorer)
+
 # %% tensorflow [markdown]
 # ## The same in TensorFlow
 #
 # Now the real thing.
 # `start_tensorflow` imports TensorFlow with the eight virtual CPUs that the first cell asked for.
 # They can only be made before TensorFlow starts, which is why that cell comes first in every lesson.
-
-# %% start-tensorflow
-tf = course_lib.start_tensorflow()
-from tensorflow.experimental import dtensor
-
-from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
-
-print(len(tf.config.list_logical_devices("CPU")))
-
-# %% [markdown]
+#
 # `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices.
 # A mesh may leave devices out: this one uses six of the eight.
 # A `dtensor.Layout` takes the entry for each axis and the mesh.
-# On a machine with GPUs the devices are called `GPU:0`, `GPU:1` and so on,
-# and the rest of this lesson stays as it is; that was not tried here.
 
 # %% real-mesh
+tf = course_lib.start_tensorflow()
+import numpy as np
+from tensorflow.experimental import dtensor
+
+from course_lib.dtensor import layout_spec, pack, to_numpy, unpack
+
 devices = [f"CPU:{device_id}" for device_id in range(6)]
 real_mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
 real_layout = dtensor.Layout(["x", dtensor.UNSHARDED], real_mesh)
 print(real_layout.sharding_specs, real_layout.rank, real_layout.num_shards(0))
-
-# %% shape-trap [markdown]
-# > **A trap.** `layout.shape` sounds like the shape of the shards, but it is the shape of the *mesh*.
-# > Ask `layout.num_shards(axis)` into how many parts an axis is split.
-# > Code that splits by `layout.shape[axis]` works on some meshes and silently loses rows on others.
 
 # %% pack [markdown]
 # ### Components in, components out
@@ -175,218 +184,247 @@ print(real_layout.sharding_specs, real_layout.rank, real_layout.num_shards(0))
 # `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices.
 # `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
 
-# %% [markdown]
-# **Predict.** We pack six components of 6 rows and 2 columns, this time under the layout `[unsharded, y]`.
-# The component of device `d` is filled with the number `d % 2`.
-# How many rows and columns does the DTensor have?
+# %% predict-pack
+predict("01-pack")
 
 # %% reveal-pack
 components = [tf.fill([6, 2], float(device_id % 2)) for device_id in range(6)]
 tensor = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-print(tensor.shape)
-print([int(component[0, 0]) for component in dtensor.unpack(tensor)])
+reveal("01-pack", tuple(tensor.shape))
 
 # %% [markdown]
-# 6 rows and 4 columns.
 # Devices 0, 2 and 4 are replicas: their components are three copies of *one* block, the left half,
 # and devices 1, 3 and 5 hold the right half.
-# So the shape of a DTensor is always the global shape, as if there were one big device.
+# The shape of a DTensor is the global shape, as if there were one big device.
 #
-# The course's `pack` starts from the whole array:
-# it cuts out the component of each device and sends each device only that.
-# The next cell shows what the devices then hold, beside the prediction.
+# `dtensor.pack` wants the components, so whoever has the whole array must cut it first.
+# The course's `pack` does both, and takes the course's own description of the layout:
+#
+# | call | it takes | it returns |
+# | --- | --- | --- |
+# | `dtensor.pack(components, layout)` | a list with the component of each device, and a `dtensor.Layout` | a DTensor |
+# | `pack(value, layout, mesh)` | the whole array, a `LayoutSpec` and a real mesh | a DTensor |
+# | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
+# | `unpack(tensor)` | a DTensor | a list of arrays |
 
 # %% compare
 numbers = numbered_tensor((6, 4))
 rows = pack(numbers, rows_over_x, real_mesh)
 rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
 
+# %% cutting [markdown]
+# ### Cut it yourself
+#
+# Between the whole array and `dtensor.pack` stands the cutting.
+# For that one must know into how many parts an axis is cut, and which of them belongs to which device.
+# `mesh.local_device_locations()` gives the position of each device, as `coords` does.
+# A `dtensor.Layout` has a method `num_shards(axis)` and a property `shape`.
+# Both sound like the number of parts, but `shape` is the shape of the *mesh*.
+
+# %% predict-lost-rows
+predict("01-lost-rows")
+
+# %% reveal-lost-rows
+grid = dtensor.create_mesh([("batch", 4), ("model", 2)])
+over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
+parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
+places = grid.local_device_locations()
+packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
+reveal("01-lost-rows", packed.shape[0])
+
 # %% [markdown]
-# ### `pack` or `copy_to_mesh`
+# Nothing complained: `dtensor.pack` cannot know how many rows there were.
+# On a mesh `model` 2 × `batch` 4 the same code is right:
+# there `shape[0]` and `num_shards(0)` are both 2.
+#
+# **Exercise 2.** Write `split(whole, layout)`:
+# it returns a list with the component of each device, in the order of the devices.
+# `whole` is an array and `layout` a `LayoutSpec`, both of any number of axes.
+# Use `layout.sharding_specs`, `layout.num_shards(axis)`, `layout.mesh.size`
+# and `layout.mesh.coords(device_id)`, and cut with `np.split`, `tf.split` or slices.
+# The check calls it on many meshes and layouts.
+
+
+# %% exercise-split
+def split(whole, layout):
+    # solution begin
+    components = []
+    for device_id in range(layout.mesh.size):
+        part, place = whole, layout.mesh.coords(device_id)
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != UNSHARDED:
+                part = np.split(part, layout.num_shards(axis), axis=axis)[place[dim]]
+        components.append(part)
+    return components
+    # solution end
+
+
+# %%
+check("01-split", split)
+
+# %% moving [markdown]
+# ### `copy_to_mesh` and `relayout`
 #
 # `dtensor.copy_to_mesh` takes an ordinary tensor and a layout.
-# With a replicated layout every device receives the whole: the matrix has 96 bytes, so six copies are 576.
-# Under `[x, unsharded]` the six components have 32 bytes each, 192 together.
-# `pack` is given exactly these components, so TensorFlow never sees the whole.
-# In TensorFlow 2.21 `copy_to_mesh` takes sharded layouts too.
+# With a replicated layout every device receives the whole; in TensorFlow 2.21 it takes sharded layouts too.
+# It is given the whole tensor, where `dtensor.pack` is given nothing but the components.
+# `dtensor.relayout` takes a DTensor and returns one with the same values in another layout.
+# Where a device then needs data that it does not hold, the devices send it to each other.
+# For each result the cell prints what one device holds, and how many bytes all six hold together.
 
-# %% copy-to-mesh
+# %% move
 whole = tf.constant(numbers)
 replicated = dtensor.copy_to_mesh(whole, dtensor.Layout.replicated(real_mesh, rank=2))
-sharded = dtensor.copy_to_mesh(whole, real_layout)
-for copied in (replicated, sharded):
-    print([tuple(part.shape) for part in dtensor.unpack(copied)])
+copied = dtensor.copy_to_mesh(whole, real_layout)
+columns = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
+for tensor in (replicated, copied, columns):
+    held = unpack(tensor)
+    print(held[0].shape, sum(component.nbytes for component in held))
 
 # %% [markdown]
-# ### The same values in another layout: `relayout`
+# **Exercise 3.** `relayout` went from `[x, unsharded]` to `[unsharded, y]`.
+# Look at device 3, at position 1 of `x` and 1 of `y`.
+# How many bytes does it hold afterwards that it did not hold before?
+
+# %% exercise-missing-bytes
+missing_bytes = (6 * 2 - 2 * 2) * 4  # solution
+
+# %%
+check("01-missing-bytes", missing_bytes)
+
+# %% reading [markdown]
+# ### Read it
 #
-# `dtensor.relayout` returns a tensor with the same values in another layout.
-# Where a device then needs data that it does not hold, the devices send it to each other.
-# We go from rows over `x` to columns over `y`.
+# `.numpy()` turns a tensor into an array.
+# With the replicated tensor it gives the whole matrix.
 
-# %% relayout
-columns_over_y = LayoutSpec([UNSHARDED, "y"], mesh)
-columns = dtensor.relayout(rows, to_layout(columns_over_y, real_mesh))
-print(unpack(rows)[0].shape, "->", unpack(columns)[0].shape)
-print((to_numpy(columns) == numbers).all())
+# %% predict-numpy
+predict("01-numpy")
 
-# %% [markdown]
-# **Predict.** `.numpy()` turns a tensor into an array.
-# What will it do with the replicated tensor, and what with `rows`, whose rows are spread over devices?
 
-# %% reveal-numpy tags=["error"]
-print(replicated.numpy().shape)
-try:
-    rows.numpy()
-except tf.errors.UnimplementedError as error:
-    print(error.message.split(". Input")[0])
+# %% reveal-numpy
+def outcome(action):
+    try:
+        return action()
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).split('. ')[0]}"
+
+
+reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 
 # %% [markdown]
-# A replicated tensor can be read, because each device has all of it.
-# A sharded one cannot: no device holds the whole,
-# and fetching it from all devices would be costly on a real cluster.
-# So TensorFlow makes you ask for that.
-# Either use `relayout` to a replicated layout, which makes every device hold the whole,
+# `outcome` returns what a call gives, or the first sentence of the error that it raises.
+# Here TensorFlow refuses: no device holds the whole.
+# You must ask for it: either use `relayout` to a replicated layout, and every device holds the whole,
 # or fetch the components and join them on the host, as the course's `to_numpy` does.
-
-# %% [markdown]
+#
 # ### Make it where it belongs: `call_with_layout`
 #
-# A large tensor should never exist in one place.
 # `dtensor.call_with_layout` runs a function so that its result has a given layout,
-# and each device makes only its own part.
+# without a whole tensor to begin with.
 
-# %% call-with-layout
-zeros = dtensor.call_with_layout(tf.zeros, real_layout, shape=[6, 4])
-print(layout_spec(dtensor.fetch_layout(zeros)), unpack(zeros)[0].shape)
-
-# %% [markdown]
-# **Predict.** We draw random numbers twice with the same seed: once laid out as `[x, unsharded]`,
-# once as `[x, y]`.
-# Is it the same matrix?
+# %% predict-random
+predict("01-random")
 
 # %% reveal-random
 draw = tf.function(tf.random.stateless_normal)
-drawn_in_rows = dtensor.call_with_layout(draw, real_layout, shape=[6, 4], seed=[1, 2])
-blocks = to_layout(LayoutSpec(["x", "y"], mesh), real_mesh)
-drawn_in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 2])
-print((to_numpy(drawn_in_rows) == to_numpy(drawn_in_blocks)).all())
+blocks = dtensor.Layout(["x", "y"], real_mesh)
+in_rows = dtensor.call_with_layout(draw, real_layout, shape=[6, 4], seed=[1, 2])
+in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 2])
+reveal("01-random", int((to_numpy(in_rows) == to_numpy(in_blocks)).sum()))
 
 # %% [markdown]
-# No. Each device draws the numbers of its own part, so the result depends on the layout.
-# Two training schemes that lay out their weights differently start from *different* weights,
-# even with the same seed.
-# To compare schemes, make the values once on the host and pack them under each layout.
-# The course does so from lesson 3 on.
-
-# %% [markdown]
+# Each device draws the numbers of its own part: eight under `[x, unsharded]`, four under `[x, y]`.
+# The first four of device 0 are the same numbers both times, but two of them stand in other places.
+# Under the replicated layout all 24 are those that an ordinary tensor gets from this seed.
+# So two training schemes that lay out their weights differently start from *different* weights,
+# even with one seed.
+# To compare schemes, make the values once on the host and pack them under each layout,
+# as the course does from lesson 3 on.
+#
 # ### Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
-# A value with another layout is laid out anew when it is assigned.
-# A plain tensor like the one below is refused: pack it first.
+# A DTensor on the same mesh with another layout is laid out anew when it is assigned.
+# An ordinary tensor of the same shape is another matter:
 
-# %% dvariable tags=["error"]
+# %% dvariable
 variable = dtensor.DVariable(rows)
 variable.assign(columns)
 print(layout_spec(variable.layout))
-try:
-    variable.assign(whole)
-except tf.errors.UnimplementedError as error:
-    print(error.message.split(" For other")[0])
+print(outcome(lambda: variable.assign(whole)))
 
 # %% break-text [markdown]
+# Pack it first, as `rows` was.
+# Outside `tf.function`, TensorFlow 2.21 takes an ordinary value of the variable's shape and dtype
+# only if it is
+#
+# - a scalar,
+# - an int32 or int64 tensor of fewer than 20 elements, or
+# - a tensor of strings.
+#
+# It refuses all others, such as a vector with a single float.
+# An operation on a DTensor follows the same rule: `rows + 1.0` works, `rows + whole` is refused.
+#
 # ## Break it on purpose
 #
-# TensorFlow explains some bad layouts in one clear line and others in the words of its compiler,
-# and a few mistakes it accepts in silence.
-# The course checks every mesh and layout before TensorFlow sees it.
-# Read the three messages, and say for each what you would change.
+# The cell makes three requests that TensorFlow cannot meet, and prints the first line of each message.
+# Say for each what you would change.
+# The last line is what the course says to the third mistake:
+# it checks every layout before TensorFlow sees it.
 
 # %% break-errors tags=["error"]
 mistakes = [
+    lambda: dtensor.create_mesh([("x", 4), ("y", 2)], devices=devices),
+    lambda: dtensor.Layout(["x", "x"], real_mesh),
+    lambda: dtensor.call_with_layout(tf.zeros, real_layout, shape=[5, 4]),
     lambda: rows_over_x.local_shape((5, 4)),
-    lambda: LayoutSpec(["x", "x"], mesh),
-    lambda: MeshSpec([("x", 3), ("x", 2)]),
 ]
 for mistake in mistakes:
     try:
         mistake()
-    except course_lib.CourseError as error:
-        print(error, end="\n\n")
+    except Exception as error:
+        print(str(error).splitlines()[0], end="\n\n")
 
-# %% eight [markdown]
+# %% predict-replicas
+predict("01-replicas")
+
+# %% reveal-replicas
+unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
+columns_over_y = dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh)
+
+
+def sums():
+    total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
+    return [int(each) for each in unpack(total)]
+
+
+reveal("01-replicas", outcome(sums))
+
+# %% [markdown]
+# TensorFlow took this mistake in silence: one DTensor with three sums.
+# `.numpy()` would show 12, the sum of device 0.
+# The course's `pack` cannot make the mistake, because it cuts all components from one array.
+# For components of your own there is `pack_components`: it compares the replicas, and refuses these.
+#
 # ## Eight devices
 #
 # Lesson 3 trains on a mesh with one dimension `batch` of 8:
 # the rows of a batch are split and everything else is replicated.
 # Larger models also split their weights.
-# Here the devices form a grid of 4 by 2, and the columns of a weight with 1200 rows and 48 columns are split
-# over `model`.
-# Each element takes 4 bytes.
-
-# %% eight-devices
-training_mesh = MeshSpec([("batch", 4), ("model", 2)])
-weight_layout = LayoutSpec([UNSHARDED, "model"], training_mesh)
-weight_layout.of((1200, 48), element_bytes=4)
-
-# %% clients [markdown]
-# ## One client or many
 #
-# In this notebook one Python process drives all devices: it is a *single client*.
-# On several machines DTensor runs as *multi-client*:
-# each machine runs the same program in a process of its own, the mesh covers the devices of all machines,
-# and each process packs only the components of its own devices.
-# Meshes and layouts are written in the same way.
-# A later lesson runs two processes.
-
-# %% exercises [markdown]
-# ## Exercises
-#
-# Replace each `...` and run the cell and the check after it.
-#
-# **1.** A matrix of shape (8, 8) on the mesh below.
-# Write the layout under which each device holds 4 rows and 8 columns and each element exists in four copies.
-
-# %% exercise-four-copies
-from course_lib.exercises import check
-
-exercise_mesh = MeshSpec([("batch", 2), ("model", 4)])
-four_copies = LayoutSpec(["batch", UNSHARDED], exercise_mesh)  # solution
-
-# %%
-check("01-four-copies", four_copies)
-
-# %% [markdown]
-# **2.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the
+# **Exercise 4.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the
 # dimensions `batch` 2, `feature` 2 and `model` 2.
 # How many bytes of it does one device hold?
 
-# %% exercise-bytes
-bytes_on_one_device = 1200 // 2 * (48 // 2) * 4  # solution
+# %% exercise-weight-bytes
+weight_bytes = 1200 // 2 * (48 // 2) * 4  # solution
 
 # %%
-check("01-bytes", bytes_on_one_device)
+check("01-weight-bytes", weight_bytes)
 
-# %% [markdown]
-# **3.** The vector `[10, 20, 30, 40]` is to be packed on the mesh `x` 2, `y` 2 under the layout `[y]`.
-# Write the list of the four components, one for each device, as Python lists.
-
-# %% exercise-components
-four_components = [[10, 20], [30, 40], [10, 20], [30, 40]]  # solution
-
-# %%
-check("01-components", four_components)
-
-# %% [markdown]
-# **4.** A tensor of shape (6, 4) is to be spread over eight devices with one copy of each element.
-# Make the mesh with the dimensions `x` and `y` on which the layout `[x, y]` does this.
-
-# %% exercise-mesh
-one_copy_mesh = MeshSpec([("x", 2), ("y", 4)])  # solution
-
-# %%
-check("01-one-copy-mesh", one_copy_mesh)
+# %% score
+score("01")
 
 # %% [markdown]
 # ## Takeaways
@@ -395,11 +433,16 @@ check("01-one-copy-mesh", one_copy_mesh)
 #   a layout gives each axis of a tensor one of these names or `"unsharded"`.
 # - Local shape and copies follow from the layout alone: divide by the dimensions that it uses,
 #   multiply those that it does not.
-# - A DTensor looks like one big tensor.
-#   What it costs shows when you read it, relayout it or draw random numbers in it.
-
-# %% [markdown]
+# - TensorFlow checks shapes and names, not values: lost rows and unlike replicas pass in silence,
+#   so compare what the devices hold with what you expect.
+#
 # ## Next
 #
-# Lesson 3 trains a model with these pieces: the batch is split over eight devices,
-# and the first steps are checked against one device.
+# Lesson 3 trains a model with these pieces, the batch split over eight devices,
+# and takes one step of the training apart.
+#
+# In this notebook one Python process drives all devices: it is a *single client*.
+# On several machines DTensor runs as *multi-client*:
+# each machine runs the same program in a process of its own, the mesh covers the devices of all machines,
+# and each process packs only the components of its own devices.
+# A later lesson runs two processes.

@@ -1,0 +1,190 @@
+"""The predictions of lesson 01."""
+
+from __future__ import annotations
+
+from course_lib.exercises.predict import Option, Question, prediction
+from course_lib.i18n import _
+
+
+@prediction("01-neighbour", right=7)
+def neighbour() -> Question:
+    """The device one step along the middle of three mesh dimensions."""
+    return Question(
+        _(
+            "The mesh `batch` 2 × `feature` 2 × `model` 2 has eight devices."
+            " Which other device differs from device 5 only along `feature`?"
+        ),
+        [
+            Option(
+                7,
+                _("Device 5 stands at (1, 0, 1). A step along `feature` passes 2 devices, those of `model`."),
+            ),
+            Option(4, _("Devices 4 and 5 differ along `model`, the last dimension, which changes fastest.")),
+            Option(
+                1, _("A step along `batch`, the first dimension, passes 4 devices: 1 and 5 differ along it.")
+            ),
+            Option(
+                6, _("Device 6 stands at (1, 1, 0), device 5 at (1, 0, 1): they differ along two dimensions.")
+            ),
+        ],
+        field=True,
+        otherwise=_("Write 5 as 4·`batch` + 2·`feature` + `model`, each 0 or 1, and change `feature` alone."),
+    )
+
+
+@prediction("01-hybrid", right=(2, 4))
+def hybrid() -> Question:
+    """What one device holds of a matrix split by rows."""
+    return Question(
+        _(
+            "The matrix of 6 rows and 4 columns gets the layout `[x, unsharded]` on the mesh `x` 3 × `y` 2."
+            " How many rows and columns does one device hold?"
+        ),
+        [
+            Option(
+                (2, 4),
+                _("The 6 rows are cut into 3 parts of 2 over `x`; no mesh dimension cuts the columns."),
+            ),
+            Option((2, 2), _("That is `[x, y]`: here no mesh dimension cuts the columns.")),
+            Option((3, 4), _("3 is the number of parts into which `x` cuts the 6 rows, not their length.")),
+            Option(
+                (1, 4),
+                _("That shares the rows among all six devices, but `y` cuts nothing: it makes copies."),
+            ),
+        ],
+    )
+
+
+@prediction("01-pack", right=(6, 4))
+def packed_shape() -> Question:
+    """The global shape that six components make up."""
+    return Question(
+        _(
+            "Six components of 6 rows and 2 columns, one for each device of the mesh `x` 3 × `y` 2,"
+            " are packed under the layout `[unsharded, y]`. What is the shape of the DTensor?"
+        ),
+        [
+            Option(
+                (6, 4),
+                _("Two different blocks lie side by side over `y`; over `x` there are three copies of each."),
+            ),
+            Option((6, 2), _("That is one component. A DTensor has the shape of the whole.")),
+            Option((18, 4), _("That is `[x, y]`. Here `x` cuts nothing: its three components are copies.")),
+            Option((6, 12), _("That puts all six side by side, but `y` has two positions only.")),
+        ],
+    )
+
+
+@prediction("01-lost-rows", right=12)
+def lost_rows() -> Question:
+    """How many rows are left when an axis is cut by the mesh's shape."""
+    return Question(
+        _(
+            "Mesh `batch` 4 × `model` 2, layout `[model, unsharded]`, a matrix of 24 rows. A packer cuts the"
+            " rows into `layout.shape[0]` parts and gives each device the part of its position along `model`."
+            " How many rows has the DTensor that comes out?"
+        ),
+        [
+            Option(
+                12,
+                _("Two of the 4 parts of 6 rows, one a position along `model`; the others reach no device."),
+            ),
+            Option(
+                24,
+                _("So it should be. But `model` has two positions: two of the 4 parts reach no device."),
+            ),
+            Option(
+                6,
+                _("That is one component. The DTensor is made of two, one for each position along `model`."),
+            ),
+            Option(48, _("The devices along `batch` hold copies, which count once.")),
+        ],
+        field=True,
+        otherwise=_("Into how many parts are the rows cut, and how many of these parts reach a device?"),
+    )
+
+
+@prediction(
+    "01-numpy",
+    right="UnimplementedError",
+    fits=lambda measured: str(measured).startswith("UnimplementedError"),
+)
+def read_sharded() -> Question:
+    """What reading a sharded tensor gives."""
+    return Question(
+        _("The rows of `rows` are split over `x`. What does `rows.numpy()` give?"),
+        [
+            Option(
+                "UnimplementedError",
+                _("No device holds the whole, and TensorFlow does not collect it unasked."),
+                _("an error"),
+            ),
+            Option(
+                "whole",
+                _("The blocks would have to be fetched from three devices; TensorFlow leaves that to you."),
+                _("the whole matrix, of the shape (6, 4)"),
+            ),
+            Option(
+                "first",
+                _("A part would then pass for the whole."),
+                _("the block of device 0, of the shape (2, 4)"),
+            ),
+            Option(
+                "all",
+                _("That is `dtensor.unpack`, which one must call by name."),
+                _("all six blocks, of the shape (6, 2, 4)"),
+            ),
+        ],
+    )
+
+
+@prediction("01-random", right=6)
+def same_seed() -> Question:
+    """How many random numbers agree under two layouts."""
+    return Question(
+        _(
+            "24 random numbers, a matrix of 6 by 4, are drawn twice with the same seed: once under the layout"
+            " `[x, unsharded]`, once under `[x, y]`. How many of the 24 are the same both times?"
+        ),
+        [
+            Option(
+                6,
+                _(
+                    "Each device draws its own part. In each third of the rows the same 4 numbers come first,"
+                    " and 2 of these stand in the same place."
+                ),
+            ),
+            Option(24, _("The seed is the same, but each device draws its own part, and the parts differ.")),
+            Option(12, _("That is the left half. It agrees in the first row of each third, and no further.")),
+            Option(
+                0, _("Nearly: where the first numbers of two parts agree, a few stand in the same place.")
+            ),
+        ],
+    )
+
+
+@prediction("01-replicas", right=[12, 12, 60, 60, 108, 108])
+def unlike_replicas() -> Question:
+    """The sum that each device has after unlike replicas were packed."""
+    return Question(
+        _(
+            "Under `[unsharded, y]` devices 0, 2 and 4 are to hold the same 6 × 2 block, and so are 1, 3, 5."
+            " We give `dtensor.pack` six unlike components instead: device `d` gets a block filled with the"
+            " number `d`. Then `tf.reduce_sum` adds up the DTensor. Which sum does each device have?"
+        ),
+        [
+            Option(
+                [12, 12, 60, 60, 108, 108],
+                _("`dtensor.pack` compares no values, and each group along `y` adds up its own two blocks."),
+            ),
+            Option([12] * 6, _("Devices 0 and 1 have this sum. To the others nobody sent their blocks.")),
+            Option(
+                [180] * 6, _("That adds up all six blocks, but the sum runs over the groups along `y` only.")
+            ),
+            Option(
+                "refused",
+                _("`dtensor.pack` would have to compare the components, and it does not."),
+                _("none: it is an error"),
+            ),
+        ],
+    )

@@ -1,0 +1,153 @@
+"""What lesson 01 says of TensorFlow, and cannot show in a few lines."""
+
+import numpy as np
+import pytest
+from tensorflow.experimental import dtensor
+
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib.dtensor import create_mesh, pack, pack_components, tf, to_layout, to_numpy, unpack
+from course_lib.errors import CourseError
+from course_lib.exercises.checks import check
+from course_lib.explorers.mesh_layout import numbered_tensor
+
+MESH = MeshSpec([("x", 3), ("y", 2)])
+ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH), LayoutSpec([UNSHARDED, "y"], MESH)
+BLOCKS, WHOLE = LayoutSpec(["x", "y"], MESH), LayoutSpec.replicated(MESH, 2)
+NUMBERS = numbered_tensor((6, 4))
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return create_mesh(MESH)
+
+
+def variable(value, mesh):
+    """A variable with the shape and dtype of a value, all zero, its first axis split if that divides."""
+    array = np.asarray(value)
+    sharded = array.ndim and array.shape[0] % 3 == 0
+    layout = LayoutSpec(["x" if sharded else UNSHARDED, *[UNSHARDED] * (array.ndim - 1)][: array.ndim], MESH)
+    return dtensor.DVariable(pack(np.zeros_like(array), layout, mesh))
+
+
+TAKEN = [
+    *[np.array(2, dtype) for dtype in ("float32", "float64", "int8", "int32", "int64", "bool")],
+    *[np.arange(count, dtype=dtype) for count in (1, 18, 19) for dtype in ("int32", "int64")],
+    np.arange(18, dtype="int32").reshape(3, 6),
+]
+REFUSED = [
+    *[np.ones(shape, "float32") for shape in ((1,), (1, 1), (6, 4))],
+    *[np.arange(count, dtype=dtype) for count in (20, 21) for dtype in ("int32", "int64")],
+    *[np.ones(1, dtype) for dtype in ("float64", "int8", "uint8", "bool")],
+]
+
+
+@pytest.mark.parametrize("value", TAKEN, ids=lambda value: f"{value.dtype}{value.shape}")
+def test_ordinary_values_that_a_variable_takes(value, mesh):
+    changed = variable(value, mesh)
+    changed.assign(tf.constant(value))
+    assert (to_numpy(changed) == value).all()
+
+
+@pytest.mark.parametrize("value", REFUSED, ids=lambda value: f"{value.dtype}{value.shape}")
+def test_ordinary_values_that_a_variable_refuses(value, mesh):
+    with pytest.raises(tf.errors.UnimplementedError, match="got a regular tensor for input 1"):
+        variable(value, mesh).assign(tf.constant(value))
+
+
+def test_a_variable_takes_text_of_any_length(mesh):
+    layout = dtensor.Layout(["x"], mesh)
+    changed = dtensor.DVariable(dtensor.pack([tf.fill([10], "")] * 6, layout))
+    changed.assign(tf.as_string(tf.range(30)))
+    assert [part[0] for part in unpack(changed)] == [b"0", b"0", b"10", b"10", b"20", b"20"]
+
+
+def test_operations_follow_the_rule_of_variables(mesh):
+    rows = pack(NUMBERS, ROWS, mesh)
+    assert (to_numpy(rows + 1.0) == NUMBERS + 1).all()
+    with pytest.raises(tf.errors.UnimplementedError, match="but was expecting a DTensor"):
+        rows + tf.constant(NUMBERS)
+    with pytest.raises(tf.errors.UnimplementedError, match="but was expecting a DTensor"):
+        rows + tf.ones([1])
+    whole_numbers = pack(NUMBERS.astype("int32"), ROWS, mesh)
+    assert (to_numpy(whole_numbers + tf.range(4)) == NUMBERS + np.arange(4)).all()
+
+
+def test_only_a_replicated_tensor_can_be_read(mesh):
+    assert (pack(NUMBERS, WHOLE, mesh).numpy() == NUMBERS).all()
+    with pytest.raises(tf.errors.UnimplementedError, match="non-replicated DTensor is not supported"):
+        pack(NUMBERS, ROWS, mesh).numpy()
+
+
+def drawn(layout, mesh):
+    draw = tf.function(tf.random.stateless_normal)
+    return dtensor.call_with_layout(draw, to_layout(layout, mesh), shape=[6, 4], seed=[1, 2])
+
+
+def test_random_numbers_begin_alike_on_every_device_of_the_first_column(mesh):
+    rows, blocks = (unpack(drawn(layout, mesh)) for layout in (ROWS, BLOCKS))
+    for device_id in (0, 2, 4):
+        assert (rows[device_id].ravel()[:4] == blocks[device_id].ravel()).all()
+    same = [
+        int((to_numpy(drawn(layout, mesh)) == to_numpy(drawn(ROWS, mesh))).sum()) for layout in (BLOCKS, ROWS)
+    ]
+    assert same == [6, 24]
+
+
+def test_replicated_random_numbers_are_those_of_one_device(mesh):
+    ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2]).numpy()
+    assert (to_numpy(drawn(WHOLE, mesh)) == ordinary).all()
+
+
+@pytest.mark.parametrize(
+    ("dims", "num_rows"), [([("batch", 4), ("model", 2)], 12), ([("model", 2), ("batch", 4)], 24)]
+)
+def test_cutting_by_the_shape_of_the_mesh_loses_rows_on_some_meshes(dims, num_rows):
+    grid = dtensor.create_mesh(dims)
+    layout = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
+    parts = tf.split(tf.ones([24, 4]), layout.shape[0], axis=0)
+    packed = dtensor.pack([parts[place["model"]] for place in grid.local_device_locations()], layout)
+    assert packed.shape[0] == num_rows
+
+
+def test_unlike_replicas_give_one_tensor_three_sums(mesh):
+    unlike = [np.full((6, 2), float(device_id), np.float32) for device_id in range(6)]
+    total = tf.reduce_sum(dtensor.pack([tf.constant(part) for part in unlike], to_layout(COLUMNS, mesh)))
+    assert [int(part) for part in unpack(total)] == [12, 12, 60, 60, 108, 108]
+    assert total.numpy() == 12
+    with pytest.raises(CourseError, match="replica"):
+        pack_components(unlike, COLUMNS, mesh)
+
+
+def test_device_3_misses_eight_numbers_after_the_relayout():
+    before, after = (layout.of((6, 4)).split(NUMBERS)[3] for layout in (ROWS, COLUMNS))
+    assert len(set(after.ravel()) - set(before.ravel())) * 4 == 32
+
+
+def test_a_real_layout_answers_an_exercise_about_layouts():
+    layout = dtensor.Layout(["batch", dtensor.UNSHARDED], dtensor.create_mesh([("batch", 2), ("model", 4)]))
+    assert check("01-four-copies", layout).passed
+
+
+def tensors(whole, layout):
+    """The well-known packer, mended: nested `tf.split`."""
+    components = []
+    for device_id in range(layout.mesh.size):
+        part, place = tf.convert_to_tensor(whole), layout.mesh.coords(device_id)
+        for axis, name in enumerate(layout.sharding_specs):
+            part = tf.split(part, layout.num_shards(axis), axis=axis)[place.get(name, 0)]
+        components.append(part)
+    return components
+
+
+@pytest.mark.parametrize(
+    "function", [tensors, tf.function(tensors, autograph=False)], ids=["eager", "traced"]
+)
+def test_a_split_may_be_written_in_tensorflow(function):
+    assert check("01-split", function).passed
+
+
+@pytest.mark.parametrize(
+    "missing", [tf.constant(32), tf.constant(32.0), tf.Variable(32)], ids=["int", "float", "variable"]
+)
+def test_numbers_may_be_tensors(missing):
+    assert check("01-missing-bytes", missing).passed
