@@ -1,157 +1,512 @@
-"""The exercises of lesson 03."""
+"""The exercises and predictions of lesson 03."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from course_lib.exercises.checks import answered, exercise, same
+from course_lib.exercises import replicas
+from course_lib.exercises.checks import exercise, same
+from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.exercises.predict import Option, Question, prediction
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
-_EIGHT = MeshSpec([("batch", 8)])
-_GRADIENT_BYTES = 4 * (1200 * 48 + 48 + 48 * 2 + 2)
+_MESH = MeshSpec([("batch", 8)])
+_AXES = {"images": 3, "labels": 1, "losses": 1, "gradient": 2, "mean_loss": 0}
+_WEIGHTS = 784 * 700 + 700 * 10
+_GRADIENT_BYTES = 4 * (_WEIGHTS + 700 + 10)
 
 
-def _image_layouts(
-    images: Sequence[str], labels: Sequence[str], weight: Sequence[str]
-) -> dict[str, LayoutSpec]:
-    return {
-        name: LayoutSpec(entries, _EIGHT)
-        for name, entries in (("images", images), ("labels", labels), ("weight", weight))
+@prediction("03-world", right=64)
+def world() -> Question:
+    """How many rows a device computes when nothing is split."""
+    return Question(
+        _(
+            "Eight devices form the mesh `world`, and every layout is unsharded."
+            " A batch of 64 reviews goes in. How many of its rows does each device compute?"
+        ),
+        [
+            Option(64, _("Unsharded means replicated: every device has all rows, and does all the work.")),
+            Option(
+                8,
+                _(
+                    "That would take a layout that splits the batch axis. Eight devices alone split nothing:"
+                    " the layout here leaves every axis whole, so each device has all 64 rows."
+                ),
+            ),
+            Option(
+                512,
+                _(
+                    "So many rows are computed by all devices together, each of the 64 eight times over."
+                    " One device computes 64."
+                ),
+            ),
+            Option(
+                1,
+                _("A mesh dimension splits only what a layout gives to it, and here it is given nothing."),
+            ),
+        ],
+        field=True,
+        otherwise=_(
+            "Ask of the layout [unsharded, unsharded] what a device holds: the whole tensor, 64 rows."
+        ),
+    )
+
+
+@prediction("03-copies", right=0.0)
+def copies() -> Question:
+    """How far the copies of a weight are apart after 20 steps."""
+    return Question(
+        _(
+            "In each of the 20 steps a device got 8 reviews that no other device got."
+            " How far apart are the eight copies of the hidden weight now, at most?"
+        ),
+        [
+            Option(
+                0.0,
+                _(
+                    "They began equal and were all changed by the same numbers, so they are equal to the last"
+                    " bit."
+                ),
+                label=_("0: equal to the last bit"),
+            ),
+            Option(
+                1e-7,
+                _(
+                    "Rounding would separate them if each device added up on its own."
+                    " But all receive the same total, and then do the same subtraction."
+                ),
+                label=_("about 1e-7: equal up to rounding"),
+            ),
+            Option(
+                0.01,
+                _(
+                    "They would drift apart if each device applied the gradient of its own reviews."
+                    " It applies the sum over all of them."
+                ),
+                label=_("about 0.01: each learnt from other reviews"),
+            ),
+            Option(
+                1.0,
+                _(
+                    "The eight copies are of one variable with a replicated layout:"
+                    " TensorFlow keeps replicas equal."
+                ),
+                label=_("about 1: they are eight different models"),
+            ),
+        ],
+    )
+
+
+@prediction("03-coupled", right="far", fits=lambda measured: measured > 0.1)
+def coupled() -> Question:
+    """Whether gradients of parts add up with batch normalisation."""
+    return Question(
+        _(
+            "Now with batch normalisation: the gradients of the eight parts are again computed one by one on"
+            " one device, and added. By how much does the sum differ from the gradient that DTensor gives for"
+            " the batch on eight devices?"
+        ),
+        [
+            Option(
+                "rounding",
+                _(
+                    "So it was without normalisation, where the loss is a sum over rows that know nothing of"
+                    " each other. The moments of a batch depend on all its rows."
+                ),
+                label=_("only by rounding, as before"),
+            ),
+            Option(
+                "percent",
+                _(
+                    "The moments of 8 rows are rough estimates of those of 64, and the model is normalised by"
+                    " them in every unit: the gradients differ by far more."
+                ),
+                label=_("by about a hundredth of it"),
+            ),
+            Option(
+                "far",
+                _("Eight batches of 8 rows, each normalised for itself, are another computation."),
+                label=_("by more than a tenth of it"),
+            ),
+            Option(
+                "eighth",
+                _(
+                    "That would hold if one of the two took a mean where the other takes a sum."
+                    " Both sum: without normalisation they agreed."
+                ),
+                label=_("it is eight times as large"),
+            ),
+        ],
+    )
+
+
+@prediction("03-padding", right="none", fits=lambda means: _none_is_near(means))
+def padding() -> Question:
+    """Which mean over a padded batch equals the mean over its reviews."""
+    return Question(
+        _(
+            "The 20 reviews are padded to 64 rows, and the eight devices give 64 losses."
+            " Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one device?"
+        ),
+        [
+            Option(
+                "all 64",
+                _("This counts 44 rows that are no reviews."),
+                label=_("the mean of all 64 losses"),
+            ),
+            Option(
+                "20 by 64",
+                _("This leaves the padding out of the sum and still divides by it: too small by 64 / 20."),
+                label=_("the sum of the 20 losses by 64"),
+            ),
+            Option(
+                "20 by 20",
+                _(
+                    "Each review counts once, as it should. But its loss is another one: the padding took part"
+                    " in the mean and variance by which every row is normalised."
+                ),
+                label=_("the sum of the 20 losses by 20"),
+            ),
+            Option(
+                "none",
+                _("Even the 20 losses themselves have changed: normalisation saw 44 rows of zeros."),
+                label=_("none of them"),
+            ),
+        ],
+    )
+
+
+@prediction("03-alone", right=1)
+def alone() -> Question:
+    """How many answers three reviews get, each in a batch of its own."""
+    return Question(
+        _("Three different reviews, each alone in its batch. How many different pairs of logits come back?"),
+        [
+            Option(
+                3,
+                _(
+                    "So it should be. But with one row the mean of a column is that row's value,"
+                    " and the difference of the two is zero whatever the review says."
+                ),
+            ),
+            Option(
+                2,
+                _("There are two classes, but the logits are not rounded to them. All three pairs are equal."),
+            ),
+            Option(1, _("Every review becomes zeros, and only the bias of the last layer is left.")),
+            Option(
+                0,
+                _(
+                    "The variance of one value is 0, and dividing by its root would give no numbers;"
+                    " a small constant is added to it to prevent that."
+                ),
+                label=_("0: the logits are not numbers"),
+            ),
+        ],
+    )
+
+
+def _none_is_near(means: dict[str, float]) -> bool:
+    return all(
+        abs(mean / means["right"] - 1) > 0.01 for name, mean in means.items() if name != "right"
+    )
+
+
+def _layouts(**changed: Sequence[str]) -> dict[str, LayoutSpec]:
+    right: dict[str, Sequence[str]] = {
+        "images": ["batch", UNSHARDED, UNSHARDED],
+        "labels": ["batch"],
+        "losses": ["batch"],
+        "gradient": [UNSHARDED, UNSHARDED],
+        "mean_loss": [],
     }
-
-
-@exercise(
-    "03-learning-rate",
-    right=0.64,
-    wrong=[
-        (0.01, "64 times smaller"),
-        (0.01 / 64, "wrong way"),
-        (0.08, "number of devices"),
-        (1.0, "the gradient of the mean"),
-    ],
-)
-def learning_rate(answer: object) -> str | None:
-    """The learning rate on the mean that equals 0.01 on the sum of 64."""
-    number = float(answer)  # type: ignore[arg-type]
-    if math.isclose(number, 0.64, rel_tol=1e-6):
-        return None
-    if math.isclose(number, 0.01):
-        return _(
-            "With the same rate the updates would be 64 times smaller: the mean is the sum divided by 64."
-        )
-    if math.isclose(number, 0.01 / 64):
-        return _("That goes the wrong way: the gradient of the mean is smaller, so the rate must be larger.")
-    if math.isclose(number, 0.08):
-        return _("That scales by the number of devices. How many losses does the sum add up?")
-    return _("Compare the gradient of the sum with the gradient of the mean over 64 reviews.")
+    return {name: LayoutSpec(entries, _MESH) for name, entries in {**right, **changed}.items()}
 
 
 @exercise(
     "03-layouts",
-    right=_image_layouts(["batch", UNSHARDED, UNSHARDED], ["batch"], [UNSHARDED, UNSHARDED]),
+    right=_layouts(),
     wrong=[
-        (_image_layouts(["batch", UNSHARDED, UNSHARDED], ["batch"], ["batch", UNSHARDED]), "weight"),
-        (_image_layouts(["batch", UNSHARDED, UNSHARDED], [UNSHARDED], [UNSHARDED] * 2), "labels"),
-        (_image_layouts(["batch", UNSHARDED], ["batch"], [UNSHARDED] * 2), "3 axes"),
-        (_image_layouts([UNSHARDED, "batch", UNSHARDED], ["batch"], [UNSHARDED] * 2), "first axis"),
-        ({"images": ["batch"]}, "images, labels and weight"),
+        (_layouts(images=[UNSHARDED, "batch", UNSHARDED]), "first axis"),
+        (_layouts(images=[UNSHARDED] * 3), "first axis"),
+        (_layouts(images=["batch", UNSHARDED]), "3 axes"),
+        (_layouts(labels=[UNSHARDED]), "like the images"),
+        (_layouts(losses=[UNSHARDED]), "its own images"),
+        (_layouts(gradient=["batch", UNSHARDED]), "whole weight"),
+        (_layouts(gradient=[UNSHARDED, "batch"]), "whole weight"),
+        (_layouts(mean_loss=["batch"]), "0 axes"),
+        ({"images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH)}, "labels"),
+        ({name: LayoutSpec.replicated(MeshSpec([("x", 8)]), num) for name, num in _AXES.items()}, "plan.mesh"),
     ],
 )
-def layouts(answer: object) -> str | None:
-    """Layouts of a data-parallel batch of images, its labels and a weight."""
-    wanted = {"images": 3, "labels": 1, "weight": 2}
-    if not isinstance(answer, dict) or not all(isinstance(answer.get(name), LayoutSpec) for name in wanted):
-        return _("Give a dictionary with a LayoutSpec for each of images, labels and weight.")
-    for name, num_axes in wanted.items():
-        if answer[name].num_axes != num_axes:
-            return ngettext(
-                "The tensor {name} has {count} axis.",
-                "The tensor {name} has {count} axes.",
-                num_axes,
-                name=name,
-            )
-    if any(layout.mesh != _EIGHT for layout in answer.values()):
-        return _("Use mesh, with its one dimension batch of 8.")
-    if answer["weight"].sharded_dims:
-        return _("In data parallelism each device holds the whole weight.")
-    if answer["labels"].sharding_specs != ("batch",):
-        return _("The labels are split like the images that they belong to.")
+def layouts(answer: dict[str, Any]) -> str | None:
+    """The layouts of a data-parallel step on images."""
+    for name, num_axes in _AXES.items():
+        hint = _layout_hint(name, answer.get(name), num_axes)
+        if hint is not None:
+            return hint
     if answer["images"].sharding_specs != ("batch", UNSHARDED, UNSHARDED):
         return _("The examples lie along the first axis of the images; split only that.")
+    if answer["labels"].sharding_specs != ("batch",):
+        return _("The labels are split like the images that they belong to.")
+    if answer["losses"].sharding_specs != ("batch",):
+        return _("Each device computes the losses of its own images, and nobody asked for the others' there.")
+    if answer["gradient"].sharded_dims:
+        return _("A gradient is laid out as its variable, and each device holds the whole weight.")
     return None
 
 
-@exercise(
-    "03-mean-loss",
-    right=lambda losses, weights: float(np.dot(losses, weights) / max(np.sum(weights), 1)),
-    wrong=[
-        (lambda losses, weights: float(np.mean(losses)), "padding counts"),
-        (lambda losses, weights: float(np.mean(np.multiply(losses, weights))), "padded rows too"),
-        (lambda losses, weights: float(np.dot(losses, weights)), "sum"),
-        (lambda losses, weights: float(np.dot(losses, weights)) / max(np.sum(weights), 2), "one review"),
-        (
-            lambda losses, weights: np.dot(losses, weights) / np.float64(np.sum(weights) or np.nan),
-            "all padding",
-        ),
-        (0.5, "function"),
-    ],
-)
-def mean_loss(answer: object) -> str | None:
-    """The mean of the losses whose weight is 1."""
-    if not callable(answer):
-        return _("Write a function of losses and weights.")
-    result = _mean(answer, [2.0, 4.0, 9.0, 10.0], [1.0, 1.0, 0.0, 0.0])
-    hints = {
-        6.25: _("For losses 2, 4, 9, 10 and weights 1, 1, 0, 0 this gives 6.25: the padding counts."),
-        6.0: _("That is the sum. Divide it by the number of reviews."),
-        1.5: _("This gives 1.5 where 3 is right: it divides by the number of padded rows too."),
-    }
-    for wrong, hint in hints.items():
-        if math.isclose(result, wrong):
-            return hint
-    if not math.isclose(result, 3.0):
-        return _("For losses 2, 4, 9, 10 and weights 1, 1, 0, 0 the mean is 3, not {result}.", result=result)
-    if not math.isclose(_mean(answer, [5.0, 7.0], [1.0, 0.0]), 5.0):
-        return _("With one review and one row of padding the mean is the loss of that one review.")
-    if _mean(answer, [5.0, 7.0], [0.0, 0.0]) != 0.0:
-        return _("A batch that is all padding has no reviews to divide by: return 0 for it.")
-    return None
-
-
-def _mean(function: Callable[..., Any], losses: list[float], weights: list[float]) -> float:
-    return float(answered(function(np.array(losses), np.array(weights))))
+def _layout_hint(name: str, layout: object, num_axes: int) -> str | None:
+    if not isinstance(layout, LayoutSpec):
+        return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
+    if layout.num_axes != num_axes:
+        return ngettext(
+            "The tensor {name!r} has {count} axis.",
+            "The tensor {name!r} has {count} axes.",
+            num_axes,
+            name=name,
+        )
+    return None if layout.mesh == _MESH else _("Use plan.mesh, with its one dimension batch of 8.")
 
 
 @exercise(
     "03-gradient-bytes",
     right=(_GRADIENT_BYTES, _GRADIENT_BYTES),
     wrong=[
-        ((_GRADIENT_BYTES, 2 * _GRADIENT_BYTES), "does not depend on the batch"),
+        ((_GRADIENT_BYTES, 8 * _GRADIENT_BYTES), "does not depend on the batch"),
         ((_GRADIENT_BYTES // 8, _GRADIENT_BYTES // 8), "not split"),
         ((_GRADIENT_BYTES // 4, _GRADIENT_BYTES // 4), "elements"),
-        ((4 * (1200 * 48 + 48 * 2),) * 2, "biases"),
-        ((7, 7), "57,746"),
+        ((4 * _WEIGHTS, 4 * _WEIGHTS), "biases"),
+        ((8 * _GRADIENT_BYTES, 8 * _GRADIENT_BYTES), "all eight"),
+        ((128 * _GRADIENT_BYTES, 1024 * _GRADIENT_BYTES), "summed over the rows"),
+        ((7, 7), "each weight and each bias"),
     ],
 )
-def gradient_bytes(answer: object) -> str | None:
+def gradient_bytes(answer: Sequence[float]) -> str | None:
     """The bytes of all gradients, for two sizes of the batch."""
-    with_64, with_128 = (answered(value) for value in answer)  # type: ignore[attr-defined]
+    if len(answer) != 2:
+        return _("Give two numbers: the bytes with a batch of 128, and with one of 1,024.")
     hints = {
         _GRADIENT_BYTES // 8: _("The variables are not split, so neither are their gradients."),
         _GRADIENT_BYTES // 4: _("That is the number of elements. How many bytes does a float32 take?"),
-        4 * (1200 * 48 + 48 * 2): _("Those are the two weights. The biases have gradients too."),
+        4 * _WEIGHTS: _("Those are the two weights. The biases have gradients too."),
+        8 * _GRADIENT_BYTES: _("That is what all eight devices bring together. How much does one?"),
+        128 * _GRADIENT_BYTES: _("A device brings one gradient, already summed over the rows that it has."),
     }
     for wrong, hint in hints.items():
-        if same(with_64, wrong):
+        if same(answer[0], wrong):
             return hint
-    if not same(with_64, _GRADIENT_BYTES):
-        return _("Count the elements of both weights and both biases: 57,746. Each takes 4 bytes.")
-    if not same(with_128, with_64):
+    if not same(answer[0], _GRADIENT_BYTES):
+        return _("Count the elements of each weight and each bias. An element takes 4 bytes.")
+    if not same(answer[1], answer[0]):
         return _("A gradient has the shape of its variable. That does not depend on the batch.")
     return None
+
+
+def _mean_loss(losses: Any, weights: Any) -> float:
+    return float(np.dot(losses, weights) / max(np.sum(weights), 1))
+
+
+def _kept(losses: Any, weights: Any) -> Any:
+    return np.asarray(losses)[np.asarray(weights) > 0]
+
+
+def _middle(losses: Any, weights: Any) -> float:
+    kept = _kept(losses, weights)
+    return float((kept.max() + kept.min()) / 2)
+
+
+def _of_the_first(losses: Any, weights: Any) -> float:
+    return float(np.mean(losses[: int(np.sum(weights))]))
+
+
+def _without_extremes(losses: Any, weights: Any) -> float:
+    kept = np.sort(_kept(losses, weights))
+    return float(np.mean(kept[1:-1] if len(kept) > 2 else kept))
+
+
+def _without_zeros(losses: Any, weights: Any) -> float:
+    kept = _kept(losses, weights)
+    return float(kept.sum() / max(np.count_nonzero(kept), 1))
+
+
+def _draw_losses(random: np.random.Generator) -> tuple[Any, Any]:
+    """Returns some losses, one of them zero, and weights of which at least two are 1 and one is 0."""
+    size = int(random.integers(4, 13))
+    losses = random.integers(1, 50, size) / 10
+    weights = (random.random(size) < 0.6).astype(float)
+    one, another, padding, right_answer = random.permutation(size)[:4]
+    weights[[one, another, right_answer]], weights[padding], losses[right_answer] = 1.0, 0.0, 0.0
+    return losses, weights
+
+
+_MEAN_MISTAKES: tuple[Callable[..., float], ...] = (
+    lambda losses, weights: float(np.mean(losses)),
+    lambda losses, weights: float(np.mean(losses * weights)),
+    lambda losses, weights: float(np.dot(losses, weights)),
+    lambda losses, weights: float(np.median(_kept(losses, weights))),
+    _middle,
+    _of_the_first,
+    _without_extremes,
+    _without_zeros,
+    lambda losses, weights: float(int(_mean_loss(losses, weights))),
+    lambda losses, weights: _mean_loss(losses, 1 - weights),
+)
+
+
+@exercise(
+    "03-mean-loss",
+    right=_mean_loss,
+    wrong=[
+        *zip(
+            _MEAN_MISTAKES,
+            (
+                "the padding counts",
+                "padded rows too",
+                "the sum",
+                "the median",
+                "halfway",
+                "need not stand at the end",
+                "leaves out",
+                "is a loss too",
+                "decimal point",
+                "mean of the padding",
+            ),
+            strict=True,
+        ),
+        (lambda losses, weights: float(np.dot(losses, weights)) / max(np.sum(weights), 2), "one review"),
+        (lambda losses, weights: np.dot(losses, weights) / np.float64(np.sum(weights) or np.nan), "all padding"),
+        (0.5, "function"),
+    ],
+    also=[
+        lambda losses, weights: np.average(losses, weights=weights) if np.any(weights) else 0.0,
+        lambda losses, weights: np.sum(losses * weights) / (np.sum(weights) + 1e-8),
+        lambda losses, weights: np.sum(losses * weights) / np.maximum(np.sum(weights), 1e-12),
+        lambda losses, weights: sum(a * b for a, b in zip(losses, weights, strict=True)) / (sum(weights) or 1),
+        lambda losses, weights: 0 if not weights.any() else losses[weights == 1].mean(),
+        lambda losses, weights: np.float32(np.nan_to_num(np.mean(losses[weights > 0]))) if weights.sum() else 0,
+        lambda losses, weights: (losses @ weights) / max(weights.sum(), 1),
+        lambda losses, weights: np.array(np.dot(weights, losses) / np.clip(weights.sum(), 1, None)),
+        lambda losses, weights: np.mean([x for x, w in zip(losses, weights, strict=True) if w] or [0]),
+        lambda losses, weights: np.einsum("i,i->", losses, weights) / max(np.count_nonzero(weights), 1),
+    ],
+)
+def mean_loss(answer: Callable[..., Any]) -> str | None:
+    """The mean of the losses whose weight is 1."""
+    hints = (
+        _("This is the mean of all losses: the padding counts."),
+        _("This divides by the number of rows, and so by the padded rows too."),
+        _("That is the sum. Divide it by the number of reviews."),
+        _("That is the median, the loss in the middle. A mean takes every loss into account."),
+        _("That is halfway between the smallest and the largest loss. The others count too."),
+        _("This takes the first rows, but padding need not stand at the end. The weights say which rows count."),
+        _("This leaves out the smallest and the largest loss. Every review counts once."),
+        _("A loss of 0 is a loss too: such a review counts when you divide."),
+        _("This cuts off what stands behind the decimal point. Keep the fraction."),
+        _("This is the mean of the padding. The weight is 1 for a review."),
+    )
+    one = _("With one review and padding beside it the mean is the loss of that one review.")
+    none = _("A batch that is all padding has no reviews to divide by: return 0 for it.")
+    few = [
+        Case((np.array([5.0, 7.0]), np.array([1.0, 0.0])), one),
+        Case((np.array([5.0, 7.0]), np.array([0.0, 0.0])), none),
+    ]
+    mistakes = dict(zip(_MEAN_MISTAKES, hints, strict=True))
+    hint = judge(answer, _mean_loss, drawn(_draw_losses), misconceptions=mistakes)
+    return hint or judge(answer, _mean_loss, few)
+
+
+# What a device may make of the partial gradients of a variable; the first is right.
+_UPDATES: tuple[replicas.Update, ...] = (
+    lambda partial, at, parts: sum(partial),
+    lambda partial, at, parts: partial[at],
+    lambda partial, at, parts: sum(partial) / len(partial),
+    lambda partial, at, parts: sum(partial) / sum(len(labels) for _rows, labels in parts),
+    lambda partial, at, parts: sum(partial) * (at == 0),
+    lambda partial, at, parts: -sum(partial),
+    lambda partial, at, parts: partial[0] * 0.0,
+    lambda partial, at, parts: partial[0],
+)
+_SUM, *_STEP_MISTAKES = _UPDATES
+
+
+def _in_turn(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+    """Lets every replica's gradient change all replicas before the next one computes its own."""
+    for model, part in zip(models, parts, strict=True):
+        gradient = replicas.gradient_on_device(model, part)
+        for changed in models:
+            for name, variable in changed.trained.items():
+                variable.assign_sub(learning_rate * gradient[name])
+
+
+def _on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+    """Lets every replica compute the gradient of the whole batch."""
+    whole = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    for model in models:
+        gradient = replicas.gradient_on_device(model, whole)  # type: ignore[arg-type]
+        for name, variable in model.trained.items():
+            variable.assign_sub(learning_rate * gradient[name])
+
+
+@exercise(
+    "03-step",
+    right=replicas.taken(_SUM),
+    wrong=[
+        *zip(
+            map(replicas.taken, _STEP_MISTAKES),
+            (
+                "drift apart",
+                "mean of the partial gradients",
+                "mean of the losses",
+                "first replica only",
+                "wrong way",
+                "no replica has changed",
+                "one part only",
+            ),
+            strict=True,
+        ),
+        (_in_turn, "before any replica changes"),
+        (_on_all_rows, "rows of other parts"),
+        (0.5, "function"),
+    ],
+    on_devices=True,
+)
+def step(answer: replicas.Step) -> str | None:
+    """The step of a group of devices, held against one device."""
+    hints = (
+        _("Each replica took the gradient of its own part: they drift apart. Add the partial gradients first."),
+        _("This is the mean of the partial gradients. `train_step` minimises a sum, so the total is their sum."),
+        _("This is the step for the mean of the losses. `train_step` minimises their sum."),
+        _("This changes the first replica only. An all-reduce gives the total to everyone."),
+        _("The replicas go the wrong way: a step subtracts the gradient."),
+        _("After your step no replica has changed. Write with `assign_sub`."),
+        _("All replicas took the gradient of one part only: the first. Add those of all parts."),
+    )
+    mistakes: dict[Callable[..., Any], str] = {
+        replicas.predicted(mistake): hint for mistake, hint in zip(_STEP_MISTAKES, hints, strict=True)
+    }
+    mistakes[replicas.predicted(_SUM, seeing_others=True)] = _(
+        "The values are right, but every replica saw rows of other parts, and did all the work."
+    )
+    mistakes[_predicted_in_turn] = _(
+        "A replica changed before all gradients were there. Compute every partial gradient before any replica"
+        " changes."
+    )
+    random = np.random.default_rng(0)
+    cases = [Case(replicas.draw_step(random, sizes)) for sizes in ((2, 5, 3), (3, 1, 4, 2, 6, 5, 8, 7))]
+    return judge(answer, replicas.one_device, cases, misconceptions=mistakes, run=replicas.run)
+
+
+def _predicted_in_turn(
+    values: replicas.Values, parts: list[replicas.Part], learning_rate: float
+) -> tuple[replicas.Held, int]:
+    now = values
+    for part in parts:
+        (held,), _others = replicas.one_device(now, [part], learning_rate)
+        now = dict(zip(replicas.NAMES, held, strict=True))
+    return (held,) * len(parts), 0
