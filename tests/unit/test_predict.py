@@ -1,4 +1,4 @@
-"""Predictions: cards, what is kept, verdicts, scores, values as they are shown; and the rules for every lesson's."""
+"""Predictions: cards, what is kept, verdicts, scores, and the rules for those of every lesson."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.pseudo_language import LANGUAGE, translated
 from tests.unit.test_checks import LESSONS, NONSENSE, Hostile
 
 PREDICTIONS = [known for lesson in LESSONS for known in predictions.predictions(lesson)]
+HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 
 
@@ -350,7 +351,7 @@ def test_texts_are_made_when_they_are_shown(tmp_path):
     shutil.copytree(Path(course_lib.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     texts = ["You predicted {answer}. {comment}", "Predictions made: {made} of {total}. Right: {right}."]
     entries = "\n".join(f'msgid "{text}"\nmsgstr "{translated(text)}"\n' for text in texts)
-    (package / "locale" / f"{LANGUAGE}.po").write_text(f'msgid ""\nmsgstr ""\n\n{entries}', "utf-8")
+    (package / "locale" / f"{LANGUAGE}.po").write_text(f"{HEADER}\n{entries}", "utf-8")
     code = (
         "from course_lib import i18n; from course_lib.exercises import predict, reveal, score\n"
         "from course_lib.exercises.predict import Option, Question, prediction\n"
