@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.exercises import group_step, padded_mean  # noqa: F401 - each registers an exercise
+from course_lib.exercises import lesson_03_mean, lesson_03_step  # noqa: F401 - each registers an exercise
 from course_lib.exercises.checks import exercise, same
 from course_lib.exercises.predict import Option, Question, prediction
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
-_MESH = MeshSpec([("batch", 8)])
+_MESH, _OTHER_MESH = MeshSpec([("batch", 8)]), MeshSpec([("x", 8)])
 _AXES = {"images": 3, "labels": 1, "losses": 1, "gradient": 2, "mean_loss": 0}
 _WEIGHTS = 784 * 700 + 700 * 10
 _GRADIENT_BYTES = 4 * (_WEIGHTS + 700 + 10)
@@ -142,7 +142,11 @@ def coupled() -> Question:
     )
 
 
-@prediction("03-padding", right="none", fits=lambda means: _none_is_near(means))
+def _none_is_near(means: dict[str, float]) -> bool:
+    return all(abs(mean / means["right"] - 1) > 0.01 for name, mean in means.items() if name != "right")
+
+
+@prediction("03-padding", right="none", fits=_none_is_near)
 def padding() -> Question:
     """Which mean over a padded batch equals the mean over its reviews."""
     return Question(
@@ -164,8 +168,8 @@ def padding() -> Question:
             Option(
                 "20 by 20",
                 _(
-                    "Each review counts once, as it should. But its loss is another one: the padding took part"
-                    " in the mean and variance by which every row is normalised."
+                    "Each review counts once, as it should. But its loss is another one: the padding took"
+                    " part in the mean and variance by which every row is normalised."
                 ),
                 label=_("the sum of the 20 losses by 20"),
             ),
@@ -193,7 +197,7 @@ def alone() -> Question:
             ),
             Option(
                 2,
-                _("There are two classes, but the logits are not rounded to them. All three pairs are equal."),
+                _("There are two classes, but logits are not rounded to them. All three pairs are equal."),
             ),
             Option(1, _("Every review becomes zeros, and only the bias of the last layer is left.")),
             Option(
@@ -205,12 +209,6 @@ def alone() -> Question:
                 label=_("0: the logits are not numbers"),
             ),
         ],
-    )
-
-
-def _none_is_near(means: dict[str, float]) -> bool:
-    return all(
-        abs(mean / means["right"] - 1) > 0.01 for name, mean in means.items() if name != "right"
     )
 
 
@@ -238,7 +236,10 @@ def _layouts(**changed: Sequence[str]) -> dict[str, LayoutSpec]:
         (_layouts(gradient=[UNSHARDED, "batch"]), "whole weight"),
         (_layouts(mean_loss=["batch"]), "0 axes"),
         ({"images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH)}, "labels"),
-        ({name: LayoutSpec.replicated(MeshSpec([("x", 8)]), num) for name, num in _AXES.items()}, "plan.mesh"),
+        (
+            {name: LayoutSpec.replicated(_OTHER_MESH, num) for name, num in _AXES.items()},
+            "plan.mesh",
+        ),
     ],
 )
 def layouts(answer: dict[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""Replicas of a small model on real devices, and the steps that a group of them may take: to judge a reader's."""
+"""Replicas of a small model on real devices, and the steps that they may take: to judge a reader's step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Part = tuple[Array, Array]  # rows and labels
 Step = Callable[[list[Any], list[Part], float], Any]
 Held = tuple[tuple[Array, ...], ...]
 
-# What a device makes of the partial gradients of one variable: it gets all of them, its own number, the parts.
+# What a device makes of the partial gradients of a variable: it gets all of them, its number, and the parts.
 Update = Callable[[list[Any], int, list[Part]], Any]
 
 NAMES = ("hidden_weight", "hidden_bias", "logits_weight", "logits_bias")

@@ -35,7 +35,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% load-reviews
 import numpy as np
 
-from course_lib import data, models, training
+from course_lib import UNSHARDED, LayoutSpec, data, models, training
 from course_lib.specs.plan import data_parallel, model_parallel, replicated
 from course_lib.watch import live
 
@@ -54,7 +54,8 @@ history = await live.watch(training.train(trained, train_set, test_set, epochs=3
 
 # %% data-text [markdown]
 # In each of these steps 64 reviews went in, and all eight devices had a part in the update that came out.
-# The rest of this lesson takes one step apart: what goes in, what each device computes, what they tell each other.
+# The rest of this lesson takes one step apart:
+# what goes in, what each device computes, what they tell each other.
 #
 # ## Reviews become rows of numbers
 #
@@ -166,7 +167,8 @@ class MLP(tf.Module):
 # Before you split anything, see that the model runs at all: on a mesh with one dimension, `world`,
 # under the plan `replicated(8)`, in which every entry of every layout is `unsharded`.
 #
-# The initial values are drawn on the host, with He's standard deviation $\sqrt{2 / n}$ for units with $n$ inputs,
+# The initial values are drawn on the host,
+# with He's standard deviation $\sqrt{2 / n}$ for units with $n$ inputs,
 # and then packed under whatever plan we choose, so that every plan begins with the same numbers.
 
 # %% predict-world
@@ -179,7 +181,6 @@ values = models.initial_values(seed=0, scheme="he")
 everywhere = replicated(8)
 probe = MLP(values, everywhere)
 logits = probe(pack(train_set.features[:64], everywhere.layout(("batch", "features"))))
-print(fetch_layout(logits))
 reveal("03-world", unpack(logits)[0].shape[0])
 
 # %% [markdown]
@@ -285,7 +286,6 @@ predict("03-copies")
 
 # %% reveal-copies
 copies = np.stack(unpack(eight_devices.hidden_weight))
-print(copies.shape)
 reveal("03-copies", float(np.ptp(copies, axis=0).max()))
 
 # %% [markdown]
@@ -466,8 +466,8 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
 # %% last-batch [markdown]
 # Without normalisation the size of the numbers decides.
 # With rows of unit length the hidden units are so small that the model hardly learns in an epoch.
-# With raw rows the first update throws the loss far up; afterwards most hidden units give zero for every review,
-# and the model guesses.
+# With raw rows the first update throws the loss far up.
+# Afterwards most hidden units give zero for every review, and the model guesses.
 # With normalisation both learn.
 #
 # ## The last, smaller batch
@@ -579,5 +579,5 @@ print(f"largest difference: {np.abs(among[0] - alone[0]).max():.4f}")
 # Lesson 4 makes a run of these steps: one that you can watch, stop and resume, with moving moments,
 # and with an answer to whether eight devices are any faster.
 
-# %%
+# %% score
 score("03")

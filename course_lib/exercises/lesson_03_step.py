@@ -70,8 +70,8 @@ def _on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: f
 def step(answer: replicas.Step) -> str | None:
     """The step of a group of devices, held against one device."""
     hints = (
-        _("Each replica took the gradient of its own part: they drift apart. Add the partial gradients first."),
-        _("This is the mean of the partial gradients. `train_step` minimises a sum, so the total is their sum."),
+        _("Each replica took the gradient of its own part, so they drift apart. Add the gradients first."),
+        _("This is the mean of the partial gradients. `train_step` minimises a sum: add them."),
         _("This is the step for the mean of the losses. `train_step` minimises their sum."),
         _("This changes the first replica only. An all-reduce gives the total to everyone."),
         _("The replicas go the wrong way: a step subtracts the gradient."),

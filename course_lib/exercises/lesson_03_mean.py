@@ -54,8 +54,8 @@ def _without_zeros(losses: Array, weights: Array) -> float:
 
 
 def _without_extremes(losses: Array, weights: Array) -> float:
-    reviews = np.sort(losses[weights > 0])
-    return float(reviews[1:-1].mean()) if reviews.size > 2 else _mean_of_reviews(losses, weights)
+    inner = np.sort(losses[weights > 0])[1:-1]
+    return float(inner.mean()) if inner.size else _mean_of_reviews(losses, weights)
 
 
 def _mean_of_padding(losses: Array, weights: Array) -> float:
@@ -87,7 +87,7 @@ def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:
         lambda losses, weights: np.nan_to_num(np.divide(losses @ weights, weights.sum())),
         lambda losses, weights: (losses @ weights) / np.clip(weights.sum(), 1, None),
         lambda losses, weights: np.float32(np.einsum("i,i->", losses, weights) / (np.sum(weights) or 1)),
-        lambda losses, weights: np.mean([loss for loss, one in zip(losses, weights, strict=True) if one] or [0]),
+        lambda losses, weights: np.mean([a for a, b in zip(losses, weights, strict=True) if b] or [0]),
         lambda losses, weights: np.sum(np.where(weights > 0, losses, 0)) / max(np.count_nonzero(weights), 1),
         lambda losses, weights: np.array(np.vdot(losses, weights) / np.maximum(weights.sum(), 1e-12)),
     ],
@@ -137,7 +137,7 @@ def mean_loss(answer: Callable[..., Any]) -> str | None:
             _first_rows: _(
                 "This takes the first rows. Padding need not stand at the end: look at the weights."
             ),
-            _without_extremes: _("This leaves out the smallest and the largest loss. Every review counts once."),
+            _without_extremes: _("This leaves out the smallest and the largest loss. Every review counts."),
             _mean_of_padding: _("This is the mean of the padding: the weight is 1 for a review."),
             _without_zeros: _("A review may have the loss 0, and it counts like every other."),
         },
