@@ -20,6 +20,7 @@ from course_lib.exercises.predict import Option, Question, predict, prediction, 
 from course_lib.exercises.values import shown
 from tests.pseudo_language import LANGUAGE, translated
 from tests.unit.test_checks import LESSONS, NONSENSE, Hostile
+from tests.unit.test_explorers import pieces, text_of, whole
 
 PREDICTIONS = [known for lesson in LESSONS for known in predictions.predictions(lesson)]
 HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
@@ -71,8 +72,7 @@ def choose(card, value) -> None:
 
 def told(card) -> str:
     """Returns what the card says below its answers."""
-    verdict = next(piece for piece in card.view if isinstance(piece, list) and "verdict" in piece[1]["class"])
-    return "".join(verdict[2:])
+    return text_of(next(pieces(card.view, "verdict")))
 
 
 # What the reader predicts, and what comes of it
@@ -307,9 +307,12 @@ def test_a_page_gets_every_answer_with_its_verdict_and_the_bare_question_without
     start, end = text.index("{"), text.index("</script>")
     table = json.loads(text[start:end])["table"]
     assert len(table["views"]) == 3  # nothing chosen, and a choice among two numbers in place of the field
-    verdicts = [part for part in table["parts"] + table["views"] if "data-right" in json.dumps(part)]
-    assert "✓ The mean." in json.dumps(verdicts, ensure_ascii=False)
-    assert "✗ That forgets the padding." in json.dumps(verdicts, ensure_ascii=False)
+    views = [whole(table, view) for view in table["views"]]
+    told = {text_of(verdict): verdict[1] for view in views for verdict in pieces(view, "verdict")}
+    assert set(told) == {"", "✓ The mean.", "✗ That forgets the padding."}
+    assert told["✓ The mean."]["data-predicted"] == "98-mean"
+    assert told["✓ The mean."]["data-right"] == "true"
+    assert told["✗ That forgets the padding."]["data-right"] == "false"
     assert text[end:] == (
         "</script><p>What is the mean?</p><ul><li><code>0.148</code></li><li><code>0.474</code></li></ul>"
         "</course-prediction>"
