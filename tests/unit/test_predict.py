@@ -183,7 +183,7 @@ def test_no_measured_value_makes_it_raise():
         revealed = reveal("98-rows", measured)
         assert "not the value" in repr(revealed), measured
         assert "0x" not in repr(revealed)
-        assert revealed._repr_html_().startswith("<pre>")
+        assert revealed._repr_html_().startswith("Measured\n<pre>")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
@@ -331,10 +331,10 @@ def test_jupyter_gets_widget_element_and_text_and_colab_no_element(monkeypatch):
 def test_html_of_what_is_revealed_escapes_and_shows_code():
     choose(predict("98-rows"), 0)
     assert reveal("98-rows", (2, 4))._repr_html_() == (
-        '<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
+        'Measured\n<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
         "You predicted <code>(2, 2)</code>. That splits <code>y</code> too.</div>"
     )
-    assert reveal("98-sums", "<b>")._repr_html_().startswith("<pre>&lt;b&gt;</pre>")
+    assert reveal("98-sums", "<b>")._repr_html_().startswith("Measured\n<pre>&lt;b&gt;</pre>")
 
 
 def test_the_element_of_the_score_can_say_every_count():
