@@ -99,7 +99,7 @@ def copies() -> Question:
     )
 
 
-@prediction("03-coupled", right="far", fits=lambda measured: measured > 0.1)
+@prediction("03-coupled", right=0.77, fits=lambda measured: 0.1 < measured < 2)
 def coupled() -> Question:
     """Whether gradients of parts add up with batch normalisation."""
     return Question(
@@ -110,7 +110,7 @@ def coupled() -> Question:
         ),
         [
             Option(
-                "rounding",
+                0.0,
                 _(
                     "So it was without normalisation, where the loss is a sum over rows that know nothing of"
                     " each other. The moments of a batch depend on all its rows."
@@ -118,7 +118,7 @@ def coupled() -> Question:
                 label=_("only by rounding, as before"),
             ),
             Option(
-                "percent",
+                0.01,
                 _(
                     "The moments of 8 rows are rough estimates of those of 64, and the model is normalised by"
                     " them in every unit: the gradients differ by far more."
@@ -126,12 +126,12 @@ def coupled() -> Question:
                 label=_("by about a hundredth of it"),
             ),
             Option(
-                "far",
+                0.77,
                 _("Eight batches of 8 rows, each normalised for itself, are another computation."),
                 label=_("by more than a tenth of it"),
             ),
             Option(
-                "eighth",
+                7.0,
                 _(
                     "That would hold if one of the two took a mean where the other takes a sum."
                     " Both sum: without normalisation they agreed."
@@ -142,11 +142,14 @@ def coupled() -> Question:
     )
 
 
+_MEANS = {"all 64": 0.595, "20 by 64": 0.148, "20 by 20": 0.474, "right": 0.428}
+
+
 def _none_is_near(means: dict[str, float]) -> bool:
     return all(abs(mean / means["right"] - 1) > 0.01 for name, mean in means.items() if name != "right")
 
 
-@prediction("03-padding", right="none", fits=_none_is_near)
+@prediction("03-padding", right=_MEANS, fits=_none_is_near)
 def padding() -> Question:
     """Which mean over a padded batch equals the mean over its reviews."""
     return Question(
@@ -174,7 +177,7 @@ def padding() -> Question:
                 label=_("the sum of the 20 losses by 20"),
             ),
             Option(
-                "none",
+                _MEANS,
                 _("Even the 20 losses themselves have changed: normalisation saw 44 rows of zeros."),
                 label=_("none of them"),
             ),

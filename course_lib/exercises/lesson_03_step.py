@@ -23,33 +23,28 @@ _UPDATES: tuple[replicas.Update, ...] = (
     lambda partial, at, parts: partial[0] * 0.0,
     lambda partial, at, parts: partial[0],
 )
-_SUM, *_STEP_MISTAKES = _UPDATES
+_SUM, *_MISTAKES = _UPDATES
 
 
-def _in_turn(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
-    """Lets every replica's gradient change all replicas before the next one computes its own."""
-    for model, part in zip(models, parts, strict=True):
-        gradient = replicas.gradient_on_device(model, part)
-        for changed in models:
-            for name, variable in changed.trained.items():
-                variable.assign_sub(learning_rate * gradient[name])
-
-
-def _on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
-    """Lets every replica compute the gradient of the whole batch."""
-    whole = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    for model in models:
-        gradient = replicas.gradient_on_device(model, whole)  # type: ignore[arg-type]
-        for name, variable in model.trained.items():
-            variable.assign_sub(learning_rate * gradient[name])
+def _by_averaging(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+    """Lets every replica step alone, eight times as far where there are eight, and then takes the mean."""
+    replicas.taking(lambda partial, at, parts: partial[at] * len(parts))(models, parts, learning_rate)
+    for name in replicas.NAMES:
+        mean = np.mean([model.trained[name].numpy() for model in models], axis=0)
+        for model in models:
+            model.trained[name].assign(mean)
 
 
 @exercise(
     "03-step",
-    right=replicas.taken(_SUM),
+    right=replicas.taking(_SUM),
+    also=[
+        _by_averaging,
+        replicas.taking(lambda partial, at, parts: np.sum([each.numpy() for each in partial], axis=0)),
+    ],
     wrong=[
         *zip(
-            map(replicas.taken, _STEP_MISTAKES),
+            map(replicas.taking, _MISTAKES),
             (
                 "drift apart",
                 "mean of the partial gradients",
@@ -61,8 +56,9 @@ def _on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: f
             ),
             strict=True,
         ),
-        (_in_turn, "before any replica changes"),
-        (_on_all_rows, "rows of other parts"),
+        (replicas.taking_turns, "before any replica"),
+        (replicas.on_all_rows, "rows of other parts"),
+        (replicas.taking(lambda partial, at, parts: 2 * sum(partial)), "replicas[0].hidden_weight"),
         (0.5, "function"),
     ],
     on_devices=True,
@@ -79,25 +75,15 @@ def step(answer: replicas.Step) -> str | None:
         _("All replicas took the gradient of one part only: the first. Add those of all parts."),
     )
     mistakes: dict[Callable[..., Any], str] = {
-        replicas.predicted(mistake): hint for mistake, hint in zip(_STEP_MISTAKES, hints, strict=True)
+        replicas.after(mistake): hint for mistake, hint in zip(_MISTAKES, hints, strict=True)
     }
-    mistakes[replicas.predicted(_SUM, seeing_others=True)] = _(
+    mistakes[replicas.after(_SUM, seeing_others=True)] = _(
         "The values are right, but every replica saw rows of other parts, and did all the work."
     )
-    mistakes[_predicted_in_turn] = _(
+    mistakes[replicas.after_turns] = _(
         "A replica changed before all gradients were there. Compute every partial gradient before any replica"
         " changes."
     )
     random = np.random.default_rng(0)
-    cases = [Case(replicas.draw_step(random, sizes)) for sizes in ((2, 5, 3), (3, 1, 4, 2, 6, 5, 8, 7))]
-    return judge(answer, replicas.one_device, cases, misconceptions=mistakes, run=replicas.run)
-
-
-def _predicted_in_turn(
-    values: replicas.Values, parts: list[replicas.Part], learning_rate: float
-) -> tuple[replicas.Held, int]:
-    now = values
-    for part in parts:
-        (held,), _others = replicas.one_device(now, [part], learning_rate)
-        now = dict(zip(replicas.NAMES, held, strict=True))
-    return (held,) * len(parts), 0
+    cases = [Case((replicas.draw_group(random, sizes),)) for sizes in ((2, 5, 3), (3, 1, 4, 2, 6, 5, 8, 7))]
+    return judge(answer, replicas.after_one_device, cases, misconceptions=mistakes, run=replicas.run)

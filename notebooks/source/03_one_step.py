@@ -90,9 +90,9 @@ history = await live.watch(training.train(trained, train_set, test_set, epochs=3
 # The letters say which layouts fit each other:
 #
 # - $x$ and $W$ share $i$, and $y$ lacks it: the product sums over it, it is *contracted*.
-#   Whoever splits $i$ must split it for both, in the same way.
+#   If both are split along $i$, it must be over the same mesh dimension.
 # - The product and the bias $b$ share $j$.
-#   So the bias is laid out as the last axis of the weight:
+#   So the bias is laid out like the last axis of the weight:
 #   its layout is the weight's without the first entry, `layout.delete([0])` in TensorFlow.
 #
 # Give the letters names, and say once for each variable which axes it has.
@@ -103,7 +103,7 @@ history = await live.watch(training.train(trained, train_set, test_set, epochs=3
 # %% axes
 from tensorflow.experimental import dtensor
 
-from course_lib.dtensor import fetch_layout, pack, to_layout, to_numpy, unpack
+from course_lib.dtensor import pack, to_layout, to_numpy, unpack
 
 AXES = {
     "hidden_weight": ("features", "hidden"),
@@ -116,7 +116,7 @@ print(weight_layout.sharding_specs, weight_layout.delete([0]).sharding_specs)
 print(model_parallel(4, 2).layout(AXES["hidden_bias"]))
 
 # %% normalise-text [markdown]
-# Between the layers stands batch normalisation, in its simplest form, without variables:
+# Between the layers stands batch normalisation in its simplest form, without variables:
 # subtract the mean of each column, divide by its standard deviation.
 # The mean runs over the *global* batch: in DTensor a mean over an axis is the mean of the whole tensor,
 # wherever its rows lie.
@@ -208,7 +208,9 @@ rows, row_labels = train_set.features[:64], train_set.labels[:64]
 inputs = pack(rows, plan.layout(("batch", "features")))
 labels = pack(row_labels, plan.layout(("batch",)))
 print(unpack(inputs)[0].shape, unpack(labels)[0].shape)
-fetch_layout(inputs).of(inputs.shape, element_bytes=4)
+
+tensors = {"x": ("batch", "features"), "W1": ("features", "hidden"), "W2": ("hidden", "classes")}
+plan.of(tensors, {"batch": 64, "features": 1200, "hidden": 48, "classes": 2})
 
 # %% layouts-text [markdown]
 # **Exercise 1.** You train on images in the same way, on the mesh below.
@@ -317,10 +319,15 @@ partial = partial_gradients(Plain(values))
 print(np.round([gradients["logits_bias"][1] for gradients in partial], 2))
 
 # %% summed-text [markdown]
-# These are the eight parts of one number, the derivative by the second bias of the last layer.
-# Now add the parts, for all variables, and compare with the gradient that DTensor gives for the whole batch
-# on eight devices.
-# The difference is that of all 57,746 numbers together: its length by the length of the gradient.
+# These are eight parts of one number, the derivative by the second bias of the last layer.
+# A sum of which every device has a part is a *partial sum*.
+# To add the parts and give every device the total is an *all-reduce*.
+#
+# The next cell adds the parts of all 57,746 derivatives, and compares with the gradient
+# that DTensor gives for the whole batch on eight devices.
+# The difference is measured as a length, relative to that of the gradient.
+# The picture shows the two derivatives by the last layer's biases:
+# your parts, their sum, and what the eight devices really hold.
 
 
 # %% summed
@@ -329,24 +336,23 @@ def total(partial):
 
 
 def by_dtensor(model):
-    _loss, gradients = loss_and_gradients(model, inputs, labels)
-    return {name: to_numpy(gradients[name]) for name in AXES}
+    return loss_and_gradients(model, inputs, labels)[1]
 
 
 def difference(ours, theirs):
-    ours, theirs = (np.concatenate([np.ravel(one[name]) for name in AXES]) for one in (ours, theirs))
+    ours = np.concatenate([np.ravel(ours[name]) for name in AXES])
+    theirs = np.concatenate([np.ravel(to_numpy(theirs[name])) for name in AXES])
     return np.linalg.norm(ours - theirs) / np.linalg.norm(theirs)
 
 
-added, expected = total(partial), by_dtensor(Plain(values, plan))
-print(f"{added['logits_bias'][1]:.2f} and {expected['logits_bias'][1]:.2f}")
-print(f"relative difference: {difference(added, expected):.3f}")
+expected = by_dtensor(Plain(values, plan))
+print(f"relative difference: {difference(total(partial), expected):.3f}")
+to_biases = [gradients["logits_bias"] for gradients in partial]
+plan.mesh.reduction("batch", to_biases, unpack(expected["logits_bias"]), digits=2)
 
 # %% all-reduce-text [markdown]
-# A sum of which every device has a part is a *partial sum*.
-# To add the parts and give every device the total is an *all-reduce*.
-# The variables are replicated, so their updates must be, so every device needs the total:
-# that is why TensorFlow inserts the all-reduce, and why the copies stay equal.
+# This is what TensorFlow does in `train_step`.
+# The variables are replicated, so every device must make the whole update, so every device needs the total.
 #
 # **Exercise 2.** The gradients of an MLP from 784 inputs to 700 hidden units to 10 classes, with biases,
 # are all-reduced in every step, in float32.
@@ -366,13 +372,13 @@ check("03-gradient-bytes", (bytes_with_128, bytes_with_1024))
 predict("03-coupled")
 
 # %% reveal-coupled
-added, expected = total(partial_gradients(MLP(values))), by_dtensor(MLP(values, plan))
-reveal("03-coupled", round(difference(added, expected), 2))
+expected = by_dtensor(MLP(values, plan))
+reveal("03-coupled", difference(total(partial_gradients(MLP(values))), expected))
 
 # %% [markdown]
 # The mean and the variance of each hidden unit run over all 64 rows.
 # A part that is normalised by the moments of its own 8 rows is another computation.
-# So the devices must tell each other twice more:
+# So the devices must tell each other more:
 # the sums that make the moments, before any device can compute its loss,
 # and, on the way back, how the loss changes with these sums.
 #
@@ -380,20 +386,20 @@ reveal("03-coupled", round(difference(added, expected), 2))
 # and $L_p$ the loss of its rows, computed with $s$.
 # By the chain rule the gradient by a weight $w$ is
 #
-# $$\frac{dL}{dw} = \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{\partial s_p}{\partial w} \right)
+# $$\frac{dL}{dw} = \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{ds_p}{dw} \right)
 # \quad\text{with}\quad g = \sum_p \frac{\partial L_p}{\partial s}$$
 #
 # There are three sums over the parts: $s$, then $g$, then the gradient.
 
 
-# %% parts
+# %% one-part
 def part_sums(model, inputs):
     hidden = model._hidden(inputs)
     return tf.stack([tf.reduce_sum(hidden, axis=0), tf.reduce_sum(hidden**2, axis=0)])
 
 
-def part_loss(model, inputs, labels, sums):
-    mean, mean_of_squares = tf.unstack(sums / 64)
+def part_loss(model, inputs, labels, s):
+    mean, mean_of_squares = tf.unstack(s / 64)
     variance = mean_of_squares - mean**2
     normal = tf.nn.batch_normalization(model._hidden(inputs), mean, variance, None, None, 1e-5)
     logits = model._logits(normal)
@@ -401,7 +407,7 @@ def part_loss(model, inputs, labels, sums):
 
 
 # %% three-sums
-model, to_sums, to_weights = MLP(values), [], []
+model, to_sums, without_g, with_g = MLP(values), [], [], []
 s = sum(part_sums(model, x) for x, _y in parts)
 for x, y in parts:
     with tf.GradientTape() as tape:
@@ -409,17 +415,22 @@ for x, y in parts:
         loss = part_loss(model, x, y, s)
     to_sums.append(tape.gradient(loss, s))
 g = sum(to_sums)
-for x, y in parts:
-    with tf.GradientTape() as tape:
-        loss = part_loss(model, x, y, s) + tf.reduce_sum(g * part_sums(model, x))
-    to_weights.append(tape.gradient(loss, model.trained))
-print(f"relative difference: {difference(total(to_weights), expected):.3f}")
+for factor, gradients in ((0 * g, without_g), (g, with_g)):
+    for x, y in parts:
+        with tf.GradientTape() as tape:
+            loss = part_loss(model, x, y, s) + tf.reduce_sum(factor * part_sums(model, x))
+        gradients.append(tape.gradient(loss, model.trained))
+print(f"without g: {difference(total(without_g), expected):.2f}")
+print(f"with g:    {difference(total(with_g), expected):.3f}")
 
 # %% three-sums-why [markdown]
+# Moments of the whole batch are not enough: without $g$ the gradient is still far off.
 # With all three sums the parts give the gradient of the whole batch.
-# You wrote down where the devices must wait for each other; in the training step nobody did.
-# TensorFlow reads it off the layouts: the batch axis is split, `tf.nn.moments`, the loss and the gradients
-# sum over it, and each such sum becomes a partial sum on every device with an all-reduce behind it.
+#
+# You wrote down where the devices must wait for each other; in `train_step` nobody did.
+# TensorFlow reads it off the layouts: the batch axis is split,
+# and `tf.nn.moments`, the loss and the gradients sum over it.
+# Each such sum becomes a partial sum on every device with an all-reduce behind it.
 #
 # **Exercise 3.** Write the step of a whole group of devices by hand, for a model without normalisation.
 # `replicas` is a list of models with equal values, one a device,
@@ -447,10 +458,10 @@ check("03-step", distributed_step)
 # %% without-text [markdown]
 # ## What normalisation buys
 #
-# Two more rounds of messages in every step: why not leave normalisation out?
+# Two more rounds of sums in every step: why not leave normalisation out?
 # The next cell trains both models for one epoch, on one device since that is enough to see it:
-# on our rows of unit length, and on raw rows of tf-idf, which are up to 100 times as long.
-# Remember that guessing between two classes has the loss $\ln 2 \approx 0.69$.
+# on our rows of unit length, and on raw rows of tf-idf, which are at least nine times as long.
+# Guessing between two classes has the loss $\ln 2 \approx 0.69$.
 
 # %% train-without
 raw_set = data.tf_idf(reviews, unit_length=False).train
@@ -464,11 +475,12 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
         print(f"{name:12} {kind.__name__:6} first {losses[0]:.2f} {losses[1]:.2f}   last 20: {end}")
 
 # %% last-batch [markdown]
-# Without normalisation the size of the numbers decides.
-# With rows of unit length the hidden units are so small that the model hardly learns in an epoch.
-# With raw rows the first update throws the loss far up.
-# Afterwards most hidden units give zero for every review, and the model guesses.
-# With normalisation both learn.
+# With normalisation both learn; without it the size of the numbers decides.
+# On rows of unit length the hidden units are small, and the gradient by their weight is 60 times smaller
+# than with normalisation: an epoch is not enough.
+# On raw rows the first update throws the loss far up.
+# Many hidden units then give zero for every review, and the model guesses to the end of the epoch.
+# So normalisation earns its two rounds, or a learning rate must be found for each size of the numbers.
 #
 # ## The last, smaller batch
 #
