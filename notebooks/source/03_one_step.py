@@ -480,7 +480,7 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
 # than with normalisation: an epoch is not enough.
 # On raw rows the first update throws the loss far up.
 # Many hidden units then give zero for every review, and the model guesses to the end of the epoch.
-# So normalisation earns its two rounds, or a learning rate must be found for each size of the numbers.
+# Normalisation makes one learning rate fit both sizes; that is what its two rounds pay for.
 #
 # ## The last, smaller batch
 #
@@ -578,7 +578,7 @@ among = to_numpy(trained.evaluate_logits(pack(test_set.features[:64], plan.layou
 alone = to_numpy(trained.evaluate_logits(pack(test_set.features[:1], one_row)))
 print(f"largest difference: {np.abs(among[0] - alone[0]).max():.4f}")
 
-# %% [markdown]
+# %% takeaways [markdown]
 # ## Takeaways
 #
 # - Data parallelism is a choice of layouts: split the batch, replicate the variables.
