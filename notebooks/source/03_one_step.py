@@ -9,7 +9,7 @@
 #
 # - write a training step that carries no distribution code,
 #   and run it on eight devices by choosing layouts;
-# - do by hand what TensorFlow adds to it, and say what must be summed before the gradients can be;
+# - do by hand what TensorFlow adds to it, and show that it comes to the same;
 # - say what the last, smaller batch and batch normalisation do to your numbers, and deal with both.
 #
 # **Time:** 45 minutes.
@@ -72,11 +72,12 @@ history = await live.watch(training.train(trained, train_set, test_set, epochs=3
 # and one to all other words together.
 # Each word of a review is weighed by its *tf-idf*: how often it occurs in the review,
 # times a factor that is larger for words that few reviews contain.
-# Each row is then scaled to unit length, so that long and short reviews count alike.
+# Each row is then scaled to unit length, so that long and short reviews count alike
+# (lesson 4 says what that changes).
 #
 # The lesson makes the rows once, before training, and keeps all of them in memory.
 # That is fine for texts that fit into one machine.
-# In production the vocabulary is computed by a batch job,
+# In production a batch job usually computes the vocabulary,
 # and the vectoriser runs in the input pipeline or inside the served model,
 # so that training and serving cannot differ.
 #
@@ -246,7 +247,7 @@ check("03-layouts", image_layouts)
 # In DTensor, a function that assigns a variable and then reads it may get the old value.
 #
 # Such a step can go wrong in silence, so compare before you trust it:
-# the cell after it runs 20 steps on eight devices and on one,
+# the second cell from here runs 20 steps on eight devices and on one,
 # with the same initial values and the same batches.
 
 
@@ -280,7 +281,7 @@ for start in range(0, 20 * 64, 64):
     split_loss = train_step(eight_devices, x_split, y_split, 1e-2)
     whole_loss = train_step(one_device, tf.constant(x), tf.constant(y), 1e-2)
     pairs.append((float(split_loss), float(whole_loss)))
-print(np.round([pairs[0], pairs[9], pairs[19]], 3))
+print(np.round([pairs[0], pairs[9], pairs[19]], 2))
 print(f"largest difference: {np.ptp(pairs, axis=1).max():.4f}")
 
 # %% predict-copies
@@ -319,14 +320,14 @@ partial = partial_gradients(Plain(values))
 print(np.round([gradients["logits_bias"][1] for gradients in partial], 2))
 
 # %% summed-text [markdown]
-# These are eight parts of one number, the derivative by the second bias of the last layer.
+# These are eight parts of one number, the derivative with respect to the second bias of the last layer.
 # A sum of which every device has a part is a *partial sum*.
 # To add the parts and give every device the total is an *all-reduce*.
 #
 # The next cell adds the parts of all 57,746 derivatives, and compares with the gradient
 # that DTensor gives for the whole batch on eight devices.
 # The difference is measured as a length, relative to that of the gradient.
-# The picture shows the two derivatives by the last layer's biases:
+# The picture shows the derivatives with respect to the two biases of the last layer:
 # your parts, their sum, and what the eight devices really hold.
 
 
@@ -384,7 +385,7 @@ reveal("03-coupled", difference(total(partial_gradients(MLP(values))), expected)
 #
 # Let $s = \sum_p s_p$ be the sums of the hidden units and of their squares, $s_p$ what part $p$ adds to them,
 # and $L_p$ the loss of its rows, computed with $s$.
-# By the chain rule the gradient by a weight $w$ is
+# By the chain rule the gradient with respect to a weight $w$ is
 #
 # $$\frac{dL}{dw} = \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{ds_p}{dw} \right)
 # \quad\text{with}\quad g = \sum_p \frac{\partial L_p}{\partial s}$$
@@ -458,7 +459,7 @@ check("03-step", distributed_step)
 # %% without-text [markdown]
 # ## What normalisation buys
 #
-# Two more rounds of sums in every step: why not leave normalisation out?
+# At least two more rounds of sums in every step: why not leave normalisation out?
 # The next cell trains both models for one epoch, on one device since that is enough to see it:
 # on our rows of unit length, and on raw rows of tf-idf, which are at least nine times as long.
 # Guessing between two classes has the loss $\ln 2 \approx 0.69$.
@@ -476,11 +477,11 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
 
 # %% last-batch [markdown]
 # With normalisation both learn; without it the size of the numbers decides.
-# On rows of unit length the hidden units are small, and the gradient by their weight is 60 times smaller
+# On rows of unit length the hidden units are small, and the gradient of their weight is 60 times smaller
 # than with normalisation: an epoch is not enough.
 # On raw rows the first update throws the loss far up.
 # Many hidden units then give zero for every review, and the model guesses to the end of the epoch.
-# Normalisation makes one learning rate fit both sizes; that is what its two rounds pay for.
+# Normalisation lets one learning rate fit both sizes; that is what the rounds of sums pay for.
 #
 # ## The last, smaller batch
 #
