@@ -194,7 +194,8 @@ reveal("03-world", unpack(logits)[0].shape[0])
 # The mesh has one dimension, which we call `batch` too.
 # No variable has a batch axis, so every device holds the whole model.
 #
-# `pack` cuts the batch on the host and sends each device its 8 rows and nothing else.
+# `pack` cuts the batch on the host, as your own function in lesson 1 did,
+# and sends each device its 8 rows and nothing else.
 # Copying the batch to all devices first would send eight times as much.
 # The labels have one axis, and it is the batch.
 #
