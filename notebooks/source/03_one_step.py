@@ -194,7 +194,7 @@ reveal("03-world", unpack(logits)[0].shape[0])
 # The mesh has one dimension, which we call `batch` too.
 # No variable has a batch axis, so every device holds the whole model.
 #
-# `pack` cuts the batch on the host, as your own function in lesson 1 did,
+# `pack` cuts the batch on the host, as your `split` in lesson 1 did,
 # and sends each device its 8 rows and nothing else.
 # Copying the batch to all devices first would send eight times as much.
 # The labels have one axis, and it is the batch.
@@ -478,8 +478,9 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
 
 # %% last-batch [markdown]
 # With normalisation both learn; without it the size of the numbers decides.
-# On rows of unit length the hidden units are small, and the gradient of their weight is 60 times smaller
-# than with normalisation: an epoch is not enough.
+# On rows of unit length the hidden units are small,
+# and in the first step the gradient of their weight is 60 times smaller than with normalisation:
+# an epoch is not enough.
 # On raw rows the first update throws the loss far up.
 # Many hidden units then give zero for every review, and the model guesses to the end of the epoch.
 # Normalisation lets one learning rate fit both sizes; that is what the rounds of sums pay for.
