@@ -14,3 +14,4 @@ addEventListener("load", async () => {
   update();
 });
 addEventListener("resize", update);
+addEventListener("toggle", update, true); // what was folded has no width until it is opened

@@ -131,7 +131,7 @@ def test_a_check_says_how_an_answer_stands(six):
     assert repr(checks.check("99-six", 6)) == "✓ Right."
     assert repr(checks.check("99-six", 5)) == "✗ more"
     assert repr(checks.check("99-six", ...)).startswith("… Not answered yet.")
-    assert repr(checks.check("99-six", "6")).startswith("✗ The check cannot read this answer of type `str`.")
+    assert repr(checks.check("99-six", "6")).startswith("✗ Answer with a number;")
 
 
 def test_a_half_written_answer_is_open(six):
