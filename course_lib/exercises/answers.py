@@ -210,7 +210,10 @@ def _fits(answer: object, right: object) -> bool:
 
 
 def _of_numpy(value: Any) -> object:
-    return plain(value.tolist()) if value.dtype.hasobject or value.ndim else value.item()
+    if value.ndim:
+        return plain(value.tolist())
+    number = value.item()
+    return float(number) if isinstance(number, np.floating) else number  # Python has no longdouble
 
 
 def _is_tensorflows(value: object) -> bool:

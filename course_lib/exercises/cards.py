@@ -83,9 +83,14 @@ class Card(TreeWidget):
             return [to_confirm, pieces.spoken("verdict", "")]
         option = self._prediction.options()[place]
         right = self._prediction.is_right(option)
-        verdict = pieces.spoken(
-            "verdict",
-            f"{'✓' if right else '✗'} {option.comment}",
+        mark, name = ("✓", _("Right")) if right else ("✗", _("Wrong"))
+        verdict = node(
+            "p",
+            node("strong", mark, role="img", aria_label=name),
+            " ",
+            *words(option.comment),
+            class_="verdict",
+            role="status",
             data_predicted=self._prediction.prediction_id,
             data_right="true" if right else "false",
         )

@@ -22,9 +22,10 @@ _LIBRARIES = (
     "<frozen",
     "__autograph_generated_file",
 )
-# How TensorFlow wraps what it has to say: the function that failed, the operation, AutoGraph's traceback.
-_WRAPPING = re.compile(r"\{\{.*?\}\}|\[Op:\w+\]( name:.*)?|\[\[.*?\]\]")
-_NO_REASON = ("in user code:", "Graph execution error", "Detected at node", "File ", "Node:", "Traceback")
+# What stands around the reason in TensorFlow's messages: the operation that failed, its place in the graph.
+_AROUND = re.compile(r" for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:.*")
+_NO_REASON = ("Graph execution error", "Detected at node", 'File "', "Node:")
+_COMPILERS_REASON = re.compile(r"^\S*:\d+: error: (?:loc\(.*?\]\): )?(.*)$", re.MULTILINE)
 _AUTOGRAPH_LINE = re.compile(r'File "[^"]*", line \d+, in \S+  \*\n\s+(.+)')
 
 
@@ -52,12 +53,13 @@ def fault(error: BaseException) -> str:
 def reason(error: BaseException) -> str:
     """Returns the first line of a message that says what is wrong, without TensorFlow's wrapping."""
     text = str(error)
-    if "in user code:" in text:  # AutoGraph's: the traceback first, then type and message
-        text = text.strip().splitlines()[-1].strip().removeprefix(f"{type(error).__name__}: ")
-    compiler = text.split("error: ", 1)  # a compiler's dump, of which one line has the reason
-    lines = [_WRAPPING.sub("", line).strip() for line in compiler[-1].splitlines()]
-    meaningful = [line for line in lines if line and not line.startswith(_NO_REASON)]
-    return _short(meaningful[0] if meaningful else "")
+    if "in user code:" in text:  # AutoGraph's: a traceback, then type and message
+        text = text.rpartition(f"{type(error).__name__}: ")[2]
+    from_compiler = _COMPILERS_REASON.search(text)
+    lines = [
+        _AROUND.sub("", line).strip() for line in ([from_compiler[1]] if from_compiler else text.splitlines())
+    ]
+    return _short(next((line for line in lines if line and not line.startswith(_NO_REASON)), ""))
 
 
 def readers_line(error: BaseException) -> str:

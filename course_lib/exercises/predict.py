@@ -41,7 +41,8 @@ class Revealed:
         return self.measured if self.verdict is None else f"{self.measured}\n{self.verdict!r}"
 
     def _repr_html_(self) -> str:
-        measured = f"<pre>{html.escape(self.measured, quote=False)}</pre>"
+        # JupyterLab leaves the first line of a folded output to read: it tells nothing.
+        measured = f"{_('Measured')}\n<pre>{html.escape(self.measured, quote=False)}</pre>"
         return measured if self.verdict is None else measured + self.verdict._repr_html_()
 
 

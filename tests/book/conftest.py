@@ -61,3 +61,27 @@ def page(chromium):
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     yield context.new_page()
     context.close()
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """Gives the address of the test module's own `folder`, which holds bare pages with widgets."""
+    with served(folder) as address:
+        yield address
+
+
+@pytest.fixture
+def visit(page, server):
+    """Returns a function that opens a page; at the end nothing may have gone wrong or left the machine."""
+    trouble: list[str] = []
+    page.set_default_timeout(5000)
+    page.on("console", lambda message: message.type in ("error", "warning") and trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("request", lambda asked: asked.url.startswith((server, "data:")) or trouble.append(asked.url))
+
+    def open_page(name: str, theme: str = "light"):
+        page.goto(f"{server}{name}-{theme}.html", wait_until="networkidle")
+        return page
+
+    yield open_page
+    assert trouble == []

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import re
-import shutil
-import threading
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -14,33 +10,8 @@ from axe_playwright_python.sync_playwright import Axe
 from course_lib import UNSHARDED, MeshSpec
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.sharding import numbered_tensor
-from course_lib.widgets.base import MODULE
-from tests.book.built_site import QuietHandler
+from tests.book.bare_page import NOTEBOOK_HOST, STYLES, write_pages
 from tools.book.explorers import write_explorer_tables
-
-PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Explorers</title>
-<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
-<style>{style}</style></head>
-<body><main><h1>Explorers</h1><h2>One</h2>{explorers}</main>
-<script type="module" src="widget.js"></script></body></html>"""
-STYLES = {
-    "light": "body { background: #FFF; color: #222832 }",
-    "dark": ":root { color-scheme: dark } body { background: #14181E; color: #CED6DD }",
-}
-# A kernel without Jupyter: the module's notebook host gets a model, and the test answers in Python.
-NOTEBOOK_HOST = """async (view) => {
-  const host = (await import("./widget.js")).default;
-  const listeners = {};
-  const model = { view, sent: [], get: (name) => model[name], send(message) { this.sent.push(message); },
-    on: (event, call) => (listeners[event] ??= []).push(call),
-    off: (event, call) => listeners[event].splice(listeners[event].indexOf(call), 1) };
-  const el = document.querySelector("main").appendChild(document.createElement("div"));
-  el.id = "notebook";
-  window.model = model;
-  window.listeners = listeners;
-  window.leave = host.render({ model, el });
-  window.answer = (view) => { model.view = view; listeners["change:view"].forEach((call) => call()); };
-}"""
 
 
 def observe(sharding):
@@ -50,7 +21,6 @@ def observe(sharding):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    shutil.copy(MODULE, folder)
     write_explorer_tables(["en"], folder)
     observed = MeshLayoutExplorer(
         observe, mesh=MeshSpec([("x", 3), ("y", 2)]), global_shape=(6, 4), sharding_specs=["x", UNSHARDED]
@@ -71,37 +41,8 @@ def folder(tmp_path_factory):
         "illegal": MeshLayoutExplorer(sharding_specs=["x", "x"]).to_html(),
         "none": "",
     }
-    for (name, explorers), (theme, style) in (
-        (page, theme) for page in pages.items() for theme in STYLES.items()
-    ):
-        (folder / f"{name}-{theme}.html").write_text(PAGE.format(style=style, explorers=explorers), "utf-8")
+    write_pages(folder, pages)
     return folder
-
-
-@pytest.fixture(scope="module")
-def server(folder):
-    handler = functools.partial(QuietHandler, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture
-def visit(page, server):
-    """Returns a function that opens a page; at the end nothing may have gone wrong or left the machine."""
-    trouble: list[str] = []
-    page.set_default_timeout(5000)
-    page.on("console", lambda message: message.type in ("error", "warning") and trouble.append(message.text))
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("request", lambda asked: asked.url.startswith((server, "data:")) or trouble.append(asked.url))
-
-    def open_page(name: str, theme: str = "light"):
-        page.goto(f"{server}{name}-{theme}.html", wait_until="networkidle")
-        return page
-
-    yield open_page
-    assert trouble == []
 
 
 CARDS = ".device[role=button]"

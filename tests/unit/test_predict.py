@@ -1,4 +1,4 @@
-"""Predictions: cards, what is kept, verdicts, scores, values as they are shown; and the rules for every lesson's."""
+"""Predictions: cards, what is kept, verdicts, scores, and the rules for those of every lesson."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from course_lib.exercises.predict import Option, Question, predict, prediction, 
 from course_lib.exercises.values import shown
 from tests.pseudo_language import LANGUAGE, translated
 from tests.unit.test_checks import LESSONS, NONSENSE, Hostile
+from tests.unit.test_explorers import pieces, text_of, whole
 
 PREDICTIONS = [known for lesson in LESSONS for known in predictions.predictions(lesson)]
+HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 
 
@@ -70,8 +72,7 @@ def choose(card, value) -> None:
 
 def told(card) -> str:
     """Returns what the card says below its answers."""
-    verdict = next(piece for piece in card.view if isinstance(piece, list) and "verdict" in piece[1]["class"])
-    return "".join(verdict[2:])
+    return text_of(next(pieces(card.view, "verdict")))
 
 
 # What the reader predicts, and what comes of it
@@ -182,7 +183,7 @@ def test_no_measured_value_makes_it_raise():
         revealed = reveal("98-rows", measured)
         assert "not the value" in repr(revealed), measured
         assert "0x" not in repr(revealed)
-        assert revealed._repr_html_().startswith("<pre>")
+        assert revealed._repr_html_().startswith("Measured\n<pre>")
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
@@ -306,9 +307,12 @@ def test_a_page_gets_every_answer_with_its_verdict_and_the_bare_question_without
     start, end = text.index("{"), text.index("</script>")
     table = json.loads(text[start:end])["table"]
     assert len(table["views"]) == 3  # nothing chosen, and a choice among two numbers in place of the field
-    verdicts = [part for part in table["parts"] + table["views"] if "data-right" in json.dumps(part)]
-    assert "✓ The mean." in json.dumps(verdicts, ensure_ascii=False)
-    assert "✗ That forgets the padding." in json.dumps(verdicts, ensure_ascii=False)
+    views = [whole(table, view) for view in table["views"]]
+    told = {text_of(verdict): verdict[1] for view in views for verdict in pieces(view, "verdict")}
+    assert set(told) == {"", "✓ The mean.", "✗ That forgets the padding."}
+    assert told["✓ The mean."]["data-predicted"] == "98-mean"
+    assert told["✓ The mean."]["data-right"] == "true"
+    assert told["✗ That forgets the padding."]["data-right"] == "false"
     assert text[end:] == (
         "</script><p>What is the mean?</p><ul><li><code>0.148</code></li><li><code>0.474</code></li></ul>"
         "</course-prediction>"
@@ -327,10 +331,10 @@ def test_jupyter_gets_widget_element_and_text_and_colab_no_element(monkeypatch):
 def test_html_of_what_is_revealed_escapes_and_shows_code():
     choose(predict("98-rows"), 0)
     assert reveal("98-rows", (2, 4))._repr_html_() == (
-        '<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
+        'Measured\n<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
         "You predicted <code>(2, 2)</code>. That splits <code>y</code> too.</div>"
     )
-    assert reveal("98-sums", "<b>")._repr_html_().startswith("<pre>&lt;b&gt;</pre>")
+    assert reveal("98-sums", "<b>")._repr_html_().startswith("Measured\n<pre>&lt;b&gt;</pre>")
 
 
 def test_the_element_of_the_score_can_say_every_count():
@@ -350,7 +354,7 @@ def test_texts_are_made_when_they_are_shown(tmp_path):
     shutil.copytree(Path(course_lib.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     texts = ["You predicted {answer}. {comment}", "Predictions made: {made} of {total}. Right: {right}."]
     entries = "\n".join(f'msgid "{text}"\nmsgstr "{translated(text)}"\n' for text in texts)
-    (package / "locale" / f"{LANGUAGE}.po").write_text(f'msgid ""\nmsgstr ""\n\n{entries}', "utf-8")
+    (package / "locale" / f"{LANGUAGE}.po").write_text(f"{HEADER}\n{entries}", "utf-8")
     code = (
         "from course_lib import i18n; from course_lib.exercises import predict, reveal, score\n"
         "from course_lib.exercises.predict import Option, Question, prediction\n"

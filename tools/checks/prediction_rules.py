@@ -38,7 +38,7 @@ def _card_faults(lesson: Lesson, cell: Cell) -> Iterator[str]:
     if not prediction_id.startswith(f"{lesson.number}-"):
         yield f"the prediction id {prediction_id!r} does not begin with {lesson.number}-"
     # Imported here, so that a lesson's other rules do not wait for its predictions.
-    if importlib.import_module("course_lib.exercises.predict").find(prediction_id) is None:
+    if importlib.import_module("course_lib.exercises.predictions").find(prediction_id) is None:
         yield f"no prediction is registered for {prediction_id!r}"
 
 

@@ -1,13 +1,14 @@
-// Every explorer, for two hosts: anywidget in a notebook, and <course-explorer> on a page without a kernel.
+// Every widget, for two hosts: anywidget in a notebook, and an element such as <course-explorer> on a page
+// without a kernel.
 // Python made the tree of all that is shown (course_lib/widgets/base.py). This module paints it and listens.
 
 const STYLE = `
   :host { display: block; margin: 1rem 0; }
-  .explorer { --line: color-mix(in srgb, currentColor 45%, transparent); container-type: inline-size;
+  .widget { --line: color-mix(in srgb, currentColor 45%, transparent); container-type: inline-size;
     font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Hiragino Sans",
     "Noto Sans CJK JP", "Yu Gothic", Meiryo, sans-serif; max-width: 58rem; padding: 1rem 1.1rem;
     border: 1px solid var(--line); border-radius: 12px; box-sizing: border-box; }
-  .explorer * { box-sizing: border-box; }
+  .widget * { box-sizing: border-box; }
   fieldset { border: 0; margin: 0 0 .45rem; padding: 0; display: grid; grid-template-columns: 10.5rem 1fr;
     align-items: baseline; min-width: 0; }
   legend { float: left; padding: 0; opacity: .95; }
@@ -55,6 +56,20 @@ const STYLE = `
   .busy .late { display: block; animation: appear 1.5s steps(2, jump-none); }
   @keyframes appear { from { visibility: hidden; } to { visibility: hidden; } }
   @container (max-width: 34rem) { fieldset { grid-template-columns: 1fr; } }
+  code { font: .93em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+  .prediction { max-width: 46rem; border-left-width: 5px; border-left-color: #1F5FBF; }
+  .prediction::before { content: attr(aria-label) / ""; display: block; margin-bottom: .15rem; font-size: .85em;
+    font-weight: 600; opacity: .8; }
+  .prediction fieldset { display: block; margin: 0; }
+  .prediction legend { float: none; margin-bottom: .7rem; opacity: 1; font-weight: 600; }
+  .prediction .choice { display: flex; max-width: 100%; }
+  .prediction .choice span { white-space: normal; border-radius: 8px; padding: .25rem .8rem; }
+  .prediction .verdict { font-weight: 400; }
+  .prediction .verdict[data-right] { padding: .5rem .9rem; border-left: 5px solid #D9822B;
+    background: color-mix(in srgb, #D9822B 12%, transparent); }
+  .prediction .verdict[data-right=true] { border-color: #2E9E6B;
+    background: color-mix(in srgb, #2E9E6B 12%, transparent); }
+  .confirm { margin: .6rem 0 0; font-size: .85em; } .confirm:empty { display: none; }
 `;
 
 /** Makes `old` show `tree`, keeping every element that can stay, and so the focus; returns what shows it. */
@@ -81,20 +96,20 @@ function paint(old, tree, space = "http://www.w3.org/1999/xhtml") {
   return element;
 }
 
-/** Shows an explorer in `host` and tells `listener` what the reader does; returns a function that shows a tree. */
+/** Shows a widget in `host` and tells `listener` what the reader does; returns a function that shows a tree. */
 function mount(host, listener) {
   const root = host.attachShadow({ mode: "open" });
   const style = document.createElement("style");
   style.textContent = STYLE;
   root.append(style);
-  let explorer, device = "0";
+  let widget, device = "0", pressed = "";
 
   /** Marks a device and all that shows the same block; the card's own text says what it holds. */
   function look(number) {
     device = number ?? device;
-    const cards = [...explorer.querySelectorAll("[role=button]")];
+    const cards = [...widget.querySelectorAll("[role=button]")];
     const card = cards.find((each) => each.dataset.device === device) ?? cards[0];
-    for (const each of explorer.querySelectorAll("[data-block]")) {
+    for (const each of widget.querySelectorAll("[data-block]")) {
       const chosen = each.dataset.device === card?.dataset.device;
       each.classList.toggle("chosen", chosen);
       each.classList.toggle("same", !chosen && each.dataset.block === card?.dataset.block);
@@ -103,13 +118,18 @@ function mount(host, listener) {
       each.setAttribute("tabindex", each === card ? 0 : -1);
       each.setAttribute("aria-pressed", each === card);
     }
-    const says = explorer.querySelector(".says");
+    const says = widget.querySelector(".says");
     if (says) says.textContent = card?.getAttribute("aria-label") ?? "";
     return card;
   }
 
-  const late = () => explorer.classList.add("busy");
-  root.addEventListener("change", ({ target }) => { late(); listener.change(target); });
+  const late = () => widget.classList.add("busy");
+  const choose = (input) => { late(); listener.change(input); };
+  root.addEventListener("change", ({ target }) => {
+    const confirm = widget.querySelector(".confirm"); // where a choice cannot be undone, arrows only move
+    if (!confirm || !pressed.startsWith("Arrow")) choose(target);
+    else confirm.textContent = confirm.dataset.text;
+  });
   root.addEventListener("focusin", ({ target }) => target.role === "button" && look(target.dataset.device));
   root.addEventListener("click", ({ target }) => {
     const marked = target.closest("[data-device]");
@@ -117,15 +137,22 @@ function mount(host, listener) {
     if (target.closest(".press")) { late(); listener.press(); }
   });
   root.addEventListener("keydown", (event) => {
+    pressed = event.key; // for the `change` that may follow at once
+    setTimeout(() => { pressed = ""; });
+    const { target } = event;
+    if (target.type === "radio" && (event.key === "Enter" || (event.key === " " && target.checked))) {
+      target.checked = true;
+      choose(target);
+    }
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    const cards = [...explorer.querySelectorAll("[role=button]")], at = cards.indexOf(event.target);
+    const cards = [...widget.querySelectorAll("[role=button]")], at = cards.indexOf(target);
     if (!step || at < 0) return;
     event.preventDefault();
     cards[(at + step + cards.length) % cards.length].focus();
   });
   return (tree) => {
-    explorer = paint(explorer, tree);
-    if (!explorer.isConnected) root.append(explorer);
+    widget = paint(widget, tree);
+    if (!widget.isConnected) root.append(widget);
     look();
   };
 }
@@ -147,33 +174,62 @@ export default {
   },
 };
 
-const tables = {}; // one for all explorers of a page that show the same
-
-/** Fetches a table; returns what gives the view of a key. A number in a view stands for the part of that number. */
-function fetchTable(file) {
-  return (tables[file] ??= fetch(new URL(file, import.meta.url)).then(async (answer) => {
-    const { keys, views, leads_to, parts } = await answer.json();
-    const whole = (value) => typeof value === "number" ? whole(parts[value]) : Array.isArray(value) ? value.map(whole) : value;
-    return (key) => {
-      const place = keys.indexOf(key);
-      return { view: whole(views[place]), leads_to: leads_to[place].map((each) => keys[each]) };
-    };
-  }));
+/** Returns what gives the view of a key. A number in a view stands for the part of that number. */
+function reading({ keys, views, leads_to, parts }) {
+  const whole = (value) => typeof value === "number" ? whole(parts[value]) : Array.isArray(value) ? value.map(whole) : value;
+  return (key) => {
+    const place = keys.indexOf(key);
+    return { view: whole(views[place]), leads_to: leads_to[place].map((each) => keys[each]) };
+  };
 }
 
-if (globalThis.customElements && !customElements.get("course-explorer"))
-  customElements.define("course-explorer", class extends HTMLElement {
-    connectedCallback() {
-      const script = this.querySelector("script[type='application/json']");
-      if (this.shadowRoot || !script) return; // moved in the page: the shadow tree came along
-      const { table, ...first } = JSON.parse(script.textContent);
-      const show = mount(this, { change: async (input) => {
-        const option = [...this.shadowRoot.querySelectorAll("input")].indexOf(input), key = now.leads_to[option];
-        display((await fetchTable(table))(key));
-      } });
-      let now;
-      const display = (next) => { now = next; show(next.view); };
-      display(first);
-      fetchTable(table);
-    }
-  });
+const tables = {}; // one for all widgets of a page that show the same
+
+const fetched = (file) => (tables[file] ??=
+  fetch(new URL(file, import.meta.url)).then(async (answer) => reading(await answer.json())));
+
+/** A widget on a page: its table is in the element, or in a file beside this module. */
+class Widget extends HTMLElement {
+  connectedCallback() {
+    const script = this.querySelector("script[type='application/json']");
+    if (this.shadowRoot || !script) return; // moved in the page: the shadow tree came along
+    const { table, ...first } = JSON.parse(script.textContent);
+    const here = typeof table === "object" && reading(table);
+    let now;
+    const display = (next) => { now = next; show(next.view); };
+    const show = mount(this, { change: async (input) => {
+      const key = now.leads_to[[...this.shadowRoot.querySelectorAll("input")].indexOf(input)];
+      display((here || await fetched(table))(key));
+      this.predicted();
+    } });
+    display(here ? here(table.keys[0]) : first);
+    if (!here) fetched(table);
+  }
+
+  /** Tells the page that the reader made a prediction, and which, where this widget asked for one. */
+  predicted() {
+    const verdict = this.shadowRoot.querySelector("[data-predicted]");
+    if (!verdict) return;
+    const detail = { id: verdict.dataset.predicted, right: verdict.dataset.right === "true" };
+    this.dispatchEvent(new CustomEvent("course-predicted", { detail, bubbles: true, composed: true }));
+  }
+}
+
+/** Says how many predictions of its lesson the reader of this page made, and how many were right at first. */
+class Score extends HTMLElement {
+  connectedCallback() {
+    const first = new Map();
+    this.count = ({ detail: { id, right } }) => {
+      if (!id.startsWith(`${this.dataset.lesson}-`) || first.has(id)) return;
+      first.set(id, right);
+      this.textContent = JSON.parse(this.dataset.said)[first.size][[...first.values()].filter(Boolean).length];
+    };
+    document.addEventListener("course-predicted", this.count);
+  }
+
+  disconnectedCallback() { document.removeEventListener("course-predicted", this.count); }
+}
+
+const elements = { "course-explorer": class extends Widget {}, "course-prediction": class extends Widget {}, "course-score": Score };
+for (const [name, element] of Object.entries(elements))
+  if (!globalThis.customElements?.get(name)) globalThis.customElements?.define(name, element);

@@ -1,0 +1,41 @@
+"""Bare pages with widgets on them, which the fixture `visit` opens."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from course_lib.widgets.base import MODULE
+
+PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Widgets</title>
+<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
+<style>{style}</style></head>
+<body><main><h1>Widgets</h1><h2>One</h2>{widgets}</main>
+<script type="module" src="widget.js"></script></body></html>"""
+STYLES = {
+    "light": "body { background: #FFF; color: #222832 }",
+    "dark": ":root { color-scheme: dark } body { background: #14181E; color: #CED6DD }",
+}
+# A kernel without Jupyter: the module's notebook host gets a model, and the test answers in Python.
+NOTEBOOK_HOST = """async (view) => {
+  const host = (await import("./widget.js")).default;
+  const listeners = {};
+  const model = { view, sent: [], get: (name) => model[name], send(message) { this.sent.push(message); },
+    on: (event, call) => (listeners[event] ??= []).push(call),
+    off: (event, call) => listeners[event].splice(listeners[event].indexOf(call), 1) };
+  const el = document.querySelector("main").appendChild(document.createElement("div"));
+  el.id = "notebook";
+  window.model = model;
+  window.listeners = listeners;
+  window.leave = host.render({ model, el });
+  window.answer = (view) => { model.view = view; listeners["change:view"].forEach((call) => call()); };
+}"""
+
+
+def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
+    """Writes a light and a dark page for the HTML of each name, and the module beside them."""
+    shutil.copy(MODULE, folder)
+    for name, widgets in pages.items():
+        for theme, style in STYLES.items():
+            (folder / f"{name}-{theme}.html").write_text(PAGE.format(style=style, widgets=widgets), "utf-8")

@@ -1,0 +1,274 @@
+"""Cards and a score on a bare page: choosing by mouse and keys, verdicts, events, themes, telephones."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from course_lib.exercises import kept, predictions
+from course_lib.exercises.predict import Option, Question, predict, prediction, score
+from tests.book.bare_page import NOTEBOOK_HOST, STYLES, write_pages
+
+# Notes each event as the page hears it, at its very top.
+LISTEN = """() => { window.heard = []; window.addEventListener("course-predicted",
+  ({ detail, target, composed }) => heard.push([detail.id, detail.right, target.localName, composed])); }"""
+FOCUSED = "document.activeElement.shadowRoot.activeElement"
+
+
+def rows() -> Question:
+    return Question(
+        "The rows of a matrix of 6 by 4 are split over `x`, a mesh dimension of size 3; the columns are not "
+        "split. How many rows and columns does one device hold?",
+        [
+            Option((2, 4), "6 rows over 3 devices are 2 each; the columns stay whole."),
+            Option((2, 2), "That would split the columns over `y` too."),
+            Option((3, 4), "3 is the number of devices along `x`, not of rows."),
+        ],
+    )
+
+
+def sums() -> Question:
+    return Question(
+        "Eight devices add up the same gradients, each in an order of its own. How do the sums compare?",
+        [
+            Option("last", "Floats are rounded after each addition.", "equal but for the last bits of some"),
+            Option("equal", "So it would be with exact numbers.", "equal to the last bit"),
+            Option("far", "The order changes how sums are rounded, and nothing else.", "clearly different"),
+        ],
+    )
+
+
+def padded() -> Question:
+    options = [
+        Option(0.428, "The padding weighs nothing."),
+        Option(0.595, "That divides by the reviews of one device."),
+        Option(0.148, "That divides by the padded rows too."),
+    ]
+    return Question("What is the mean of the losses?", options, field=True, otherwise="Add them up.")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lesson_98():
+    prediction("98-rows", right=(2, 4))(rows)
+    prediction("98-sums", right="last")(sums)
+    prediction("98-padded", right=0.428)(padded)
+    yield
+    for name in ("98-rows", "98-sums", "98-padded"):
+        del predictions._registry[name]
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept():
+    kept.forget()
+    yield
+    kept.forget()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, lesson_98):
+    folder = tmp_path_factory.mktemp("page")
+    cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "padded")}
+    write_pages(folder, {**cards, "all": "".join(cards.values()) + score("98")._repr_html_(), "none": ""})
+    return folder
+
+
+def answer(place, text: str) -> None:
+    place.locator("label").filter(has_text=re.compile(f"^{re.escape(text)}$")).click()
+
+
+def verdict(place) -> str:
+    return place.locator(".verdict").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("(2, 2)", "✗ That would split the columns over y too."),
+        ("(2, 4)", "✓ 6 rows over 3 devices are 2 each; the columns stay whole."),
+        ("(3, 4)", "✗ 3 is the number of devices along x, not of rows."),
+    ],
+)
+def test_each_answer_has_its_verdict_and_the_page_hears_of_it(visit, text, said):
+    page = visit("rows")
+    page.evaluate(LISTEN)
+    assert verdict(page) == ""
+    answer(page, text)
+    assert verdict(page) == said
+    assert page.locator(":checked + span").inner_text() == text
+    assert page.evaluate("heard") == [["98-rows", said[0] == "✓", "course-prediction", True]]
+
+
+def test_another_answer_can_be_tried(visit):
+    page = visit("rows")
+    page.evaluate(LISTEN)
+    for text in ("(3, 4)", "(2, 4)"):
+        answer(page, text)
+    assert verdict(page).startswith("✓")
+    assert page.evaluate("heard.map(([id, right]) => right)") == [False, True]
+
+
+def test_a_field_is_a_choice_among_its_numbers(visit):
+    page = visit("padded")
+    assert page.locator(".choice").all_inner_texts() == ["0.148", "0.428", "0.595"]
+    answer(page, "0.595")
+    assert verdict(page) == "✗ That divides by the reviews of one device."
+
+
+def test_the_card_is_a_group_of_radio_buttons_with_the_question_as_its_name(visit):
+    page = visit("rows")
+    group = page.get_by_role("group", name="The rows of a matrix")
+    assert group.get_by_role("radio").count() == 3
+    assert page.locator("legend code").all_inner_texts() == ["x"]
+    assert page.locator(".verdict[role=status]").count() == 1
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_arrows_move_and_a_key_chooses(visit, key):
+    page = visit("rows")
+    page.evaluate(LISTEN)
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "(3, 4)"
+    assert page.locator(".confirm[role=status]").inner_text() == "Press Enter to choose this answer."
+    assert (verdict(page), page.evaluate("heard")) == ("", [])
+    page.keyboard.press(key)
+    assert verdict(page).startswith("✗ 3 is the number of devices")
+    assert page.evaluate("heard") == [["98-rows", False, "course-prediction", True]]
+    assert page.locator(".confirm").inner_text() == ""
+    assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "(3, 4)"
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_a_key_chooses_the_first_answer(visit, key):
+    page = visit("rows")
+    page.evaluate(LISTEN)
+    page.keyboard.press("Tab")
+    page.keyboard.press(key)
+    assert verdict(page).startswith("✗ That would split")
+    assert len(page.evaluate("heard")) == 1
+
+
+def test_a_click_after_arrows_chooses_at_once(visit):
+    page = visit("rows")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowUp")
+    answer(page, "(2, 4)")
+    assert verdict(page).startswith("✓")
+
+
+def test_cards_of_one_page_are_independent_and_the_score_counts_first_choices(visit):
+    page = visit("all")
+    cards, counted = page.locator("course-prediction"), page.locator("course-score")
+    assert counted.inner_text() == "You made no prediction in this lesson."
+    answer(cards.nth(0), "(3, 4)")
+    assert counted.inner_text() == "Predictions made: 1 of 3. Right: 0."
+    answer(cards.nth(0), "(2, 4)")
+    assert counted.inner_text() == "Predictions made: 1 of 3. Right: 0."
+    answer(cards.nth(2), "0.428")
+    assert counted.inner_text() == "Predictions made: 2 of 3. Right: 1."
+    assert [verdict(card)[:1] for card in cards.all()] == ["✓", "", "✓"]
+    answer(cards.nth(1), "equal but for the last bits of some")
+    assert counted.inner_text() == "Predictions made: 3 of 3. Right: 2."
+
+
+def test_a_score_counts_its_own_lesson_only(visit):
+    page = visit("all")
+    page.evaluate("""() => document.dispatchEvent(
+      new CustomEvent("course-predicted", { detail: { id: "97-rows", right: true } }))""")
+    assert page.locator("course-score").inner_text() == "You made no prediction in this lesson."
+
+
+def test_nothing_is_fetched(page, server):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(server)))
+    page.goto(f"{server}all-light.html", wait_until="networkidle")
+    answer(page.locator("course-prediction").first, "(2, 4)")
+    assert [url for url in asked if not url.startswith("data:")] == ["all-light.html", "widget.js"]
+
+
+def test_without_scripts_the_question_stays(chromium, server):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{server}all-light.html")
+    assert page.locator("course-prediction").first.inner_text().splitlines()[-3:] == [
+        "(2, 2)",
+        "(2, 4)",
+        "(3, 4)",
+    ]
+    assert page.locator("course-score").inner_text() == "You made no prediction in this lesson."
+    context.close()
+
+
+def answered(page, card) -> None:
+    """Lets the card in Python hear what the module sent, and the module see the new view."""
+    for message in page.evaluate("model.sent.splice(0)"):
+        card._handle_custom_msg(message, [])
+    page.evaluate("view => answer(view)", card.view)
+
+
+def test_in_a_notebook_arrows_choose_and_python_keeps(visit):
+    page = visit("none")
+    page.evaluate(LISTEN)
+    card = predict("98-rows")
+    page.evaluate(NOTEBOOK_HOST, card.view)
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".busy .late").count() == 1
+    answered(page, card)
+    assert kept.of("98-rows").chosen == 1
+    assert verdict(page) == "Kept. Run the next cell."
+    assert page.evaluate("heard") == []  # what is right is not known there
+
+
+def test_in_a_notebook_a_number_is_typed(visit):
+    page = visit("none")
+    card = predict("98-padded")
+    page.evaluate(NOTEBOOK_HOST, card.view)
+    field = page.get_by_label("Your number")
+    field.fill("0.43")
+    field.press("Enter")
+    answered(page, card)
+    assert kept.of("98-padded").chosen == 0.43
+    assert field.input_value() == "0.43"
+    assert verdict(page) == "Kept. Run the next cell."
+
+
+def test_in_a_notebook_without_a_kernel_the_card_says_that_its_cell_must_be_run(visit):
+    page = visit("none")
+    page.evaluate(NOTEBOOK_HOST, predict("98-rows").view)
+    answer(page, "(2, 4)")
+    page.locator(".late").wait_for(state="visible")
+    assert "run this cell again" in page.locator(".late").inner_text()
+
+
+@pytest.mark.parametrize("theme", STYLES)
+@pytest.mark.parametrize("chosen", [None, 0, 1])
+def test_has_no_accessibility_violation(visit, theme, chosen):
+    page = visit("all", theme)
+    if chosen is not None:
+        for card in page.locator("course-prediction").all():
+            card.locator("label").nth(chosen).click()
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+
+
+@pytest.mark.parametrize("theme", STYLES)
+def test_in_a_notebook_too(visit, theme):
+    page = visit("none", theme)
+    page.evaluate(NOTEBOOK_HOST, predict("98-padded").view)
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+
+
+def test_fits_a_telephone(visit):
+    page = visit("all")
+    page.set_viewport_size({"width": 390, "height": 844})
+    answer(page.locator("course-prediction").nth(1), "clearly different")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    overflowing = page.evaluate("""() => [...document.querySelectorAll("course-prediction")]
+      .flatMap((each) => [...each.shadowRoot.querySelectorAll("*")])
+      .filter((part) => part.getBoundingClientRect().right > 390.5).map((part) => part.outerHTML)""")
+    assert overflowing == []
