@@ -39,8 +39,8 @@ Array = npt.NDArray[Any]
     wrong=[
         (0.01, "64 times smaller"),
         (0.01 / 64, "wrong way"),
-        (0.08, "number of devices"),
-        (0.00125, "number of devices"),
+        (0.08, "counts the devices"),
+        (0.00125, "counts the devices"),
         (64, "by how much"),
         (1.0, "the gradient of the mean"),
     ],
@@ -110,7 +110,7 @@ def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
         lambda start, values: (
             0.9 ** len(values) * start + np.dot(0.1 * 0.9 ** np.arange(len(values))[::-1], values)
         ),
-        lambda start, values: _moving(start, values[:-1]) * 0.9 + values[-1] * 0.1 if values else start,
+        lambda start, values: _moving(start, values[:-1]) * 0.9 + values[-1] * 0.1 if values.size else start,
     ],
     wrong=[
         (_moving_swapped, "0.9 belongs to the old"),
@@ -121,7 +121,7 @@ def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
         (_moving_backwards, "first value comes first"),
         (_moving_once, "every value"),
         (lambda start, values: [_moving(start, values[: at + 1]) for at in range(len(values))], "single"),
-        (lambda start, values: _moving(start, values) if values else 0.0, "no value"),
+        (lambda start, values: _moving(start, values) if values.size else 0.0, "no value"),
         (lambda start, values: None, "return"),
         (0.9, "function"),
     ],
@@ -248,7 +248,7 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
     ],
     wrong=[
         (_without_own_share, "share of the rows"),
-        (_all_rows_saved, "takes off"),
+        (_all_rows_saved, "take off that"),
         (_share_as_saving, "one part in"),
         (_devices_less_one, "divided among"),
         (_fixed_on_each, "once"),
