@@ -11,21 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.exercises.answers import NotAnswered, answered, plain
+from course_lib.exercises.comparing import TOLERANCE, close, first_difference
 from course_lib.exercises.faults import fault
 from course_lib.exercises.shown import input_text, value_text
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
-Array = npt.NDArray[Any]
 Function = Callable[..., Any]
 Draw = Callable[[np.random.Generator], tuple[Any, ...]]
 Run = Callable[..., Any]
-
-TOLERANCE = 1e-4  # of the largest number of a result: for float32, and for a guard such as + 1e-8
-_AT_ZERO, _TO_WHOLE = 1e-6, 1e-9
 
 
 @dataclass(frozen=True)
@@ -104,49 +100,12 @@ def judge(
     for misconception, hint in ordinary.items():
         if _agrees_with(misconception, inputs, outcomes, tolerance):
             return hint
-    return _failure(reference, inputs[at], outcomes[at], expected[at])
-
-
-def close(value: object, expected: object, tolerance: float = TOLERANCE) -> bool:
-    """Returns whether two plain values agree, their fractions up to `tolerance` of the largest one.
-
-    Whole numbers must be equal, and not-a-number agrees with itself alone.
-
-    >>> close(0.50001, 0.5), close(7, 8), close((1.0, 2), (1, 2)), close((3.0,), 3)
-    (True, False, True, False)
-    """
-    ours, theirs = _as_numbers(value), _as_numbers(expected)
-    if theirs is not None:
-        return ours is not None and ours.shape == theirs.shape and _near(ours, theirs, tolerance)
-    if isinstance(expected, tuple):
-        return (
-            isinstance(value, tuple)
-            and len(value) == len(expected)
-            and all(close(mine, right, tolerance) for mine, right in zip(value, expected, strict=True))
-        )
-    return type(value) is type(expected) and bool(value == expected)
-
-
-def _near(ours: Array, theirs: Array, tolerance: float) -> bool:
-    largest = float(np.max(np.abs(theirs), initial=0.0, where=np.isfinite(theirs)))
-    allowed = _TO_WHOLE if theirs.dtype.kind in "iu" else tolerance * largest + _AT_ZERO
-    return bool(np.allclose(ours, theirs, rtol=0, atol=allowed, equal_nan=True))
-
-
-def _as_numbers(value: object) -> Array | None:
-    """Returns a plain value as an array of numbers; None if it is not one, or not of one shape."""
-    if not isinstance(value, (int, float, tuple)):
-        return None
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        return None
-    return array if array.dtype.kind in "iuf" else None
+    return _failure(reference, inputs[at], outcomes[at], expected[at], tolerance)
 
 
 def _outcomes(answer: Function, cases: Sequence[Case], run: Run | None) -> list[_Outcome]:
     if run is not None:
-        return _called_on(lambda *inputs: run(answer, *inputs), cases)
+        return _called_on(lambda *inputs: run(_answering(answer), *inputs), cases)
     outcomes = _called_on(answer, cases)
     if "tensorflow" not in sys.modules or not _failures(outcomes):
         return outcomes
@@ -157,6 +116,11 @@ def _outcomes(answer: Function, cases: Sequence[Case], run: Run | None) -> list[
 
     again = _called_on(on_tensors, cases)
     return again if _failures(again) < _failures(outcomes) else outcomes
+
+
+def _answering(answer: Function) -> Function:
+    """Returns the function, made to say that it is not answered where it returns `...`."""
+    return lambda *inputs: answered(answer(*inputs))
 
 
 def _failures(outcomes: Sequence[_Outcome]) -> int:
@@ -216,15 +180,20 @@ def _size(inputs: tuple[Any, ...]) -> int:
     return sum(np.size(part) for part in inputs)
 
 
-def _failure(reference: Function, case: Case, outcome: _Outcome, expected: object) -> str:
+def _failure(reference: Function, case: Case, outcome: _Outcome, expected: object, tolerance: float) -> str:
     given = input_text(reference, case.inputs)
     if outcome.error is not None:
         lines = [_("Your function fails for {given}.", given=given), fault(outcome.error), case.hint]
         return "\n".join(line for line in lines if line)
     if outcome.value is None:
         return _("For {given} your function gives nothing. Does it end with `return`?", given=given)
-    found = _("For {given} your function gives `{value}`.", given=given, value=value_text(outcome.value))
-    return f"{found}\n{case.hint or _advice(outcome.value, expected)}"
+    place, part, right = first_difference(outcome.value, expected, tolerance)
+    values = {"given": given, "place": place, "value": value_text(part)}
+    if place:
+        found = _("For {given} your function makes `{place}` equal to `{value}`.", **values)
+    else:
+        found = _("For {given} your function gives `{value}`.", **values)
+    return f"{found}\n{case.hint or _advice(part, right)}"
 
 
 def _advice(value: object, expected: object) -> str:

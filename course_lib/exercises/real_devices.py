@@ -9,7 +9,6 @@ import contextlib
 import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -27,7 +26,7 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
         def run(pack_rows, rows, layout):
             with on_devices() as (tf, dtensor):
                 packed = pack_rows(tf.constant(rows), dtensor.to_layout(layout))
-                return dtensor.fetch_layout(packed), dtensor.unpack(packed)
+                return {"layout": dtensor.fetch_layout(packed), "components": dtensor.unpack(packed)}
 
     Refused are `dtensor.pack` with another number of components than devices or with components of unlike
     shapes, and a new axis in square brackets, `x[:, None]`, on a DTensor or in a `tf.function`.
@@ -42,19 +41,29 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
     tf, dtensor = start_tensorflow(), importlib.import_module("course_lib.dtensor")
     device = importlib.import_module("tensorflow.dtensor.python.dtensor_device").DTensorDevice
     with (
-        mock.patch.object(device, "pack", _checked_pack(device.pack, dtensor)),
-        mock.patch.object(tf.Tensor, "__getitem__", _checked_slice(tf.Tensor.__getitem__, tf)),
-        mock.patch.object(tf.Variable, "__getitem__", _checked_slice(tf.Variable.__getitem__, tf)),
+        _replaced(device, "pack", _checked_pack(device.pack, dtensor)),
+        _replaced(tf.Tensor, "__getitem__", _checked_slice(tf.Tensor.__getitem__, tf)),
+        _replaced(tf.Variable, "__getitem__", _checked_slice(tf.Variable.__getitem__, tf)),
         dtensor.explaining_aborts(),
     ):
         yield tf, dtensor
 
 
+@contextlib.contextmanager
+def _replaced(owner: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    original = vars(owner)[name]
+    setattr(owner, name, function)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
 def _checked_pack(pack: Callable[..., Any], dtensor: Any) -> Callable[..., Any]:
     def checked(device: Any, tensors: Any, layout: Any) -> Any:
-        components = [np.asarray(tensor) for tensor in tensors]
-        dtensor.layout_spec(layout).of_components(components)
-        return pack(device, tensors, layout)
+        components = list(tensors)
+        dtensor.layout_spec(layout).of_components([np.asarray(component) for component in components])
+        return pack(device, components, layout)
 
     return checked
 

@@ -38,12 +38,15 @@ def value_text(value: object) -> str:
     ('[0.1, [1, 2]]', '100 values')
     """
     if isinstance(value, tuple):
-        if _count(value) <= _MOST_NUMBERS:
-            return "[" + ", ".join(map(value_text, value)) + "]"
-        return _long_text(value)
+        return _long_text(value) if is_long(value) else "[" + ", ".join(map(value_text, value)) + "]"
     if isinstance(value, float):
         return f"{value:.6g}"
     return _short(value)
+
+
+def is_long(value: object) -> bool:
+    """Returns whether a plain value has too many numbers to be shown."""
+    return _count(value) > _MOST_NUMBERS
 
 
 def _long_text(value: tuple[object, ...]) -> str:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from course_lib.errors import CourseError
 from course_lib.exercises.answers import NotAnswered
+from course_lib.exercises.comparing import close
 from course_lib.exercises.faults import fault, reason
-from course_lib.exercises.judging import Case, close, drawn, judge
+from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.exercises.shown import input_text, value_text
 
 
