@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.exercises import real_devices
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
@@ -135,15 +137,21 @@ class Watched:
         return None
 
 
+def called(function: Callable[..., Any], *inputs: Any) -> Any:
+    """Returns what a reader's evaluation makes of a model and reviews, on real devices."""
+    with real_devices.on_devices():
+        return function(*inputs)
+
+
 def evaluate(model: Any, features: Array, labels: Array) -> tuple[float, float]:
     """Returns the mean loss and the accuracy, computed on eight devices."""
     rows, labels_of_rows = _padded(features, labels)
     weights = np.float32(np.arange(len(rows)) < len(labels))
-    losses, hits = on_devices(model, rows, labels_of_rows)
+    losses, hits = each_row(model, rows, labels_of_rows)
     return float(losses @ weights) / len(labels), float(hits @ weights) / len(labels)
 
 
-def on_devices(model: Any, rows: Array, labels: Array, *, split: bool = True) -> tuple[Array, Array]:
+def each_row(model: Any, rows: Array, labels: Array, *, split: bool = True) -> tuple[Array, Array]:
     """Returns the loss of each row and whether it was classified rightly, from a model on eight devices."""
     tf, dtensor = start_tensorflow(), import_module("course_lib.dtensor")
     mesh = data_parallel(DEVICES).mesh
@@ -155,5 +163,5 @@ def on_devices(model: Any, rows: Array, labels: Array, *, split: bool = True) ->
 
 def on_every_device(model: Any, features: Array, labels: Array) -> tuple[float, float]:
     """Lets every device compute all rows."""
-    losses, hits = on_devices(model, features, labels, split=False)
+    losses, hits = each_row(model, features, labels, split=False)
     return float(losses.mean()), float(hits.mean())

@@ -12,11 +12,12 @@ import numpy.typing as npt
 from course_lib.exercises.checks import exercise, same
 from course_lib.exercises.evaluation import (
     Watched,
+    called,
     divided_by_padded,
+    each_row,
     evaluate,
     evaluated,
     mean_of_devices,
-    on_devices,
     on_every_device,
     padding_counted,
     rest_dropped,
@@ -166,7 +167,7 @@ def _with_model(function: Callable[[Array, Array], object]) -> Callable[..., obj
         (on_every_device, "every device"),
         (lambda model, features, labels: evaluate(model, features[8:], labels[8:]), "by hand"),
         (lambda model, features, labels: None, "return"),
-        (on_devices, "by hand"),
+        (each_row, "divide by 8"),
         ((0.5, 0.5), "function"),
     ],
     on_devices=True,
@@ -197,7 +198,7 @@ def evaluation(answer: Callable[..., Any]) -> str | None:
             summed: _("These are the sums. Divide them by the number of reviews."),
             the_other_way_round: _("Return the loss first, then the accuracy."),
         },
-        run=lambda function, *inputs: function(model, *inputs),
+        run=lambda function, *inputs: called(function, model, *inputs),
     )
     return hint or model.fault()
 

@@ -28,6 +28,13 @@ def test_what_the_lesson_says_of_the_real_reviews_holds_for_every_seed():
         assert rising == sorted(rising)
 
 
+def test_what_the_page_on_initial_values_says_of_the_stand_in_holds_for_every_seed():
+    measured = results.load("04_stand_in")
+    assert measured.how["data"] == "built-in, 8100 + 2000"
+    assert min(last_accuracies(measured, "he") + last_accuracies(measured, "ours")) > 0.85
+    assert max(last_accuracies(measured, "tutorial") + last_accuracies(measured, "unit")) < 0.62
+
+
 def test_every_run_is_whole():
     for run in results.load("04_imdb").runs.values():
         assert len(run.curves.steps) == 3 * (25_000 // 64)
