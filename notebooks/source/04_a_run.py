@@ -222,12 +222,12 @@ import tempfile
 
 from course_lib.training import CheckpointFolder
 
-folder, watched = CheckpointFolder(tempfile.mkdtemp()), None
+folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 
 # %% stoppable-run
 model = models.MLP(values, plan.data_parallel(8))
-run = training.train(model, train_set, validation_set, epochs=5, checkpoints=folder)
-watched = await live.watch(run, watched)
+run = training.train(model, train_set, validation_set, epochs=10, checkpoints=folder)
+stoppable = await live.watch(run, stoppable)
 
 # %% close-text [markdown]
 # The same by program: take 100 records, then `close` the run, as **Stop** does.
@@ -257,9 +257,9 @@ reveal("04-close", checkpoints.latest().step)
 
 # %% resumed
 resumed, undisturbed = (models.MLP(values, plan.data_parallel(8)) for _run in range(2))
-for run in (short_run(resumed), training.train(undisturbed, train_set, epochs=2)):
-    *_steps, last = run
-    print(run.start_step, last.step)
+for each in (short_run(resumed), training.train(undisturbed, train_set, epochs=2)):
+    *_steps, last = each
+    print(each.start_step, last.step)
 
 # %% predict-resume
 predict("04-resume")
@@ -274,8 +274,8 @@ predict("04-other-batch")
 # %% reveal-other-batch
 try:
     larger = models.MLP(values, plan.data_parallel(8))
-    run = training.train(larger, train_set, epochs=2, batch_size=128, checkpoints=checkpoints)
-    outcome = f"goes on after step {run.start_step}"
+    other = training.train(larger, train_set, epochs=2, batch_size=128, checkpoints=checkpoints)
+    outcome = f"goes on after step {other.start_step}"
 except course_lib.CourseError as error:
     outcome, refusal = "refused", error
 reveal("04-other-batch", outcome)
@@ -380,8 +380,8 @@ lowest, highest = results.runs["he"].spread("test_accuracy")[-1]
 reveal("04-seeds", (round(lowest, 2), round(highest, 2)))
 
 # %% real-results
-for name, run in results.runs.items():
-    print(f"{name:9}", *(f"{low:.2f} to {high:.2f}  " for low, high in run.spread("test_accuracy")))
+for name, seeded in results.runs.items():
+    print(f"{name:9}", *(f"{low:.2f} to {high:.2f}  " for low, high in seeded.spread("test_accuracy")))
 measured.picture(results)
 
 # %% [markdown]
