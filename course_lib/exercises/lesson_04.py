@@ -325,34 +325,34 @@ def best_of_hundred() -> Question:
 def close() -> Question:
     """The step at which a run stands that was closed after 100 records."""
     return Question(
-        _("After which step does the model stand now?"),
+        _("`close` left a checkpoint. After which step does the model in it stand?"),
         [
             Option(
                 96,
                 _(
-                    "Three calls of 32 steps. But the run does not throw away the four steps"
-                    " whose records you"
-                    " took: it repeats them from the state before the fourth call."
+                    "Three calls of 32 steps. But the run does not throw away the four steps whose records"
+                    " you took: it repeats them from the state before the fourth call."
                 ),
             ),
             Option(
                 100,
                 _(
-                    "The run keeps the state before each call. `close` goes back to step 96 and"
-                    " repeats the four"
-                    " steps whose records you took."
+                    "The run keeps the state before each call. `close` goes back to step 96 and repeats the"
+                    " four steps whose records you took."
                 ),
             ),
             Option(
-                126,
-                _("That is the end of the epoch, 26 steps that nobody has a record of."),
+                110,
+                _(
+                    "That is how far the fourth call had gone: to the end of the epoch. A checkpoint there would"
+                    " skip ten steps that nobody has a record of, so `close` takes them back."
+                ),
             ),
             Option(
                 128,
                 _(
-                    "That is how far the fourth call had gone. A checkpoint there would skip 28"
-                    " steps that nobody"
-                    " has a record of, so `close` takes them back."
+                    "Four calls of 32 steps. But an epoch has 110, so the fourth call ended there; and `close`"
+                    " takes back the steps that nobody has a record of."
                 ),
             ),
         ],
@@ -415,9 +415,8 @@ def other_batch() -> Question:
             Option(
                 "counts",
                 _(
-                    "Step 100 of batches of 64 is no place in an epoch of batches of 128: some"
-                    " reviews would be"
-                    " trained twice, others left out, in silence."
+                    "In batches of 128 an epoch has 55 steps, so that step 101 lies in the second one: the rest of"
+                    " the first would be left out in silence."
                 ),
                 label=_("It goes on with step 101, in batches of 128"),
             ),

@@ -172,6 +172,7 @@ check("04-moving-average", moving_average)
 # So the rows can be split over the devices as in training.
 # Here the last, smaller batch must not be dropped: every review counts once.
 # So it is filled up with rows of weight 0.
+# `train` evaluates in this way after each epoch.
 #
 # **Exercise 3.** Write `evaluate(model, features, labels)` for a model on eight devices
 # and any number of reviews: the mean loss and the accuracy, two numbers.
@@ -228,6 +229,7 @@ folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 model = models.MLP(values, plan.data_parallel(8))
 run = training.train(model, train_set, validation_set, epochs=10, checkpoints=folder)
 stoppable = await live.watch(run, stoppable)
+print(folder.names())
 
 # %% close-text [markdown]
 # The same by program: take 100 records, then `close` the run, as **Stop** does.
@@ -289,6 +291,7 @@ except course_lib.CourseError as error:
     print(error.cure)
 
 # %% checkpoint-content [markdown]
+# `train` refuses another batch size and other reviews.
 # To go on to the bit, a checkpoint must hold all that the remaining steps depend on:
 #
 # - every variable: weights, moving moments, and the slots of an optimizer that has any, such as Adam;
@@ -296,7 +299,7 @@ except course_lib.CourseError as error:
 # - what decides the order of the reviews: the seed and the batch size.
 #   The order itself need not be saved, since it follows from the seed and the number of the epoch.
 #
-# The reviews are not in it, only a digest by which other ones are noticed.
+# The reviews are not in it, only a digest by which `train` notices other ones.
 # The number of epochs may grow: that changes no step that was already done.
 #
 # The layouts are not in it, either.
