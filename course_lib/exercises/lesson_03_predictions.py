@@ -1,0 +1,203 @@
+"""The predictions of lesson 03."""
+
+from __future__ import annotations
+
+from course_lib.exercises.predict import Option, Question, prediction
+from course_lib.i18n import _
+
+
+@prediction("03-world", right=64)
+def world() -> Question:
+    """How many rows a device computes when nothing is split."""
+    return Question(
+        _(
+            "Eight devices form the mesh `world`, and every layout is unsharded."
+            " A batch of 64 reviews goes in. How many of its rows does each device compute?"
+        ),
+        [
+            Option(64, _("Unsharded means replicated: every device has all rows, and does all the work.")),
+            Option(
+                8,
+                _(
+                    "That would take a layout that splits the batch axis. Eight devices alone split nothing:"
+                    " the layout here leaves every axis whole, so each device has all 64 rows."
+                ),
+            ),
+            Option(
+                512,
+                _(
+                    "So many rows are computed by all devices together, each of the 64 eight times over."
+                    " One device computes 64."
+                ),
+            ),
+            Option(
+                1,
+                _("A mesh dimension splits only what a layout gives to it, and here it is given nothing."),
+            ),
+        ],
+        field=True,
+        otherwise=_(
+            "Ask of the layout [unsharded, unsharded] what a device holds: the whole tensor, 64 rows."
+        ),
+    )
+
+
+@prediction("03-copies", right=0.0)
+def copies() -> Question:
+    """How far the copies of a weight are apart after 20 steps."""
+    return Question(
+        _(
+            "In each of the 20 steps a device got 8 reviews that no other device got."
+            " How far apart are the eight copies of the hidden weight now, at most?"
+        ),
+        [
+            Option(
+                0.0,
+                _(
+                    "They began equal and were all changed by the same numbers, so they are equal to the last"
+                    " bit."
+                ),
+                label=_("0: equal to the last bit"),
+            ),
+            Option(
+                1e-7,
+                _(
+                    "Rounding would separate them if each device added up on its own."
+                    " But all receive the same total, and then do the same subtraction."
+                ),
+                label=_("about 1e-7: equal up to rounding"),
+            ),
+            Option(
+                0.01,
+                _(
+                    "They would drift apart if each device applied the gradient of its own reviews."
+                    " It applies the sum over all of them."
+                ),
+                label=_("about 0.01: each learnt from other reviews"),
+            ),
+            Option(
+                1.0,
+                _(
+                    "The eight copies are of one variable with a replicated layout:"
+                    " TensorFlow keeps replicas equal."
+                ),
+                label=_("about 1: they are eight different models"),
+            ),
+        ],
+    )
+
+
+@prediction("03-coupled", right=0.77, fits=lambda measured: 0.1 < measured < 2)
+def coupled() -> Question:
+    """Whether gradients of parts add up with batch normalisation."""
+    return Question(
+        _(
+            "Now with batch normalisation: the gradients of the eight parts are again computed one by one on"
+            " one device, and added. By how much does the sum differ from the gradient that DTensor gives for"
+            " the batch on eight devices?"
+        ),
+        [
+            Option(
+                0.0,
+                _(
+                    "So it was without normalisation, where the loss is a sum over rows that know nothing of"
+                    " each other. The moments of a batch depend on all its rows."
+                ),
+                label=_("only by rounding, as before"),
+            ),
+            Option(
+                0.01,
+                _(
+                    "The moments of 8 rows are rough estimates of those of 64, and the model is normalised by"
+                    " them in every unit: the gradients differ by far more."
+                ),
+                label=_("by about a hundredth of it"),
+            ),
+            Option(
+                0.77,
+                _("Eight batches of 8 rows, each normalised for itself, are another computation."),
+                label=_("by more than a tenth of it"),
+            ),
+            Option(
+                7.0,
+                _(
+                    "That would hold if one of the two took a mean where the other takes a sum."
+                    " Both sum: without normalisation they agreed."
+                ),
+                label=_("it is eight times as large"),
+            ),
+        ],
+    )
+
+
+_MEANS = {"all 64": 0.595, "20 by 64": 0.148, "20 by 20": 0.474, "right": 0.428}
+
+
+def _none_is_near(means: dict[str, float]) -> bool:
+    return all(abs(mean / means["right"] - 1) > 0.01 for name, mean in means.items() if name != "right")
+
+
+@prediction("03-padding", right=_MEANS, fits=_none_is_near)
+def padding() -> Question:
+    """Which mean over a padded batch equals the mean over its reviews."""
+    return Question(
+        _(
+            "The 20 reviews are padded to 64 rows, and the eight devices give 64 losses."
+            " Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one device?"
+        ),
+        [
+            Option(
+                "all 64",
+                _("This counts 44 rows that are no reviews."),
+                label=_("the mean of all 64 losses"),
+            ),
+            Option(
+                "20 by 64",
+                _("This leaves the padding out of the sum and still divides by it: too small by 64 / 20."),
+                label=_("the sum of the 20 losses by 64"),
+            ),
+            Option(
+                "20 by 20",
+                _(
+                    "Each review counts once, as it should. But its loss is another one: the padding took"
+                    " part in the mean and variance by which every row is normalised."
+                ),
+                label=_("the sum of the 20 losses by 20"),
+            ),
+            Option(
+                _MEANS,
+                _("Even the 20 losses themselves have changed: normalisation saw 44 rows of zeros."),
+                label=_("none of them"),
+            ),
+        ],
+    )
+
+
+@prediction("03-alone", right=1)
+def alone() -> Question:
+    """How many answers three reviews get, each in a batch of its own."""
+    return Question(
+        _("Three different reviews, each alone in its batch. How many different pairs of logits come back?"),
+        [
+            Option(
+                3,
+                _(
+                    "So it should be. But with one row the mean of a column is that row's value,"
+                    " and the difference of the two is zero whatever the review says."
+                ),
+            ),
+            Option(
+                2,
+                _("There are two classes, but logits are not rounded to them. All three pairs are equal."),
+            ),
+            Option(1, _("Every review becomes zeros, and only the bias of the last layer is left.")),
+            Option(
+                0,
+                _(
+                    "The variance of one value is 0, and dividing by its root would give no numbers;"
+                    " a small constant is added to it to prevent that."
+                ),
+                label=_("0: the logits are not numbers"),
+            ),
+        ],
+    )

@@ -1,0 +1,89 @@
+"""Exercise 03-step: the training step of a group of devices, written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from course_lib.exercises import replicas
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, judge
+from course_lib.i18n import _
+
+# What a device may make of the partial gradients of a variable; the first is right.
+_UPDATES: tuple[replicas.Update, ...] = (
+    lambda partial, at, parts: sum(partial),
+    lambda partial, at, parts: partial[at],
+    lambda partial, at, parts: sum(partial) / len(partial),
+    lambda partial, at, parts: sum(partial) / sum(len(labels) for _rows, labels in parts),
+    lambda partial, at, parts: sum(partial) * (at == 0),
+    lambda partial, at, parts: -sum(partial),
+    lambda partial, at, parts: partial[0] * 0.0,
+    lambda partial, at, parts: partial[0],
+)
+_SUM, *_MISTAKES = _UPDATES
+
+
+def _by_averaging(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+    """Lets every replica step alone, eight times as far where there are eight, and then takes the mean."""
+    replicas.taking(lambda partial, at, parts: partial[at] * len(parts))(models, parts, learning_rate)
+    for name in replicas.NAMES:
+        mean = np.mean([model.trained[name].numpy() for model in models], axis=0)
+        for model in models:
+            model.trained[name].assign(mean)
+
+
+@exercise(
+    "03-step",
+    right=replicas.taking(_SUM),
+    also=[
+        _by_averaging,
+        replicas.taking(lambda partial, at, parts: np.sum([each.numpy() for each in partial], axis=0)),
+    ],
+    wrong=[
+        *zip(
+            map(replicas.taking, _MISTAKES),
+            (
+                "drift apart",
+                "mean of the partial gradients",
+                "mean of the losses",
+                "first replica only",
+                "wrong way",
+                "no replica has changed",
+                "one part only",
+            ),
+            strict=True,
+        ),
+        (replicas.taking_turns, "before any replica"),
+        (replicas.on_all_rows, "rows of other parts"),
+        (replicas.taking(lambda partial, at, parts: 2 * sum(partial)), "replicas[0].hidden_weight"),
+        (0.5, "function"),
+    ],
+    on_devices=True,
+)
+def step(answer: replicas.Step) -> str | None:
+    """The step of a group of devices, held against one device."""
+    hints = (
+        _("Each replica took the gradient of its own part, so they drift apart. Add the gradients first."),
+        _("This is the mean of the partial gradients. `train_step` minimises a sum: add them."),
+        _("This is the step for the mean of the losses. `train_step` minimises their sum."),
+        _("This changes the first replica only. An all-reduce gives the total to everyone."),
+        _("The replicas go the wrong way: a step subtracts the gradient."),
+        _("After your step no replica has changed. Write with `assign_sub`."),
+        _("All replicas took the gradient of one part only: the first. Add those of all parts."),
+    )
+    mistakes: dict[Callable[..., Any], str] = {
+        replicas.after(mistake): hint for mistake, hint in zip(_MISTAKES, hints, strict=True)
+    }
+    mistakes[replicas.after(_SUM, seeing_others=True)] = _(
+        "The values are right, but every replica saw rows of other parts, and did all the work."
+    )
+    mistakes[replicas.after_turns] = _(
+        "A replica changed before all gradients were there. Compute every partial gradient before any replica"
+        " changes."
+    )
+    random = np.random.default_rng(0)
+    cases = [Case((replicas.draw_group(random, sizes),)) for sizes in ((2, 5, 3), (3, 1, 4, 2, 6, 5, 8, 7))]
+    return judge(answer, replicas.after_one_device, cases, misconceptions=mistakes, run=replicas.run)

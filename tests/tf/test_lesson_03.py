@@ -1,0 +1,179 @@
+"""What lesson 03 says: its own code, run as a script, held against NumPy, and its claims over several seeds.
+
+Only claims about a whole epoch have bands: training amplifies the last bit.
+"""
+
+import inspect
+import itertools
+import linecache
+import re
+
+import numpy as np
+import pytest
+
+import course_lib
+from course_lib import models, training
+from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
+from course_lib.exercises import checks, replicas
+from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
+from tests.tf import oracles
+from tools.lesson.sources import Course
+
+tf = course_lib.start_tensorflow()
+
+LEARNING_RATE = 1e-2
+CELLS = {cell.cell_id: cell for cell in Course.here().lesson("03_one_step").cells}
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    """The names that the lesson's cells make, but for the live run, whose model is trained here."""
+    names = {"course_lib": course_lib, "plan": data_parallel(8)}
+    for cell_id, cell in CELLS.items():
+        if cell_id == "first-run":
+            names["trained"] = models.MLP(models.initial_values(seed=0, scheme="he"), names["plan"])
+            run = training.train(names["trained"], names["train_set"], names["test_set"], epochs=3)
+            names["records"] = list(run)
+        elif cell.kind == "code" and cell_id != "setup":
+            lines = cell.source.splitlines(keepends=True)
+            linecache.cache[cell_id] = len(cell.source), None, lines, cell_id  # AutoGraph reads it there
+            exec(compile(cell.source, cell_id, "exec"), names)
+    return names
+
+
+def batches(lesson, count, rows="train_set"):
+    for start in range(0, 64 * count, 64):
+        yield lesson[rows].features[start : start + 64], lesson[rows].labels[start : start + 64]
+
+
+def numpy_gradients(values, inputs, labels):
+    wide = {name: np.asarray(value, np.float64) for name, value in values.items()}
+    loss, gradients, _moments = oracles._numpy_gradients(wide, inputs.astype(np.float64), labels)
+    return loss, gradients
+
+
+def joined(values):
+    return np.concatenate([np.ravel(values[name]) for name in replicas.NAMES])
+
+
+def distance(ours, theirs):
+    return np.linalg.norm(joined(ours) - joined(theirs)) / np.linalg.norm(joined(theirs))
+
+
+def test_the_opening_run_learns(lesson):
+    *steps, last = lesson["records"]
+    assert last.step == 378
+    assert 0.84 < last.test_accuracy < 0.91
+    assert steps[0].loss > 0.65
+
+
+def test_the_lessons_model_and_the_librarys_have_the_same_sums():
+    library = inspect.getsource(models.MLP)
+    for method in ("_hidden", "_logits"):
+        line = re.compile(rf"def {method}\(.*?\n\s+(return .*)")
+        assert line.search(CELLS["mlp"].source)[1] == line.search(library)[1]
+    declared = {name: spec.axes for name, spec in models.MLP.spec.variables.items() if spec.trainable}
+    names = {}
+    exec(CELLS["axes"].source[CELLS["axes"].source.index("AXES") :].split("\nweight_layout")[0], names)
+    assert names["AXES"] == declared
+
+
+@pytest.mark.parametrize("plan", [data_parallel(8), model_parallel(4, 2), spatial_parallel(2, 2, 2)])
+def test_a_biass_layout_is_its_weights_without_the_first_entry(plan):
+    for weight, bias in (("features", "hidden"), ("hidden", "classes")):
+        real = to_layout(plan.layout((weight, bias)))
+        assert layout_spec(real.delete([0])) == plan.layout((bias,))
+
+
+def test_twenty_steps_are_those_of_numpy(lesson):
+    values = {name: lesson["values"][name].astype(np.float64) for name in replicas.NAMES}
+    losses = []
+    for rows, labels in batches(lesson, 20):
+        loss, gradients = numpy_gradients(values, rows, labels)
+        losses.append(loss / 64)
+        values = {name: values[name] - LEARNING_RATE * gradients[name] for name in values}
+    np.testing.assert_allclose(lesson["pairs"], np.transpose([losses, losses]), atol=5e-5)
+    held = {name: to_numpy(variable) for name, variable in lesson["eight_devices"].trained.items()}
+    assert distance(held, values) < 1e-4
+
+
+def test_copies_stay_equal_to_the_last_bit(lesson):
+    for variable in lesson["eight_devices"].trained.values():
+        assert np.ptp(np.stack(unpack(variable)), axis=0).max() == 0
+
+
+def test_gradients_of_parts_add_up_only_where_rows_do_not_see_each_other(lesson):
+    total, partial_gradients = lesson["total"], lesson["partial_gradients"]
+    assert lesson["difference"](total(lesson["partial"]), lesson["by_dtensor"](plain(lesson))) < 1e-6
+    _loss, whole = numpy_gradients(lesson["values"], lesson["rows"], lesson["row_labels"])
+    assert distance(total(partial_gradients(lesson["MLP"](lesson["values"]))), whole) == pytest.approx(
+        0.768, abs=2e-3
+    )
+    assert distance(total(lesson["without_g"]), whole) == pytest.approx(0.742, abs=2e-3)
+    assert distance(total(lesson["with_g"]), whole) < 1e-5
+    by_dtensor = {name: to_numpy(gradient) for name, gradient in lesson["expected"].items()}
+    assert distance(by_dtensor, whole) < 1e-5
+
+
+def plain(lesson):
+    return lesson["Plain"](lesson["values"], lesson["plan"])
+
+
+def test_a_step_of_dtensor_is_the_step_that_the_exercise_asks_for(lesson):
+    group = replicas.draw_group(np.random.default_rng(1), (3, 1, 4))
+    rows, labels = (np.concatenate(arrays) for arrays in zip(*group.parts, strict=True))
+    plan, model = lesson["plan"], lesson["Plain"](group.values, lesson["plan"])
+    inputs = pack(rows, plan.layout(("batch", "features")))
+    lesson["train_step"](model, inputs, pack(labels, plan.layout(("batch",))), replicas.LEARNING_RATE)
+    expected = replicas.after_one_device(group)
+    for name, variable in model.trained.items():
+        np.testing.assert_allclose(to_numpy(variable), expected[f"replicas[0].{name}"], atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_without_normalisation_the_size_of_the_rows_decides(lesson, seed):
+    values = models.initial_values(seed=seed, scheme="he")
+    lengths = {}
+    for kind in ("MLP", "Plain"):
+        rows, labels = next(batches(lesson, 1))
+        _loss, gradients = lesson["loss_and_gradients"](lesson[kind](values), rows, labels)
+        lengths[kind] = np.linalg.norm(gradients["hidden_weight"])
+    assert 55 < lengths["MLP"] / lengths["Plain"] < 70
+    ends = {}
+    for kind, rows in itertools.product(("MLP", "Plain"), ("train_set", "raw_set")):
+        model = lesson[kind](values)
+        losses = [
+            float(lesson["train_step"](model, *batch, LEARNING_RATE)) for batch in batches(lesson, 126, rows)
+        ]
+        ends[kind, rows] = np.mean(losses[-20:])
+    assert max(ends["MLP", "train_set"], ends["MLP", "raw_set"]) < 0.59
+    assert 0.62 < ends["Plain", "train_set"] < 0.69
+    assert losses[1] > 4 * losses[0]
+    assert ends["Plain", "raw_set"] == pytest.approx(np.log(2), abs=0.03)
+    hidden = model._hidden(tf.constant(lesson["raw_set"].features)).numpy()
+    assert (hidden == 0).all(axis=0).sum() >= 12
+
+
+def test_raw_rows_are_longer(lesson):
+    assert np.linalg.norm(lesson["raw_set"].features, axis=1).min() > 9
+    np.testing.assert_allclose(np.linalg.norm(lesson["train_set"].features, axis=1), 1, atol=1e-6)
+
+
+def test_padding_changes_the_mean_until_the_moments_are_weighted(lesson):
+    assert [round(float(mean), 3) for mean in lesson["means"].values()] == [0.595, 0.148, 0.474, 0.428]
+    weighted = np.dot(lesson["weights"], lesson["losses"]) / 20
+    assert weighted == pytest.approx(lesson["means"]["right"], abs=1e-5)
+
+
+def test_a_review_alone_gets_the_bias(lesson):
+    bias = to_numpy(lesson["eight_devices"].logits_bias)
+    for row in range(10):
+        one = pack(lesson["test_set"].features[row : row + 1], lesson["one_row"])
+        np.testing.assert_allclose(to_numpy(lesson["eight_devices"](one))[0], bias, atol=1e-6)
+    assert np.abs(lesson["among"][0] - lesson["alone"][0]).max() < 1e-5
+
+
+def test_the_solutions_are_accepted(lesson):
+    real = {name: to_layout(layout) for name, layout in lesson["image_layouts"].items()}
+    assert checks.check("03-layouts", real).passed
+    assert checks.check("03-step", lesson["distributed_step"]).passed
