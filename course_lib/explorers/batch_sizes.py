@@ -9,8 +9,8 @@ from course_lib.i18n import _
 from course_lib.measured.batch_sizes import BATCH_SIZES, recorded, this_machine
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
+from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node
-from course_lib.pictures.sharding import Figure
 from course_lib.training.records import StepTimes
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer

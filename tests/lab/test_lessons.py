@@ -1,4 +1,4 @@
-"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, measuring, the explorer."""
+"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, times, the explorer."""
 
 from __future__ import annotations
 
