@@ -227,7 +227,7 @@ folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 
 # %% stoppable-run
 model = models.MLP(values, plan.data_parallel(8))
-run = training.train(model, train_set, validation_set, epochs=10, checkpoints=folder)
+run = training.train(model, train_set, validation_set, epochs=8, checkpoints=folder)
 stoppable = await live.watch(run, stoppable)
 print(folder.names())
 
