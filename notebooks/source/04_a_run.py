@@ -384,7 +384,8 @@ reveal("04-seeds", (round(lowest, 2), round(highest, 2)))
 
 # %% real-results
 for name, seeded in results.runs.items():
-    print(f"{name:9}", *(f"{low:.2f} to {high:.2f}  " for low, high in seeded.spread("test_accuracy")))
+    spread = seeded.spread("test_accuracy")
+    print(f"{name:9}", "   ".join(f"{low:.2f} to {high:.2f}" for low, high in spread))
 measured.picture(results)
 
 # %% [markdown]
