@@ -318,7 +318,8 @@ except course_lib.CourseError as error:
 # - **The slowest device**: in every step all wait for it.
 #
 # Your eight devices are virtual and share the cores of one machine.
-# `setup` lets an operation use one thread: one device computes on one core, eight compute on all there are.
+# `setup` lets an operation use one thread, so one device has little use for a second core.
+# The operations of several devices run side by side, two at a time.
 
 # %% predict-step
 predict("04-step-64")
@@ -342,9 +343,11 @@ BatchSizeExplorer(step_times.measure)
 
 # %% [markdown]
 # What a step costs in any case weighs less, the more rows share it.
-# How far eight virtual devices get ahead depends on the cores of the machine: they have no more to share.
-# With TensorFlow's own choice of threads (`TF_NUM_INTRAOP_THREADS=0` before the kernel starts)
-# one device uses all cores as well; `make bench` measures both settings.
+# How far eight virtual devices get ahead depends on the cores that they share,
+# and on how many operations may run at a time.
+# (This course was measured on two cores.)
+# With TensorFlow's own choice of threads one device uses all cores as well: set `TF_NUM_INTRAOP_THREADS=0`
+# and `TF_NUM_INTEROP_THREADS=0` before the kernel starts, or see what `make bench` measures.
 # On eight GPUs the same quantities count, with other sizes, and must be measured there.
 #
 # **Exercise 4.** Suppose that a step with `rows` rows takes `per_row * rows` on one device,
