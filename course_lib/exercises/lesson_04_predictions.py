@@ -174,7 +174,7 @@ def other_batch() -> Question:
     )
 
 
-@prediction("04-step-64", right="one")
+@prediction("04-step-64", right=1)
 def step_64() -> Question:
     """Who is faster with 64 reviews in a step."""
     return Question(
@@ -184,7 +184,7 @@ def step_64() -> Question:
         ),
         [
             Option(
-                "one",
+                1,
                 _(
                     "64 reviews are little work. Eight devices spend their time on starting eight"
                     " computations"
@@ -202,7 +202,7 @@ def step_64() -> Question:
                 label=_("about equal"),
             ),
             Option(
-                "eight",
+                8,
                 _(
                     "Each of the eight computes less, but 64 reviews are little work in any case."
                     " What is added,"

@@ -229,7 +229,6 @@ folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 model = models.MLP(values, plan.data_parallel(8))
 run = training.train(model, train_set, validation_set, epochs=8, checkpoints=folder)
 stoppable = await live.watch(run, stoppable)
-print(folder.names())
 
 # %% close-text [markdown]
 # The same by program: take 100 records, then `close` the run, as **Stop** does.
@@ -253,9 +252,14 @@ predict("04-close")
 # %% reveal-close
 reveal("04-close", checkpoints.latest().step)
 
+# %% kept
+print(folder.names())
+
 # %% resume-text [markdown]
-# A new model, made from the initial values, now takes up the run in this folder and trains to its end.
-# Beside it, a run without a folder trains from the beginning, and nobody interrupts it.
+# Of the run that you watched, the last three checkpoints were kept.
+#
+# A new model, made from the initial values, now takes up the closed run and trains to its end.
+# Beside it, a run without a folder trains from the beginning, and nobody interrupts that.
 
 # %% resumed
 resumed, undisturbed = (models.MLP(values, plan.data_parallel(8)) for _run in range(2))
@@ -329,7 +333,8 @@ from course_lib.explorers.batch_sizes import BatchSizeExplorer
 from course_lib.watch import step_times
 
 times = step_times.measure(64)
-reveal("04-step-64", "one" if times.one_device_seconds < times.eight_devices_seconds else "eight")
+faster = 1 if times.one_device_seconds < times.eight_devices_seconds else 8
+reveal("04-step-64", faster)
 
 # %% widget-text [markdown]
 # How does that change with the batch?
