@@ -232,6 +232,6 @@ def seeds() -> Question:
                 (0.51, 0.69),
                 _("One of them guesses, another does not. Whoever tries one seed may report either."),
             ),
-            Option((0.85, 0.86), _("That is how rows of unit length end, with the same initial values.")),
+            Option((0.86, 0.86), _("That is how rows of unit length end, with the same initial values.")),
         ],
     )
