@@ -440,7 +440,7 @@ print(f"with g:    {difference(total(with_g), expected):.3f}")
 # After your step every replica holds what one device would hold
 # after `train_step` on all the rows together.
 # A replica may see its own part only.
-# Use `loss_and_gradients`.
+# Use `loss_and_gradients`, and return `replicas`.
 
 
 # %% exercise-step
@@ -451,6 +451,7 @@ def distributed_step(replicas, parts, learning_rate):
         all_reduced = sum(gradients[name] for gradients in partial)
         for replica in replicas:
             replica.trained[name].assign_sub(learning_rate * all_reduced)
+    return replicas
     # solution end
 
 
