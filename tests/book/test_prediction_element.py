@@ -14,6 +14,7 @@ from tests.book.bare_page import NOTEBOOK_HOST, STYLES, write_pages
 # Notes each event as the page hears it, at its very top.
 LISTEN = """() => { window.heard = []; window.addEventListener("course-predicted",
   ({ detail, target, composed }) => heard.push([detail.id, detail.right, target.localName, composed])); }"""
+OUTLINE = "label => [getComputedStyle(label).outlineStyle, getComputedStyle(label).outlineColor]"
 FOCUSED = "document.activeElement.shadowRoot.activeElement"
 
 
@@ -133,6 +134,10 @@ def test_arrows_move_and_a_key_chooses(visit, key):
     page.keyboard.press("ArrowDown")
     assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "(3, 4)"
     assert page.locator(".confirm[role=status]").inner_text() == "Press Enter to choose this answer."
+    assert page.locator("label:has(:checked)").evaluate(OUTLINE) == [
+        "solid",
+        "rgb(34, 40, 50)",
+    ]  # ink
     assert (verdict(page), page.evaluate("heard")) == ("", [])
     page.keyboard.press(key)
     assert verdict(page).startswith("✗ 3 is the number of devices")

@@ -13,13 +13,13 @@ const STYLE = `
     align-items: baseline; min-width: 0; }
   legend { float: left; padding: 0; opacity: .95; }
   .options { display: flex; flex-wrap: wrap; gap: .3rem; }
-  .choice { position: relative; cursor: pointer; }
+  .choice { position: relative; border-radius: 99px; cursor: pointer; }
   .choice input { position: absolute; opacity: 0; inset: 0; width: 100%; height: 100%; margin: 0; cursor: pointer; }
   .choice span { display: block; padding: .1rem .7rem; border: 1px solid var(--line); border-radius: 99px;
     min-height: 1.75rem; white-space: nowrap; }
   .choice:hover span { border-color: currentColor; }
   .choice input:checked + span { background: #1F5FBF; border-color: #1F5FBF; color: #FFF; font-weight: 600; }
-  .choice input:focus-visible + span, .number input:focus-visible, button:focus-visible, .flow:focus-visible {
+  .choice:has(:focus-visible), .number input:focus-visible, button:focus-visible, .flow:focus-visible {
     outline: 3px solid currentColor; outline-offset: 2px; }
   .number { display: flex; gap: .4rem; align-items: baseline; margin-right: .9rem; }
   .number input { font: inherit; font-variant-numeric: tabular-nums; color: inherit; background: transparent;
@@ -61,9 +61,9 @@ const STYLE = `
   .prediction::before { content: attr(aria-label) / ""; display: block; margin-bottom: .15rem; font-size: .85em;
     font-weight: 600; opacity: .8; }
   .prediction fieldset { display: block; margin: 0; }
-  .prediction legend { float: none; margin-bottom: .7rem; opacity: 1; font-weight: 600; }
-  .prediction .choice { display: flex; max-width: 100%; }
-  .prediction .choice span { white-space: normal; border-radius: 8px; padding: .25rem .8rem; }
+  .prediction legend { float: none; margin-bottom: .7rem; opacity: 1; }
+  .prediction .choice { max-width: 100%; border-radius: 8px; }
+  .prediction .choice input + span { white-space: normal; border-radius: 8px; padding: .25rem .8rem; font-weight: 400; }
   .prediction .verdict { font-weight: 400; }
   .prediction .verdict[data-right] { padding: .5rem .9rem; border-left: 5px solid #D9822B;
     background: color-mix(in srgb, #D9822B 12%, transparent); }
