@@ -323,7 +323,7 @@ except course_lib.CourseError as error:
 #
 # Your eight devices are virtual and share the cores of one machine.
 # `setup` lets an operation use one thread, so one device has little use for a second core.
-# The operations of several devices run side by side, two at a time.
+# Operations of different devices can run side by side.
 
 # %% predict-step
 predict("04-step-64")
@@ -348,11 +348,9 @@ BatchSizeExplorer(step_times.measure)
 
 # %% [markdown]
 # What a step costs in any case weighs less, the more rows share it.
-# How far eight virtual devices get ahead depends on the cores that they share,
-# and on how many operations may run at a time.
-# (This course was measured on two cores.)
-# With TensorFlow's own choice of threads one device uses all cores as well: set `TF_NUM_INTRAOP_THREADS=0`
-# and `TF_NUM_INTEROP_THREADS=0` before the kernel starts, or see what `make bench` measures.
+# How far eight virtual devices get ahead depends on the cores that they share
+# and on the numbers of threads that TensorFlow is given; the widget names both.
+# This course was measured on two cores; `make bench` also measures with TensorFlow's own numbers of threads.
 # On eight GPUs the same quantities count, with other sizes, and must be measured there.
 #
 # **Exercise 4.** Suppose that a step with `rows` rows takes `per_row * rows` on one device,
