@@ -15,7 +15,7 @@ from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import StepTimes
 from course_lib.training.trainer import ModelTrainer
 
-_ROWS_IN_A_TURN = 4096  # small batches train several steps a turn, so that the clock's own error is small
+_ROWS_IN_A_TURN = 2048  # small batches train several steps a turn, so that the clock's own error is small
 _LEAST_STEPS_IN_A_TURN = 2
 
 
