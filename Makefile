@@ -58,7 +58,7 @@ serve: book  ## show the site on this machine
 browser: book
 	$(PYTEST) tests/book tests/lab -q $(SHORT)
 
-results: .venv/ready  ## train lesson 03 on the real reviews and write the figures that the book quotes
+results: .venv/ready  ## measure what lesson 04 and the book quote: trainings on both sets of reviews, times of steps
 	$(BIN)/python -m benchmarks.results
 
 bench: .venv/ready  ## what is fast, as ratios measured in one run; after `make jax`, beside JAX

@@ -2,13 +2,12 @@
 
 With one thread a device, as `setup` has it, one device uses one core and eight use all; with TensorFlow's own
 numbers of threads one device uses all cores too. Each setting is a process of its own; within it, one device
-without DTensor and eight with it take turns. The batch lies on the devices already: the step alone is timed.
+without DTensor and eight with it take turns. The steps are those of lesson 04's widget.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.rows import Row, compared, table
@@ -43,42 +42,14 @@ def make(what: str) -> Callable[[], float]:
     Args:
         what: "one" or "eight" devices, and the size of the batch, such as "eight 64".
     """
-    devices, size = what.split()
-    batch_size = int(size)
-    num_steps = max(2, 4096 // batch_size)
-    step = one_device_step(batch_size) if devices == "one" else eight_devices_step(batch_size)
+    import course_lib
 
-    def measure_once() -> float:
-        start = time.perf_counter()
-        for _step in range(num_steps):
-            wait = step()
-        wait()  # each step needs the weights of the one before: the last one waits for all
-        return (time.perf_counter() - start) / num_steps
+    course_lib.setup(devices=8)
+    from course_lib.specs.plan import data_parallel
+    from course_lib.training.step_times import timed_steps
 
-    return measure_once
-
-
-def one_device_step(batch_size: int) -> Callable[[], Callable[[], object]]:
-    """Returns a function that trains one step on one device and returns how to wait for it."""
-    from benchmarks import training
-
-    examples = training.random_examples(batch_size)
-    step = training.one_device_step(learning_rate=0.64 / batch_size)
-    inputs, labels = training.tf.constant(examples.features), training.tf.constant(examples.labels)
-    return lambda: step(inputs, labels).numpy
-
-
-def eight_devices_step(batch_size: int) -> Callable[[], Callable[[], object]]:
-    """Returns a function that trains one step on eight devices and returns how to wait for it."""
-    from benchmarks import training
-    from course_lib.training.optimizers.sgd import SGD
-    from course_lib.training.trainer import ModelTrainer
-
-    examples = training.random_examples(batch_size)
-    model = training.MLP(training.initial_values(), training.data_parallel())
-    trainer = ModelTrainer(model, SGD(0.64 / batch_size))
-    stack = trainer.send(examples.features[None], examples.labels[None], None)
-    return lambda: trainer.steps(stack, 1)
+    devices, batch_size = what.split()
+    return timed_steps(None if devices == "one" else data_parallel(8), int(batch_size))
 
 
 def main() -> None:

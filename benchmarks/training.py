@@ -81,7 +81,7 @@ def tutorials_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[
     return measure_once
 
 
-def one_device_step(learning_rate: float = 1e-2) -> Callable[[Any, Any], Any]:
+def one_device_step() -> Callable[[Any, Any], Any]:
     """Returns a compiled train step on one device, without DTensor: inputs and labels in, summed loss out."""
     variables = list(MLP(initial_values()).trained.values())
 
@@ -94,7 +94,7 @@ def one_device_step(learning_rate: float = 1e-2) -> Callable[[Any, Any], Any]:
             logits = normal @ logits_weight + logits_bias
             loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
         for variable, gradient in zip(variables, tape.gradient(loss, variables)):  # noqa: B905
-            variable.assign_sub(learning_rate * gradient)
+            variable.assign_sub(1e-2 * gradient)
         return loss
 
     compiled: Callable[[Any, Any], Any] = step

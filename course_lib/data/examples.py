@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import whole_number
+from course_lib.i18n import _
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -22,3 +25,31 @@ class Examples:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def hold_out(self, count: int, seed: int = 0) -> tuple[Examples, Examples]:
+        """Returns two parts that share no row: all but `count` rows, and those, drawn without replacement.
+
+        Both keep the order of the rows. The same seed draws the same rows on every machine.
+
+        >>> kept, held_out = Examples(np.eye(4, dtype=np.float32), np.arange(4)).hold_out(1)
+        >>> len(kept), len(held_out)
+        (3, 1)
+
+        Args:
+            count: how many to hold out.
+            seed: of the draw.
+
+        Raises:
+            CourseError: `count` is no whole number, or leaves one part empty.
+        """
+        num_rows = whole_number(
+            count,
+            _("{count!r} of {all} examples cannot be held out.", count=count, all=len(self)),
+            least=1,
+            most=len(self) - 1,
+            cure=_("Hold out a tenth of them, for example."),
+        )
+        drawn = np.zeros(len(self), bool)
+        drawn[np.random.Generator(np.random.Philox(seed)).permutation(len(self))[:num_rows]] = True
+        kept, held_out = (Examples(self.features[rows], self.labels[rows]) for rows in (~drawn, drawn))
+        return kept, held_out

@@ -1,11 +1,11 @@
-"""What `make results` measured on real data, kept with the library so that lessons and book can show it."""
+"""Trainings that `make results` measured, kept with the library so that lessons and book can show them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from course_lib.pictures.curves import Picture
 from course_lib.training.records import EpochRecord, History, StepRecord
 from course_lib.watch.curves import training_curves
 
-_FOLDER = files("course_lib") / "measured"
+_FOLDER = resources.files("course_lib") / "measured"
 _DIGITS = 4
+_RUNS = "runs"  # what tells these files from those with other measurements
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,10 @@ class SeededRun:
 
 @dataclass(frozen=True)
 class Measured:
-    """Training runs on real data, and how they were obtained.
+    """Training runs, and how they were obtained.
 
     Attributes:
-        name: what was measured, such as "03_imdb".
+        name: what was measured, such as "04_imdb".
         how: the circumstances, a value for each name: the command, the data, versions, seeds.
         runs: what each setting gave, by its name, such as "tutorial" or "ours".
     """
@@ -57,9 +58,10 @@ class Measured:
 
 
 def names() -> tuple[str, ...]:
-    """Returns what there are results of; nothing where nothing was measured."""
+    """Returns what there are training runs of; nothing where nothing was measured."""
     entries = _FOLDER.iterdir() if _FOLDER.is_dir() else ()
-    return tuple(sorted(entry.name[:-5] for entry in entries if entry.name.endswith(".json")))
+    files = [entry for entry in entries if entry.name.endswith(".json")]
+    return tuple(sorted(file.name[:-5] for file in files if _RUNS in json.loads(file.read_text("utf-8"))))
 
 
 def load(name: str) -> Measured:
@@ -75,14 +77,14 @@ def load(name: str) -> Measured:
             cure=_("Choose one of these, or measure anew with make results."),
         )
     content = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    return Measured(name, content["how"], {run: _run(rows) for run, rows in content["runs"].items()})
+    return Measured(name, content["how"], {run: _run(rows) for run, rows in content[_RUNS].items()})
 
 
 def save(measured: Measured, folder: Path) -> Path:
     """Writes what was measured to `folder` and returns the file."""
     content = {
         "how": dict(measured.how),
-        "runs": {name: _rows(run) for name, run in measured.runs.items()},
+        _RUNS: {name: _rows(run) for name, run in measured.runs.items()},
     }
     path = folder / f"{measured.name}.json"
     path.write_text(json.dumps(content, indent=None, separators=(",", ":")) + "\n", encoding="utf-8")

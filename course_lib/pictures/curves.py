@@ -34,7 +34,7 @@ class Curve:
 
     Attributes:
         quantity: what is drawn, "loss" or "accuracy".
-        split: on which examples it was measured, "train" or "test".
+        split: on which examples it was measured, "train" or "test"; these are any that were held out.
         steps: the steps at which there is a value.
         values: the value at each of these steps.
     """
@@ -146,7 +146,7 @@ class Panels:
 
     def _add_run(self, name: str, train_text: str, colour: str, marker: str, marked: bool) -> None:
         prefix = f"{name}: " if name else ""
-        train, test = prefix + train_text, prefix + _("test")
+        train, test = prefix + train_text, prefix + _("held out")
         sparse: dict[str, Any] = {"marker": marker, "markersize": 4, "markevery": 0.2} if marked else {}
         for quantity, axes in self._axes.items():
             (line,) = axes.plot([], [], color=colour, linewidth=1.2, label=train, **sparse)

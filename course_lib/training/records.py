@@ -1,4 +1,4 @@
-"""What training yields: a record a step, a record an epoch, and the history that they add up to."""
+"""What training yields: a record a step, a record an epoch, the history that they add up to, and times."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class EpochRecord:
         step: the last step of the epoch.
         train_loss: the mean loss per training example over the epoch's steps.
         train_accuracy: the share of training examples classified rightly over the epoch's steps.
-        test_loss: the mean loss per test example after the epoch; None without a test set.
-        test_accuracy: the share of test examples classified rightly; None without a test set.
+        test_loss: the mean loss per held-out example after the epoch; None where none were given.
+        test_accuracy: the share of held-out examples classified rightly; None where none were given.
         checkpoint: the name of the checkpoint written after the epoch; None without a folder for them.
     """
 
@@ -50,6 +50,26 @@ class EpochRecord:
 
 
 Record = StepRecord | EpochRecord
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """How long a training step takes with one global batch, on one device and on eight.
+
+    Attributes:
+        batch_size: the number of examples in the global batch.
+        one_device_seconds: the time of a step where one device computes all of them.
+        eight_devices_seconds: the time of a step where each of eight devices computes an eighth.
+    """
+
+    batch_size: int
+    one_device_seconds: float
+    eight_devices_seconds: float
+
+    @property
+    def speedup(self) -> float:
+        """The time on one device divided by the time on eight: above 1 where eight are faster."""
+        return self.one_device_seconds / self.eight_devices_seconds
 
 
 @dataclass

@@ -45,7 +45,8 @@ def train(
         model: the model, on any plan. A checkpoint gives it new values, whatever plan it was saved under.
         train_set: what to train on: `Examples`, or a pair of features and labels (arrays, lists or tensors;
             converted to float32 and int64).
-        test_set: what to evaluate on after each epoch.
+        test_set: what to evaluate on after each epoch: held-out examples, such as a validation split while
+            settings are chosen, and the test split once they are.
         epochs: the number of epochs in all, those before a resumption included.
         batch_size: the number of examples in a global batch.
         learning_rate: of plain gradient descent, if no `optimizer` is given. On a summed loss, 1e-2 with a

@@ -16,7 +16,7 @@ SMOOTHING_STEPS = 20
 
 
 def curves(history: History) -> tuple[Curve, ...]:
-    """Returns the lines that show a history: loss on train and test examples, then accuracy on both.
+    """Returns the lines that show a history: loss on train and held-out examples, then accuracy on both.
 
     A train curve has a value a step: the mean per example over the last 20 steps. A test curve has a value
     an epoch, and none for epochs that were not evaluated.
@@ -74,9 +74,9 @@ def summary(history: History) -> str:
     """Returns a phrase with the last value of each curve: what a picture tells those who cannot see it."""
     names = {
         ("loss", "train"): _("train loss"),
-        ("loss", "test"): _("test loss"),
+        ("loss", "test"): _("held-out loss"),
         ("accuracy", "train"): _("train accuracy"),
-        ("accuracy", "test"): _("test accuracy"),
+        ("accuracy", "test"): _("held-out accuracy"),
     }
     values = [
         f"{names[curve.quantity, curve.split]} {curve.values[-1]:.2f}"

@@ -52,6 +52,11 @@ class Run(Protocol):
 _watched: set[int] = set()  # the runs that are being watched now, by `id`
 
 
+def watched_runs() -> int:
+    """Returns how many runs are being watched now: each trains in a thread of its own."""
+    return len(_watched)
+
+
 async def watch(run: Run, history: History | None = None) -> History:
     """Returns the records of `run`, trained to its end or until it is stopped, with live curves meanwhile.
 

@@ -119,7 +119,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path, site, lessons):
 def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypatch, lessons):
     monkeypatch.setattr(results, "_FOLDER", tmp_path / "measured")
     (without, *_others) = pages.find_editions(sources(lessons))
-    assert "results" not in without.pages
+    assert {"results", "initial_values"}.isdisjoint(without.pages)
     (tmp_path / "measured").mkdir()
     steps = [StepRecord(step, 1, 0.9 - step / 10, 0.5, 64, 0.0) for step in (1, 2)]
     seeds = [(EpochRecord(1, 2, loss, 0.625, 0.5, 0.875, None),) for loss in (0.75, 0.5)]
@@ -133,6 +133,8 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
         page = (tmp_path / edition.language / "results.md").read_text(encoding="utf-8")
         assert "| 1 | 0.500–0.750 | 0.625–0.625 | 0.500–0.500 | 0.875–0.875 |" in page
         assert "make results" in page
+        compared = (tmp_path / edition.language / "initial_values.md").read_text(encoding="utf-8")
+        assert re.search(r"^\| .+ \| 0\.875–0\.875 \|$", compared, re.M)
         assert (tmp_path / edition.language / "99_measured.png").read_bytes().startswith(b"\x89PNG")
 
 

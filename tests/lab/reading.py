@@ -10,7 +10,7 @@ from playwright.sync_api import Locator
 from tests.lab.jupyterlab import ROOT, Lesson
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
-STOPPABLE, EXPLORER = "stoppable-run", "explorer"  # the names of cells
+STOPPABLE, EXPLORER, MEASURING = "stoppable-run", "explorer", "widget"  # the names of cells
 PROGRESS = "print((stoppable.stopped, run.start_step, stoppable.steps[-1].step, run.total_steps))"
 
 
@@ -29,6 +29,20 @@ def stop_and_resume(lesson: Lesson, name: str) -> None:
     take_screenshot(lesson, STOPPABLE, f"{name}-resumed")
     assert lesson.errors() == []
     assert progress(lesson) == (False, stopped_at, total_steps, total_steps)
+
+
+def stop_resume_and_measure(lesson: Lesson, name: str) -> None:
+    """Does what `stop_and_resume` does, then measures a step of 64 reviews twice in the cell `MEASURING`."""
+    stop_and_resume(lesson, name)
+    widget = lesson.locate(MEASURING).locator(".explorer")
+    assert widget.locator("button.press").is_disabled()
+    widget.get_by_text("64", exact=True).dispatch_event("click")
+    for _time in range(2):
+        widget.locator("button.press:enabled").dispatch_event("click")
+        widget.locator(".verdict", has_text="✓").wait_for()
+    take_screenshot(lesson, MEASURING, f"{name}-measured")
+    assert widget.locator(".panel rect").count() == 2
+    assert lesson.errors() == []
 
 
 def explore(lesson: Lesson, name: str) -> None:

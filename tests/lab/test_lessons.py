@@ -1,4 +1,4 @@
-"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, the explorer."""
+"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, times, the explorer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
+from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_resume_and_measure
 from tests.lessons import COURSE, lesson_with
 
 
@@ -21,8 +21,8 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
 
 
 @pytest.mark.parametrize("language", COURSE.languages)
-def test_a_run_shows_pictures_stops_and_resumes(reader, language):
-    reader.read(f"{language}/{lesson_with(STOPPABLE)}.ipynb", stop_and_resume, f"{language}-run")
+def test_a_run_shows_pictures_stops_and_resumes_and_steps_are_measured(reader, language):
+    reader.read(f"{language}/{lesson_with(STOPPABLE)}.ipynb", stop_resume_and_measure, f"{language}-run")
 
 
 @pytest.mark.parametrize("language", COURSE.languages)

@@ -132,8 +132,8 @@ def test_a_summary_names_the_last_value_of_each_curve():
     run = History(history(120).steps, [epoch_record(3)])
     loss, _test_loss, accuracy, _test_accuracy = (curve.values[-1] for curve in curves(run))
     assert summary(run) == (
-        f"at step 120: train loss {loss:.2f}, test loss 0.35, "
-        f"train accuracy {accuracy:.2f}, test accuracy 0.80"
+        f"at step 120: train loss {loss:.2f}, held-out loss 0.35, "
+        f"train accuracy {accuracy:.2f}, held-out accuracy 0.80"
     )
     assert summary(History()) == "no step yet"
 

@@ -14,7 +14,7 @@ def last_accuracies(measured, run):
 
 
 def test_what_the_lesson_says_of_the_real_reviews_holds_for_every_seed():
-    measured = results.load("03_imdb")
+    measured = results.load("04_imdb")
     assert measured.how["command"] == "make results"
     assert list(measured.runs) == ["tutorial", "he", "unit", "ours"]
     assert [round(value, 2) for value in last_accuracies(measured, "ours")] == [0.86] * 3
@@ -28,8 +28,15 @@ def test_what_the_lesson_says_of_the_real_reviews_holds_for_every_seed():
         assert rising == sorted(rising)
 
 
+def test_what_the_page_on_initial_values_says_of_the_stand_in_holds_for_every_seed():
+    measured = results.load("04_stand_in")
+    assert measured.how["data"] == "built-in, 8100 + 2000"
+    assert min(last_accuracies(measured, "he") + last_accuracies(measured, "ours")) > 0.85
+    assert max(last_accuracies(measured, "tutorial") + last_accuracies(measured, "unit")) < 0.62
+
+
 def test_every_run_is_whole():
-    for run in results.load("03_imdb").runs.values():
+    for run in results.load("04_imdb").runs.values():
         assert len(run.curves.steps) == 3 * (25_000 // 64)
         assert [[epoch.epoch for epoch in seed] for seed in run.epochs] == [[1, 2, 3]] * 3
         assert tuple(run.curves.epochs) == run.epochs[0]
@@ -66,9 +73,9 @@ def test_the_spread_is_the_least_and_the_greatest_of_each_epoch():
 
 
 def test_unknown_results_are_refused_by_name():
-    with pytest.raises(CourseError, match="'04_imdb'") as caught:
-        results.load("04_imdb")
-    assert "03_imdb" in caught.value.allowed
+    with pytest.raises(CourseError, match="'05_imdb'") as caught:
+        results.load("05_imdb")
+    assert "04_imdb" in caught.value.allowed
 
 
 def test_a_run_without_a_title_shows_its_name():

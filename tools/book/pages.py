@@ -27,7 +27,8 @@ from tools.lesson.sources import SOURCE_LANGUAGE
 
 LESSONS = "[0-9][0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.
-PAGES = ("results", "what_next", "glossary", "troubleshooting", "versions", "notices")
+PAGES = ("results", "initial_values", "what_next", "glossary", "troubleshooting", "versions", "notices")
+_OF_RESULTS = ("results", "initial_values")  # there once something was measured
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _edition(sources: Sources, language: str) -> Edition:
     strings = {name: translate(english) for name, english in frame.items()}
     notebooks = sorted((sources.notebooks / language).glob(LESSONS))
     lessons = tuple((path.stem, _title(path)) for path in notebooks)
-    shown = [page for page in PAGES if page != "results" or results.names()]
+    shown = [page for page in PAGES if page not in _OF_RESULTS or results.names()]
     return Edition(
         language=language,
         name=strings["language_name"],

@@ -1,4 +1,4 @@
-"""What `make results` measured on real data, drawn and tabled for the page that shows it."""
+"""The trainings that `make results` measured, drawn and tabled for the pages that show them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 @dataclass(frozen=True)
 class ShownResult:
-    """One measurement as the page shows it.
+    """Trainings as the pages show them.
 
     Attributes:
+        name: what was measured, such as "04_imdb".
         how: how it was obtained, a value for each name.
         picture: the name of the picture's file.
         alt: what the picture shows, in the page's language.
         runs: by the run's name, for each epoch the spread of each quantity over the seeds, as text.
     """
 
+    name: str
     how: dict[str, str]
     picture: str
     alt: str
@@ -40,7 +42,7 @@ def write_results(language: str, folder: Path) -> list[ShownResult]:
             picture = results.picture(measured)
             (folder / f"{name}.png").write_bytes(picture.png)
             runs = {results.title(run): spreads(seeded) for run, seeded in measured.runs.items()}
-            shown.append(ShownResult(dict(measured.how), f"{name}.png", picture.alt, runs))
+            shown.append(ShownResult(name, dict(measured.how), f"{name}.png", picture.alt, runs))
     return shown
 
 

@@ -1,0 +1,285 @@
+"""The exercises of lesson 04; importing it registers the predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.exercises import lesson_04_predictions  # noqa: F401 - registers them
+from course_lib.exercises.checks import exercise, same
+from course_lib.exercises.evaluation import (
+    Watched,
+    called,
+    divided_by_padded,
+    each_row,
+    evaluate,
+    evaluated,
+    mean_of_devices,
+    on_every_device,
+    padding_counted,
+    rest_dropped,
+    small_model,
+    some_reviews,
+    some_reviews_and_a_rest,
+    summed,
+    the_other_way_round,
+)
+from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.i18n import _
+
+Array = npt.NDArray[Any]
+
+
+@exercise(
+    "04-learning-rate",
+    right=0.64,
+    wrong=[
+        (0.01, "64 times smaller"),
+        (0.01 / 64, "wrong way"),
+        (0.08, "counts the devices"),
+        (0.00125, "counts the devices"),
+        (64, "by how much"),
+        (1.0, "the gradient of the mean"),
+    ],
+)
+def learning_rate(answer: float) -> str | None:
+    """The learning rate on the mean that equals 0.01 on the sum of 64."""
+    devices = _("That counts the devices. How many losses does the sum add up?")
+    hints = {
+        0.01: _("With the same rate every update is 64 times smaller: the mean is the sum divided by 64."),
+        0.01 / 64: _(
+            "That goes the wrong way: the gradient of the mean is smaller, so the rate must be larger."
+        ),
+        0.08: devices,
+        0.01 / 8: devices,
+        64: _("That is by how much the rate changes. What is the rate then?"),
+    }
+    for wrong, hint in hints.items():
+        if same(answer, wrong):
+            return hint
+    if not same(answer, 0.64):
+        return _("Compare the gradient of the sum with the gradient of the mean over 64 reviews.")
+    return None
+
+
+def _moving(start: float, values: Array) -> float:
+    return reduce(lambda moving, value: 0.9 * moving + 0.1 * float(value), values, float(start))
+
+
+def _moving_swapped(start: float, values: Array) -> float:
+    return reduce(lambda moving, value: 0.1 * moving + 0.9 * float(value), values, float(start))
+
+
+def _moving_from_zero(start: float, values: Array) -> float:
+    return _moving(0.0, values)
+
+
+def _moving_with_mean(start: float, values: Array) -> float:
+    return 0.9 * start + 0.1 * float(np.mean(values)) if len(values) else start
+
+
+def _mean_of_values(start: float, values: Array) -> float:
+    return float(np.mean(values)) if len(values) else start
+
+
+def _moving_added(start: float, values: Array) -> float:
+    return reduce(lambda moving, value: 0.9 * moving + float(value), values, float(start))
+
+
+def _moving_backwards(start: float, values: Array) -> float:
+    return _moving(start, values[::-1])
+
+
+def _moving_once(start: float, values: Array) -> float:
+    return _moving(start, values[-1:])
+
+
+def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
+    count = int(random.integers(2, 7))
+    return float(random.integers(0, 10)), np.array(random.integers(0, 20, count) / 2, np.float32)
+
+
+@exercise(
+    "04-moving-average",
+    right=_moving,
+    also=[
+        lambda start, values: 0.9 ** len(values) * start + _moving(0, values),
+        lambda start, values: (
+            0.9 ** len(values) * start + np.dot(0.1 * 0.9 ** np.arange(len(values))[::-1], values)
+        ),
+        lambda start, values: _moving(start, values[:-1]) * 0.9 + values[-1] * 0.1 if values.size else start,
+    ],
+    wrong=[
+        (_moving_swapped, "0.9 belongs to the old"),
+        (_moving_from_zero, "begins at `start`"),
+        (_moving_with_mean, "one update for each value"),
+        (_mean_of_values, "plain mean"),
+        (_moving_added, "tenth"),
+        (_moving_backwards, "first value comes first"),
+        (_moving_once, "every value"),
+        (lambda start, values: [_moving(start, values[: at + 1]) for at in range(len(values))], "single"),
+        (lambda start, values: _moving(start, values) if values.size else 0.0, "no value"),
+        (lambda start, values: None, "return"),
+        (0.9, "function"),
+    ],
+)
+def moving_average(answer: Callable[..., Any]) -> str | None:
+    """The moving average after one update for each value."""
+    return judge(
+        answer,
+        _moving,
+        [
+            *drawn(_start_and_values),
+            Case((5.0, np.array([], np.float32)), _("With no value there is no update: `start` stays.")),
+        ],
+        misconceptions={
+            _moving_swapped: _("0.9 belongs to the old average and 0.1 to the new value."),
+            _moving_from_zero: _("The average begins at `start`, not at 0."),
+            _moving_with_mean: _("Make one update for each value, not one with their mean."),
+            _mean_of_values: _("That is the plain mean of the values. Late values must count more."),
+            _moving_added: _("Only a tenth of each value is added."),
+            _moving_backwards: _("The first value comes first: the last one must count most."),
+            _moving_once: _("Update with every value, not with the last one alone."),
+        },
+    )
+
+
+def _with_model(function: Callable[[Array, Array], object]) -> Callable[..., object]:
+    return lambda model, features, labels: function(features, labels)
+
+
+@exercise(
+    "04-evaluate",
+    right=evaluate,
+    also=[lambda model, features, labels: np.array(evaluate(model, features, labels))],
+    wrong=[
+        (_with_model(padding_counted), "counted like reviews"),
+        (_with_model(divided_by_padded), "number of reviews"),
+        (_with_model(rest_dropped), "every review"),
+        (_with_model(mean_of_devices), "mean of the devices' means"),
+        (_with_model(summed), "sums"),
+        (_with_model(the_other_way_round), "loss first"),
+        (_with_model(evaluated), "never asked"),
+        (on_every_device, "every device"),
+        (lambda model, features, labels: evaluate(model, features[8:], labels[8:]), "by hand"),
+        (lambda model, features, labels: None, "return"),
+        (each_row, "divide by 8"),
+        ((0.5, 0.5), "function"),
+    ],
+    on_devices=True,
+)
+def evaluation(answer: Callable[..., Any]) -> str | None:
+    """The mean loss and the accuracy over reviews whose number does not divide by 8."""
+    model = Watched(small_model())
+    features, labels = some_reviews(np.random.default_rng(2), 16)
+    hint = judge(
+        answer,
+        evaluated,
+        [
+            *drawn(some_reviews_and_a_rest, count=5),
+            Case((features, labels), _("16 reviews divide by 8: there is nothing to fill up.")),
+            Case(
+                (features[:3], labels[:3]),
+                _("With 3 reviews five devices get nothing but rows that fill up. Their weight is 0."),
+            ),
+        ],
+        misconceptions={
+            padding_counted: _("The rows that fill up are counted like reviews. Give each row a weight."),
+            divided_by_padded: _("Divide by the number of reviews, not by the number of rows."),
+            rest_dropped: _("Here every review must count: fill the rows up instead of leaving some out."),
+            mean_of_devices: _(
+                "This is the mean of the devices' means. Devices with fewer reviews must count less:"
+                " add up over all rows, then divide once."
+            ),
+            summed: _("These are the sums. Divide them by the number of reviews."),
+            the_other_way_round: _("Return the loss first, then the accuracy."),
+        },
+        run=lambda function, *inputs: called(function, model, *inputs),
+    )
+    return hint or model.fault()
+
+
+def _break_even(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / (per_row * (1 - 1 / devices))
+
+
+def _without_own_share(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / per_row
+
+
+def _all_rows_saved(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / (per_row * devices)
+
+
+def _share_as_saving(fixed: float, per_row: float, devices: int) -> float:
+    return fixed * devices / per_row
+
+
+def _devices_less_one(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / (per_row * (devices - 1))
+
+
+def _fixed_on_each(fixed: float, per_row: float, devices: int) -> float:
+    return devices * _break_even(fixed, per_row, devices)
+
+
+def _wrong_sign(fixed: float, per_row: float, devices: int) -> float:
+    return -_break_even(fixed, per_row, devices)
+
+
+def _speedup_of_one_row(fixed: float, per_row: float, devices: int) -> float:
+    return per_row / (fixed + per_row / devices)
+
+
+def _costs(random: np.random.Generator) -> tuple[float, float, int]:
+    return float(random.integers(20, 90)), float(random.integers(1, 9)) / 8, int(random.integers(2, 17))
+
+
+@exercise(
+    "04-break-even",
+    right=_break_even,
+    also=[
+        lambda fixed, per_row, devices: fixed * devices / (per_row * (devices - 1)),
+        lambda fixed, per_row, devices: fixed / (per_row - per_row / devices),
+        lambda fixed, per_row, devices: np.linalg.solve([[per_row - per_row / devices]], [fixed])[0],
+    ],
+    wrong=[
+        (_without_own_share, "share of the rows"),
+        (_all_rows_saved, "take off that"),
+        (_share_as_saving, "one part in"),
+        (_devices_less_one, "divided among"),
+        (_fixed_on_each, "once"),
+        (_wrong_sign, "below 0"),
+        (_speedup_of_one_row, "number of rows"),
+        (lambda fixed, per_row, devices: int(_break_even(fixed, per_row, devices)), "by hand"),
+        (lambda fixed, per_row, devices: None, "return"),
+        (lambda fixed, per_row: fixed / per_row, "positional argument"),
+        (64, "function"),
+    ],
+)
+def break_even(answer: Callable[..., Any]) -> str | None:
+    """The number of rows at which several devices are as fast as one."""
+    return judge(
+        answer,
+        _break_even,
+        drawn(_costs),
+        misconceptions={
+            _without_own_share: _(
+                "This forgets that each of the devices still computes its share of the rows."
+            ),
+            _all_rows_saved: _(
+                "Each row takes `per_row` on one device. What do several devices take off that?"
+            ),
+            _share_as_saving: _(
+                "Several devices save more than one part in `devices`: they save all the others."
+            ),
+            _devices_less_one: _("The rows are divided among all devices: one part in `devices` stays."),
+            _fixed_on_each: _("The devices spend the fixed time side by side: it counts once."),
+            _wrong_sign: _("A number of rows is not below 0. Which side of the equation is larger?"),
+            _speedup_of_one_row: _("That is the speed-up with one row. Asked for is a number of rows."),
+        },
+    )
