@@ -1,5 +1,8 @@
-"""Exercises that check themselves."""
+"""Exercises that check themselves, and predictions that are asked for."""
 
-from course_lib.lazy import face
+# Not loaded when first used, as the names of other packages are: a module `predict` that is imported first,
+# by a lesson's exercises, would stand in the way of its function.
+from course_lib.exercises.checks import check
+from course_lib.exercises.predict import predict, reveal, score
 
-__getattr__, __dir__ = face(__name__, {"check": "checks"})
+__all__ = ["check", "predict", "reveal", "score"]

@@ -1,7 +1,7 @@
-"""The base of every explorer: a widget in a notebook, and an element on a page without a kernel.
+"""The base of every widget: it lives in a notebook, and as an element on a page without a kernel.
 
-An explorer is its controls and one function from what the reader chose to what is shown. Both hosts show
-the same tree of nodes, which the one ES module `static/widget.js` paints: in a notebook each choice goes to
+A widget is its controls and one function from what the reader chose to what is shown. Both hosts show the
+same tree of nodes, which the one ES module `static/widget.js` paints: in a notebook each choice goes to
 Python and comes back as a new tree; on a page the module takes the tree out of a table that was made before.
 """
 
@@ -30,11 +30,11 @@ from course_lib.widgets.controls import Choice, Group, State
 MODULE = Path(__file__).parent / "static" / "widget.js"
 
 
-class Explorer(anywidget.AnyWidget):
+class TreeWidget(anywidget.AnyWidget):
     """Shows what follows from a few choices; `state` and `view` follow what the reader does.
 
-    A subclass gives `name`, `title`, `controls`, `settled`, `body` and `figure`. What they return follows
-    from the given state, so that a page without a kernel can be given every answer beforehand.
+    A subclass gives what is abstract here, and `__repr__`. What it returns follows from the given state, so
+    that a page without a kernel can be given every answer beforehand.
 
     Args:
         state: what is chosen first, as plain JSON values.
@@ -43,7 +43,9 @@ class Explorer(anywidget.AnyWidget):
     _esm = MODULE
     _ipython_display_ = None  # ipywidgets 7 would show itself with it, and leave the bundle below out
 
-    name: ClassVar[str]  # of its table of views on a page
+    kind: ClassVar[
+        str
+    ]  # "explorer": the element `<course-explorer>` of a page, and the class of what it shows
 
     state = traitlets.Dict().tag(sync=True)
     view: traitlets.List[Any] = traitlets.List().tag(sync=True)
@@ -64,19 +66,19 @@ class Explorer(anywidget.AnyWidget):
 
     @abstractmethod
     def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state made whole after a choice; on a page it must be one of those that `table` has."""
+        """Returns the state made whole after a choice; on a page it must be one that its table has."""
 
     @abstractmethod
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns what is shown below the controls."""
 
     @abstractmethod
-    def figure(self) -> Figure:
-        """Returns the picture of what is chosen.
+    def for_a_page(self) -> dict[str, Any]:
+        """Returns what the module needs on a page: a `table`, or the name of its file and the first view."""
 
-        Raises:
-            CourseError: the choice is illegal.
-        """
+    @abstractmethod
+    def still(self) -> str:
+        """Returns the HTML that a page shows where scripts do not run."""
 
     def pressed(self) -> None:
         """Does what the button in the body asks for."""
@@ -93,7 +95,7 @@ class Explorer(anywidget.AnyWidget):
             node("div", *groups, class_="controls"),
             *self.body(state, page=page),
             node("p", _late_on_a_page() if page else _late_in_a_notebook(), class_="late"),
-            class_="explorer",
+            class_=f"widget {self.kind}",
             role="group",
             lang=language(),
             aria_label=self.title(),
@@ -110,29 +112,14 @@ class Explorer(anywidget.AnyWidget):
         ]
 
     def to_html(self) -> str:
-        """Returns the explorer for a page without a kernel.
+        """Returns the widget for a page without a kernel.
 
-        Where the page loads `widget.js`, the element comes to life, with the table of views that stands
-        beside that module; elsewhere the picture inside it stays.
+        Where the page loads `widget.js`, the element comes to life; elsewhere what is still inside it stays.
         """
-        view = shapes.to_json(self.tree(self.state, page=True))
-        leads_to = [key(state) for state in self.next_states(self.state)]
-        content = {"table": table_file(self.name, language()), "view": view, "leads_to": leads_to}
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        text = json.dumps(self.for_a_page(), ensure_ascii=False, separators=(",", ":"))
+        text = text.replace("<", "\\u003c")
         script = f'<script type="application/json">{text}</script>'
-        return f"<course-explorer>{script}{self._still()}</course-explorer>"
-
-    def _still(self) -> str:
-        try:
-            return self.figure().svg
-        except CourseError as error:
-            return f"<pre>{html.escape(str(error))}</pre>"
-
-    def __repr__(self) -> str:
-        try:
-            return self.figure().text
-        except CourseError as error:
-            return str(error)
+        return f"<course-{self.kind}>{script}{self.still()}</course-{self.kind}>"
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**options) or ({}, {})
@@ -149,6 +136,43 @@ class Explorer(anywidget.AnyWidget):
         if message.get("kind") == "press":
             self.pressed()
         self.send({"kind": "answered"})  # also where nothing changed: the controls must show the state again
+
+
+class Explorer(TreeWidget):
+    """A widget for choosing and looking, with a picture; its table for pages is a file that they share."""
+
+    kind = "explorer"
+
+    name: ClassVar[str]  # of its table of views on a page
+
+    @abstractmethod
+    def figure(self) -> Figure:
+        """Returns the picture of what is chosen.
+
+        Raises:
+            CourseError: the choice is illegal.
+        """
+
+    def for_a_page(self) -> dict[str, Any]:
+        """Returns the first view, where its options lead, and the name of the file with the other views."""
+        return {
+            "table": table_file(self.name, language()),
+            "view": shapes.to_json(self.tree(self.state, page=True)),
+            "leads_to": [key(state) for state in self.next_states(self.state)],
+        }
+
+    def still(self) -> str:
+        """Returns the picture, or why there is none."""
+        try:
+            return self.figure().svg
+        except CourseError as error:
+            return f"<pre>{html.escape(str(error))}</pre>"
+
+    def __repr__(self) -> str:
+        try:
+            return self.figure().text
+        except CourseError as error:
+            return str(error)
 
 
 def key(state: State) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.pictures.shapes import Node, node
+from course_lib.widgets.words import words
 
 State = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -33,19 +34,21 @@ class Choice:
 
 @dataclass(frozen=True)
 class Number:
-    """A whole number that the reader types.
+    """A number that the reader types.
 
     Attributes:
         path: the place in the state.
         label: what it is the number of.
-        least: the smallest that makes sense.
-        most: the largest.
+        least: the smallest that makes sense; None for no end.
+        most: the largest; None for no end.
+        whole: whether it has no fraction.
     """
 
     path: Path
     label: str
-    least: int
-    most: int
+    least: int | None = None
+    most: int | None = None
+    whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ def with_value(state: State, path: Path, value: Any) -> State:
 def group_node(group: Group, state: State) -> Node:
     """Returns the controls of a group, as they stand now, as a piece of a page."""
     pieces = [piece for control in group.controls for piece in _pieces(control, state)]
-    return node("fieldset", node("legend", group.heading), node("div", *pieces, class_="options"))
+    return node("fieldset", node("legend", *words(group.heading)), node("div", *pieces, class_="options"))
 
 
 def _pieces(control: Choice | Number, state: State) -> list[Node]:
@@ -91,7 +94,12 @@ def _pieces(control: Choice | Number, state: State) -> list[Node]:
     if isinstance(control, Number):
         return [node("label", node("span", control.label), _number(control, chosen), class_="number")]
     return [
-        node("label", _radio(control, value, checked=value == chosen), node("span", text), class_="choice")
+        node(
+            "label",
+            _radio(control, value, checked=value == chosen),
+            node("span", *words(text)),
+            class_="choice",
+        )
         for value, text in control.options
     ]
 
@@ -100,9 +108,9 @@ def _number(control: Number, chosen: Any) -> Node:
     return node(
         "input",
         type="number",
-        min=str(control.least),
-        max=str(control.most),
-        step="1",
+        min=control.least,
+        max=control.most,
+        step="1" if control.whole else "any",
         value="" if chosen is None else str(chosen),
         data_path=json.dumps(control.path),
     )

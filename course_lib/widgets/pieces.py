@@ -9,6 +9,7 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.shapes import Node, node
+from course_lib.widgets.words import words
 
 
 def refusal(error: CourseError) -> Node:
@@ -64,9 +65,9 @@ def said() -> Node:
     return node("p", class_="says", aria_hidden="true")
 
 
-def spoken(class_: str, text: str) -> Node:
+def spoken(class_: str, text: str, **attributes: str) -> Node:
     """Returns a line that is read aloud when it changes."""
-    return node("p", *([text] if text else []), class_=class_, role="status")
+    return node("p", *words(text), class_=class_, role="status", **attributes)
 
 
 def button(text: str, *, why_not: str = "") -> list[Node]:

@@ -1,4 +1,4 @@
-"""The table of an explorer's views, for a page without a kernel: what comes twice stands there once."""
+"""The table of a widget's views, for a page without a kernel: what comes twice stands there once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections import Counter
 from typing import Any
 
 from course_lib.pictures import shapes
-from course_lib.widgets.base import Explorer, key
+from course_lib.widgets.base import TreeWidget, key
 from course_lib.widgets.controls import State
 
 _LEAST_CHARACTERS = 12  # a shorter part costs as much as the number that would stand for it
 
 
-def explorer_table(explorer: Explorer) -> dict[str, Any]:
+def page_table(widget: TreeWidget, first: State | None = None) -> dict[str, Any]:
     """Returns every view that choices on a page lead to, in the reader's language, as plain JSON values.
+
+    Args:
+        widget: an explorer or a card.
+        first: the state whose view comes first; by default the widget's own.
 
     Returns:
         `keys`, `views` and `leads_to`, with one entry a state: its key, its view, and the places of the
@@ -24,22 +28,22 @@ def explorer_table(explorer: Explorer) -> dict[str, Any]:
     Raises:
         ValueError: two states have one key.
     """
-    states = _reachable(explorer)
+    states = _reachable(widget, first or widget.state)
     places = {name: place for place, name in enumerate(states)}
-    views, parts = _shared([shapes.to_json(explorer.tree(state, page=True)) for state in states.values()])
-    leads_to = [[places[key(after)] for after in explorer.next_states(state)] for state in states.values()]
+    views, parts = _shared([shapes.to_json(widget.tree(state, page=True)) for state in states.values()])
+    leads_to = [[places[key(after)] for after in widget.next_states(state)] for state in states.values()]
     return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": parts}
 
 
-def _reachable(explorer: Explorer) -> dict[str, State]:
+def _reachable(widget: TreeWidget, first: State) -> dict[str, State]:
     """Returns each state that choices on a page lead to, under its key."""
     states: dict[str, State] = {}
-    waiting = [explorer.settled(explorer.state, page=True)]
+    waiting = [widget.settled(first, page=True)]
     while waiting:
         state = waiting.pop()
         if key(state) not in states:
             states[key(state)] = state
-            waiting += explorer.next_states(state)
+            waiting += widget.next_states(state)
         elif states[key(state)] != state:
             raise ValueError(f"two states have one key: {state} and {states[key(state)]}")
     return states

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.book import standin
 from tests.book.built_site import SITE, pages, served
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -27,6 +29,18 @@ def address() -> Iterator[str]:
         missing("the book is not built", "make book")
     with served(SITE) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def lessons(tmp_path_factory) -> Path:
+    """Returns the folder of two small lessons in two languages."""
+    return standin.write_lessons(tmp_path_factory.mktemp("lessons"))
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory, lessons) -> Path:
+    """Returns the book of the small lessons."""
+    return standin.build(tmp_path_factory.mktemp("unset"), lessons)
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,11 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from tools.book.__main__ import Folders, build_book
+from tools.book.pages import Sources
 
-LESSONS = ("01_mesh_and_layout", "03_data_parallel")
+ROOT = Path(__file__).resolve().parents[2]
+LESSONS = ("01_first", "02_second")
 TITLES = {
     "en": ("Mesh and layout", "Data-parallel training"),
     "ja": ("メッシュとレイアウト", "データ並列で学習する"),
@@ -46,6 +49,17 @@ def display(data: dict[str, Any], metadata: dict[str, Any] | None = None) -> Any
     return new_output("display_data", data=data, metadata=metadata or {})
 
 
+def prediction(number: int) -> list[Any]:
+    """Returns the card of a prediction, an element that tests make fire its event, and what it reveals."""
+    card = display({"text/html": f"<course-card>{number}?</course-card>", "text/plain": f"{number}?"})
+    html = f"Measured\n<pre><code>{number}{(number - 1) * ' wide' * 40}</code></pre>"
+    measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)
+    return [
+        new_code_cell(part, id=f"{part}-{number}", outputs=[shown], metadata={"tags": [part]})
+        for part, shown in (("predict", card), ("reveal", measured))
+    ]
+
+
 def lesson(language: str, title: str, *, curve_alt: str = "Loss falls from 0.7 to 0.3.") -> Any:
     """Returns a notebook; with `curve_alt=""`, its curve has no description."""
     curve = {"image/png": png(), "text/plain": "<IPython.core.display.Image object>"}
@@ -64,6 +78,7 @@ def lesson(language: str, title: str, *, curve_alt: str = "Loss falls from 0.7 t
         new_code_cell(code, id=f"code-{at}", outputs=shown)
         for at, (code, shown) in enumerate(outputs.items())
     ]
+    cells += [*prediction(1), *prediction(2)]
     kernel = {"name": "python3", "display_name": "Python 3"}
     return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
 
@@ -75,3 +90,14 @@ def write_lessons(folder: Path, **options: Any) -> Path:
         for name, title in zip(LESSONS, titles, strict=True):
             nbformat.write(lesson(language, title, **options), folder / language / f"{name}.ipynb")
     return folder
+
+
+def sources(notebooks: Path, repository: str = "") -> Sources:
+    """Returns what the book of some notebooks is made from."""
+    return Sources(root=ROOT, notebooks=notebooks, repository=repository, branch="main")
+
+
+def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
+    """Builds the book of `notebooks` below `folder`."""
+    build_book(Folders(sources(notebooks, repository), folder / "work", folder / "site"))
+    return folder / "site"

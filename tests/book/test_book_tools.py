@@ -13,32 +13,12 @@ import yaml
 from course_lib.measured import results
 from course_lib.training.records import EpochRecord, History, StepRecord
 from tests.book import standin
+from tests.book.standin import ROOT, build, sources
 from tools.book import __main__ as book
 from tools.book import facts, mathjax, pages
 from tools.book.licences import notices
 
-ROOT = Path(__file__).resolve().parents[2]
 REPOSITORY = "https://github.com/someone/some-course"
-
-
-def sources(notebooks: Path, repository: str = "") -> pages.Sources:
-    return pages.Sources(root=ROOT, notebooks=notebooks, repository=repository, branch="main")
-
-
-def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
-    """Builds the book of `notebooks` below `folder`."""
-    book.build_book(book.Folders(sources(notebooks, repository), folder / "work", folder / "site"))
-    return folder / "site"
-
-
-@pytest.fixture(scope="session")
-def lessons(tmp_path_factory) -> Path:
-    return standin.write_lessons(tmp_path_factory.mktemp("lessons"))
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory, lessons) -> Path:
-    return build(tmp_path_factory.mktemp("unset"), lessons)
 
 
 def html(site: Path, page: str) -> str:
@@ -54,7 +34,7 @@ def test_every_lesson_is_listed_under_its_own_title(site, language):
 
 
 def test_pictures_carry_their_own_descriptions(site):
-    images = re.findall(r"<img[^>]*_images[^>]*>", html(site, "en/03_data_parallel.html"))
+    images = re.findall(r"<img[^>]*_images[^>]*>", html(site, "en/02_second.html"))
     described = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
     assert described == [
         "device 0: rows 0-3; device 1: rows 4-7",
@@ -73,10 +53,10 @@ def test_a_picture_without_description_stops_the_build(tmp_path):
 
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_the_download_is_the_notebook_itself(site, lessons, language):
-    page = html(site, f"{language}/01_mesh_and_layout.html")
+    page = html(site, f"{language}/01_first.html")
     (address,) = re.findall(r'href="([^"]*)" download', page)
     served = (site / language / address).read_bytes()
-    assert served == (lessons / language / "01_mesh_and_layout.ipynb").read_bytes()
+    assert served == (lessons / language / "01_first.ipynb").read_bytes()
 
 
 def test_without_an_address_there_is_no_button_that_needs_one(site):
@@ -89,9 +69,9 @@ def test_without_an_address_there_is_no_button_that_needs_one(site):
 def test_with_an_address_lessons_open_in_colab(tmp_path, lessons):
     site = build(tmp_path, lessons, REPOSITORY)
     for language in ("en", "ja"):
-        lesson = html(site, f"{language}/01_mesh_and_layout.html")
+        lesson = html(site, f"{language}/01_first.html")
         colab = "https://colab.research.google.com/github/someone/some-course/blob/main"
-        assert f'href="{colab}/notebooks/{language}/01_mesh_and_layout.ipynb"' in lesson
+        assert f'href="{colab}/notebooks/{language}/01_first.ipynb"' in lesson
         assert f'href="{REPOSITORY}"' in html(site, f"{language}/glossary.html")
         assert "colab.research" not in html(site, f"{language}/glossary.html")
 
@@ -144,7 +124,7 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
     steps = [StepRecord(step, 1, 0.9 - step / 10, 0.5, 64, 0.0) for step in (1, 2)]
     seeds = [(EpochRecord(1, 2, loss, 0.625, 0.5, 0.875, None),) for loss in (0.75, 0.5)]
     run = results.SeededRun(History(steps, list(seeds[0])), tuple(seeds))
-    measured = results.Measured("03_imdb", {"command": "make results"}, {"ours": run})
+    measured = results.Measured("99_measured", {"command": "make results"}, {"ours": run})
     results.save(measured, tmp_path / "measured")
     editions = pages.find_editions(sources(lessons))
     for edition in editions:
@@ -153,16 +133,16 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
         page = (tmp_path / edition.language / "results.md").read_text(encoding="utf-8")
         assert "| 1 | 0.500–0.750 | 0.625–0.625 | 0.500–0.500 | 0.875–0.875 |" in page
         assert "make results" in page
-        assert (tmp_path / edition.language / "03_imdb.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / edition.language / "99_measured.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_lesson_without_a_title_is_refused(tmp_path):
     notebooks = standin.write_lessons(tmp_path)
-    path = notebooks / "ja" / "03_data_parallel.ipynb"
+    path = notebooks / "ja" / "02_second.ipynb"
     content = json.loads(path.read_text(encoding="utf-8"))
     content["cells"] = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"03_data_parallel\.ipynb has no title"):
+    with pytest.raises(SystemExit, match=r"02_second\.ipynb has no title"):
         pages.find_editions(sources(notebooks))
 
 

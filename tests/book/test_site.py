@@ -10,6 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.book.built_site import SITE, pages
+from tests.lab.reading import EXPLORER
+from tests.lessons import lesson_with
 
 PAGES = pages() or ["en/index.html"]  # one page, so that a missing site is noticed
 DATA_THEME = "document.documentElement.dataset.theme"
@@ -127,7 +129,7 @@ def test_links_resolve_and_lead_to_the_other_languages(address, path):
         assert urljoin(f"/{path}", target) == f"/{other}/{name}"
 
 
-@pytest.mark.parametrize("path", ["en/index.html", "ja/index.html", "en/01_mesh_and_layout.html"])
+@pytest.mark.parametrize("path", ["en/index.html", "ja/index.html", f"en/{lesson_with(EXPLORER)}.html"])
 def test_explorer_answers_a_click_without_a_kernel(page, address, path):
     if path not in PAGES:
         pytest.fail(f"{path} is not part of the book")

@@ -15,6 +15,7 @@ import pytest
 from course_lib.measured import results
 from tests import pseudo_language
 from tests.book.built_site import served
+from tests.lessons import COURSE
 from tests.pseudo_language import LANGUAGE, ROOT
 from tools.book import facts, licences
 
@@ -117,7 +118,7 @@ def test_no_text_of_a_page_is_left_in_english(course):
 def test_the_buttons_of_three_languages_fit_on_a_telephone(course, chromium):
     with served(course / "build" / "book") as address:
         page = chromium.new_page(viewport={"width": 390, "height": 844})
-        page.goto(f"{address}{LANGUAGE}/01_mesh_and_layout.html", wait_until="networkidle")
+        page.goto(f"{address}{LANGUAGE}/{COURSE.lesson_names[0]}.html", wait_until="networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.close()
 

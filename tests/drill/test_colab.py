@@ -15,10 +15,9 @@ import pytest
 from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import explore, stop_and_resume
-from tools.lesson.sources import Course
+from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
+from tests.lessons import COURSE, lesson_with
 
-COURSE = Course(ROOT)
 # The code is the same in every language: one of them in each CI run, all by hand and weekly.
 LANGUAGES = [
     pytest.param(language, marks=pytest.mark.drill if language == "en" else pytest.mark.drill_all)
@@ -87,13 +86,13 @@ def faults_of(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 @pytest.mark.drill
-def test_lesson_3_shows_pictures_stops_and_resumes(reader):
-    reader.read("en/03_data_parallel.ipynb", stop_and_resume, "colab-03")
+def test_a_run_shows_pictures_stops_and_resumes(reader):
+    reader.read(f"en/{lesson_with(STOPPABLE)}.ipynb", stop_and_resume, "colab-run")
 
 
 @pytest.mark.drill
-def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(reader):
-    reader.read("en/01_mesh_and_layout.ipynb", explore, "colab-01")
+def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader):
+    reader.read(f"en/{lesson_with(EXPLORER)}.ipynb", explore, "colab-explore")
 
 
 @pytest.mark.drill

@@ -10,31 +10,32 @@ from playwright.sync_api import Locator
 from tests.lab.jupyterlab import ROOT, Lesson
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
+STOPPABLE, EXPLORER = "stoppable-run", "explorer"  # the names of cells
 PROGRESS = "print((stoppable.stopped, run.start_step, stoppable.steps[-1].step, run.total_steps))"
 
 
 def stop_and_resume(lesson: Lesson, name: str) -> None:
-    """Runs lesson 3, presses Stop after the third picture, and runs the cell again."""
-    lesson.press_stop_in("stoppable-run", pictures=3)
+    """Runs the lesson with the cell `STOPPABLE`, presses Stop after its third picture, and runs it again."""
+    lesson.press_stop_in(STOPPABLE, pictures=3)
     lesson.run_all()
-    take_screenshot(lesson, "stoppable-run", f"{name}-stopped")
+    take_screenshot(lesson, STOPPABLE, f"{name}-stopped")
     assert lesson.errors() == []
-    assert lesson.count_pictures("stoppable-run") >= 3
+    assert lesson.count_pictures(STOPPABLE) >= 3
     stopped, start_step, stopped_at, total_steps = progress(lesson)
     assert stopped
     assert start_step == 0 < stopped_at < total_steps
 
-    lesson.run_cell("stoppable-run")
-    take_screenshot(lesson, "stoppable-run", f"{name}-resumed")
+    lesson.run_cell(STOPPABLE)
+    take_screenshot(lesson, STOPPABLE, f"{name}-resumed")
     assert lesson.errors() == []
     assert progress(lesson) == (False, stopped_at, total_steps, total_steps)
 
 
 def explore(lesson: Lesson, name: str) -> None:
-    """Runs lesson 1, chooses an illegal and a legal layout in the explorer, and makes the real DTensor."""
+    """Runs the lesson with the cell `EXPLORER`, chooses an illegal and a legal layout, makes a DTensor."""
     lesson.run_all()
     assert lesson.errors() == []
-    explorer = lesson.locate("explorer").locator(".explorer")
+    explorer = lesson.locate(EXPLORER).locator(".explorer")
     facts = explorer.locator(".facts").inner_text()
     assert specs(lesson) == ("x", "unsharded")  # of a tensor (8, 6) on the mesh x 2 x y 4
     choose(explorer, axis=1, name="y")  # 6 does not divide by 4
@@ -48,7 +49,7 @@ def explore(lesson: Lesson, name: str) -> None:
     explorer.locator("button.press").dispatch_event("click")
     real = explorer.locator(".panel").nth(2).locator(".device")
     real.last.wait_for()
-    take_screenshot(lesson, "explorer", f"{name}-explorer")
+    take_screenshot(lesson, EXPLORER, f"{name}-explorer")
     assert real.count() == 8
     assert explorer.locator(".device.wrong").count() == 0
     assert lesson.errors() == []

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import explore, stop_and_resume
-from tools.lesson.sources import Course
+from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
+from tests.lessons import COURSE, lesson_with
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +20,11 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
         yield Reader(chromium, address, folder)
 
 
-@pytest.mark.parametrize("language", Course(ROOT).languages)
-def test_lesson_3_shows_pictures_stops_and_resumes(reader, language):
-    reader.read(f"{language}/03_data_parallel.ipynb", stop_and_resume, f"{language}-03")
+@pytest.mark.parametrize("language", COURSE.languages)
+def test_a_run_shows_pictures_stops_and_resumes(reader, language):
+    reader.read(f"{language}/{lesson_with(STOPPABLE)}.ipynb", stop_and_resume, f"{language}-run")
 
 
-@pytest.mark.parametrize("language", Course(ROOT).languages)
-def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(reader, language):
-    reader.read(f"{language}/01_mesh_and_layout.ipynb", explore, f"{language}-01")
+@pytest.mark.parametrize("language", COURSE.languages)
+def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader, language):
+    reader.read(f"{language}/{lesson_with(EXPLORER)}.ipynb", explore, f"{language}-explore")

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 
 from tests.notebooks.nbval import OPTIONS, compared
+from tools.checks.notebook_rules import folded_outputs, is_folded
 from tools.lesson import solutions
 from tools.lesson.build import build, built_notebook
 from tools.lesson.execute import ExecutionFailed, execute, execute_files, is_executed
@@ -80,16 +81,25 @@ def tool(course, name, *arguments):
 
 def test_executing_stores_every_kind_of_output(executed_course):
     found = outputs(executed_course, "en")
-    assert found["reveal-half"][0].data["text/plain"] == "4"
-    assert [output.text for output in found["reveal-axes"]] == ["rows 2\ncolumns 2\n"]
-    view = found["reveal-slider"][0].data["application/vnd.jupyter.widget-view+json"]
+    assert found["reveal-eight"][0].data["text/plain"] == "4"
+    assert [output.text for output in found["printed"]] == ["rows 2\ncolumns 2\n"]
+    view = found["slider"][0].data["application/vnd.jupyter.widget-view+json"]
     assert view["model_id"].startswith("0" * 30)
     assert found["picture"][0].data["image/png"]
     assert found["check-half"][0].data["text/plain"].startswith("… Not answered yet.")
     assert found["check-half"][0].data["text/html"].startswith('<div role="status">')
     notebook = nbformat.read(executed_course.notebook("en", LESSON), 4)
-    assert len(notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"].state) == 8
+    assert len(notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"].state) == 8 + 4 * 2
     assert is_executed(notebook)
+
+
+def test_what_is_revealed_is_stored_folded_and_what_is_left_of_it_does_not_tell(executed_course):
+    for path in notebooks(executed_course):
+        notebook = nbformat.read(path, 4)
+        folded = {cell.id for cell in notebook.cells if is_folded(cell)}
+        assert folded == {"reveal-eight", "reveal-axes", "reveal-seven", "reveal-none"}
+        assert all(cell.outputs for cell in notebook.cells if cell.id in folded)
+        assert list(folded_outputs(notebook)) == []
 
 
 def test_executing_again_changes_no_byte(course):
@@ -125,7 +135,7 @@ def test_equal_outputs_pass_the_comparison(executed_course):
     run = compared(notebooks(executed_course))
     assert run.returncode == 0, run.stdout
     assert run.stdout.count("passed") == 1
-    assert "26 passed" in run.stdout
+    assert "46 passed" in run.stdout
 
 
 def test_changed_and_missing_outputs_fail_the_comparison(course):
@@ -133,12 +143,12 @@ def test_changed_and_missing_outputs_fail_the_comparison(course):
         cell.outputs[0].data["text/plain"] = "5"
 
     change(course.notebook("en", LESSON), "error-zero", lambda cell: cell.update(outputs=[]))
-    change(course.notebook("ja", LESSON), "reveal-half", edit_cell)
+    change(course.notebook("ja", LESSON), "reveal-eight", edit_cell)
     run = compared(notebooks(course))
     assert run.returncode == 1
-    assert "2 failed, 24 passed" in run.stdout
-    assert "en/00_fixture.ipynb::Cell 6" in run.stdout
-    assert "ja/00_fixture.ipynb::Cell 2" in run.stdout
+    assert "2 failed, 44 passed" in run.stdout
+    assert "en/00_fixture.ipynb::Cell 13" in run.stdout
+    assert "ja/00_fixture.ipynb::Cell 6" in run.stdout
 
 
 def test_comparing_nothing_fails(tmp_path):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.lessons import COURSE
+
 ROOT = Path(__file__).parents[2]
 SIX_PACKAGES = {"tensorflow", "tensorflow-datasets", "jupyterlab", "ipywidgets", "matplotlib", "nbval"}
 
@@ -78,4 +80,4 @@ def test_make_lab_opens_the_first_lesson_in_the_readers_language(environment, fo
     command = ["make", "--dry-run", "--old-file=.venv/ready", "lab"]
     environment = environment | {"PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == f"{folder}/01_mesh_and_layout.ipynb"
+    assert done.stdout.split()[-1] == f"{folder}/{COURSE.lesson_names[0]}.ipynb"

@@ -22,7 +22,7 @@ from course_lib.pictures import shapes
 from course_lib.specs.sharding import numbered_tensor
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Choice, Number
-from course_lib.widgets.table import explorer_table
+from course_lib.widgets.table import page_table
 from tools.book.explorers import found
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -277,7 +277,7 @@ def test_eleven_devices_along_a_dimension_are_not_too_many():
 
 @pytest.fixture(scope="module")
 def table():
-    return explorer_table(MeshLayoutExplorer())
+    return page_table(MeshLayoutExplorer())
 
 
 def whole(table, value):

@@ -64,6 +64,8 @@ def pretend_executed(course):
         for count, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), 1):
             cell.execution_count = count
             cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text="4\n")]
+            if cell.id == "picture":
+                cell.outputs = [nbformat.v4.new_output("display_data", {"image/svg+xml": "<svg/>"})]
         nbformat.write(normalised(notebook), path)
 
 
@@ -133,7 +135,7 @@ def test_changed_prose_keeps_outputs_and_changed_code_loses_them(course):
     pretend_executed(course)
     edit(source_path(course), "# # 0. Halves", "# # 0. Halves of it")
     assert dict(build(Course(course.root)))[f"notebooks/en/{LESSON}.ipynb"]
-    edit(source_path(course), "matrix = ((1, 2)", "matrix = ((7, 2)")
+    edit(source_path(course), "matrix = ((1, 2", "matrix = ((7, 2")
     assert not any(dict(build(Course(course.root))).values())
     assert not is_executed(nbformat.read(course.notebook("en", LESSON), 4))
 
@@ -149,6 +151,23 @@ def test_the_notebook_of_a_lesson_that_is_gone_goes_too(course):
 def test_built_notebooks_are_valid(course, lesson):
     for language in course.languages:
         nbformat.validate(built_notebook(course, lesson, language))
+
+
+def test_what_is_revealed_is_folded_and_nothing_else(course, lesson):
+    for language in course.languages:
+        cells = built_notebook(course, lesson, language).cells
+        folded = {cell.id: cell.metadata.jupyter for cell in cells if "jupyter" in cell.metadata}
+        revealing = ["reveal-eight", "reveal-axes", "reveal-seven", "reveal-none"]
+        assert folded == {cell_id: {"outputs_hidden": True} for cell_id in revealing}
+
+
+def test_what_is_folded_stays_so_when_it_is_executed_and_built_again(course):
+    list(build(course))
+    pretend_executed(course)
+    assert all(dict(build(course)).values())
+    stored = nbformat.read(course.notebook("en", LESSON), 4)
+    assert cell(stored, "reveal-axes").metadata == {"tags": ["reveal"], "jupyter": {"outputs_hidden": True}}
+    assert cell(stored, "reveal-axes").outputs
 
 
 def test_a_cell_that_cannot_be_built_is_named(course):
@@ -234,17 +253,16 @@ def faults(course):
 
 
 def test_a_changed_english_text_is_stale_and_then_fuzzy(course):
-    edit(source_path(course), "What is half of 8?", "What is the half of 8?")
-    assert "stale, this text is not in it (run extract): '**Predict.** What is the half of 8?'" in faults(
-        course
-    )
-    assert "stale, this text is gone (run extract): '**Predict.** What is half of 8?'" in faults(course)
+    old, new = "A matrix is a tuple of tuples.", "The matrix is a tuple of tuples."
+    edit(source_path(course), old, new)
+    assert f"stale, this text is not in it (run extract): {new!r}" in faults(course)
+    assert f"stale, this text is gone (run extract): {old!r}" in faults(course)
     list(catalogues.extract(Course(course.root)))
     assert faults(course).count("\n") == 0
-    assert "fuzzy, the English changed: '**Predict.** What is the half of 8?'" in faults(course)
-    entry = polib.pofile(str(course.catalogue("ja", LESSON))).find("**Predict.** What is the half of 8?")
-    assert entry.previous_msgid == "**Predict.** What is half of 8?"
-    assert entry.msgstr == "**予想**：8の半分はいくつですか。"
+    assert f"fuzzy, the English changed: {new!r}" in faults(course)
+    entry = polib.pofile(str(course.catalogue("ja", LESSON))).find(new)
+    assert entry.previous_msgid == old
+    assert entry.msgstr == "行列はタプルのタプルです。"
 
 
 def test_changed_line_breaks_change_nothing(course):
@@ -268,7 +286,7 @@ def test_a_new_text_is_missing_and_a_removed_one_leaves(course):
 
 
 def test_moved_texts_make_a_catalogue_stale(course):
-    edit(source_path(course), "# %% reveal-half", "# %% reveal-halves")
+    edit(source_path(course), "# %% predict-eight", "# %% predict-eights")
     assert "order, places or flags" in faults(course)
 
 
@@ -394,9 +412,12 @@ def test_the_fixture_breaks_no_rule(lesson):
 
 LONG = "\n".join(f"x{number} = {number}" for number in range(16))
 HALF = "half = 6 // 2  # solution"
+CARD = 'predict("00-eight")'
+EIGHT = 'reveal("00-eight", 8 // 2)'
+FILLED = "\n".join(f"# %% more-{number}\n{number}" for number in range(28))
 
 BREACHES = [
-    ("# %% picture", "# %%", "cell 10 needs a name"),
+    ("# %% picture", "# %%", "cell 4 needs a name"),
     ("# %% picture", "# %% Picture_1", "'Picture_1' is not a slug"),
     ("# %% picture", f"# %% {'p' * 51}", "is not a slug"),
     ("# %% picture", "# %% imports", "'imports' is used twice"),
@@ -410,9 +431,10 @@ BREACHES = [
     ("import ipywidgets\n", f"{LONG}\nimport ipywidgets\n", "20 lines of code; 15 are allowed"),
     ("import ipywidgets\n", "!ls\nimport ipywidgets\n", "magic or a shell command"),
     ("import ipywidgets\n", "%time\nimport ipywidgets\n", "magic or a shell command"),
-    ("8 // 2\n", "", "'reveal-half' is empty"),
-    ("8 // 2\n", "# NBVAL_IGNORE_OUTPUT\n8 // 2\n", "asks nbval to look away"),
-    ("8 // 2\n", "#PYTEST_VALIDATE_IGNORE_OUTPUT\n8 // 2\n", "asks nbval to look away"),
+    (EIGHT, "", "'reveal-eight' is empty"),
+    (EIGHT, f"# NBVAL_IGNORE_OUTPUT\n{EIGHT}", "asks nbval to look away"),
+    (EIGHT, f"#PYTEST_VALIDATE_IGNORE_OUTPUT\n{EIGHT}", "asks nbval to look away"),
+    (EIGHT, f"{EIGHT}\n{FILLED}", "the notebook has 61 cells; 60 are allowed"),
     ('tags=["error"]', 'tags=["error", "raises-exception"]', "asks nbval to look away"),
     ('tags=["error"]', 'tags=["error", "nbval-skip"]', "asks nbval to look away"),
     ("# ## Takeaways", "# ```{note}\n# x\n# ```", "directive"),
@@ -424,15 +446,28 @@ BREACHES = [
         "more than one sentence on a line",
     ),
     ("`n // 2`.\n", f"`n // 2`, {'n' * 60}.\n", "a line of more than 110 characters"),
-    ("8 // 2\n", "import math\n", "'reveal-half' imports, as 'imports' in the same section does"),
+    (EIGHT, f"import math\n{EIGHT}", "'reveal-eight' imports, as 'imports' in the same section does"),
     ("import ipywidgets\n", "x = 1\nimport ipywidgets\n", "'imports' imports below other code"),
-    ("# %% reveal-half", "# %% half", "2 cells are tagged `predict`"),
-    ("# %% [markdown]\n# **P", "# %% ask [markdown]\n# **P", "'reveal-half' (`reveal`) does not follow"),
-    ("# %% breaking [", "# %% predict-zero [", "'predict-zero' (`predict`) is not followed"),
+    ("# %% predict-eight", "# %% eight", "3 cells are tagged `predict`; a lesson has at least 4"),
+    ("# %% predict-eight", "# %% eight", "'reveal-eight' (`reveal`) does not follow"),
+    ("# %% reveal-eight", "# %% eight", "'predict-eight' (`predict`) is not followed"),
+    ("# %% reveal-eight", "# %% [markdown]\n# 4.\n\n# %% reveal-eight", "'predict-eight' (`predict`) is not"),
+    (CARD, '"00-eight"', """'predict-eight' does not end in predict("00-...")"""),
+    (CARD, 'predict("00-eight", 4)', """'predict-eight' does not end in predict("00-...")"""),
+    (CARD, 'predict("01-eight")', "the prediction id '01-eight' does not begin with 00-"),
+    (CARD, 'predict("00-eigth")', "no prediction is registered for '00-eigth'"),
+    (EIGHT, "8 // 2", """'reveal-eight' does not end in reveal("00-...", measured)"""),
+    (EIGHT, 'reveal("00-eight")', """'reveal-eight' does not end in reveal("00-...", measured)"""),
+    (EIGHT, f"{EIGHT}\nhalf = 4", """'reveal-eight' does not end in reveal("00-...", measured)"""),
+    (EIGHT, 'reveal("00-seven", 8 // 2)', "reveals '00-seven', and the card before it asks for '00-eight'"),
+    (EIGHT, f"print(4)\n{EIGHT}", "'reveal-eight' prints or displays"),
+    (EIGHT, f"for n in (4,):\n    display(n)\n{EIGHT}", "'reveal-eight' prints or displays"),
+    ('score("00")', 'score("01")', """the last code cell, 'score', is not score("00")"""),
+    ('score("00")', 'score("00")\n\n# %% end\n8', "the last code cell, 'end', is not score"),
     ("print(error)", "pass", "catches and prints no error"),
     ('tags=["error"]', "", "0 cells are tagged `error`"),
     ("# %%\ncheck", "# %% answer\ncheck", "'exercise-half' (`exercise`) is not followed"),
-    ("# %% exercise-half", "# %% half", "2 cells are tagged `exercise`"),
+    ("# %% exercise-half", "# %% half", "3 cells are tagged `exercise`; a lesson has at least 4"),
     (HALF, "half = 6 // 2", 'a statement marked "# solution"'),
     (HALF, "third = 6 // 2  # solution", "looks at 'half', which the exercise does not leave open"),
     ('check("00-half", half)', "half", 'does not end in check("00-...", name)'),
@@ -508,14 +543,15 @@ HAND_EDITS = {
     ),
     "order": (lambda nb: nb.cells.reverse(), "its cells are not those of the source"),
     "id": (lambda nb: cell(nb, "imports").update(id="other"), "its cells are not those of the source"),
-    "tags": (lambda nb: cell(nb, "reveal-half").metadata.clear(), "'reveal-half': its metadata is not"),
+    "tags": (lambda nb: cell(nb, "predict-eight").metadata.clear(), "'predict-eight': its metadata is not"),
+    "folding": (lambda nb: cell(nb, "reveal-eight").metadata.pop("jupyter"), "its metadata is not"),
     "kind": (lambda nb: cell(nb, "picture").update(cell_type="raw"), "its cell_type is not"),
     "language": (lambda nb: nb.metadata.update(language="zz"), "metadata 'language' is not"),
     "kernel": (lambda nb: nb.metadata.kernelspec.update(name="ir"), "metadata 'kernelspec' is not"),
-    "outputs": (lambda nb: cell(nb, "reveal-half").update(outputs=[]), "'reveal-half' shows nothing"),
+    "outputs": (lambda nb: cell(nb, "reveal-eight").update(outputs=[]), "'reveal-eight' shows nothing"),
     "counts": (lambda nb: cell(nb, "picture").update(execution_count=None), "it is not executed"),
     "timing": (
-        lambda nb: cell(nb, "picture").outputs.append(nbformat.v4.new_output("stream", text="5\n")),
+        lambda nb: cell(nb, "printed").outputs.append(nbformat.v4.new_output("stream", text="5\n")),
         "not as tools.lesson.execute stores them",
     ),
 }

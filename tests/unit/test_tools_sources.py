@@ -22,13 +22,36 @@ LANGUAGE = "en"
 1 + 1
 
 # %% [markdown]
-# **Predict.** What is 2 + 2?
+# ## Two
+#
+# Two and two.
+
+# %% predict-two
+predict("07-two")
 
 # %% reveal-two
-2 + 2
+reveal("07-two", 2 + 2)
 
 # %% [markdown]
 # It is four.
+
+# %% predict-three
+predict("07-three")
+
+# %% reveal-three
+reveal("07-three", 3)
+
+# %% [markdown]
+# It is three.
+
+# %% [markdown]
+# Four and four.
+
+# %% predict-four
+predict("07-four")
+
+# %% reveal-four
+reveal("07-four", 4)
 
 # %% [markdown]
 # ## What if?
@@ -64,9 +87,16 @@ def test_cells_have_the_names_and_parts_that_their_places_give_them(lesson):
         ("setup", ("setup",)),
         ("sum-text", ()),
         ("sum", ()),
+        ("two-given", ()),
         ("predict-two", ("predict",)),
         ("reveal-two", ("reveal",)),
         ("two-why", ()),
+        ("predict-three", ("predict",)),
+        ("reveal-three", ("reveal",)),
+        ("three-why", ()),
+        ("four-given", ()),
+        ("predict-four", ("predict",)),
+        ("reveal-four", ("reveal",)),
         ("what-if", ()),
         ("given", ()),
         ("exercise-rows", ("exercise", "error")),

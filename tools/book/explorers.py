@@ -12,7 +12,7 @@ from pathlib import Path
 from course_lib import explorers
 from course_lib.i18n import set_language
 from course_lib.widgets.base import Explorer, table_file
-from course_lib.widgets.table import explorer_table
+from course_lib.widgets.table import page_table
 
 
 def write_explorer_tables(languages: Iterable[str], folder: Path) -> None:
@@ -20,7 +20,7 @@ def write_explorer_tables(languages: Iterable[str], folder: Path) -> None:
     for language in languages:
         set_language(language)
         for explorer in (make() for make in found()):
-            text = json.dumps(explorer_table(explorer), ensure_ascii=False, separators=(",", ":"))
+            text = json.dumps(page_table(explorer), ensure_ascii=False, separators=(",", ":"))
             (folder / table_file(explorer.name, language)).write_text(text, encoding="utf-8")
 
 

@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util import logging
 
+from tools.book.folding import fold_revealed
 from tools.lesson.sources import Course
 
 LOGGER = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_config_value("book_branch", "main", "html")
     app.connect("builder-inited", _leave_search_to_pagefind)
     app.connect("doctree-read", describe_pictures)
+    app.connect("doctree-read", fold_revealed)
     app.connect("html-collect-pages", _search_page)
     app.connect("html-page-context", _add_context)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

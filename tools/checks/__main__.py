@@ -13,12 +13,15 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools.checks.lesson_rules import lesson_faults
+from tools.checks.notebook_rules import first_picture, folded_outputs
 from tools.checks.output_rules import output_faults
 from tools.lesson import comments
 from tools.lesson.build import built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 from tools.lesson.stored_outputs import WIDGET_STATE, normalised
+
+_SHOWING = {"predict", "reveal", "error", "check"}
 
 
 def check(course: Course) -> Iterator[str]:
@@ -82,10 +85,12 @@ def _stored_faults(stored: NotebookNode) -> Iterator[str]:
         yield "its outputs are not as tools.lesson.execute stores them"
     if old_scripts(stored):
         yield "its widgets hold a script that course_lib no longer has (execute again)"
+    yield from first_picture(stored)
+    yield from folded_outputs(stored)
     for cell in stored.cells:
         if cell.cell_type == "code":
             yield from (f"cell {cell.id!r} {fault}" for fault in output_faults(cell))
-            if {"reveal", "error", "check"} & set(cell.metadata.get("tags", [])) and not cell.outputs:
+            if _SHOWING & set(cell.metadata.get("tags", [])) and not cell.outputs:
                 yield f"cell {cell.id!r} shows nothing"
 
 

@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from course_lib.exercises import checks
+from tools.checks.parts import at_least, calls, last_call, parsed, tagged, unpaired
+from tools.checks.prediction_rules import predictions, scores
 from tools.checks.prose_rules import imports, lines_of_prose
 from tools.lesson import exercises
 from tools.lesson.cells import MAX_NAME_LENGTH, Cell
 from tools.lesson.markdown_blocks import parser
 from tools.lesson.sources import Lesson, LessonError
 
-MAX_CODE_LINES = 15
-MIN_PREDICTIONS, MIN_ERRORS, MIN_EXERCISES, MAX_TAKEAWAYS = 3, 1, 3, 3
+MAX_CODE_LINES, MAX_CELLS = 15, 60
+MIN_ERRORS, MIN_EXERCISES, MAX_TAKEAWAYS = 1, 4, 3
 TAGS = {"opening", "setup", "predict", "reveal", "error", "exercise", "check", "takeaways"}
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -76,6 +78,12 @@ def _code(lesson: Lesson) -> Iterator[str]:
             yield f"cell {cell.cell_id!r} holds a magic or a shell command"
 
 
+def _length(lesson: Lesson) -> Iterator[str]:
+    cells = len(lesson.cells) + len(tagged(lesson, "exercise"))  # the build adds the solutions
+    if cells > MAX_CELLS:
+        yield f"the notebook has {cells} cells; {MAX_CELLS} are allowed"
+
+
 def _nbval(lesson: Lesson) -> Iterator[str]:
     for cell in lesson.cells:
         if cell.kind == "code" and _NBVAL_MARKER.search(" ".join([cell.source, *cell.tags])):
@@ -91,41 +99,34 @@ def _markdown(lesson: Lesson) -> Iterator[str]:
                 yield f"cell {cell.cell_id!r} has a hard line break, which translations lose"
 
 
-def _predictions(lesson: Lesson) -> Iterator[str]:
-    yield from _pairs(lesson, "predict", "markdown", "reveal")
-    yield from _at_least(lesson, "predict", MIN_PREDICTIONS)
-
-
 def _errors(lesson: Lesson) -> Iterator[str]:
-    yield from _at_least(lesson, "error", MIN_ERRORS)
-    for cell in _tagged(lesson, "error"):
-        tree = _parsed(cell) or ast.Module([], [])
-        handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
-        caught = [node for handler in handlers for node in ast.walk(handler)]
-        shows = [node for node in caught if _is_call(node, "print", "display")]
-        if not shows:
+    yield from at_least(lesson, "error", MIN_ERRORS)
+    for cell in tagged(lesson, "error"):
+        handlers = [node for node in ast.walk(parsed(cell)) if isinstance(node, ast.ExceptHandler)]
+        if not any(calls(handler, "print", "display") for handler in handlers):
             yield f"cell {cell.cell_id!r} catches and prints no error"
 
 
 def _exercises(lesson: Lesson) -> Iterator[str]:
-    yield from _pairs(lesson, "exercise", "code", "check")
-    yield from _at_least(lesson, "exercise", MIN_EXERCISES)
+    yield from unpaired(lesson, "exercise", "check")
+    yield from at_least(lesson, "exercise", MIN_EXERCISES)
     for cell, check in lesson.following():
         if "exercise" in cell.tags and check is not None:
             yield from (f"cell {cell.cell_id!r}: {fault}" for fault in _exercise_faults(lesson, cell, check))
 
 
 def _exercise_faults(lesson: Lesson, cell: Cell, check: Cell) -> Iterator[str]:
-    call = _check_call(check)
+    call = last_call(check, "check")
     try:
         names = exercises.answers(cell.source)
     except (LessonError, SyntaxError) as error:
         yield str(error)
         return
-    if call is None:
+    if call is None or len(call[1]) != 1:
         yield f'cell {check.cell_id!r} does not end in check("{lesson.number}-...", name)'
         return
-    exercise_id, checked = call
+    exercise_id, [answer] = call
+    checked = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
     for name in sorted(checked - names) if checked else ["no name"]:
         yield f"the check looks at {name!r}, which the exercise does not leave open"
     if not exercise_id.startswith(f"{lesson.number}-"):
@@ -134,18 +135,8 @@ def _exercise_faults(lesson: Lesson, cell: Cell, check: Cell) -> Iterator[str]:
         yield f"no check is registered for {exercise_id!r}"
 
 
-def _check_call(cell: Cell) -> tuple[str, set[str]] | None:
-    """Returns the id of the exercise and the names whose values are checked."""
-    tree = _parsed(cell)
-    last = tree.body[-1] if tree and tree.body else None
-    match last:
-        case ast.Expr(ast.Call(func=ast.Name("check"), args=[ast.Constant(str() as exercise_id), answer])):
-            return exercise_id, {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
-    return None
-
-
 def _takeaways(lesson: Lesson) -> Iterator[str]:
-    cells = _tagged(lesson, "takeaways")
+    cells = tagged(lesson, "takeaways")
     if len(cells) != 1 or cells[0].kind != "markdown":
         yield "one markdown cell, and no other, is tagged `takeaways`"
         return
@@ -154,49 +145,17 @@ def _takeaways(lesson: Lesson) -> Iterator[str]:
         yield f"there are {items} takeaways; 1 to {MAX_TAKEAWAYS} are allowed"
 
 
-def _pairs(lesson: Lesson, tag: str, kind: str, partner: str) -> Iterator[str]:
-    before: Cell | None = None
-    for cell, after in lesson.following():
-        if tag in cell.tags:
-            if cell.kind != kind:
-                yield f"cell {cell.cell_id!r} is tagged `{tag}` and is no {kind} cell"
-            if after is None or after.kind != "code" or partner not in after.tags:
-                yield f"cell {cell.cell_id!r} (`{tag}`) is not followed by a code cell tagged `{partner}`"
-        if partner in cell.tags and (before is None or tag not in before.tags):
-            yield f"cell {cell.cell_id!r} (`{partner}`) does not follow a cell tagged `{tag}`"
-        before = cell
-
-
-def _at_least(lesson: Lesson, tag: str, least: int) -> Iterator[str]:
-    found = len(_tagged(lesson, tag))
-    if found < least:
-        yield f"{found} cells are tagged `{tag}`; a lesson has at least {least}"
-
-
-def _tagged(lesson: Lesson, tag: str) -> list[Cell]:
-    return [cell for cell in lesson.cells if tag in cell.tags]
-
-
-def _parsed(cell: Cell) -> ast.Module | None:
-    try:
-        return ast.parse(cell.source)
-    except SyntaxError:
-        return None
-
-
-def _is_call(node: ast.AST, *names: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
-
-
 RULES: tuple[Rule, ...] = (
     _names,
     _tags,
     _opening,
     _setup,
     _code,
+    _length,
     _nbval,
     _markdown,
-    _predictions,
+    predictions,
+    scores,
     _errors,
     _exercises,
     _takeaways,

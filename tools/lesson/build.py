@@ -25,6 +25,8 @@ _METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+# What was measured stays folded until the reader runs the cell or opens it.
+_FOLDED = {"jupyter": {"outputs_hidden": True}}
 _SOLUTION_CELL = """\
 <details>
 <summary>{title}</summary>
@@ -104,7 +106,9 @@ def _notebook_cell(cell: Cell) -> NotebookNode:
     make: Callable[..., NotebookNode] = (
         nbformat.v4.new_code_cell if cell.kind == "code" else nbformat.v4.new_markdown_cell
     )
-    metadata = {"tags": list(cell.tags)} if cell.tags else {}
+    metadata: dict[str, object] = {"tags": list(cell.tags)} if cell.tags else {}
+    if "reveal" in cell.tags:
+        metadata |= _FOLDED
     return make(cell.source, id=cell.cell_id, metadata=metadata)
 
 

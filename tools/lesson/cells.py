@@ -14,8 +14,8 @@ MAX_NAME_LENGTH = 50  # nbformat allows 64, and the build appends "-solution"
 
 # What a name says about the part that its cell plays.
 _PARTS = {
-    "markdown": re.compile(r"opening$|takeaways$|predict(?=-)"),
-    "code": re.compile(r"setup$|(reveal|exercise|check)(?=-)"),
+    "markdown": re.compile(r"opening$|takeaways$"),
+    "code": re.compile(r"setup$|(predict|reveal|exercise|check)(?=-)"),
 }
 _HEADING = re.compile(r"#+ +(.+)")
 
@@ -44,9 +44,9 @@ class Cell:
 def named(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """Returns the cells of a lesson with derived names where none is given, and tagged with their parts.
 
-    >>> cells = [Cell("markdown", "# 1", ""), Cell("markdown", "Why?", ""), Cell("code", "x", "reveal-x")]
+    >>> cells = [Cell("markdown", "# 1", ""), Cell("markdown", "A row.", ""), Cell("code", "1", "predict-x")]
     >>> [(cell.cell_id, cell.tags) for cell in named(cells)]
-    [('opening', ('opening',)), ('predict-x', ('predict',)), ('reveal-x', ('reveal',))]
+    [('opening', ('opening',)), ('x-given', ()), ('predict-x', ('predict',))]
     """
     code = list(_with_named_code(cells))
     around = zip([None, *code[:-1]], code, [*code[1:], None], strict=True)
@@ -70,11 +70,14 @@ def _with_name(before: Cell | None, cell: Cell, after: Cell | None) -> Cell:
     if cell.kind == "code" or cell.cell_id:
         return cell
     heading = _HEADING.match(cell.source)
-    name = "opening" if before is None else _renamed(after, "reveal-", "predict-")
-    if not name and not heading:
-        name = _renamed(before, "reveal-", "", "-why")
-    name = name or _renamed(after, "", "", "-text") or (_slug(heading[1]) if heading else "")
-    return replace(cell, cell_id=name)
+    names = (
+        "opening" if before is None else "",
+        "" if heading else _renamed(before, "reveal-", "", "-why"),
+        _renamed(after, "predict-", "", "-given"),
+        _renamed(after, "", "", "-text"),
+        _slug(heading[1]) if heading else "",
+    )
+    return replace(cell, cell_id=next(filter(None, names), ""))
 
 
 def _renamed(cell: Cell | None, prefix: str, new_prefix: str, suffix: str = "") -> str:

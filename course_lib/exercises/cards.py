@@ -1,0 +1,92 @@
+"""The card of a prediction: the question, its answers, and what follows from the reader's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from course_lib.exercises import kept
+from course_lib.exercises.predictions import Prediction
+from course_lib.i18n import _
+from course_lib.pictures.shapes import Node, node, to_svg
+from course_lib.widgets import pieces
+from course_lib.widgets.base import TreeWidget
+from course_lib.widgets.controls import Choice, Group, Number, State
+from course_lib.widgets.table import page_table
+from course_lib.widgets.words import words
+
+_CHOSEN = ("chosen",)  # the place of an option, or the number in the field
+_OPEN: State = {"chosen": None}
+
+
+class Card(TreeWidget):
+    """Asks for a prediction: a notebook keeps the answer for `reveal`, a page comments on it at once.
+
+    Args:
+        prediction: what is asked. An answer that was kept before stays chosen.
+    """
+
+    kind = "prediction"
+
+    def __init__(self, prediction: Prediction) -> None:
+        self._prediction = prediction
+        super().__init__({"chosen": kept.of(prediction.prediction_id).chosen})
+        self.observe(self._keep, "state")
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("Predict")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:  # noqa: ARG002 - always the same
+        """Returns the question over its answers; over a field where a number is asked for in a notebook."""
+        question = self._prediction.ask()
+        if question.field and not page:
+            return [Group(question.text, [Number(_CHOSEN, _("Your number"), whole=False)])]
+        answers = [(place, option.text) for place, option in enumerate(self._prediction.options())]
+        return [Group(question.text, [Choice(_CHOSEN, answers)])]
+
+    def settled(self, state: State, *, page: bool) -> State:  # noqa: ARG002 - it is whole
+        """Returns the state as it is."""
+        return state
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns what follows from the choice: on a page the verdict, in a notebook what to do next."""
+        if page:
+            return self._verdict(state["chosen"])
+        return [pieces.spoken("verdict", "" if state["chosen"] is None else self._what_next(state["chosen"]))]
+
+    def for_a_page(self) -> dict[str, Any]:
+        """Returns the views before and after each answer: they are few, and need no file."""
+        return {"table": page_table(self, _OPEN)}
+
+    def still(self) -> str:
+        """Returns the question and its answers."""
+        answers = [node("li", *words(option.text)) for option in self._prediction.options()]
+        return to_svg(node("p", *words(self._prediction.ask().text))) + to_svg(node("ul", *answers))
+
+    def __repr__(self) -> str:
+        answers = [f"- {option.text}" for option in self._prediction.options()]
+        return "\n".join([self._prediction.ask().text, *answers])
+
+    def _keep(self, *_change: object) -> None:
+        kept.of(self._prediction.prediction_id).chosen = self.state["chosen"]
+
+    def _what_next(self, chosen: Any) -> str:
+        before = kept.of(self._prediction.prediction_id)
+        if before.revealed and chosen != before.counted:
+            return _("Kept, but not counted: the value was shown before. Run the next cell again.")
+        return _("Kept. Run the next cell.")
+
+    def _verdict(self, place: int | None) -> list[Node]:
+        to_confirm = pieces.spoken("confirm", "", data_text=_("Press Enter to choose this answer."))
+        if place is None:
+            return [to_confirm, pieces.spoken("verdict", "")]
+        option = self._prediction.options()[place]
+        right = self._prediction.is_right(option)
+        verdict = pieces.spoken(
+            "verdict",
+            f"{'✓' if right else '✗'} {option.comment}",
+            data_predicted=self._prediction.prediction_id,
+            data_right="true" if right else "false",
+        )
+        return [to_confirm, verdict]

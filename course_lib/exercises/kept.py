@@ -1,0 +1,45 @@
+"""What the reader predicted, in the memory of this kernel alone: a restart forgets it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class Kept:
+    """One prediction, as far as the reader made it.
+
+    Attributes:
+        chosen: the answer that is chosen now, as the card's state says it; None before any.
+        revealed: whether the measured value was shown.
+        counted: the answer that stood when the measured value was first shown, None for none; it alone is a
+            prediction, and the reader's score counts it.
+    """
+
+    chosen: Any = None
+    revealed: bool = False
+    counted: Any = None
+
+    @property
+    def came_late(self) -> bool:
+        """Whether the answer that is chosen now was chosen after the measured value was shown."""
+        return self.revealed and self.chosen != self.counted
+
+    def reveal(self) -> None:
+        """Notes that the measured value is shown; the first time decides what was predicted."""
+        if not self.revealed:
+            self.revealed, self.counted = True, self.chosen
+
+
+_kept: dict[str, Kept] = {}
+
+
+def of(prediction_id: str) -> Kept:
+    """Returns what is kept of a prediction."""
+    return _kept.setdefault(prediction_id, Kept())
+
+
+def forget() -> None:
+    """Forgets every choice, as a new kernel does."""
+    _kept.clear()

@@ -1,0 +1,153 @@
+"""Predictions: a card asks before a cell runs, `reveal` compares afterwards, `score` counts at the end.
+
+Where a lesson declares them: `Option`, `Question`, `prediction`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import dataclass
+
+from course_lib.exercises import kept
+from course_lib.exercises.checks import Result, Status
+from course_lib.exercises.predictions import (
+    Option,
+    Prediction,
+    Question,
+    find,
+    prediction,
+    predictions,
+)
+from course_lib.exercises.values import shown
+from course_lib.i18n import _
+
+__all__ = ["Option", "Question", "predict", "prediction", "reveal", "score"]
+
+
+@dataclass(frozen=True)
+class Revealed:
+    """What was measured and, below it, how the reader's prediction compares.
+
+    Attributes:
+        measured: the value as text.
+        verdict: how the prediction compares; None where none was made.
+    """
+
+    measured: str
+    verdict: Result | None
+
+    def __repr__(self) -> str:
+        return self.measured if self.verdict is None else f"{self.measured}\n{self.verdict!r}"
+
+    def _repr_html_(self) -> str:
+        # JupyterLab leaves the first line of a folded output to read: it tells nothing.
+        measured = f"{_('Measured')}\n<pre>{html.escape(self.measured, quote=False)}</pre>"
+        return measured if self.verdict is None else measured + self.verdict._repr_html_()
+
+
+@dataclass(frozen=True)
+class Score:
+    """How many predictions of a lesson the reader made, and how many were right.
+
+    Attributes:
+        lesson: its number, such as "01".
+        total: how many it asks for.
+        made: how many were made before their values were shown.
+        right: how many of these were right.
+    """
+
+    lesson: str
+    total: int
+    made: int
+    right: int
+
+    def __repr__(self) -> str:
+        return self._said(self.made, self.right)
+
+    def _repr_html_(self) -> str:
+        """Returns an element that counts by itself on a page without a kernel."""
+        said = [[self._said(made, right) for right in range(made + 1)] for made in range(self.total + 1)]
+        texts = html.escape(json.dumps(said, ensure_ascii=False))
+        return f'<course-score data-lesson="{self.lesson}" data-said="{texts}">{self!r}</course-score>'
+
+    def _said(self, made: int, right: int) -> str:
+        if not made:
+            return _("You made no prediction in this lesson.")
+        return _(
+            "Predictions made: {made} of {total}. Right: {right}.", made=made, total=self.total, right=right
+        )
+
+
+def predict(prediction_id: str) -> object:
+    """Returns the card that asks for a prediction and keeps the reader's answer. Never raises.
+
+    >>> predict("01-no-such-prediction")
+    ✗ There is no prediction '01-no-such-prediction'. Restore the id in this cell.
+    """
+    known = find(prediction_id)
+    if known is None:
+        return _unknown(prediction_id)
+    from course_lib.exercises.cards import Card  # here, since widgets take a while to import
+
+    return Card(known)
+
+
+def reveal(prediction_id: str, measured: object) -> Revealed:
+    """Returns the measured value beside the reader's prediction, if one was made. Never raises.
+
+    The first time decides what the reader predicted: an answer that is chosen later is compared, not counted.
+
+    Args:
+        prediction_id: that of the card.
+        measured: what running the code gave.
+    """
+    known = find(prediction_id)
+    verdict = _unknown(prediction_id) if known is None else _verdict(known, measured)
+    return Revealed(shown(measured), verdict)
+
+
+def score(lesson: str) -> Score | Result:
+    """Returns how many predictions of a lesson, such as "01", the reader made and how many were right."""
+    asked = predictions(lesson)
+    if not asked:
+        hint = _(
+            "There is no prediction in a lesson {name}. Restore the number in this cell.", name=_named(lesson)
+        )
+        return Result(Status.WRONG, hint)
+    answers = [known.answer(kept.of(known.prediction_id).counted) for known in asked]
+    rights = [known.is_right(answer) for known, answer in zip(asked, answers, strict=True) if answer]
+    return Score(lesson, len(asked), len(rights), sum(rights))
+
+
+def _verdict(known: Prediction, measured: object) -> Result | None:
+    """Returns how the reader's answer compares; None where there is none."""
+    if not known.fits_measured(measured):
+        hint = _("This is not the value that the question is about: was a cell changed? No answer applies.")
+        return Result(Status.OPEN, hint)
+    before = kept.of(known.prediction_id)
+    before.reveal()
+    answer = known.answer(before.chosen)
+    if answer is None:
+        return None
+    status = Status.RIGHT if known.is_right(answer) else Status.WRONG
+    return Result(status, _told(answer, late=before.came_late))
+
+
+def _told(answer: Option, *, late: bool) -> str:
+    if late:
+        return _(
+            "You chose {answer} after the value was shown, so it is not counted. {comment}",
+            answer=answer.text,
+            comment=answer.comment,
+        )
+    return _("You predicted {answer}. {comment}", answer=answer.text, comment=answer.comment)
+
+
+def _unknown(prediction_id: object) -> Result:
+    hint = _("There is no prediction {name}. Restore the id in this cell.", name=_named(prediction_id))
+    return Result(Status.WRONG, hint)
+
+
+def _named(value: object) -> str:
+    return repr(value) if isinstance(value, str) else shown(value)

@@ -1,0 +1,94 @@
+"""What a prediction reveals, on a page of the book: folded, until the reader chooses or opens it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.book import standin
+from tests.book.built_site import served
+from tests.book.test_site import PHONE, choose_theme, violations, watch
+
+LESSON = f"{standin.LESSONS[0]}.html"
+WORDS = "The answer"
+# What a card does: a button in its shadow tree fires the event, which the page sees come from the card.
+CHOOSE = """(number) => {
+  const card = document.querySelectorAll("course-card")[number - 1];
+  const button = card.attachShadow({ mode: "open" }).appendChild(document.createElement("button"));
+  button.textContent = number;
+  button.dispatchEvent(new CustomEvent("course-predicted", { bubbles: true, composed: true }));
+}"""
+WIDTH = "document.documentElement.scrollWidth"
+
+
+@pytest.fixture(scope="module")
+def folded_site(site):
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture
+def lesson(page, folded_site):
+    """Returns a lesson's page; at the end nothing may have gone wrong or left the machine."""
+    trouble = watch(page, folded_site)
+    page.goto(f"{folded_site}en/{LESSON}", wait_until="networkidle")
+    yield page
+    assert trouble == []
+
+
+def seen(page) -> list[bool]:
+    """Returns which of the two measurements the reader sees."""
+    return [page.locator(f"details.revealed code >> nth={number}").is_visible() for number in (0, 1)]
+
+
+def test_what_is_measured_is_folded_and_everything_else_is_not(lesson):
+    assert seen(lesson) == [False, False]
+    assert lesson.locator("details.revealed").count() == 2
+    assert lesson.locator("details .cell_output").count() == 2
+    for element in lesson.locator(".cell_input, course-card").all():
+        assert element.is_visible()
+    assert lesson.locator("details.revealed summary").all_inner_texts() == [WORDS] * 2
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_choice_opens_what_follows_its_card_and_nothing_else(lesson, number):
+    lesson.evaluate(CHOOSE, number)
+    assert seen(lesson) == [number == 1, number == 2]
+
+
+def test_a_choice_leaves_open_what_is_open(lesson):
+    lesson.locator("details.revealed summary").first.click()
+    lesson.evaluate(CHOOSE, 1)
+    assert seen(lesson) == [True, False]
+
+
+def test_the_reader_opens_and_folds_it_by_keyboard(lesson):
+    lesson.locator("details.revealed summary").nth(1).focus()
+    for expected in (True, False):
+        lesson.keyboard.press("Enter")
+        assert seen(lesson) == [False, expected]
+
+
+def test_without_scripts_a_click_opens_it(chromium, folded_site):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{folded_site}en/{LESSON}")
+    page.locator("details.revealed summary").first.click()
+    assert seen(page) == [True, False]
+    context.close()
+
+
+def test_on_paper_it_stands_open(lesson):
+    lesson.emulate_media(media="print")
+    assert seen(lesson) == [True, True]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_open_or_folded_it_can_be_read_in_every_colour_and_on_a_telephone(lesson, theme):
+    choose_theme(lesson, theme)
+    lesson.set_viewport_size(PHONE)
+    for number in (None, 1, 2):
+        if number:
+            lesson.evaluate(CHOOSE, number)
+        lesson.wait_for_timeout(300)
+        assert violations(lesson) == []
+        assert lesson.evaluate(WIDTH) <= PHONE["width"]

@@ -1,0 +1,444 @@
+"""Predictions: cards, what is kept, verdicts, scores, values as they are shown; and the rules for every lesson's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from IPython.core.formatters import DisplayFormatter
+
+import course_lib
+from course_lib.exercises import kept, predictions
+from course_lib.exercises.predict import Option, Question, predict, prediction, reveal, score
+from course_lib.exercises.values import shown
+from tests.pseudo_language import LANGUAGE, translated
+from tests.unit.test_checks import LESSONS, NONSENSE, Hostile
+
+PREDICTIONS = [known for lesson in LESSONS for known in predictions.predictions(lesson)]
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+
+
+def rows() -> Question:
+    """The options as an author writes them: the right one first."""
+    return Question(
+        "How many rows does `x` leave?",
+        [
+            Option((2, 4), "Six over three."),
+            Option((2, 2), "That splits `y` too."),
+            Option((3, 4), "Devices."),
+        ],
+    )
+
+
+def mean() -> Question:
+    options = [Option(0.148, "The mean."), Option(0.474, "That forgets the padding.")]
+    return Question("What is the mean?", options, field=True, otherwise="Add them up and divide.")
+
+
+def sums() -> Question:
+    options = [
+        Option("equal", "In any order.", "equal"),
+        Option("last", "Floats.", "equal but for the last bit"),
+    ]
+    return Question("Are the sums the same?", [*options, Option("far", "By how much?", "different")])
+
+
+@pytest.fixture(autouse=True)
+def lesson_98():
+    """A lesson with three predictions, none of them made."""
+    kept.forget()
+    prediction("98-rows", right=(2, 4))(rows)
+    prediction("98-mean", right=0.148, fits=lambda measured: 0.14 < measured < 0.16)(mean)
+    prediction("98-sums", right="last")(sums)
+    yield
+    kept.forget()
+    for name in [name for name in predictions._registry if name.startswith("98-")]:
+        del predictions._registry[name]
+
+
+def choose(card, value) -> None:
+    """Does what the module sends when the reader chooses."""
+    card._handle_custom_msg({"kind": "change", "path": ["chosen"], "value": value}, [])
+
+
+def told(card) -> str:
+    """Returns what the card says below its answers."""
+    verdict = next(piece for piece in card.view if isinstance(piece, list) and "verdict" in piece[1]["class"])
+    return "".join(verdict[2:])
+
+
+# What the reader predicts, and what comes of it
+
+
+@pytest.mark.parametrize(
+    ("place", "verdict"),
+    [
+        (0, "✗ You predicted `(2, 2)`. That splits `y` too."),
+        (1, "✓ You predicted `(2, 4)`. Six over three."),
+        (2, "✗ You predicted `(3, 4)`. Devices."),
+    ],
+)
+def test_a_choice_is_kept_and_compared_with_its_own_comment(place, verdict):
+    card = predict("98-rows")
+    choose(card, place)
+    assert told(card) == "Kept. Run the next cell."
+    assert repr(reveal("98-rows", (2, 4))) == f"(2, 4)\n{verdict}"
+
+
+@pytest.mark.parametrize(
+    ("number", "verdict"),
+    [
+        (0.148, "✓ You predicted `0.148`. The mean."),
+        (0.474, "✗ You predicted `0.474`. That forgets the padding."),
+        (0.155, "✓ You predicted `0.155`. The mean."),  # as right as what may be measured
+        (0.2, "✗ You predicted `0.2`. Add them up and divide."),
+        (7, "✗ You predicted `7`. Add them up and divide."),
+        (-1e300, "✗ You predicted `-1e+300`. Add them up and divide."),
+    ],
+)
+def test_a_number_is_typed_and_any_gets_a_comment(number, verdict):
+    choose(predict("98-mean"), number)
+    assert repr(reveal("98-mean", 0.1523)) == f"0.152\n{verdict}"
+
+
+def test_a_label_stands_for_a_value_that_is_not_for_reading():
+    choose(predict("98-sums"), 2)
+    assert repr(reveal("98-sums", "last")) == ("last\n✓ You predicted equal but for the last bit. Floats.")
+
+
+def test_with_nothing_answered_there_is_the_measured_value_and_nothing_else():
+    for name, measured in (("98-rows", (2, 4)), ("98-mean", np.float32(0.15)), ("98-sums", "last")):
+        assert told(predict(name)) == ""
+        assert repr(reveal(name, measured)) == shown(measured)
+    assert repr(score("98")) == "You made no prediction in this lesson."
+
+
+def test_a_second_run_of_the_cards_cell_keeps_the_choice():
+    choose(predict("98-rows"), 2)
+    again = predict("98-rows")
+    assert again.state == {"chosen": 2}
+    assert told(again) == "Kept. Run the next cell."
+
+
+def test_an_emptied_field_is_no_prediction():
+    card = predict("98-mean")
+    choose(card, 3)
+    choose(card, None)
+    assert told(card) == ""
+    assert repr(reveal("98-mean", 0.15)) == "0.15"
+
+
+def test_the_score_counts_what_stood_when_the_value_was_first_shown():
+    choose(predict("98-rows"), 0)
+    choose(predict("98-mean"), 0.15)
+    assert repr(score("98")) == "You made no prediction in this lesson."
+    reveal("98-rows", (2, 4))
+    reveal("98-mean", 0.15)
+    assert repr(score("98")) == "Predictions made: 2 of 3. Right: 1."
+    choose(predict("98-rows"), 1)
+    reveal("98-rows", (2, 4))
+    assert repr(score("98")) == "Predictions made: 2 of 3. Right: 1."
+
+
+def test_a_choice_after_the_value_was_shown_is_compared_and_not_counted():
+    reveal("98-rows", (2, 4))
+    card = predict("98-rows")
+    choose(card, 1)
+    assert told(card) == "Kept, but not counted: the value was shown before. Run the next cell again."
+    assert repr(reveal("98-rows", (2, 4))) == (
+        "(2, 4)\n✓ You chose `(2, 4)` after the value was shown, so it is not counted. Six over three."
+    )
+    assert repr(score("98")) == "You made no prediction in this lesson."
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_another_value_than_the_one_asked_for_is_not_compared(answered):
+    if answered:
+        choose(predict("98-rows"), 0)
+    assert repr(reveal("98-rows", (3, 2))) == (
+        "(3, 2)\n… This is not the value that the question is about: was a cell changed? No answer applies."
+    )
+    assert repr(score("98")) == "You made no prediction in this lesson."
+    choose(predict("98-rows"), 1)  # what was asked for has not been seen
+    reveal("98-rows", (2, 4))
+    assert repr(score("98")) == "Predictions made: 1 of 3. Right: 1."
+
+
+def test_the_measured_value_may_be_written_in_any_way():
+    for measured in ([2, 4], np.array([2, 4]), (np.int64(2), 4.0)):
+        assert reveal("98-rows", measured).verdict is None
+
+
+def test_no_measured_value_makes_it_raise():
+    choose(predict("98-rows"), 1)
+    for measured in NONSENSE:
+        revealed = reveal("98-rows", measured)
+        assert "not the value" in repr(revealed), measured
+        assert "0x" not in repr(revealed)
+        assert revealed._repr_html_().startswith("Measured\n<pre>")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_whatever_is_measured_the_reader_sees_it(measured):
+    assert repr(reveal("98-mean", measured)).startswith(shown(measured))
+
+
+@pytest.mark.parametrize("name", ["98-none", "no", None, ["x"], "", 98, Hostile()])
+def test_an_unknown_prediction_says_so(name):
+    assert "There is no prediction" in repr(predict(name))
+    assert repr(reveal(name, 8)).startswith("8\n✗ There is no prediction")
+
+
+@pytest.mark.parametrize("lesson", ["97", "", None, 98, Hostile()])
+def test_a_lesson_without_predictions_says_so(lesson):
+    assert "There is no prediction in a lesson" in repr(score(lesson))
+
+
+def test_two_predictions_of_one_id_are_refused():
+    with pytest.raises(ValueError, match="98-rows"):
+        prediction("98-rows", right=1)(mean)
+
+
+# As it is shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ((2, 4), "(2, 4)"),
+        ((3,), "(3,)"),
+        ([[1, 2], [3, 4]], "[[1, 2], [3, 4]]"),
+        (np.arange(4).reshape(2, 2), "[[0, 1], [2, 3]]"),
+        (np.float32(0.14814815), "0.148"),
+        (np.float64(2), "2.0"),
+        (np.int64(7), "7"),
+        (np.True_, "True"),
+        (0.428, "0.428"),
+        (999.96, "1000.0"),
+        (1234.5678, "1230.0"),
+        (57746.0, "57746.0"),
+        (57746, "57746"),
+        (1.23456e-7, "1.23e-07"),
+        (1e300, "1e+300"),
+        (float("nan"), "nan"),
+        (-0.5, "-0.5"),
+        ("equal", "equal"),
+        (("x", 0.5), "('x', 0.5)"),
+        ({"mean": np.float32(1 / 3)}, "{'mean': 0.333}"),
+        ({"y", "x"}, "{'x', 'y'}"),
+        (set(), "set()"),
+        (None, "None"),
+        (list(range(20)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]"),
+        (object(), "<object object>"),
+    ],
+)
+def test_values_are_shown_the_same_everywhere(value, text):
+    assert shown(value) == text
+
+
+def test_a_tensor_is_shown_by_its_numbers():
+    class Tensor:
+        def numpy(self):
+            return np.float32([0.1, 0.25])
+
+    class Shape:
+        def as_list(self):
+            return [2, None]
+
+    assert shown(Tensor()) == "[0.1, 0.25]"
+    assert shown((Shape(), Tensor())) == "([2, None], [0.1, 0.25])"
+
+
+def test_what_cannot_be_read_is_shown_by_its_kind():
+    class Broken:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert shown([Broken()]) == "<list>"
+
+
+# The card
+
+
+def test_a_terminal_shows_the_question_and_its_answers_by_their_values():
+    assert repr(predict("98-rows")) == "How many rows does `x` leave?\n- `(2, 2)`\n- `(2, 4)`\n- `(3, 4)`"
+    assert repr(predict("98-mean")) == "What is the mean?\n- `0.148`\n- `0.474`"
+
+
+def test_its_text_does_not_change_with_the_choice():
+    card = predict("98-rows")
+    before = repr(card), card.to_html()
+    choose(card, 1)
+    assert (repr(card), card.to_html()) == before
+
+
+def test_answers_without_an_order_get_one():
+    prediction("98-mixed", right=None)(
+        lambda: Question("?", [Option("a", "1"), Option(None, "2"), Option((1, 2), "3")])
+    )
+    assert repr(predict("98-mixed")) == "?\n- `(1, 2)`\n- `None`\n- `a`"
+
+
+def test_a_notebook_asks_with_radio_buttons_or_a_field():
+    tag, attributes, controls, *_rest = predict("98-rows").view
+    assert (tag, attributes["class"], attributes["aria-label"]) == ("div", "widget prediction", "Predict")
+    legend, options = controls[2][2], controls[2][3]
+    assert legend == ["legend", {}, "How many rows does ", ["code", {}, "x"], " leave?"]
+    assert [label[2][1]["type"] for label in options[2:]] == ["radio"] * 3
+    field = predict("98-mean").view[2][2][3][2]
+    assert field == [
+        "label",
+        {"class": "number"},
+        ["span", {}, "Your number"],
+        ["input", {"type": "number", "step": "any", "value": "", "data-path": '["chosen"]'}],
+    ]
+
+
+def test_a_page_gets_every_answer_with_its_verdict_and_the_bare_question_without_scripts():
+    text = predict("98-mean").to_html()
+    start, end = text.index("{"), text.index("</script>")
+    table = json.loads(text[start:end])["table"]
+    assert len(table["views"]) == 3  # nothing chosen, and a choice among two numbers in place of the field
+    verdicts = [part for part in table["parts"] + table["views"] if "data-right" in json.dumps(part)]
+    assert "✓ The mean." in json.dumps(verdicts, ensure_ascii=False)
+    assert "✗ That forgets the padding." in json.dumps(verdicts, ensure_ascii=False)
+    assert text[end:] == (
+        "</script><p>What is the mean?</p><ul><li><code>0.148</code></li><li><code>0.474</code></li></ul>"
+        "</course-prediction>"
+    )
+    assert len(text.encode()) < 3000
+
+
+def test_jupyter_gets_widget_element_and_text_and_colab_no_element(monkeypatch):
+    data, _metadata = DisplayFormatter().format(predict("98-rows"))
+    assert set(data) == {"text/plain", "text/html", WIDGET_MIME}
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    data, _metadata = predict("98-rows")._repr_mimebundle_()
+    assert set(data) == {"text/plain", WIDGET_MIME}
+
+
+def test_html_of_what_is_revealed_escapes_and_shows_code():
+    choose(predict("98-rows"), 0)
+    assert reveal("98-rows", (2, 4))._repr_html_() == (
+        'Measured\n<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
+        "You predicted <code>(2, 2)</code>. That splits <code>y</code> too.</div>"
+    )
+    assert reveal("98-sums", "<b>")._repr_html_().startswith("Measured\n<pre>&lt;b&gt;</pre>")
+
+
+def test_the_element_of_the_score_can_say_every_count():
+    choose(predict("98-rows"), 1)
+    reveal("98-rows", (2, 4))
+    element = score("98")._repr_html_()
+    assert element.endswith(">Predictions made: 1 of 3. Right: 1.</course-score>")
+    said = json.loads(element.split('data-said="')[1].split('"')[0].replace("&quot;", '"'))
+    assert [len(of_made) for of_made in said] == [1, 2, 3, 4]
+    assert said[0] == ["You made no prediction in this lesson."]
+    assert said[3][2] == "Predictions made: 3 of 3. Right: 2."
+
+
+def test_texts_are_made_when_they_are_shown(tmp_path):
+    """In a language of its own, whatever a translator writes: chosen in English, revealed in the other."""
+    package = tmp_path / "course_lib"
+    shutil.copytree(Path(course_lib.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    texts = ["You predicted {answer}. {comment}", "Predictions made: {made} of {total}. Right: {right}."]
+    entries = "\n".join(f'msgid "{text}"\nmsgstr "{translated(text)}"\n' for text in texts)
+    (package / "locale" / f"{LANGUAGE}.po").write_text(f'msgid ""\nmsgstr ""\n\n{entries}', "utf-8")
+    code = (
+        "from course_lib import i18n; from course_lib.exercises import predict, reveal, score\n"
+        "from course_lib.exercises.predict import Option, Question, prediction\n"
+        "prediction('98-a', right=1)(lambda: Question('?', [Option(1, 'one'), Option(2, 'two')]))\n"
+        "predict('98-a').state = {'chosen': 0}\n"
+        f"i18n.set_language({LANGUAGE!r})\n"
+        "print(reveal('98-a', 1)); print(score('98'))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout == "1\n✓ Ýóú ṕŕéďíćťéď `1`. one\nṔŕéďíćťíóńś ɱáďé: 1 óƒ 1. Ŕíǵĥť: 1.\n"
+
+
+@pytest.mark.parametrize("first", ["predict", "lesson_01"])
+def test_the_functions_are_found_whatever_is_imported_first(first):
+    code = (
+        f"import sys, course_lib.exercises.{first}\n"
+        "from course_lib.exercises import check, predict, reveal, score\n"
+        "print(repr(predict('98-x')), *sorted({'anywidget', 'tensorflow'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "✗ There is no prediction '98-x'. Restore the id in this cell.\n"
+
+
+# The rules for the predictions of the lessons
+
+
+def faults(known: predictions.Prediction) -> list[str]:
+    """Returns what is wrong with a prediction."""
+    question, options = known.ask(), known.options()
+    comments = [option.comment for option in options] + [question.otherwise] * question.field
+    texts = [option.text for option in options]
+    broken = {
+        "the right answer is not one of the options": sum(map(known.is_right, options)) != 1,
+        "the right answer does not fit": not known.fits_measured(known.right),
+        "fewer than two wrong answers": len(options) < 3,
+        "two options look the same": len(set(texts)) < len(texts),
+        "a comment is missing": not all(comment.strip() for comment in comments),
+        "two comments are the same": len(set(comments)) < len(comments),
+        "a formula is not typeset on a card": any("$" in text for text in [question.text, *texts, *comments]),
+        "an option of a field is no number": question.field
+        and not all(isinstance(option.value, (int, float)) for option in options),
+        "a wrong option would pass": any(
+            question.field and known.fits_measured(option.value) and not known.is_right(option)
+            for option in options
+        ),
+    }
+    return [fault for fault, is_so in broken.items() if is_so]
+
+
+@pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
+def test_the_predictions_of_the_lessons_keep_the_rules(known):
+    assert faults(known) == []
+
+
+RIGHT, WRONG, OTHER = Option(1, "one"), Option(2, "two"), Option(3, "three")
+
+
+@pytest.mark.parametrize(
+    ("question", "fault"),
+    [
+        (Question("?", [RIGHT, WRONG, OTHER]), None),
+        (Question("?", [Option(4, "four"), WRONG, OTHER]), "not one of the options"),
+        (Question("?", [RIGHT, WRONG]), "fewer than two"),
+        (Question("?", [RIGHT, WRONG, Option(3, "three", "`2`")]), "look the same"),
+        (Question("?", [RIGHT, WRONG, Option(3, " ")]), "missing"),
+        (Question("?", [RIGHT, WRONG, Option(3, "two")]), "two comments"),
+        (Question("$n$?", [RIGHT, WRONG, OTHER]), "typeset"),
+        (Question("?", [RIGHT, WRONG, OTHER], field=True, otherwise="any"), None),
+        (Question("?", [RIGHT, WRONG, OTHER], field=True), "missing"),
+        (Question("?", [RIGHT, WRONG, Option("3", "three")], field=True, otherwise="any"), "no number"),
+    ],
+)
+def test_the_rules_find_each_fault(question, fault):
+    prediction("98-ruled", right=1)(lambda: question)
+    found = faults(predictions.find("98-ruled"))
+    assert (found == []) if fault is None else (len(found) == 1 and fault in found[0])
+
+
+def test_the_rules_find_what_does_not_fit():
+    ask = lambda: Question("?", [RIGHT, WRONG, OTHER], field=True, otherwise="any")  # noqa: E731
+    prediction("98-none-fits", right=1, fits=lambda _measured: False)(ask)
+    prediction("98-all-fit", right=1, fits=lambda _measured: True)(ask)
+    assert faults(predictions.find("98-none-fits")) == ["the right answer does not fit"]
+    assert faults(predictions.find("98-all-fit")) == ["a wrong option would pass"]

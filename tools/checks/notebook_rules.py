@@ -1,0 +1,59 @@
+"""What an executed notebook must show early, and what it must not show before the reader asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nbformat import NotebookNode
+
+from tools.lesson.stored_outputs import WIDGET_VIEW
+
+NUM_FIRST_CELLS = 6
+
+_PICTURES = {"image/svg+xml", "image/png", WIDGET_VIEW}
+# JupyterLab leaves a line of the first of these that an output has (CodeCell.getOutputPlaceholderText, 4.6).
+_LEFT_A_LINE_OF = ("text/html", "image/svg+xml", "application/pdf", "text/markdown", "text/plain")
+
+
+def first_picture(notebook: NotebookNode) -> Iterator[str]:
+    """Yields a fault where no picture, curve or widget stands among the first cells; a question is none."""
+    shown = [
+        output
+        for cell in notebook.cells[:NUM_FIRST_CELLS]
+        if cell.cell_type == "code" and "predict" not in cell.metadata.get("tags", [])
+        for output in cell.outputs
+    ]
+    if not any(_PICTURES & output.get("data", {}).keys() for output in shown):
+        yield f"its first {NUM_FIRST_CELLS} cells show no picture, curve or widget"
+
+
+def folded_outputs(notebook: NotebookNode) -> Iterator[str]:
+    """Yields a fault where folded cells leave different lines: the same line everywhere tells nothing."""
+    left = {cell.id: line_left(cell) for cell in notebook.cells if is_folded(cell)}
+    if len(set(left.values())) > 1:
+        lines = ", ".join(f"{cell_id!r} {line!r}" for cell_id, line in left.items())
+        yield f"its folded outputs do not all leave the same line to read: {lines}"
+
+
+def is_folded(cell: NotebookNode) -> bool:
+    """Returns whether JupyterLab opens the notebook with the outputs of a cell folded."""
+    return bool(cell.metadata.get("jupyter", {}).get("outputs_hidden", False))
+
+
+def line_left(cell: NotebookNode) -> str:
+    """Returns the line that JupyterLab leaves of a cell's folded outputs, "" where it leaves none.
+
+    >>> from nbformat.v4 import new_code_cell, new_output
+    >>> line_left(new_code_cell(outputs=[new_output("display_data", {"text/plain": "4 rows"})]))
+    '4 rows'
+    """
+    if not cell.outputs:
+        return ""
+    first = cell.outputs[0]
+    texts = [first.text] if first.output_type == "stream" else _texts(first)
+    return next((line for line in "".join(texts[:1]).split("\n") if line), "")
+
+
+def _texts(output: NotebookNode) -> list[str]:
+    data = output.get("data", {})
+    return [data[mime] for mime in _LEFT_A_LINE_OF if isinstance(data.get(mime), str)]

@@ -1,0 +1,64 @@
+"""The parts that the cells of a lesson play, and the calls in which its code cells end."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tools.lesson.cells import Cell
+from tools.lesson.sources import Lesson
+
+
+def tagged(lesson: Lesson, tag: str) -> list[Cell]:
+    """Returns the cells that play a part."""
+    return [cell for cell in lesson.cells if tag in cell.tags]
+
+
+def at_least(lesson: Lesson, tag: str, least: int) -> Iterator[str]:
+    """Yields a fault where fewer cells play a part than a lesson has."""
+    found = len(tagged(lesson, tag))
+    if found < least:
+        yield f"{found} cells are tagged `{tag}`; a lesson has at least {least}"
+
+
+def unpaired(lesson: Lesson, tag: str, partner: str) -> Iterator[str]:
+    """Yields the cells of two parts that do not follow each other, or are no code."""
+    before: Cell | None = None
+    for cell, after in lesson.following():
+        if tag in cell.tags:
+            if cell.kind != "code":
+                yield f"cell {cell.cell_id!r} is tagged `{tag}` and is no code cell"
+            if after is None or after.kind != "code" or partner not in after.tags:
+                yield f"cell {cell.cell_id!r} (`{tag}`) is not followed by a code cell tagged `{partner}`"
+        if partner in cell.tags and (before is None or tag not in before.tags):
+            yield f"cell {cell.cell_id!r} (`{partner}`) does not follow a cell tagged `{tag}`"
+        before = cell
+
+
+def parsed(cell: Cell) -> ast.Module:
+    """Returns the code of a cell as a tree, empty where it is no Python."""
+    try:
+        return ast.parse(cell.source)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def calls(node: ast.AST, *names: str) -> list[ast.Call]:
+    """Returns the calls of functions of these names in some code."""
+    return [
+        part
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in names
+    ]
+
+
+def last_call(cell: Cell, name: str) -> tuple[str, list[ast.expr]] | None:
+    r"""Returns the text and the further arguments of the call in which a cell ends, as in `check("01-a", b)`.
+
+    >>> last_call(Cell("code", 'x = 1\nscore("01")', "score"), "score")
+    ('01', [])
+    """
+    match parsed(cell).body[-1:]:
+        case [ast.Expr(ast.Call(func=ast.Name(called), args=[ast.Constant(str() as text), *rest]))]:
+            return (text, rest) if called == name else None
+    return None
