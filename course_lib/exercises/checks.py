@@ -8,20 +8,30 @@ from __future__ import annotations
 import html
 import importlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import numpy as np
-
+from course_lib.errors import CourseError
+from course_lib.exercises.answers import NotAnswered, answered, asked_for, plain, refusal, same, wrong_kind
 from course_lib.i18n import _
 
+__all__ = [
+    "Exercise",
+    "NotAnswered",
+    "Result",
+    "Status",
+    "answered",
+    "check",
+    "exercise",
+    "exercises",
+    "find",
+    "refusal",
+    "same",
+]
+
 Verify = Callable[[Any], str | None]
-
-
-class NotAnswered(Exception):  # noqa: N818 - it is a state, not a fault
-    """An answer still holds the `...` that the notebook came with."""
 
 
 class Status(Enum):
@@ -38,15 +48,21 @@ class Exercise:
 
     Attributes:
         exercise_id: two digits of the lesson, then what it asks, such as "01-local-shape".
-        verify: returns `None` for a right answer and otherwise a hint.
-        right: an answer that is right.
+        verify: returns `None` for a right answer and otherwise a hint. It gets the answer as a plain value.
+        right: an answer that is right; every answer must be of its kind.
         wrong: plausible wrong answers, each with words that its hint must hold in English.
+        also: further answers that are right.
+        unanswered: what an explorer shows before the reader chose anything.
+        on_devices: whether judging an answer needs TensorFlow's devices.
     """
 
     exercise_id: str
     verify: Verify
     right: object
     wrong: tuple[tuple[object, str], ...]
+    also: tuple[object, ...] = ()
+    unanswered: object = None
+    on_devices: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,14 +90,25 @@ _registry: dict[str, Exercise] = {}
 
 
 def exercise(
-    exercise_id: str, *, right: object, wrong: Iterable[tuple[object, str]]
+    exercise_id: str,
+    *,
+    right: object,
+    wrong: Iterable[tuple[object, str]],
+    also: Iterable[object] = (),
+    unanswered: object = None,
+    on_devices: bool = False,
 ) -> Callable[[Verify], Verify]:
     """Registers the decorated function as the check of an exercise.
 
     Args:
         exercise_id: two digits of the lesson, then what it asks.
-        right: an answer that is right.
+        right: an answer that is right. An answer of another kind never reaches the function: the reader is
+            told which kind is asked for.
         wrong: plausible wrong answers, each with words that its hint must hold in English.
+        also: further answers that are right, where there are others than other forms of the same value.
+        unanswered: for an explorer, the sharding that it shows first.
+        on_devices: whether judging an answer needs TensorFlow's devices; the tests with TensorFlow then try
+            the answers.
 
     Returns:
         The decorator; the function stays as it is.
@@ -97,7 +124,9 @@ def exercise(
             verify.__qualname__,
         ):
             raise ValueError(f"two exercises have the id {exercise_id!r}")
-        _registry[exercise_id] = Exercise(exercise_id, verify, right, tuple(wrong))
+        _registry[exercise_id] = Exercise(
+            exercise_id, verify, right, tuple(wrong), tuple(also), unanswered, on_devices
+        )
         return verify
 
     return register
@@ -134,73 +163,24 @@ def check(exercise_id: str, answer: object) -> Result:
         )
         return Result(Status.WRONG, hint)
     try:
-        hint_or_none = known.verify(answered(answer))
+        hint_or_none = _hint(known, answer)
     except NotAnswered:
-        return Result(
-            Status.OPEN, _("Not answered yet. Replace `...` in the cell above, then run it and this one.")
-        )
-    except Exception:
-        return Result(Status.WRONG, _unreadable(answer))
+        return Result(Status.OPEN, _not_answered(known))
+    except CourseError as error:
+        return Result(Status.WRONG, str(error))
+    except (Exception, SystemExit):
+        return Result(Status.WRONG, asked_for(plain(known.right), answer))
     return Result(Status.RIGHT, _("Right.")) if hint_or_none is None else Result(Status.WRONG, hint_or_none)
 
 
-def answered(value: Any) -> Any:
-    """Returns `value` as it is.
-
-    Raises:
-        NotAnswered: it is `...`, or a tuple, list or dict with `...` in it.
-    """
-    parts: Sequence[object] = ()
-    if isinstance(value, (tuple, list)):
-        parts = value
-    elif isinstance(value, dict):
-        parts = list(value.values())
-    if value is ... or any(part is ... for part in parts):
+def _hint(known: Exercise, given: object) -> str | None:
+    answer = plain(answered(given))
+    if known.unanswered is not None and same(answer, known.unanswered):
         raise NotAnswered
-    return value
+    return wrong_kind(answer, plain(known.right), given) or known.verify(answer)
 
 
-def same(answer: object, expected: object) -> bool:
-    """Returns whether an answer is the expected one, however it is written. Never raises.
-
-    Lists, NumPy arrays and TensorShapes count as tuples and 2.0 as 2, but `True` not as 1.
-
-    >>> same([2, 6.0], (2, 6)), same(np.array([2, 6]), (2, 6)), same(True, 1)
-    (True, True, False)
-    """
-    try:
-        return _same(_plain(answer), _plain(expected))
-    except Exception:
-        return False
-
-
-def _same(answer: object, expected: object) -> bool:
-    if isinstance(expected, tuple):
-        return (
-            isinstance(answer, tuple)
-            and len(answer) == len(expected)
-            and all(_same(ours, theirs) for ours, theirs in zip(answer, expected, strict=True))
-        )
-    if isinstance(answer, bool) is not isinstance(expected, bool):
-        return False
-    return (answer == expected) is True
-
-
-def _plain(value: object) -> object:
-    """Returns a value with every list-like in it as a tuple and every NumPy number as Python's."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return tuple(_plain(part) for part in value)
-    if callable(getattr(type(value), "as_list", None)):  # a TensorShape, without importing TensorFlow
-        return _plain(value.as_list())  # type: ignore[attr-defined]
-    return value
-
-
-def _unreadable(answer: object) -> str:
-    return _(
-        "The check cannot read this answer of type `{kind}`. Read once more what kind of value is asked for.",
-        kind=type(answer).__name__,
-    )
+def _not_answered(known: Exercise) -> str:
+    if known.unanswered is None:
+        return _("Not answered yet. Replace `...` in the cell above, then run it and this one.")
+    return _("Not answered yet. Choose in the explorer above, then run this cell.")

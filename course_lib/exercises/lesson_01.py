@@ -18,13 +18,13 @@ _WEIGHT_BYTES = 1200 * 48 * 4
         (LayoutSpec(["model", UNSHARDED], _TWO_BY_FOUR), "the shape (2, 8)"),
         (LayoutSpec([UNSHARDED, "batch"], _TWO_BY_FOUR), "the shape (8, 4)"),
         (LayoutSpec(["batch", "model"], _TWO_BY_FOUR), "the shape (4, 2)"),
+        (LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])), "exercise_mesh"),
+        (LayoutSpec(["batch"], _TWO_BY_FOUR), "1 axis"),
         (["batch", UNSHARDED], "LayoutSpec"),
     ],
 )
-def four_copies(answer: object) -> str | None:
+def four_copies(answer: LayoutSpec) -> str | None:
     """A layout of local shape (4, 8) with four copies."""
-    if not isinstance(answer, LayoutSpec):
-        return _("Make the layout with LayoutSpec(entries, exercise_mesh).")
     if answer.mesh != _TWO_BY_FOUR:
         return _("Use exercise_mesh: its dimensions are batch 2 and model 4.")
     local_shape = answer.local_shape((8, 8))
@@ -48,7 +48,7 @@ def four_copies(answer: object) -> str | None:
         (12345, "local shape first"),
     ],
 )
-def bytes_on_one_device(answer: object) -> str | None:
+def bytes_on_one_device(answer: float) -> str | None:
     """The bytes of a (600, 24) float32 shard."""
     hints = {
         _WEIGHT_BYTES: _("That is the whole weight. How many parts do feature and model make of it?"),
@@ -72,21 +72,22 @@ def bytes_on_one_device(answer: object) -> str | None:
         ([[10], [20], [30], [40]], "two parts"),
         ([[10, 20], [30, 40]], "4 components"),
         ([[10, 20, 30, 40]] * 4, "two parts"),
+        ([[10.9, 20], [30, 40], [10, 20], [30, 40]], "position of each device"),
+        ([10, 20, 30, 40], "In each place"),
     ],
 )
-def four_components(answer: object) -> str | None:
+def four_components(answer: tuple[tuple[float, ...], ...]) -> str | None:
     """The components of a vector of four under [y] on a 2 x 2 mesh."""
-    components = [[int(value) for value in component] for component in answer]  # type: ignore[attr-defined]
-    if len(components) != 4:
+    if len(answer) != 4:
         return _("Give 4 components, one for each device of the mesh; replicas count too.")
-    if any(len(component) != 2 for component in components):
+    if any(len(component) != 2 for component in answer):
         return _("The dimension y has the size 2: it cuts the vector into two parts of two elements.")
-    if components == [[10, 20], [10, 20], [30, 40], [30, 40]]:
+    if same(answer, [[10, 20], [10, 20], [30, 40], [30, 40]]):
         return _(
             "These are the components under [x]. The last mesh dimension changes fastest:"
             " devices 0 and 1 differ along y."
         )
-    if components != [[10, 20], [30, 40], [10, 20], [30, 40]]:
+    if not same(answer, [[10, 20], [30, 40], [10, 20], [30, 40]]):
         return _("Find the position of each device along y; it says which part the device holds.")
     return None
 
@@ -102,10 +103,8 @@ def four_components(answer: object) -> str | None:
         ((2, 4), "MeshSpec"),
     ],
 )
-def one_copy_mesh(answer: object) -> str | None:
+def one_copy_mesh(answer: MeshSpec) -> str | None:
     """A mesh of 8 devices over which (6, 4) is fully sharded."""
-    if not isinstance(answer, MeshSpec):
-        return _("Make the mesh with MeshSpec([(name, size), (name, size)]).")
     if answer.names != ("x", "y"):
         return _("The mesh needs the dimensions x and y, in this order.")
     if answer.size != 8:

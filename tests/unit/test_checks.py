@@ -1,5 +1,7 @@
 """Checks of exercises: right answers pass, wrong ones get their hints, and nothing raises."""
 
+import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -12,12 +14,23 @@ from hypothesis import strategies as st
 
 import course_lib
 from course_lib import i18n
+from course_lib.errors import CourseError
 from course_lib.exercises import checks
+from course_lib.exercises.answers import numbers, plain
+from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from tests.answer_forms import Shape, forms
 
 LESSONS = sorted(
     path.stem[-2:] for path in Path(course_lib.__file__).parent.glob("exercises/lesson_[0-9][0-9].py")
 )
-EXERCISES = [known for lesson in LESSONS for known in checks.exercises(lesson)]
+ALL = [known for lesson in LESSONS for known in checks.exercises(lesson)]
+EXERCISES = [known for known in ALL if not known.on_devices]  # tests/tf tries the others
+WITH_FIVE_MISTAKES = ("01", "03", "04")
+
+
+TWO = LayoutSpec(["x"], MeshSpec([("x", 2)]))
 
 
 class Hostile:
@@ -79,18 +92,38 @@ def name(known):
     return known.exercise_id
 
 
+def numbers_in(text):
+    return [float(number.replace(",", "")) for number in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)]
+
+
+def gives_away(message, right):
+    """Whether a text holds the numbers of the right answer, one after the other."""
+    told = numbers_in(message)
+    wanted = [number for number, _same in itertools.groupby(numbers(plain(right)))]
+    places = range(len(told) - len(wanted) + 1) if wanted else ()
+    return any(np.allclose(told[at : at + len(wanted)], wanted) for at in places)
+
+
 def test_there_are_exercises():
-    assert len(EXERCISES) >= 3 * len(LESSONS) > 0
+    for lesson in LESSONS:
+        assert len(checks.exercises(lesson)) >= 3
 
 
 @pytest.mark.parametrize("known", EXERCISES, ids=name)
-def test_the_right_answer_passes(known):
-    assert repr(checks.check(known.exercise_id, known.right)) == "✓ Right."
+def test_ten_forms_of_the_right_answer_pass(known):
+    accepted = [form for right in (known.right, *known.also) for form in forms(right)]
+    assert len(accepted) >= 10
+    for answer in accepted:
+        assert repr(checks.check(known.exercise_id, answer)) == "✓ Right.", answer
+
+
+@pytest.mark.parametrize("known", ALL, ids=name)
+def test_enough_mistakes_are_foreseen(known):
+    assert len(known.wrong) >= (5 if known.exercise_id.startswith(WITH_FIVE_MISTAKES) else 2)
 
 
 @pytest.mark.parametrize("known", EXERCISES, ids=name)
 def test_plausible_wrong_answers_get_their_hints(known):
-    assert len(known.wrong) >= 2
     for answer, hint in known.wrong:
         result = checks.check(known.exercise_id, answer)
         assert result.status is checks.Status.WRONG, answer
@@ -99,7 +132,24 @@ def test_plausible_wrong_answers_get_their_hints(known):
 
 @pytest.mark.parametrize("known", EXERCISES, ids=name)
 def test_different_mistakes_get_different_hints(known):
-    assert len({checks.check(known.exercise_id, answer).message for answer, _hint in known.wrong}) >= 2
+    messages = {}
+    for answer, hint in known.wrong:
+        messages.setdefault(checks.check(known.exercise_id, answer).message, set()).add(hint)
+    assert all(len(hints) == 1 for hints in messages.values()), messages
+
+
+@pytest.mark.parametrize("known", EXERCISES, ids=name)
+def test_no_hint_gives_the_answer_away(known):
+    for answer in (*(answer for answer, _hint in known.wrong), *NONSENSE):
+        message = checks.check(known.exercise_id, answer).message
+        assert not gives_away(message, known.right), message
+
+
+def test_an_answer_given_away_is_noticed():
+    assert gives_away("It is 230,984.", (230984, 230984))
+    assert gives_away("Take 0.64 for it.", 0.64)
+    assert gives_away("The shape is (2, 4).", (2, 4))
+    assert not gives_away("Each of the 2 takes 41 bytes, or 4.1.", 4)
 
 
 @pytest.mark.parametrize("known", EXERCISES, ids=name)
@@ -123,7 +173,7 @@ def test_an_open_answer_says_so(known):
 
 @given(answer=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
 def test_no_answer_makes_a_check_raise(answer):
-    for known in EXERCISES:
+    for known in ALL:
         checks.check(known.exercise_id, answer)
 
 
@@ -131,11 +181,11 @@ def test_a_check_says_how_an_answer_stands(six):
     assert repr(checks.check("99-six", 6)) == "✓ Right."
     assert repr(checks.check("99-six", 5)) == "✗ more"
     assert repr(checks.check("99-six", ...)).startswith("… Not answered yet.")
-    assert repr(checks.check("99-six", "6")).startswith("✗ The check cannot read this answer of type `str`.")
+    assert repr(checks.check("99-six", "6")).startswith("✗ Answer with a number;")
 
 
 def test_a_half_written_answer_is_open(six):
-    for answer in ((6, ...), [...], {"a": ...}):
+    for answer in ((6, ...), [...], {"a": ...}, [[1, 2], [3, ...]], {"a": (1, [...])}):
         assert checks.check("99-six", answer).status is checks.Status.OPEN
 
 
@@ -170,20 +220,13 @@ def test_html_shows_code_and_escapes():
     )
 
 
-class Shape:
-    """Behaves as a TensorShape."""
-
-    def as_list(self):
-        return [2, 3]
-
-
 @pytest.mark.parametrize(
     ("answer", "expected", "equal"),
     [
         ([2, 3], (2, 3), True),
         (np.array([2, 3]), (2, 3), True),
         (np.int64(2), 2, True),
-        (Shape(), (2, 3), True),
+        (Shape([2, 3]), (2, 3), True),
         ((2, [3, 4]), (2, (3, 4)), True),
         (2.0, 2, True),
         (True, 1, False),
@@ -198,10 +241,136 @@ class Shape:
         (Hostile(), 2, False),
         ([Hostile()], (2,), False),
         (np.zeros((2, 2)), 0, False),
+        (10.9, 10, False),
+        (np.float32(0.64), 0.64, True),
+        (0.6401, 0.64, False),
+        (3 * (2 / 3), 2, True),
+        (230984.5, 230984, False),
+        (np.array(True), 1, False),
+        ([[1, 2], np.array([3, 4])], ((1, 2), (3, 4)), True),
+        (LayoutSpec(["x"], MeshSpec([("x", 2)])).of((4,), element_bytes=4), TWO.of((4,)), True),
+        (TWO.of((6,)), TWO.of((4,)), False),
+        (TWO, TWO.of((4,)), False),
     ],
 )
 def test_same(answer, expected, equal):
     assert checks.same(answer, expected) is equal
+
+
+@pytest.mark.parametrize(
+    ("right", "answer", "hint"),
+    [
+        (6, "6", "Answer with a number; this is a value of the type `str`."),
+        (6, True, "Answer with a number; this is a value of the type `bool`."),
+        (6, (6,), "Answer with a number; this is a value of the type `tuple`."),
+        (6, lambda: 6, "Answer with a number; this is a value of the type `function`."),
+        (True, 1, "Answer with True or False; this is a value of the type `int`."),
+        ("x", 1, "Answer with a text in quotes; this is a value of the type `int`."),
+        ((2, 4), 8, "Answer with a tuple or list of numbers; the check cannot use this `int`."),
+        (
+            (2, 4),
+            ("2", 4),
+            "In each place of the answer: Answer with a number;",
+        ),
+        (
+            (2, 4),
+            iter((2, 4)),
+            "the check cannot use this `tuple_iterator`.",
+        ),
+        (((2,), (4,)), (2, 4), "In each place of the answer: Answer with a tuple or list of numbers;"),
+        ({"a": 1}, 1, "Answer with a dictionary;"),
+        (TWO, ["x"], "Answer with a layout, LayoutSpec(entries, mesh);"),
+        (TWO.mesh, TWO, "Answer with a mesh, MeshSpec([(name, size), (name, size)]);"),
+        (TWO.of((4,)), TWO, "Give the explorer itself to the check;"),
+        (len, 3, "Answer with a function: its name, not a call of it."),
+        (b"x", Hostile(), "Read once more what kind of value is asked for."),
+    ],
+)
+def test_a_wrong_kind_is_told_which_is_asked_for(right, answer, hint):
+    @checks.exercise("99-kind", right=right, wrong=[])
+    def kind(answer):
+        raise RuntimeError("this exercise cannot read anything")
+
+    try:
+        assert hint in checks.check("99-kind", answer).message
+        assert not checks.check("99-kind", right).passed
+    finally:
+        del checks._registry["99-kind"]
+
+
+MESH = MeshSpec([("x", 2), ("y", 4)])
+
+
+@pytest.fixture
+def explorer():
+    @checks.exercise(
+        "99-four-copies",
+        right=LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)),
+        wrong=[(LayoutSpec(["x", "y"], MESH).of((8, 4)), "1")],
+        unanswered=LayoutSpec([UNSHARDED, UNSHARDED], MESH).of((8, 6)),
+    )
+    def four_copies(answer):
+        return None if answer.copies == 4 else f"{answer.copies} instead"
+
+    @checks.exercise(
+        "99-refused",
+        right=checks.refusal(LayoutSpec, ["x", "x"], MESH),
+        wrong=[(LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)), "legal")],
+        unanswered=LayoutSpec([UNSHARDED, UNSHARDED], MESH).of((8, 6)),
+    )
+    def refused(answer):
+        return None if isinstance(answer, CourseError) else "This one is legal."
+
+    yield MeshLayoutExplorer(mesh=MESH, global_shape=(8, 6), sharding_specs=[UNSHARDED] * 2)
+    del checks._registry["99-four-copies"], checks._registry["99-refused"]
+
+
+def choose(explorer, **choices):
+    explorer.state = {**explorer.state, **choices}
+    return explorer
+
+
+def test_an_explorer_that_nobody_touched_is_open(explorer):
+    for exercise_id in ("99-four-copies", "99-refused"):
+        result = checks.check(exercise_id, explorer)
+        assert repr(result) == "… Not answered yet. Choose in the explorer above, then run this cell."
+
+
+def test_the_choice_in_an_explorer_is_an_answer(explorer):
+    assert checks.check("99-four-copies", choose(explorer, layout=["x", UNSHARDED])).passed
+    assert checks.check("99-four-copies", choose(explorer, shape=[4, 4])).passed
+    assert repr(checks.check("99-four-copies", choose(explorer, layout=["y", UNSHARDED]))) == "✗ 2 instead"
+
+
+@pytest.mark.parametrize(
+    ("choice", "problem"),
+    [
+        ({"layout": ["y", "x"], "shape": [6, 8]}, "Axis 0 of length 6 does not split in 4 parts over 'y'."),
+        ({"layout": ["x", "x"]}, "The mesh dimension 'x' splits two axes."),
+        ({"mesh": [["x", 16], ["y", 4]]}, "The mesh x 16 × y 4 has 64 devices."),
+    ],
+)
+def test_a_refused_choice_is_a_hint_or_the_answer(explorer, choice, problem):
+    choose(explorer, **choice)
+    result = checks.check("99-four-copies", explorer)
+    assert repr(result) == f"✗ The explorer refuses this choice: {problem}"
+    assert checks.check("99-refused", explorer).passed
+    choose(explorer, mesh=[["x", 2], ["y", 4]], shape=[8, 8], layout=["x", "y"])
+    assert repr(checks.check("99-refused", explorer)) == "✗ This one is legal."
+
+
+def test_only_what_is_refused_is_a_refusal():
+    with pytest.raises(ValueError, match="legal"):
+        checks.refusal(LayoutSpec, ["x"], MESH)
+
+
+def test_a_course_error_while_checking_is_the_hint(six):
+    @checks.exercise("99-shape", right=TWO, wrong=[])
+    def shape(answer):
+        return str(answer.local_shape((4, 4)))
+
+    assert "✗ The layout [x] has 1 axis, the tensor (4, 4) has 2." in repr(checks.check("99-shape", TWO))
+    del checks._registry["99-shape"]
 
 
 def test_checks_speak_the_readers_language(tmp_path):
