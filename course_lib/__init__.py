@@ -20,4 +20,4 @@ __getattr__, __dir__ = face(
     },
 )
 
-draw_with(later("course_lib.pictures.sharding", "figure"))
+draw_with(later("course_lib.pictures.drawn", "figure"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gettext
 import io
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -61,6 +62,15 @@ def ngettext(one: str, many: str, count: int, **values: object) -> str:
     ['1 device', '8 devices']
     """
     return _catalogue(language()).ngettext(one, many, count).format(count=count, **values)
+
+
+def join_sentences(sentences: Sequence[str]) -> str:
+    """Returns the sentences one after the other; after a full-width stop there is no space.
+
+    >>> join_sentences(["One.", "Two."]), join_sentences(["一。", "二。"])
+    ('One. Two.', '一。二。')
+    """
+    return " ".join(sentences).replace("。 ", "。")
 
 
 @cache

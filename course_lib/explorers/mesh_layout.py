@@ -11,8 +11,8 @@ from course_lib.errors import CourseError
 from course_lib.explorers import mesh_layout_state as states
 from course_lib.i18n import _
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
+from course_lib.pictures.drawn import Figure, figure
 from course_lib.pictures.shapes import Node
-from course_lib.pictures.sharding import Figure, figure
 from course_lib.pictures.tensors import tensor_drawing
 from course_lib.pictures.text import axis_notes, block_lines, holding_cells, mesh_grid
 from course_lib.runtime import device_kind

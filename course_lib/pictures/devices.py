@@ -96,7 +96,7 @@ def _card(
 def _observed_card(observed: Observed, device_id: int, width: float) -> Drawing:
     component, held = observed.components[device_id], observed.holdings[device_id]
     few, sharding = component.size <= MOST_VALUES, observed.sharding
-    drawing = values_drawing(component, held, width) if few else thumbnail(sharding, held)
+    drawing = values_drawing(component, colour(held), width) if few else thumbnail(sharding, held)
     notes = [] if few else [str(component.shape)]
     wrong = held != sharding.holdings[device_id]
     return _card(device_id, held, label_of(sharding, held), drawing, notes, wrong=wrong)

@@ -15,6 +15,8 @@ from typing import Any
 PALETTE = ("#91C9F6", "#E29B2F", "#38AE86", "#F2E36B", "#CD88B7", "#E6744D", "#9993EA", "#D3D7DD")
 INK, SOFT_INK, LINE, EMPTY, PANEL, ALARM = "#1B1F24", "#4D5661", "#AEB6C0", "#EEF0F3", "#FCFCFA", "#B3261E"
 
+_STRIPE_STEP, _STRIPE_WIDTH = 7, 3.0
+
 SANS = (
     "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Hiragino Sans', 'Noto Sans CJK JP', "
     "'Yu Gothic', Meiryo, sans-serif"
@@ -121,6 +123,20 @@ def tab(x: float, y: float, width: float, height: float, *, fill: str, radius: f
     return node("path", d=outline, fill=fill)
 
 
+def stripes(width: float, height: float, *, stroke: str, falling: bool = False) -> Node:
+    """Returns slanted lines that fill the rectangle from (0, 0) to (`width`, `height`).
+
+    They are lines and no pattern of SVG: a pattern is found by its id, of which a page may have several.
+    """
+    lines = []
+    for start in range(-int(height), int(width), _STRIPE_STEP):
+        left, right = max(start, 0.0), min(start + height, width)
+        upper, lower = left - start, right - start
+        ends = (upper, lower) if falling else (height - upper, height - lower)
+        lines.append(f"M{number(left)} {number(ends[0])}L{number(right)} {number(ends[1])}")
+    return node("path", class_="stripes", d="".join(lines), stroke=stroke, stroke_width=_STRIPE_WIDTH)
+
+
 def text(
     x: float,
     y: float,
@@ -131,8 +147,9 @@ def text(
     fill: str = INK,
     bold: bool = False,
     monospace: bool = False,
+    halo: bool = False,
 ) -> Node:
-    """Returns a line of text whose baseline is at `y`."""
+    """Returns a line of text whose baseline is at `y`; a halo keeps stripes off its letters."""
     return node(
         "text",
         content,
@@ -143,4 +160,7 @@ def text(
         fill=fill,
         font_weight="600" if bold else None,
         font_family=MONOSPACE if monospace else None,
+        stroke=PANEL if halo else None,
+        stroke_width=3 if halo else None,
+        paint_order="stroke" if halo else None,
     )

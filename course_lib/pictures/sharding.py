@@ -1,17 +1,15 @@
-"""Pictures of meshes, shardings and real components: how the objects of `specs` draw themselves."""
+"""Pictures of meshes, shardings and real components."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_cards, predicted_cards
+from course_lib.pictures.figures import Figure, Part, figure, framed
 from course_lib.pictures.tensors import annotated_tensor
 from course_lib.pictures.text import (
     array_text,
@@ -29,47 +27,12 @@ _MOST_AXES = 3
 _LEAST_WIDTH, _MAX_WIDTH, _GAP = 440.0, 700.0, 28.0
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A picture and the text that says the same.
-
-    Attributes:
-        svg: the picture, a whole SVG image.
-        text: the same in letters of fixed width: what a terminal shows, a screen reader reads and the
-            tests compare.
-    """
-
-    svg: str
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-@singledispatch
-def figure(thing: Any) -> Figure:
-    """Returns the picture of a mesh, a sharding, real components or a comparison: `thing.picture()`.
-
-    >>> figure(MeshSpec([("x", 2), ("y", 3)]))
-    Mesh x 2 × y 3: 6 devices
-    <BLANKLINE>
-           y=0  y=1  y=2
-      x=0    0    1    2
-      x=1    3    4    5
-
-    Raises:
-        CourseError: a tensor of more than 3 axes.
-        TypeError: a thing that has no picture.
-    """
-    raise TypeError(f"{type(thing).__name__} has no picture")
-
-
 @figure.register
 def _mesh_figure(mesh: MeshSpec) -> Figure:
     title = ngettext("Mesh {mesh}: {count} device", "Mesh {mesh}: {count} devices", mesh.size, mesh=mesh)
     grid = mesh_grid(mesh, [str(device_id) for device_id in range(mesh.size)])
     drawing = arranging.titled(title, mesh_drawing(mesh, plain_cards(mesh)))
-    return Figure(shapes.to_svg(arranging.document(drawing, title)), "\n".join([title, "", *grid]))
+    return framed(title, [drawing], ["", *grid])
 
 
 @figure.register
@@ -106,17 +69,8 @@ def _comparison_figure(comparison: Comparison) -> Figure:
     return _figure(title, sharding, parts, comparison)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part of a figure: a heading with a drawing, and with lines of text that say the same."""
-
-    heading: str
-    drawing: Drawing
-    lines: Sequence[str]
-
-
 def _figure(
-    title: str, sharding: Sharding, parts: Sequence[_Part], comparison: Comparison | None = None
+    title: str, sharding: Sharding, parts: Sequence[Part], comparison: Comparison | None = None
 ) -> Figure:
     drawings = arranging.flowing(
         [arranging.titled(part.heading, part.drawing) for part in parts], _GAP, _MAX_WIDTH
@@ -124,14 +78,13 @@ def _figure(
     width = max(drawings.width, _LEAST_WIDTH)
     told = arranging.lines_of_text([summary(sharding)], size=12, max_width=width, fill=shapes.SOFT_INK)
     rows = [arranging.lines_of_text([title], size=14, max_width=width), told, drawings]
-    text = [title, summary(sharding)]
+    text = [summary(sharding)]
     for part in parts:
         text += ["", part.heading, *part.lines]
     if comparison is not None:
         rows.append(_verdict(comparison, width))
         text += ["", comparison.sentence]
-    drawing = arranging.stacked(rows, 12)
-    return Figure(shapes.to_svg(arranging.document(drawing, title)), "\n".join(text))
+    return framed(title, rows, text)
 
 
 def _verdict(comparison: Comparison, width: float) -> Drawing:
@@ -139,21 +92,21 @@ def _verdict(comparison: Comparison, width: float) -> Drawing:
     return arranging.lines_of_text([f"{mark} {comparison.sentence}"], size=13, max_width=width, fill=fill)
 
 
-def _tensor_part(sharding: Sharding, whole: Array | None = None) -> _Part:
+def _tensor_part(sharding: Sharding, whole: Array | None = None) -> Part:
     require_drawable(sharding)
     values = None if whole is None else [array_text(whole[block.index]) for block in sharding.blocks]
-    return _Part(_("Tensor"), annotated_tensor(sharding), block_lines(sharding, values))
+    return Part(_("Tensor"), annotated_tensor(sharding), block_lines(sharding, values))
 
 
-def _predicted_part(heading: str, sharding: Sharding) -> _Part:
+def _predicted_part(heading: str, sharding: Sharding) -> Part:
     lines = mesh_grid(sharding.mesh, holding_cells(sharding, sharding.holdings))
-    return _Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
+    return Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
 
 
-def _observed_part(heading: str, observed: Observed) -> _Part:
+def _observed_part(heading: str, observed: Observed) -> Part:
     mesh = observed.sharding.mesh
     grid = mesh_grid(mesh, holding_cells(observed.sharding, observed.holdings))
-    return _Part(heading, mesh_drawing(mesh, observed_cards(observed)), [*grid, *stranger_lines(observed)])
+    return Part(heading, mesh_drawing(mesh, observed_cards(observed)), [*grid, *stranger_lines(observed)])
 
 
 def _with_bytes(observed: Observed) -> Sharding:

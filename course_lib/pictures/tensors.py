@@ -6,7 +6,7 @@ before these two make planes next to each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
@@ -62,28 +62,39 @@ def annotated_tensor(sharding: Sharding) -> Drawing:
     return arranging.stacked([tensor_drawing(sharding), notes], 6)
 
 
-def value_width(components: Sequence[Array]) -> float:
+def value_width(components: Sequence[Array], form: Callable[[object], str] = form_value) -> float:
     """Returns how wide a cell must be for every value of all components."""
-    values = (form_value(value) for component in components for value in component.reshape(-1).tolist())
+    values = (form(value) for component in components for value in component.reshape(-1).tolist())
     return max([18.0, *(len(value) * _VALUE_SIZE * 0.62 + 6 for value in values)])
 
 
-def values_drawing(component: Array, block: int | None, width: float) -> Drawing:
+def values_drawing(
+    component: Array,
+    fill: str,
+    width: float,
+    form: Callable[[object], str] = form_value,
+    *,
+    halo: bool = False,
+) -> Drawing:
     """Returns a component with the value of each element in its cell, planes of 3 axes under each other.
 
     Args:
         component: the values, `[...] local`.
-        block: the block that they are, for the colour.
+        fill: the colour of the cells.
         width: of a cell.
+        form: writes one value.
+        halo: whether the values stand on stripes.
     """
     last = component.shape[-1] if component.ndim else 1
-    values = [form_value(value) for value in component.reshape(-1).tolist()]
+    values = [form(value) for value in component.reshape(-1).tolist()]
     nodes: list[Node] = []
     for at, value in enumerate(values):
         x, y = at % last * width, at // last * _VALUE_HEIGHT
-        nodes.append(shapes.rectangle(x, y, width, _VALUE_HEIGHT, fill=colour(block), stroke=shapes.SOFT_INK))
+        nodes.append(shapes.rectangle(x, y, width, _VALUE_HEIGHT, fill=fill, stroke=shapes.SOFT_INK))
         middle = x + width / 2, y + 12.5
-        nodes.append(shapes.text(*middle, value, size=_VALUE_SIZE, anchor="middle", monospace=True))
+        nodes.append(
+            shapes.text(*middle, value, size=_VALUE_SIZE, anchor="middle", monospace=True, halo=halo)
+        )
     return Drawing(width * last, _VALUE_HEIGHT * max(len(values) // max(last, 1), 1), tuple(nodes))
 
 

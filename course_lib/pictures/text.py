@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.pictures.grid import Plane, planes
 from course_lib.specs.components import Array, Observed
 from course_lib.specs.mesh import MeshSpec
@@ -23,14 +23,18 @@ def form_value(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def array_text(array: Array) -> str:
+def array_text(array: Array, form: Callable[[object], str] = form_value) -> str:
     """Returns the values of an array on one line, or its shape if they are too many.
+
+    Args:
+        array: the values.
+        form: writes one of them.
 
     >>> import numpy as np
     >>> array_text(np.arange(6.0).reshape(2, 3)), array_text(np.zeros((100, 8)))
     ('[[0 1 2] [3 4 5]]', '(100, 8)')
     """
-    return _nested(array.tolist()) if array.size <= MOST_VALUES else str(array.shape)
+    return _nested(array.tolist(), form) if array.size <= MOST_VALUES else str(array.shape)
 
 
 def mesh_grid(mesh: MeshSpec, cells: Sequence[str]) -> list[str]:
@@ -130,15 +134,6 @@ def axis_notes(sharding: Sharding) -> list[str]:
     return [f"{arrow} {axis_text(axis, length)} · {name}" for axis, (arrow, length, name) in enumerate(rows)]
 
 
-def join_sentences(sentences: Sequence[str]) -> str:
-    """Returns the sentences one after the other; after a full-width stop there is no space.
-
-    >>> join_sentences(["One.", "Two."]), join_sentences(["一。", "二。"])
-    ('One. Two.', '一。二。')
-    """
-    return " ".join(sentences).replace("。 ", "。")
-
-
 def devices_text(devices: Sequence[int]) -> str:
     """Returns the numbers of the devices as words.
 
@@ -161,7 +156,7 @@ def _plane_lines(plane: Plane, cells: Sequence[str]) -> list[str]:
     ]
 
 
-def _nested(values: object) -> str:
+def _nested(values: object, form: Callable[[object], str]) -> str:
     if isinstance(values, list):
-        return "[" + " ".join(_nested(value) for value in values) + "]"
-    return form_value(values)
+        return "[" + " ".join(_nested(value, form) for value in values) + "]"
+    return form(values)

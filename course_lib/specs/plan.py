@@ -12,6 +12,7 @@ from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.scheme import Scheme
 
 Axes = tuple[str, ...]
 BATCH = "batch"  # the axis of the examples, in every model
@@ -70,6 +71,18 @@ class Plan:
         for first, second in itertools.combinations(axes, 2):
             self._require_apart(first, second, axes)
         return LayoutSpec([self.splits.get(axis, UNSHARDED) for axis in axes], self.mesh)
+
+    def of(self, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> Scheme:
+        """Returns what becomes of a model's tensors under the plan: it draws itself.
+
+        Args:
+            tensors: the names of each tensor's axes, such as `MLP.spec.tensors`.
+            sizes: the size of each axis, such as `{"batch": 64, "features": 1200}`.
+
+        Raises:
+            CourseError: as `Scheme`.
+        """
+        return Scheme(self, tensors, sizes)
 
     def num_shards(self, axis: str) -> int:
         """Returns into how many parts the mesh splits an axis."""

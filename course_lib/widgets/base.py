@@ -22,8 +22,8 @@ import traitlets
 from course_lib.errors import CourseError
 from course_lib.i18n import _, language
 from course_lib.pictures import shapes
+from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node, node
-from course_lib.pictures.sharding import Figure
 from course_lib.widgets import controls
 from course_lib.widgets.controls import Choice, Group, State
 

@@ -1,0 +1,61 @@
+"""Figures: a picture with the text that says the same, and the one function that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.arranging import Drawing
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture and the text that says the same.
+
+    Attributes:
+        svg: the picture, a whole SVG image.
+        text: the same in letters of fixed width: what a terminal shows, a screen reader reads and the
+            tests compare.
+    """
+
+    svg: str
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a figure: a heading with a drawing, and with lines of text that say the same."""
+
+    heading: str
+    drawing: Drawing
+    lines: Sequence[str]
+
+
+@singledispatch
+def figure(thing: Any) -> Figure:
+    """Returns the picture of an object of `specs` that draws itself: `thing.picture()`.
+
+    Each kind has a function of its own, in the module named after the kind.
+
+    Raises:
+        TypeError: a thing that has no picture.
+    """
+    raise TypeError(f"{type(thing).__name__} has no picture")
+
+
+def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figure:
+    """Returns a figure: the drawings under each other on a panel, and the lines of its text.
+
+    Args:
+        title: the name of the picture, and the first line of its text.
+        drawings: what the panel shows, from the top down.
+        text: the other lines.
+    """
+    drawing = arranging.document(arranging.stacked(drawings, 12), title)
+    return Figure(shapes.to_svg(drawing), "\n".join([title, *text]))

@@ -1,0 +1,207 @@
+"""The picture of an all-reduce: a lane for each device, from its partial sum over the sum to its copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.i18n import _, ngettext
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.shapes import Node, node, number
+from course_lib.pictures.tensors import value_width, values_drawing
+from course_lib.pictures.text import MOST_VALUES, array_text, devices_text
+from course_lib.specs.blocks import block_label
+from course_lib.specs.components import Array
+from course_lib.specs.reduction import Reduction
+
+_LANE_GAP, _GROUP_GAP, _ARROWS, _LEAST_WIDTH = 7.0, 16.0, 44.0, 440.0
+_LABEL_SIZE, _LABEL_WIDTH, _BOX_HEIGHT = 13.0, 22.0, 26.0
+
+
+@figure.register
+def _reduction_figure(reduction: Reduction) -> Figure:
+    title = _("All-reduce over {name} on the mesh {mesh}", name=reduction.mesh_dim, mesh=reduction.mesh)
+    lanes = _lanes(reduction)
+    width = max(lanes.width, _LEAST_WIDTH)
+    mark, fill = ("✗ ", shapes.ALARM) if reduction.wrong_devices else ("✓ ", shapes.INK)
+    verdict = reduction.sentence if reduction.results is None else mark + reduction.sentence
+    told = [_summary(reduction), _("Stripes mark a partial sum that waits to be added.")]
+    drawings = [
+        arranging.lines_of_text([title], size=14, max_width=width),
+        arranging.lines_of_text(told, size=12, max_width=width, fill=shapes.SOFT_INK),
+        lanes,
+        arranging.lines_of_text([verdict], size=13, max_width=width, fill=fill),
+    ]
+    return framed(title, drawings, [_summary(reduction), *_lines(reduction), "", reduction.sentence])
+
+
+def _summary(reduction: Reduction) -> str:
+    return ngettext(
+        "Each device adds an array of shape {shape} and receives the sum.",
+        "Each device adds an array of shape {shape} and receives the sum of its group.",
+        len(reduction.groups),
+        shape=reduction.partials[0].shape,
+    )
+
+
+def _lines(reduction: Reduction) -> list[str]:
+    """Returns the partial sums, the sums and the copies, each with its devices and values."""
+    labels = _labels(reduction)
+    partials = [f"  {_device(at)}  {_values(reduction, each)}" for at, each in enumerate(reduction.partials)]
+    sums = [
+        f"  {labels[which]}  {devices_text(group)}  {_values(reduction, total)}"
+        for group, which, total in zip(reduction.groups, reduction.sum_numbers, reduction.sums, strict=True)
+    ]
+    copies = [
+        f"  {_device(at)}  {labels[which]}  {_values(reduction, copy)}"
+        for at, (which, copy) in enumerate(zip(reduction.holdings, reduction.copies, strict=True))
+    ]
+    parts = zip(_headings(), (partials, sums, copies), strict=True)
+    return [line for heading, part in parts for line in ("", heading, *part)]
+
+
+def _headings() -> tuple[str, str, str]:
+    return _("Partial sums"), _("Sum"), _("Copies")
+
+
+def _device(device_id: int) -> str:
+    return devices_text([device_id])
+
+
+def _values(reduction: Reduction, array: Array) -> str:
+    return array_text(array, reduction.form)
+
+
+def _labels(reduction: Reduction) -> dict[int, str]:
+    """Returns a letter for each number of what devices hold, the sums first."""
+    numbers = sorted({*reduction.sum_numbers, *reduction.holdings})
+    return {which: block_label(at) for at, which in enumerate(numbers)}
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the columns of the lanes stand, and how large the box of an array is."""
+
+    partials: float
+    total: float
+    copies: float
+    width: float
+    box_width: float
+    box_height: float
+    cell: float | None
+
+
+def _places(reduction: Reduction) -> _Places:
+    arrays = (*reduction.partials, *reduction.sums, *reduction.copies)
+    if arrays[0].size <= MOST_VALUES:
+        cell = value_width(arrays, reduction.form)
+        box = values_drawing(arrays[0], "none", cell)
+    else:
+        cell, box = None, Drawing(arranging.text_width(str(arrays[0].shape), 11) + 12, _BOX_HEIGHT, ())
+    widths = [max(arranging.text_width(heading, 12), box.width) for heading in _headings()]
+    partials = arranging.text_width(_device(reduction.mesh.size - 1), 12) + 10
+    total = partials + widths[0] + _ARROWS
+    copies = total + widths[1] + _ARROWS
+    return _Places(partials, total, copies, copies + widths[2] + _LABEL_WIDTH, box.width, box.height, cell)
+
+
+def _lanes(reduction: Reduction) -> Drawing:
+    places = _places(reduction)
+    lefts = (places.partials, places.total, places.copies)
+    heads = (
+        shapes.text(left, 12, heading, fill=shapes.SOFT_INK, bold=True)
+        for left, heading in zip(lefts, _headings(), strict=True)
+    )
+    groups = [_group(reduction, at, places) for at in range(len(reduction.groups))]
+    return arranging.stacked([Drawing(places.width, 14, tuple(heads)), *groups], _GROUP_GAP)
+
+
+def _group(reduction: Reduction, at: int, places: _Places) -> Drawing:
+    """Returns the lanes of one group, its sum in their middle, and the arrows between them."""
+    group, step = reduction.groups[at], places.box_height + _LANE_GAP
+    height = max(step * len(group) - _LANE_GAP, places.box_height + 2 * _LABEL_SIZE)
+    top = (height - step * len(group) + _LANE_GAP) / 2
+    nodes: list[Node] = []
+    for lane, device_id in enumerate(group):
+        y = top + step * lane
+        wrong = device_id in reduction.wrong_devices
+        nodes += _arrows(places, y + places.box_height / 2, height / 2, wrong=wrong)
+        nodes += _lane(reduction, device_id, places, y)
+    return Drawing(places.width, height, (*nodes, *_sum(reduction, at, places, height)))
+
+
+def _lane(reduction: Reduction, device_id: int, places: _Places, y: float) -> list[Node]:
+    """Returns a device with its partial sum, which stripes mark as one, and its copy of the sum."""
+    held = reduction.holdings[device_id]
+    middle, data = y + places.box_height / 2 + 4, {"data_device": str(device_id)}
+    striped, solid = _partial_face(reduction, device_id, places), _face(places, _colour(reduction, held))
+    partial = _box(reduction, reduction.partials[device_id], places, striped, halo=True)
+    copy = _box(reduction, reduction.copies[device_id], places, solid)
+    label = _labels(reduction)[held]
+    return [
+        shapes.text(0, middle, _device(device_id), fill=shapes.INK),
+        node("g", partial.at(places.partials, y), class_="partial", **data),
+        node("g", copy.at(places.copies, y), class_="copy", **data),
+        shapes.text(places.copies + places.box_width + 7, middle, label, size=_LABEL_SIZE, bold=True),
+    ]
+
+
+def _sum(reduction: Reduction, at: int, places: _Places, height: float) -> list[Node]:
+    which = reduction.sum_numbers[at]
+    total = _box(reduction, reduction.sums[at], places, _face(places, _colour(reduction, which)))
+    y, middle = (height - places.box_height) / 2, places.total + places.box_width / 2
+    label = _labels(reduction)[which]
+    left = places.total - 11
+    return [
+        node("g", total.at(places.total, y), class_="sum"),
+        shapes.text(middle, y - 6, label, size=_LABEL_SIZE, anchor="middle", bold=True),
+        node("circle", cx=left, cy=height / 2, r=8, fill=shapes.PANEL, stroke=shapes.SOFT_INK),
+        shapes.text(left, height / 2 + 5, "+", size=15, anchor="middle", bold=True),
+    ]
+
+
+def _arrows(places: _Places, lane: float, middle: float, *, wrong: bool) -> list[Node]:
+    """Returns the lines from a partial sum to the sum, and from there to the copy, dashed to a wrong one."""
+    start, end = places.partials + places.box_width, places.total - 18
+    into = f"M{number(start + 2)} {number(lane)}L{number(end)} {number(middle)}"
+    start, end = places.total + places.box_width, places.copies
+    out = f"M{number(start + 2)} {number(middle)}L{number(end - 10)} {number(lane)}h4"
+    head = f"M{number(end - 8)} {number(lane - 3.5)}l6 3.5l-6 3.5z"
+    dashes = "3 4" if wrong else None
+    return [
+        node("path", d=into, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2),
+        node("path", d=out, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2, stroke_dasharray=dashes),
+        *([] if wrong else [node("path", d=head, fill=shapes.SOFT_INK)]),
+    ]
+
+
+def _box(
+    reduction: Reduction, array: Array, places: _Places, face: list[Node], *, halo: bool = False
+) -> Drawing:
+    """Returns an array as its values on a face, or as its shape if they are too many."""
+    if places.cell is not None:
+        values = values_drawing(array, "none", places.cell, reduction.form, halo=halo).nodes
+    else:
+        middle = places.box_width / 2, places.box_height / 2 + 4
+        values = (
+            shapes.text(*middle, str(array.shape), size=11, anchor="middle", monospace=True, halo=halo),
+        )
+    return Drawing(places.box_width, places.box_height, (*face, *values))
+
+
+def _face(places: _Places, fill: str) -> list[Node]:
+    return [shapes.rectangle(0, 0, places.box_width, places.box_height, fill=fill, stroke=shapes.SOFT_INK)]
+
+
+def _partial_face(reduction: Reduction, device_id: int, places: _Places) -> list[Node]:
+    """Returns stripes in a colour of the device's own, which no sum and no copy has."""
+    free = shapes.PALETTE[len(_labels(reduction)) :] or shapes.PALETTE
+    rounds, at = divmod(device_id, len(free))
+    size = places.box_width, places.box_height
+    lines = shapes.stripes(*size, stroke=free[at], falling=bool(rounds % 2))
+    return [shapes.rectangle(0, 0, *size, fill=shapes.PANEL, stroke_width=0), lines, *_face(places, "none")]
+
+
+def _colour(reduction: Reduction, which: int) -> str:
+    return shapes.PALETTE[sorted(_labels(reduction)).index(which) % len(shapes.PALETTE)]

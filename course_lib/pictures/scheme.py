@@ -1,0 +1,181 @@
+"""The picture of a scheme: every tensor of a model, cut in the blocks that its plan makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _, ngettext
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.shapes import Node, node
+from course_lib.pictures.tensors import colour
+from course_lib.specs.blocks import Block
+from course_lib.specs.plan import BATCH, Axes
+from course_lib.specs.scheme import Scheme
+
+_MOST_AXES = 2
+_GAP, _WIDTH, _TITLE_SIZE, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 14.0, 11.0, 10.0
+_LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
+
+Devices = tuple[int, ...]
+
+
+@figure.register
+def _scheme_figure(scheme: Scheme) -> Figure:
+    for name, axes in scheme.tensors.items():
+        _require_drawable(name, axes)
+    title, told, colours = _title(scheme), _told(scheme), _colours(scheme)
+    drawings = [
+        arranging.lines_of_text([title], size=_TITLE_SIZE, max_width=_WIDTH),
+        arranging.lines_of_text(told, size=12, max_width=_WIDTH, fill=shapes.SOFT_INK),
+        arranging.flowing([_tensor(scheme, name, colours) for name in scheme.tensors], _GAP, _WIDTH),
+    ]
+    lines = (line for name in scheme.tensors for line in ("", *_lines(scheme, name)))
+    return framed(title, drawings, [*told, *lines])
+
+
+def _title(scheme: Scheme) -> str:
+    if not _many(scheme):
+        return _("One device")
+    return _("Plan {plan!r} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
+
+
+def _many(scheme: Scheme) -> bool:
+    return scheme.plan.mesh.size > 1
+
+
+def _told(scheme: Scheme) -> list[str]:
+    """Returns for each mesh dimension which axis it splits, and the tensors that have this axis."""
+    lines = []
+    for name in (name for name, size in scheme.plan.mesh.dims if size > 1):
+        split = scheme.split_by(name)
+        if not split:
+            lines.append(_("Mesh dimension {name} splits no axis.", name=name))
+        for axis, tensors in split.items():
+            values = {"name": name, "axis": axis, "tensors": ", ".join(tensors)}
+            lines.append(_("Mesh dimension {name} splits the axis {axis}: {tensors}.", **values))
+    return [*lines, _("The numbers in a block are the devices that hold it.")] if _many(scheme) else []
+
+
+def _lines(scheme: Scheme, name: str) -> list[str]:
+    """Returns what the picture shows of a tensor: its shape, its axes, and who holds its blocks."""
+    rows: dict[float, list[str]] = {}
+    for block in scheme.shardings[name].blocks:
+        _x, y, _width, _height = _place(scheme, name, block)
+        rows.setdefault(y, []).append(_holders(scheme, block.devices))
+    holders = " / ".join(" | ".join(row) for row in rows.values())
+    blocks = [_("blocks on {devices}", devices=holders)] if _many(scheme) else []
+    return [_heading(scheme, name), *(f"  {note}" for note in [*_notes(scheme, name), *blocks])]
+
+
+def _heading(scheme: Scheme, name: str) -> str:
+    return f"{name} {scheme.shardings[name].global_shape}"
+
+
+def _notes(scheme: Scheme, name: str) -> list[str]:
+    """Returns for each axis where it runs and what splits it, and then what one device holds."""
+    sharding, axes = scheme.shardings[name], scheme.tensors[name]
+    arrows = {axis: arrow for axis, arrow in zip(_sides(axes), "↓→", strict=True) if axis is not None}
+    notes = [f"{arrows[axis]} {axis} {scheme.sizes[axis]}" for axis in axes]
+    if not _many(scheme):
+        return notes
+    notes = [f"{note} · {_cut(scheme, axis)}" for note, axis in zip(notes, axes, strict=True)]
+    copies = ngettext("{count} copy", "{count} copies", sharding.copies)
+    held = _("on a device: {local_shape}, {copies}", local_shape=sharding.local_shape, copies=copies)
+    return [*notes, held]
+
+
+def _cut(scheme: Scheme, axis: str) -> str:
+    if scheme.plan.num_shards(axis) == 1:
+        return _("whole")
+    return _("split by {name}", name=scheme.plan.splits[axis])
+
+
+def _tensor(scheme: Scheme, name: str, colours: Mapping[Devices, str]) -> Drawing:
+    """Returns a tensor under its name and above its notes."""
+    blocks = scheme.shardings[name].blocks
+    places = [_place(scheme, name, block) for block in blocks]
+    width, height = max(x + width for x, _y, width, _h in places), max(y + h for _x, y, _w, h in places)
+    parts = []
+    for at, (block, place) in enumerate(zip(blocks, places, strict=True)):
+        face = shapes.rectangle(*place, fill=colours[block.devices], stroke=shapes.SOFT_INK)
+        label = _label(_holders(scheme, block.devices), place) if _many(scheme) else []
+        parts.append(node("g", face, *label, class_="part", data_block=str(at)))
+    notes = arranging.lines_of_text(
+        _notes(scheme, name), size=_NOTE_SIZE, max_width=_WIDTH, fill=shapes.SOFT_INK
+    )
+    drawn = Drawing(width, height, tuple(parts))
+    return arranging.titled(_heading(scheme, name), arranging.stacked([drawn, notes], 4))
+
+
+def _label(content: str, place: tuple[float, float, float, float]) -> list[Node]:
+    """Returns the numbers of devices in the middle of a block, on as many lines as its width asks for."""
+    x, y, width, height = place
+    words, longest = content.split(), max(map(len, content.split()))
+    on_a_line = max(int((width - 2) / (arranging.text_width("0", _LABEL_SIZE) * (longest + 1))), 1)
+    lines = [" ".join(words[at : at + on_a_line]) for at in range(0, len(words), on_a_line)]
+    size = min(_LABEL_SIZE, height / (1.1 * len(lines)), width / (0.58 * max(map(len, lines))))
+    middle, top = x + width / 2, y + height / 2 - size * 1.1 * len(lines) / 2
+    return [
+        shapes.text(middle, top + size * (1.1 * row + 0.9), line, size=size, anchor="middle", bold=True)
+        for row, line in enumerate(lines)
+    ]
+
+
+def _holders(scheme: Scheme, devices: Devices) -> str:
+    return _("all") if len(devices) == scheme.plan.mesh.size else " ".join(map(str, devices))
+
+
+def _colours(scheme: Scheme) -> dict[Devices, str]:
+    """Returns a colour for each set of devices that hold a block; what all of them hold has none.
+
+    Within a tensor other devices hold other data, so equal colours are equal data; across tensors they are
+    the same devices.
+    """
+    sets = dict.fromkeys(block.devices for sharding in scheme.shardings.values() for block in sharding.blocks)
+    everyone = {devices: shapes.EMPTY for devices in sets if len(devices) == scheme.plan.mesh.size > 1}
+    others = (devices for devices in sets if devices not in everyone)
+    return everyone | {devices: colour(at) for at, devices in enumerate(others)}
+
+
+def _place(scheme: Scheme, name: str, block: Block) -> tuple[float, float, float, float]:
+    """Returns left, upper edge, width and height of a block."""
+    parts = dict(zip(scheme.tensors[name], block.index, strict=True))
+    (y, height), (x, width) = (
+        (0.0, _THICKNESS) if axis is None else _span(scheme, axis, parts[axis])
+        for axis in _sides(scheme.tensors[name])
+    )
+    return x, y, width, height
+
+
+def _span(scheme: Scheme, axis: str, part: slice) -> tuple[float, float]:
+    """Returns where a part of an axis starts, and its length: an axis is as long in every tensor."""
+    size = max(scheme.sizes[axis], 1)
+    length = _LEAST_LENGTH + _LENGTH_A_DOUBLING * math.log2(size)
+    unit = max(length, _LEAST_BLOCK * scheme.plan.num_shards(axis)) / size
+    return part.start * unit, (part.stop - part.start) * unit
+
+
+def _sides(axes: Axes) -> tuple[str | None, str | None]:
+    """Returns the axis that runs down and the one that runs right; of vectors only the batch runs down."""
+    if len(axes) == _MOST_AXES:
+        return axes[0], axes[1]
+    down = axes == (BATCH,)
+    return (BATCH if down else None), (None if down or not axes else axes[0])
+
+
+def _require_drawable(name: str, axes: Axes) -> None:
+    if len(axes) > _MOST_AXES:
+        raise CourseError(
+            ngettext(
+                "The tensor {name!r} of {count} axis cannot be drawn.",
+                "The tensor {name!r} of {count} axes cannot be drawn.",
+                len(axes),
+                name=name,
+            ),
+            allowed=_("0 to {most} axes", most=_MOST_AXES),
+            cure=_("Leave the tensor out, or look at it alone: layout.of(global_shape)."),
+        )

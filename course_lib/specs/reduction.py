@@ -1,0 +1,233 @@
+"""Reductions: the partial sums of an all-reduce, their sum, and the copies that the devices then hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError, whole_number
+from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.specs.components import Array, require_components, require_local_shapes, same_values
+from course_lib.specs.drawing import DrawsItself
+
+if TYPE_CHECKING:
+    from course_lib.specs.mesh import MeshSpec
+
+MOST_DIGITS = 12
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Reduction(DrawsItself):
+    """One all-reduce with its real numbers: `mesh.reduction(mesh_dim, partials, results)`. It draws itself.
+
+    The devices that differ only along the mesh dimension form a group. Each holds a partial sum; the group
+    adds them, and each of its devices receives a copy of the sum. Without results the copies are predicted.
+
+    >>> from course_lib import MeshSpec
+    >>> mesh = MeshSpec([("batch", 2), ("model", 2)])
+    >>> reduction = mesh.reduction("batch", [[1], [20], [3], [40]], [[4], [60], [4], [60]])
+    >>> [total.tolist() for total in reduction.sums]
+    [[4], [60]]
+    >>> print(reduction.sentence)
+    In each group the copies are equal to the last bit. They equal the sum.
+
+    Attributes:
+        mesh: the mesh that the devices form.
+        mesh_dim: the mesh dimension along which is added.
+        partials: what each device adds, `[...] local` each, in the order of the devices.
+        results: what each device holds afterwards, likewise, or None if that is not known.
+        digits: with how many digits after the point numbers are shown and copies are compared with the sum.
+
+    Raises:
+        CourseError: the mesh has no such dimension, another number of arrays than devices, arrays that are
+            not numbers or differ in shape, or `digits` is no whole number from 0 to 12.
+
+    Source: https://www.tensorflow.org/guide/dtensor_overview (DTensor collective communications).
+    """
+
+    mesh: MeshSpec
+    mesh_dim: str
+    partials: tuple[Array, ...]
+    results: tuple[Array, ...] | None
+    digits: int
+
+    def __init__(
+        self,
+        mesh: MeshSpec,
+        mesh_dim: str,
+        partials: Sequence[npt.ArrayLike],
+        results: Sequence[npt.ArrayLike] | None = None,
+        digits: int = 3,
+    ) -> None:
+        mesh.require_dim(mesh_dim)
+        added = _components(partials, mesh.size)
+        held = None if results is None else _components(results, mesh.size, added[0].shape)
+        problem = _("{digits!r} is no number of digits after the point.", digits=digits)
+        shown = whole_number(digits, problem, most=MOST_DIGITS, cure=_("Give for example digits=3."))
+        object.__setattr__(self, "mesh", mesh)
+        object.__setattr__(self, "mesh_dim", mesh_dim)
+        object.__setattr__(self, "partials", added)
+        object.__setattr__(self, "results", held)
+        object.__setattr__(self, "digits", shown)
+
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The devices that add among themselves, group by group."""
+        return self.mesh.groups(self.mesh_dim)
+
+    @cached_property
+    def sums(self) -> tuple[Array, ...]:
+        """The sum of each group, `[...] local` each, added on the host in float64, or in int64."""
+        return tuple(_total([self.partials[device_id] for device_id in group]) for group in self.groups)
+
+    @cached_property
+    def copies(self) -> tuple[Array, ...]:
+        """What each device holds afterwards, `[...] local` each: the results, or else the predicted sums."""
+        if self.results is not None:
+            return self.results
+        pairs = zip(self.groups, self.sums, strict=True)
+        predicted = {device_id: total for group, total in pairs for device_id in group}
+        return tuple(predicted[device_id] for device_id in range(self.mesh.size))
+
+    @property
+    def tolerance(self) -> float:
+        """How far a copy may be from the sum: half a unit of the last digit shown; 0 for whole numbers."""
+        return 0.0 if self.sums[0].dtype.kind in "iu" else 0.5 * 10.0**-self.digits
+
+    @cached_property
+    def sum_numbers(self) -> tuple[int, ...]:
+        """For each group the number of its sum, counted from 0; groups with equal sums have one number."""
+        return tuple(
+            next(number for number, other in enumerate(self.sums) if same_values(other, total))
+            for total in self.sums
+        )
+
+    @cached_property
+    def holdings(self) -> tuple[int, ...]:
+        """For each device the number of what it holds: of its group's sum, or a new one for other data."""
+        others: list[Array] = []
+        numbers = {}
+        for group, number, total in zip(self.groups, self.sum_numbers, self.sums, strict=True):
+            for device_id in group:
+                copy = self.copies[device_id]
+                close = np.isclose(copy, total, rtol=0.0, atol=self.tolerance, equal_nan=True).all()
+                numbers[device_id] = number if close else len(self.sums) + _place(copy, others)
+        return tuple(numbers[device_id] for device_id in range(self.mesh.size))
+
+    @cached_property
+    def wrong_devices(self) -> tuple[int, ...]:
+        """The devices that hold something other than the sum of their group."""
+        return tuple(device_id for device_id, number in enumerate(self.holdings) if number >= len(self.sums))
+
+    @property
+    def copies_are_equal(self) -> bool:
+        """Whether the devices of each group hold the same afterwards, to the last bit."""
+        return all(
+            same_values(self.copies[group[0]], self.copies[device_id])
+            for group in self.groups
+            for device_id in group
+        )
+
+    @property
+    def largest_difference(self) -> float:
+        """How far an element of a copy is from the sum, at most."""
+        differences: list[float] = [
+            np.abs(self.copies[device_id] - total).max(initial=0).item()
+            for group, total in zip(self.groups, self.sums, strict=True)
+            for device_id in group
+        ]
+        return max(differences)
+
+    @property
+    def sentence(self) -> str:
+        """Whether the copies are equal, and whether they are the sum, in words."""
+        if self.results is None:
+            return _("A prediction: every device receives the sum of its group.")
+        return join_sentences([self._copies_in_words(), self._sum_in_words()])
+
+    def form(self, value: object) -> str:
+        """Returns one element as it is shown: whole numbers as they are, others with `digits` digits.
+
+        >>> from course_lib import MeshSpec
+        >>> shown = MeshSpec([("batch", 2)]).reduction("batch", [0.25, -0.25], digits=1).form
+        >>> shown(0.55), shown(-0.01), shown(7)
+        ('0.6', '0.0', '7')
+        """
+        if not isinstance(value, float):
+            return str(value)
+        rounded = f"{value:.{self.digits}f}"
+        return rounded.lstrip("-") if not rounded.strip("-0.") else rounded
+
+    def _copies_in_words(self) -> str:
+        if not self.copies_are_equal:
+            return _("The copies are not equal to the last bit.")
+        if len(self.groups) > 1:
+            return _("In each group the copies are equal to the last bit.")
+        return ngettext(
+            "The {count} copy is equal to itself.",
+            "The {count} copies are equal to the last bit.",
+            len(self.copies),
+        )
+
+    def _sum_in_words(self) -> str:
+        difference = self.form(self.largest_difference)
+        if len(self.wrong_devices) == self.mesh.size:
+            return _("They are not the sum: the largest difference is {difference}.", difference=difference)
+        if self.wrong_devices:
+            return ngettext(
+                "{count} of them is not the sum: the largest difference is {difference}.",
+                "{count} of them are not the sum: the largest difference is {difference}.",
+                len(self.wrong_devices),
+                difference=difference,
+            )
+        if not self.tolerance:
+            return _("They equal the sum.")
+        tolerance = f"{self.tolerance:.{self.digits + 1}f}"
+        return _("They equal the sum to within {tolerance}.", tolerance=tolerance)
+
+    def __repr__(self) -> str:
+        kind = "predicted" if self.results is None else "observed"
+        return f"<{type(self).__name__} over {self.mesh_dim!r} on {self.mesh!r}, {kind}>"
+
+
+def _components(arrays: Sequence[npt.ArrayLike], num_devices: int, wanted: Any = None) -> tuple[Array, ...]:
+    components = [np.asarray(array) for array in arrays]
+    require_components(components, num_devices)
+    shape = components[0].shape if wanted is None else wanted
+    require_local_shapes(components, len(shape), shape)
+    return tuple(_numbers(device_id, array) for device_id, array in enumerate(components))
+
+
+def _numbers(device_id: int, array: Array) -> Array:
+    if array.dtype.kind in "iuf":
+        return array
+    if array.dtype.name == "bfloat16":  # it is no kind of float to NumPy
+        return array.astype(np.float32)
+    raise CourseError(
+        _(
+            "The component of device {device_id} is of the type {dtype}.",
+            device_id=device_id,
+            dtype=array.dtype,
+        ),
+        allowed=_("whole or real numbers"),
+        cure=_("Give one array of numbers for each device."),
+    )
+
+
+def _total(partials: Sequence[Array]) -> Array:
+    whole = all(partial.dtype.kind in "iu" for partial in partials)
+    return np.asarray(np.sum(np.stack(partials), axis=0, dtype=np.int64 if whole else np.float64))
+
+
+def _place(array: Array, seen: list[Array]) -> int:
+    """Returns where an equal array stands in `seen`, after adding it if there is none."""
+    for number, other in enumerate(seen):
+        if same_values(array, other):
+            return number
+    seen.append(array)
+    return len(seen) - 1

@@ -1,0 +1,186 @@
+"""Reductions: sums, copies and their comparison, in numbers, in words and as pictures."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib import CourseError, MeshSpec
+from course_lib.pictures import shapes
+from course_lib.specs.reduction import Reduction
+from tests.unit.specs import meshes
+
+SVG_TAG = "{http://www.w3.org/2000/svg}"
+TWO = MeshSpec([("batch", 2)])
+GRID = MeshSpec([("batch", 2), ("model", 2)])
+
+
+def elements(reduction: Reduction, tag: str, class_: str | None = None) -> list[ElementTree.Element]:
+    found = ElementTree.fromstring(reduction.picture().svg).iter(f"{SVG_TAG}{tag}")
+    return [element for element in found if class_ is None or element.get("class") == class_]
+
+
+def check_text(reduction: Reduction, golden: str) -> None:
+    assert reduction.picture().text == golden.strip("\n")
+
+
+def test_partial_gradients_become_equal_copies():
+    check_text(
+        TWO.reduction("batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2),
+        """
+All-reduce over batch on the mesh batch 2
+Each device adds an array of shape (2,) and receives the sum.
+
+Partial sums
+  device 0  [0.25 -1.00]
+  device 1  [0.50 1.00]
+
+Sum
+  A  devices 0, 1  [0.75 0.00]
+
+Copies
+  device 0  A  [0.75 0.00]
+  device 1  A  [0.75 0.00]
+
+The 2 copies are equal to the last bit. They equal the sum to within 0.005.
+""",
+    )
+
+
+def test_each_group_adds_for_itself():
+    check_text(
+        GRID.reduction("batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]]),
+        """
+All-reduce over batch on the mesh batch 2 × model 2
+Each device adds an array of shape (1, 2) and receives the sum of its group.
+
+Partial sums
+  device 0  [[1 2]]
+  device 1  [[30 40]]
+  device 2  [[5 6]]
+  device 3  [[70 80]]
+
+Sum
+  A  devices 0, 2  [[6 8]]
+  B  devices 1, 3  [[100 120]]
+
+Copies
+  device 0  A  [[6 8]]
+  device 1  B  [[100 120]]
+  device 2  A  [[6 8]]
+  device 3  B  [[100 120]]
+
+A prediction: every device receives the sum of its group.
+""",
+    )
+
+
+def test_copies_of_something_else_have_a_letter_and_a_colour_of_their_own():
+    reduction = TWO.reduction("batch", [0.1, 0.2], [0.7, 0.7], digits=1)
+    assert reduction.holdings == (1, 1)
+    assert reduction.sentence == (
+        "The 2 copies are equal to the last bit. They are not the sum: the largest difference is 0.4."
+    )
+    text = reduction.picture().text
+    assert "  A  devices 0, 1  0.3\n" in text
+    assert "  device 1  B  0.7\n" in text
+    fills = [next(copy.iter(f"{SVG_TAG}rect")).get("fill") for copy in elements(reduction, "g", "copy")]
+    assert fills == [shapes.PALETTE[1]] * 2
+    assert any(text.text.startswith("✗ The 2 copies") for text in elements(reduction, "text"))
+
+
+def test_one_wrong_copy_is_named():
+    reduction = GRID.reduction("model", [1, 2, 3, 4], [3, 3, 8, 7])
+    assert reduction.wrong_devices == (2,)
+    assert reduction.sentence == (
+        "The copies are not equal to the last bit. 1 of them is not the sum: the largest difference is 1."
+    )
+
+
+def test_a_copy_may_differ_from_the_sum_in_digits_that_are_not_shown():
+    near, far = ([1.0 + difference] * 2 for difference in (0.0004, 0.0006))
+    assert TWO.reduction("batch", [0.25, 0.75], near).wrong_devices == ()
+    assert TWO.reduction("batch", [0.25, 0.75], far).wrong_devices == (0, 1)
+    assert TWO.reduction("batch", [0.25, 0.75], far, digits=2).wrong_devices == ()
+
+
+def test_copies_that_differ_in_the_last_bit_are_said_to():
+    last_bit = np.nextafter(np.float32(1), np.float32(2))
+    reduction = TWO.reduction("batch", [0.25, 0.75], [np.float32(1), last_bit])
+    assert reduction.sentence == (
+        "The copies are not equal to the last bit. They equal the sum to within 0.0005."
+    )
+
+
+def test_groups_with_equal_sums_have_one_letter():
+    reduction = GRID.reduction("batch", [1, 1, 2, 2], [3] * 4)
+    assert reduction.holdings == (0, 0, 0, 0)
+    assert "  B" not in reduction.picture().text
+
+
+def test_sums_are_added_in_float64_and_whole_numbers_stay_whole():
+    tiny = np.float32(2.0**-30)
+    assert TWO.reduction("batch", [np.float32(1), tiny]).sums[0] == 1 + 2.0**-30
+    assert TWO.reduction("batch", [np.uint8(200), np.uint8(100)], [300, 300]).wrong_devices == ()
+
+
+@given(meshes(max_devices=12), st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_sound_picture_shows_each_device_striped_and_solid(mesh, data):
+    name = data.draw(st.sampled_from(mesh.names))
+    last = mesh.names.index(name)
+    partials = np.random.default_rng(0).integers(-9, 9, (mesh.size, 2, 3)).astype(float)
+    expected = np.broadcast_to(
+        partials.reshape(*mesh.sizes, 2, 3).sum(axis=last, keepdims=True), (*mesh.sizes, 2, 3)
+    )
+    reduction = mesh.reduction(name, partials, expected.reshape(mesh.size, 2, 3))
+    assert reduction.wrong_devices == ()
+    assert reduction.copies_are_equal
+    for class_ in ("partial", "copy"):
+        devices = {group.get("data-device") for group in elements(reduction, "g", class_)}
+        assert devices == {str(device_id) for device_id in range(mesh.size)}
+    assert len(elements(reduction, "path", "stripes")) == mesh.size
+    assert len(elements(reduction, "g", "sum")) == len(mesh.groups(name))
+    width = float(ElementTree.fromstring(reduction.picture().svg).get("width"))
+    assert width < 760
+
+
+def test_eight_partial_sums_look_different_and_none_has_the_colour_of_the_sum():
+    reduction = MeshSpec([("batch", 8)]).reduction("batch", np.arange(8.0))
+    stripes = elements(reduction, "path", "stripes")
+    assert len({(path.get("stroke"), path.get("d")) for path in stripes}) == 8
+    assert shapes.PALETTE[0] not in {path.get("stroke") for path in stripes}
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (12,), (13,), (1200, 48), (2, 2, 2)])
+def test_large_and_empty_arrays_have_pictures_of_bounded_size(shape):
+    reduction = MeshSpec([("batch", 4)]).reduction("batch", np.zeros((4, *shape)))
+    assert float(ElementTree.fromstring(reduction.picture().svg).get("width")) < 2000
+    shown = np.size(np.zeros(shape)) <= 12
+    assert ("  device 3  A  " + str(shape) in reduction.picture().text) != shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("data", [1, 2]), "The mesh has no dimension 'data'."),
+        (("batch", [1, 2, 3]), "3 components were given for the mesh."),
+        (("batch", [1, 2], [3]), "1 component was given for the mesh."),
+        (("batch", [[1], [2, 3]]), r"The component of device 1 has the shape \(2,\)."),
+        (("batch", [[1], [2]], [3, 3]), r"The component of device 0 has the shape \(\)."),
+        (("batch", ["a", "b"]), "The component of device 0 is of the type <U1."),
+        (("batch", [1, 2], None, 2.5), "2.5 is no number of digits after the point."),
+    ],
+)
+def test_what_is_no_reduction_is_refused(arguments, problem):
+    with pytest.raises(CourseError, match=problem):
+        Reduction(TWO, *arguments)
+
+
+def test_it_stays_one_line_in_a_list():
+    shown = repr([TWO.reduction("batch", [1, 2])])
+    assert shown == "[<Reduction over 'batch' on MeshSpec([('batch', 2)]), predicted>]"
