@@ -224,6 +224,8 @@ def test_the_glossary_is_read_without_its_free_rows(glossary):
         ("It is unsharded.", "そのままです。", []),
         ("Sharded.", "そのままです。", ["sharded"]),
         ("Use `mesh`.", "`mesh`を使います。", []),
+        ("Look at mesh.of(mesh, 8).mesh now.", "mesh.of(mesh, 8).meshで調べます。", []),
+        ("A mesh (sharded).", "格子（そのまま）です。", ["sharded", "mesh"]),
         ("A meshwork, run.", "網です。", []),
     ],
 )

@@ -17,6 +17,9 @@ _OBJECT = "\ufffc"  # stands for a code span, a formula or a placeholder: Latin 
 _LATIN = rf"[A-Za-z0-9{_OBJECT}%°)\]]"
 _LATIN_START = rf"[A-Za-z0-9{_OBJECT}(\[]"
 _MARKUP = re.compile(r"`+.+?`+|\$[^$]+\$|\{\w*(?:[!:][^{}]*)?\}|https?://[!-(*-~]+", re.S)
+_CALL = re.compile(
+    r"\b[\w.]+\([^()]*\)(?:\.\w+)*"
+)  # code in a message of the library: layout.of(shape).shards
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")
 
 _RULES = {
@@ -134,7 +137,7 @@ def read_glossary(path: Path) -> tuple[Term, ...]:
 
 def missing_terms(english: str, japanese: str, glossary: tuple[Term, ...]) -> Iterator[str]:
     """Yields the terms that the English uses and the Japanese does not render as the glossary says."""
-    prose = _prose(english)
+    prose = _CALL.sub(_OBJECT, _prose(english))
     for term in glossary:
         prose, uses = term.pattern().subn(" ; ", prose)  # "mesh dimension" is not also a "mesh"
         if uses and not any(form in japanese for form in term.japanese):
