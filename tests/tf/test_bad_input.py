@@ -65,7 +65,7 @@ CASES = {
         lambda: MeshSpec([("x", 2), ("x", 4)]),
         ["'x'"],
         "given twice",
-        "メッシュの次元",
+        "メッシュ次元",
     ),
     "unknown mesh dimension": (
         lambda: LayoutSpec(["z", UNSHARDED], GRID),

@@ -302,8 +302,12 @@ def test_the_catalogue_of_a_lesson_that_is_gone_is_stale(course):
         ("`n // 2`と", "`n / 2`と", "code spans differ"),
         ("(https://example.org/manual)によれば", "(https://example.com/manual)によれば", "links differ"),
         ("2番目の軸は分割しません。", "2番目の軸は分割しない。", "plain style"),
-        ("デバイスが0台では拒否されます。", "0台では拒否されます。", "'device' is デバイス in the glossary"),
-        ("デバイスが0台では拒否されます。", "Zero devices are refused.", "left in English"),
+        (
+            "デバイスが0台ではエラーになります。",
+            "0台では拒否されます。",
+            "'device' is デバイス in the glossary",
+        ),
+        ("デバイスが0台ではエラーになります。", "Zero devices are refused.", "left in English"),
         ("8の半分は4です。", "8の半分は 4です。", "space between Latin and Japanese"),
     ],
 )
