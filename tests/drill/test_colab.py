@@ -1,4 +1,4 @@
-"""The lessons with Google Colab's versions: every cell, the explorer, and Stop."""
+"""The lessons with Google Colab's versions: every cell, the explorer, predictions, and Stop."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
+from tests.lab.predicting import NOTEBOOK, predict_and_reveal, write_lesson
 from tests.lab.reading import explore, stop_and_resume
 from tools.lesson.sources import Course
 
@@ -94,6 +95,12 @@ def test_lesson_3_shows_pictures_stops_and_resumes(reader):
 @pytest.mark.drill
 def test_the_explorer_of_lesson_1_follows_the_reader_and_meets_the_real_dtensor(reader):
     reader.read("en/01_mesh_and_layout.ipynb", explore, "colab-01")
+
+
+@pytest.mark.drill
+def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
+    write_lesson(reader.folder)
+    reader.read(NOTEBOOK, predict_and_reveal, "colab-predictions")
 
 
 @pytest.mark.drill
