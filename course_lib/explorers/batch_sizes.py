@@ -65,9 +65,9 @@ class BatchSizeExplorer(Explorer):
         times, source = _recorded(state) if page else (self.times, _measured_here())
         said = self._said[1] if self._said and self._said[0] == state["batch_size"] else ""
         return [
-            *(_picture(times, source) if times else []),
             *pieces.button(_("Measure"), why_not=_on_a_page() if page else self._why_not(state)),
             pieces.spoken("verdict", "" if page else said),
+            *(_picture(times, source) if times else []),
         ]
 
     def figure(self) -> Figure:
@@ -123,7 +123,7 @@ def _recorded(state: State) -> tuple[Sequence[StepTimes], str]:
     if found is None:
         return [], ""
     times = [each for each in found.times if each.batch_size <= (state["batch_size"] or 0)]
-    source = _("Not measured on this page, but recorded earlier by `{command}`:", command=found.command)
+    source = _("Not measured on this page, but recorded earlier by {command}:", command=found.command)
     return times, f"{source} {found.machine.sentences()}"
 
 
@@ -149,7 +149,7 @@ def _bars(times: StepTimes) -> Bars:
 
 def _heading(times: StepTimes) -> str:
     return _(
-        "{rows} reviews in a step: eight devices are {speedup} times as fast as one",
+        "{rows} reviews: eight devices {speedup} times as fast",
         rows=f"{times.batch_size:,}",
         speedup=f"{times.speedup:.2f}",
     )
@@ -157,7 +157,7 @@ def _heading(times: StepTimes) -> str:
 
 def _figures(seconds: float, batch_size: int) -> str:
     return _(
-        "{microseconds} µs a review, {milliseconds} ms a step",
+        "{microseconds} µs ({milliseconds} ms a step)",
         microseconds=f"{1e6 * seconds / batch_size:.1f}",
         milliseconds=f"{1e3 * seconds:.1f}",
     )

@@ -9,7 +9,7 @@ from course_lib.pictures import shapes
 from course_lib.pictures.arranging import Drawing, text_width
 
 _SIZE, _BAR_HEIGHT, _LINE, _GAP = 12.0, 14.0, 20.0, 12.0
-_BAR_WIDTH, _BETWEEN = 300.0, 12.0
+_BAR_WIDTH, _BETWEEN = 120.0, 12.0  # narrow, so that a telephone need not shrink it much
 
 
 @dataclass(frozen=True)

@@ -60,14 +60,14 @@ def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer
     choose(explorer, 64)
     press(explorer)
     assert explorer.times == (StepTimes(64, 0.001, 0.002),)
-    assert "64 reviews in a step: eight devices are 0.50 times as fast as one" in text_of(explorer.view)
-    assert "15.6 µs a review, 1.0 ms a step" in text_of(explorer.view)
+    assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view)
+    assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view)
     choose(explorer, 8192)
     press(explorer)
     choose(explorer, 64)
     press(explorer)
     assert explorer.times == (StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003))
-    assert "✓ 64 reviews in a step: eight devices are 0.25 times as fast as one." in text_of(explorer.view)
+    assert "✓ 64 reviews: eight devices 0.25 times as fast." in text_of(explorer.view)
 
 
 def test_it_says_with_how_many_cores_and_threads_it_measured(explorer, monkeypatch):
@@ -128,10 +128,10 @@ def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so(
     page = BatchSizeExplorer()
     told = text_of(page_view(page, 128))
     recorded = batch_sizes.recorded()
-    assert "64 reviews in a step" in told
-    assert "128 reviews in a step" in told
-    assert "256 reviews in a step" not in told
-    assert "Not measured on this page, but recorded earlier by `make results`:" in told
+    assert "64 reviews: eight" in told
+    assert "128 reviews: eight" in told
+    assert "256 reviews: eight" not in told
+    assert "Not measured on this page, but recorded earlier by make results:" in told
     assert recorded.machine.sentences() in told
     assert "disabled" in button(page_view(page, 128))[1]
     assert "µs" not in text_of(page_view(page, None))
@@ -189,7 +189,7 @@ def test_the_longest_bar_has_the_full_width_and_the_others_their_share():
     ]
     drawing = bars_drawing(groups)
     widths = [float(dict(each.attributes)["width"]) for each in drawing.nodes if each.tag == "rect"]
-    assert widths == [150.0, 300.0, 75.0]
+    assert widths == [60.0, 120.0, 30.0]
     assert bar_lines(groups) == ["small: one 4, eight 8", "large: one 2"]
     assert all(float(dict(each.attributes)["x"]) <= drawing.width for each in drawing.nodes)
 

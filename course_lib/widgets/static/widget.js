@@ -47,7 +47,7 @@ const STYLE = `
     background: color-mix(in srgb, #D9822B 10%, transparent); }
   .refusal strong { display: block; }
   .says { margin: .9rem 0; min-height: 1.5em; } .says:empty { display: none; }
-  .press { font: inherit; font-weight: 600; padding: .35rem 1rem; border-radius: 8px; cursor: pointer;
+  .press { margin: .5rem 0; font: inherit; font-weight: 600; padding: .35rem 1rem; border-radius: 8px; cursor: pointer;
     border: 1px solid #1F5FBF; background: #1F5FBF; color: #FFF; }
   .press:disabled { background: transparent; color: inherit; border: 1px dashed var(--line); cursor: default; }
   .verdict { margin: .6rem 0 0; font-weight: 600; white-space: pre-line; } .verdict:empty { display: none; }
