@@ -40,7 +40,8 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     list(build(course))
     metadata = {"jupyter": {"outputs_hidden": True}}
     kinds = [new_code_cell("4", id=kind, outputs=shown, metadata=metadata) for kind, shown in KINDS.items()]
-    nbformat.write(new_notebook(cells=kinds), root / "notebooks" / "kinds.ipynb")
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # or JupyterLab asks which
+    nbformat.write(new_notebook(cells=kinds, metadata=kernel), root / "notebooks" / "kinds.ipynb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{FIXTURES}:{ROOT}")
         assert asyncio.run(execute_files([course.notebook("en", "00_fixture")], jobs=1)) == []

@@ -46,7 +46,8 @@ def test_text_is_no_picture_and_neither_is_a_question():
         ([shown(text_plain="4"), shown(text_html="Measured")], "4"),
         ([shown(image_png="iVBO"), shown(text_plain="4")], ""),
         ([new_output("stream", text="\n4 rows\n5 columns")], "4 rows"),
-        ([new_output("error", ename="E", evalue="4")], ""),
+        ([new_output("error", ename="E", evalue="4", traceback=["4 of", "8"])], "4 of"),
+        ([new_output("error", ename="E", evalue="4")], "E: 4"),
     ],
 )
 def test_the_line_that_jupyterlab_leaves_of_folded_outputs(outputs, line):

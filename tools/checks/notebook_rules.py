@@ -47,13 +47,13 @@ def line_left(cell: NotebookNode) -> str:
     >>> line_left(new_code_cell(outputs=[new_output("display_data", {"text/plain": "4 rows"})]))
     '4 rows'
     """
-    if not cell.outputs:
-        return ""
-    first = cell.outputs[0]
-    texts = [first.text] if first.output_type == "stream" else _texts(first)
+    texts = [text for output in cell.outputs[:1] for text in _texts(output)]
     return next((line for line in "".join(texts[:1]).split("\n") if line), "")
 
 
 def _texts(output: NotebookNode) -> list[str]:
-    data = output.get("data", {})
-    return [data[mime] for mime in _LEFT_A_LINE_OF if isinstance(data.get(mime), str)]
+    if output.output_type == "stream":
+        return [output.text]
+    if output.output_type == "error":
+        return ["\n".join(output.traceback) or f"{output.ename}: {output.evalue}"]
+    return [output.data[mime] for mime in _LEFT_A_LINE_OF if isinstance(output.data.get(mime), str)]
