@@ -72,8 +72,7 @@ class Card(TreeWidget):
         kept.of(self._prediction.prediction_id).chosen = self.state["chosen"]
 
     def _what_next(self, chosen: Any) -> str:
-        before = kept.of(self._prediction.prediction_id)
-        if before.revealed and chosen != before.counted:
+        if kept.of(self._prediction.prediction_id).is_late(chosen):
             return _("Kept, but not counted: the value was shown before. Run the next cell again.")
         return _("Kept. Run the next cell.")
 

@@ -21,10 +21,9 @@ class Kept:
     revealed: bool = False
     counted: Any = None
 
-    @property
-    def came_late(self) -> bool:
-        """Whether the answer that is chosen now was chosen after the measured value was shown."""
-        return self.revealed and self.chosen != self.counted
+    def is_late(self, chosen: Any) -> bool:
+        """Returns whether an answer is one that was chosen after the measured value was shown."""
+        return self.revealed and chosen != self.counted
 
     def reveal(self) -> None:
         """Notes that the measured value is shown; the first time decides what was predicted."""

@@ -131,7 +131,7 @@ def _verdict(known: Prediction, measured: object) -> Result | None:
     if answer is None:
         return None
     status = Status.RIGHT if known.is_right(answer) else Status.WRONG
-    return Result(status, _told(answer, late=before.came_late))
+    return Result(status, _told(answer, late=before.is_late(before.chosen)))
 
 
 def _told(answer: Option, *, late: bool) -> str:

@@ -1,4 +1,4 @@
-"""The lessons with Google Colab's versions: every cell, the explorer, and Stop."""
+"""The lessons with Google Colab's versions: every cell, the explorer, predictions, and Stop."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
+from tests.lab.predicting import NOTEBOOK, predict_and_reveal, write_lesson
 from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
 from tests.lessons import COURSE, lesson_with
 
@@ -93,6 +94,12 @@ def test_a_run_shows_pictures_stops_and_resumes(reader):
 @pytest.mark.drill
 def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader):
     reader.read(f"en/{lesson_with(EXPLORER)}.ipynb", explore, "colab-explore")
+
+
+@pytest.mark.drill
+def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
+    write_lesson(reader.folder)
+    reader.read(NOTEBOOK, predict_and_reveal, "colab-predictions")
 
 
 @pytest.mark.drill

@@ -1,0 +1,108 @@
+"""A small lesson with predictions, and what a reader with a keyboard does in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+
+from tests.lab.jupyterlab import Lesson
+from tests.lab.reading import take_screenshot
+
+NOTEBOOK = "98_predictions.ipynb"
+MOST_TABS = 30
+PREDICTIONS = """
+from course_lib.exercises.predict import Option, Question, prediction
+
+
+@prediction("98-rows", right=(2, 4))
+def rows():
+    wrong = [Option((2, 2), "That splits `y` too."), Option((3, 4), "3 devices, not rows.")]
+    return Question("The rows are split over `x`. What has one device?", [Option((2, 4), "6 / 3."), *wrong])
+
+
+@prediction("98-mean", right=0.428)
+def mean():
+    options = [Option(0.428, "The padding weighs nothing."), Option(0.148, "That counts the padding.")]
+    return Question("What is the mean of the losses?", options, field=True, otherwise="Add up the losses.")
+"""
+CELLS = {
+    "predictions": "import predictions_98\nfrom course_lib.exercises import predict, reveal, score",
+    "predict-rows": 'predict("98-rows")',
+    "reveal-rows": 'reveal("98-rows", (6 // 3, 4))',
+    "predict-mean": 'predict("98-mean")',
+    "reveal-mean": 'reveal("98-mean", 0.42799)',
+    "score": 'score("98")',
+}
+
+
+def write_lesson(folder: Path) -> None:
+    """Writes a notebook with two predictions, and the module that declares them."""
+    (folder / "predictions_98.py").write_text(PREDICTIONS, "utf-8")
+    cells = [nbformat.v4.new_code_cell(source, id=name) for name, source in CELLS.items()]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # or JupyterLab asks which
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / NOTEBOOK)
+
+
+def predict_and_reveal(lesson: Lesson, name: str) -> None:
+    """Predicts with the keyboard alone, runs the cells that reveal, and asks for the score."""
+    keys = lesson.page.keyboard
+    run(lesson, "predictions", "predict-rows")
+    tab_into(lesson, "predict-rows")
+    keys.press("ArrowDown")
+    kept(lesson, "predict-rows")
+    take_screenshot(lesson, "predict-rows", name)
+    run(lesson, "reveal-rows", "predict-mean")
+    assert output(lesson, "reveal-rows") == "Measured\n(2, 4)\n✓ You predicted (2, 4). 6 / 3."
+
+    tab_into(lesson, "predict-mean")
+    keys.type("0.148")  # no digit and no Enter may reach the notebook
+    keys.press("Enter")
+    kept(lesson, "predict-mean")
+    run(lesson, "reveal-mean", "score")
+    assert output(lesson, "reveal-mean") == "Measured\n0.428\n✗ You predicted 0.148. That counts the padding."
+    assert output(lesson, "score") == "Predictions made: 2 of 2. Right: 1."
+    take_screenshot(lesson, "score", f"{name}-score")
+
+    run(lesson, "predict-mean")  # the choice is still there
+    kept(lesson, "predict-mean")
+    assert lesson.locate("predict-mean").locator("input").input_value() == "0.148"
+    assert lesson.errors() == []
+
+
+def run(lesson: Lesson, *cells: str) -> None:
+    for cell in cells:
+        lesson.run_cell(cell)
+
+
+def tab_into(lesson: Lesson, cell: str) -> None:
+    """Presses Tab until a control of the cell's card has the focus."""
+    card = lesson.locate(cell).locator(".prediction")
+    card.wait_for()
+    for _press in range(MOST_TABS):
+        if card.evaluate("card => card.contains(card.getRootNode().activeElement)"):
+            return
+        lesson.page.keyboard.press("Tab")
+    raise AssertionError(f"no Tab leads into the card of {cell}")
+
+
+def kept(lesson: Lesson, cell: str) -> None:
+    """Waits until the card says that Python has kept the choice."""
+    verdict = lesson.locate(cell).locator(".prediction:not(.busy) .verdict")
+    verdict.filter(has_text="Kept.").wait_for()
+
+
+def run_all(lesson: Lesson, name: str) -> None:
+    """Runs every cell with nothing answered."""
+    lesson.run_all()
+    take_screenshot(lesson, "predict-rows", name)
+    assert lesson.errors() == []
+    assert output(lesson, "reveal-rows") == "Measured\n(2, 4)"
+    assert output(lesson, "reveal-mean") == "Measured\n0.428"
+    assert output(lesson, "score") == "You made no prediction in this lesson."
+
+
+def output(lesson: Lesson, cell: str) -> str:
+    """Returns what a cell shows below its code."""
+    text: str = lesson.locate(cell).locator(".jp-OutputArea-output").inner_text()
+    return text.strip()

@@ -1,0 +1,26 @@
+"""Predictions in a real JupyterLab, by keyboard: the card, the cell that reveals, the score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab.jupyterlab import Reader, jupyterlab
+from tests.lab.predicting import NOTEBOOK, predict_and_reveal, run_all, write_lesson
+
+
+@pytest.fixture(scope="module")
+def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
+    folder = tmp_path_factory.mktemp("lessons")
+    write_lesson(folder)
+    with jupyterlab(folder, tmp_path_factory.mktemp("state")) as address:
+        yield Reader(chromium, address, folder)
+
+
+def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
+    reader.read(NOTEBOOK, predict_and_reveal, "predictions")
+
+
+def test_run_all_with_nothing_answered_prints_no_choice_and_stops_nowhere(reader):
+    reader.read(NOTEBOOK, run_all, "predictions-unanswered")
