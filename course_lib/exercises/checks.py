@@ -15,6 +15,7 @@ from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.exercises.answers import NotAnswered, answered, plain, refusal, same
+from course_lib.exercises.faults import fault, stumbled_over_a_stub
 from course_lib.exercises.kinds import asked_for, wrong_kind
 from course_lib.i18n import _
 
@@ -169,8 +170,8 @@ def check(exercise_id: str, answer: object) -> Result:
         return Result(Status.OPEN, _not_answered(known))
     except CourseError as error:
         return Result(Status.WRONG, str(error))
-    except (Exception, SystemExit):
-        return Result(Status.WRONG, asked_for(plain(known.right), answer))
+    except (Exception, SystemExit) as error:
+        return _failed(known, answer, error)
     return Result(Status.RIGHT, _("Right.")) if hint_or_none is None else Result(Status.WRONG, hint_or_none)
 
 
@@ -179,6 +180,15 @@ def _hint(known: Exercise, given: object) -> str | None:
     if known.unanswered is not None and same(answer, known.unanswered):
         raise NotAnswered
     return wrong_kind(answer, plain(known.right), given) or known.verify(answer)
+
+
+def _failed(known: Exercise, answer: object, error: BaseException) -> Result:
+    """Returns what to say of an error: a function's own, or else which kind of value is asked for."""
+    if not (callable(known.right) and callable(answer)):
+        return Result(Status.WRONG, asked_for(plain(known.right), answer))
+    if stumbled_over_a_stub(error):
+        return Result(Status.OPEN, _not_answered(known))
+    return Result(Status.WRONG, _("Your function fails.") + "\n" + fault(error))
 
 
 def _not_answered(known: Exercise) -> str:

@@ -28,7 +28,7 @@ _AROUND = re.compile(r" for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]
 _NO_REASON = ("Graph execution error", "Detected at node", 'File "', "Node:")
 _COMPILERS_REASON = re.compile(r"^\S*:\d+: error: (?:loc\(.*?\]\): )?(.*)$", re.MULTILINE)
 # How AutoGraph shows a frame; one star stands for code that it converted: the reader's.
-_FRAME = re.compile(r' +File "[^"]*", line \d+, in \S+ +(\**)\n +(.+)\n')
+_FRAME = re.compile(r' +File "[^"]*", line \d+, in \S+ *(\**)\n +(.+)\n')
 
 
 def fault(error: BaseException) -> str:
@@ -50,6 +50,11 @@ def fault(error: BaseException) -> str:
     if line:
         return _("It raised `{what}`, in the line `{line}`.", what=what, line=line)
     return _("It raised `{what}`.", what=what)
+
+
+def stumbled_over_a_stub(error: BaseException) -> bool:
+    """Returns whether Python or TensorFlow could not work with a `...` that the notebook came with."""
+    return "ellipsis" in str(error).lower()
 
 
 def reason(message: str) -> str:
@@ -82,4 +87,5 @@ def _readers_line(traceback: TracebackType | None) -> str:
 
 
 def _short(text: str) -> str:
+    text = text.replace("`", "'")  # the text is shown between backticks
     return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " …"

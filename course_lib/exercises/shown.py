@@ -42,7 +42,13 @@ def value_text(value: object) -> str:
 
 def is_long(value: object) -> bool:
     """Returns whether a plain value has too many parts, or too many digits, to be shown."""
-    return _count(value) > _MOST_PARTS or len(_written(value)) > _MOST_CHARACTERS
+    return num_parts(value) > _MOST_PARTS or len(_written(value)) > _MOST_CHARACTERS
+
+
+def num_parts(value: object) -> int:
+    """Returns how many values a plain value holds; one where it holds no others."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    return sum(map(num_parts, parts)) if parts else 1
 
 
 def _written(value: object) -> str:
@@ -61,14 +67,9 @@ def _long_text(value: tuple[object, ...]) -> str:
     return _("an array of the shape {shape}", shape=shape)
 
 
-def _count(value: object) -> int:
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    return sum(map(_count, parts)) if parts else 1
-
-
 def _short(value: object) -> str:
     try:
-        text = repr(value)
+        text = repr(value).replace("`", "'")  # it is shown between backticks
     except Exception:
         text = type(value).__name__
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + " …"

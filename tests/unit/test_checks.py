@@ -214,7 +214,11 @@ def test_an_unanswered_function_is_open():
         return None if checks.answered(answer(6)) == 3 else "no"
 
     assert checks.check("99-half", lambda _: ...).status is checks.Status.OPEN
+    assert checks.check("99-half", lambda n: n // ...).status is checks.Status.OPEN
     assert checks.check("99-half", lambda n: n // 2).passed
+    assert checks.check("99-half", lambda n: n / 0).message.startswith(
+        "Your function fails.\nIt raised `ZeroDivisionError: division by zero`, in the line `"
+    )
     del checks._registry["99-half"]
 
 

@@ -183,6 +183,7 @@ def test_nested_inputs_are_copied_too():
     cases = [Case(([[1, 2], [3]], {"a": 1})), Case(([[1], [3]], {"a": 1}))]
     assert judge(emptying, lambda rows, names: sum(map(sum, rows)), cases) is None
     assert judge(emptying, lambda rows, names: sum(map(sum, rows)), cases) is None
+    assert "`rows = [[1], [3]]`" in judge(len, lambda rows, names: sum(map(sum, rows)), cases)
 
 
 def test_a_function_is_quiet_while_it_is_judged(capsys):
@@ -317,6 +318,8 @@ FROM_THE_COURSE = """in user code:
     File "/tmp/cell.py", line 5, in inner  *
         MeshSpec([])
     File "course_lib/specs/mesh.py", line 48, in __init__  **
+        require(dims)
+    File "course_lib/specs/mesh.py", line 52, in require
         raise CourseError(
 
     CourseError: A mesh needs at least one dimension; none was given.
@@ -338,6 +341,7 @@ Input tensor is: DTensor({"CPU:0": [[1 2]], ..."""
         (IN_A_GRAPH, "Input to reshape is a tensor with 5 values, but the requested shape has 6"),
         (OF_A_DTENSOR, "Trying to copy a non-single-device and non-replicated DTensor is not supported."),
         ("my error: 3 of [[1, 2]] is wrong\nand more", "my error: 3 of [[1, 2]] is wrong"),
+        ("`pack` must be called eagerly.", "'pack' must be called eagerly."),
         ("", ""),
     ],
 )
