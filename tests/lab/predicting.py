@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from tests.lab.jupyterlab import Lesson
 from tests.lab.reading import take_screenshot
@@ -36,12 +37,14 @@ CELLS = {
 }
 
 
-def write_lesson(folder: Path) -> None:
-    """Writes a notebook with two predictions, and the module that declares them."""
+def write_lesson(folder: Path) -> NotebookNode:
+    """Writes a notebook with two predictions, and the module that declares them; returns the notebook."""
     (folder / "predictions_98.py").write_text(PREDICTIONS, "utf-8")
     cells = [nbformat.v4.new_code_cell(source, id=name) for name, source in CELLS.items()]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # or JupyterLab asks which
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / NOTEBOOK)
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+    nbformat.write(notebook, folder / NOTEBOOK)
+    return notebook
 
 
 def predict_and_reveal(lesson: Lesson, name: str) -> None:
@@ -100,6 +103,16 @@ def run_all(lesson: Lesson, name: str) -> None:
     assert output(lesson, "reveal-rows") == "Measured\n(2, 4)"
     assert output(lesson, "reveal-mean") == "Measured\n0.428"
     assert output(lesson, "score") == "You made no prediction in this lesson."
+
+
+def choose_without_running(lesson: Lesson, name: str) -> None:
+    """Chooses on a card that is stored in the notebook, whose cell did not run."""
+    card = lesson.locate("predict-rows").locator(".prediction")
+    card.locator("label").first.click()
+    card.locator(".late").wait_for()
+    take_screenshot(lesson, "predict-rows", name)
+    assert card.locator(".late").inner_text().endswith("run this cell again.")
+    assert lesson.problems == []
 
 
 def output(lesson: Lesson, cell: str) -> str:
