@@ -59,7 +59,7 @@ def predict_and_reveal(lesson: Lesson, name: str) -> None:
     assert output(lesson, "reveal-rows") == "Measured\n(2, 4)\n✓ You predicted (2, 4). 6 / 3."
 
     tab_into(lesson, "predict-mean")
-    keys.type("0.148")  # no digit and no Enter may reach the notebook
+    keys.type("0.148")  # no key of these may reach the notebook
     keys.press("Enter")
     kept(lesson, "predict-mean")
     run(lesson, "reveal-mean", "score")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import nbformat
 import pytest
 
 from tests.kernels import execute
-from tests.lab.jupyterlab import Reader, jupyterlab
+from tests.lab.jupyterlab import Reader, environment, jupyterlab
 from tests.lab.predicting import (
     NOTEBOOK,
     choose_without_running,
@@ -25,7 +27,10 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     folder = tmp_path_factory.mktemp("lessons")
     executed = execute(write_lesson(folder), folder=folder)
     nbformat.write(executed, folder / STORED)
-    with jupyterlab(folder, tmp_path_factory.mktemp("state")) as address:
+    state = tmp_path_factory.mktemp("state")
+    trust = [sys.executable, "-m", "jupyter", "trust", folder / STORED]  # as `make lab` does
+    subprocess.run(trust, env=environment(state), check=True, stdout=subprocess.DEVNULL)
+    with jupyterlab(folder, state) as address:
         yield Reader(chromium, address, folder)
 
 

@@ -168,8 +168,8 @@ const valueOf = ({ type, value, dataset }) =>
 export default {
   render({ model, el }) {
     const host = el.appendChild(document.createElement("div"));
-    // JupyterLab hears keys first: arrows would leave the cell, and "1" would make it a heading. It lets those be
-    // that come from below this attribute; keys that run the cell or save are still for JupyterLab.
+    // JupyterLab hears keys first, and with an arrow would leave the cell. It lets those be that come from below
+    // this attribute; keys that run the cell or save are still for JupyterLab.
     const guard = (event) => host.toggleAttribute("data-lm-suppress-shortcuts", isPlain(event));
     window.addEventListener("keydown", guard, true);
     const show = mount(host, {
