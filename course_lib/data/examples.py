@@ -44,7 +44,7 @@ class Examples:
         """
         num_rows = whole_number(
             count,
-            _("{count!r} of {all} examples cannot be held out.", count=count, all=len(self)),
+            _("hold_out({count!r}) is not possible here.", count=count),
             least=1,
             most=len(self) - 1,
             cure=_("Hold out a tenth of them, for example."),

@@ -144,7 +144,9 @@ def _of_tensorflow(value: Any) -> object:
 def _fetched(tensor: Any) -> object:
     try:
         return tensor.numpy()
-    except Exception:  # what TensorFlow says of a sharded one
+    except Exception as error:
+        if type(error).__name__ != "UnimplementedError":  # which is what a sharded one raises
+            raise
         return importlib.import_module("course_lib.dtensor").to_numpy(tensor)
 
 

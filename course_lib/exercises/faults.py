@@ -24,8 +24,10 @@ _LIBRARIES = (
     "__autograph_generated_file",
 )
 # What stands around the reason in TensorFlow's messages: the operation that failed, its place in the graph.
-_AROUND = re.compile(r" for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:.*")
-_NO_REASON = ("Graph execution error", "Detected at node", 'File "', "Node:")
+_AROUND = re.compile(
+    r" for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:.*|\(\d+\) [A-Z_]+: "
+)
+_NO_REASON = ("2 root error(s)", "Graph execution error", "Detected at node", 'File "', "Node:")
 _COMPILERS_REASON = re.compile(r"^\S*:\d+: error: (?:loc\(.*?\]\): )?(.*)$", re.MULTILINE)
 # How AutoGraph shows a frame; one star stands for code that it converted: the reader's.
 _FRAME = re.compile(r' +File "[^"]*", line \d+, in \S+ *(\**)\n +(.+)\n')

@@ -210,7 +210,7 @@ class MeshSpec(DrawsItself):
             raise CourseError(
                 _("The mesh dimension {name!r} is given twice.", name=name),
                 allowed=_("a name of its own for each mesh dimension"),
-                cure=_("Rename one of them. TensorFlow would accept the mesh and compute something wrong."),
+                cure=_("Rename one of them: a layout could not say which of the two it means."),
             )
 
 

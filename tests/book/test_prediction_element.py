@@ -228,6 +228,18 @@ def test_in_a_notebook_arrows_choose_and_python_keeps(visit):
     assert page.evaluate("heard") == []  # what is right is not known there
 
 
+@pytest.mark.parametrize(
+    ("key", "jupyterlab_hears_it"),
+    [("1", False), ("ArrowDown", False), ("Enter", False), ("Shift+Enter", True), ("Control+s", True)],
+)
+def test_in_a_notebook_keys_that_the_card_uses_are_not_shortcuts(visit, key, jupyterlab_hears_it):
+    page = visit("none")
+    page.evaluate(NOTEBOOK_HOST, predict("98-padded").view)
+    page.keyboard.press("Tab")
+    page.keyboard.press(key)
+    assert page.locator("#notebook > [data-lm-suppress-shortcuts]").count() == (not jupyterlab_hears_it)
+
+
 def test_in_a_notebook_a_number_is_typed(visit):
     page = visit("none")
     card = predict("98-padded")

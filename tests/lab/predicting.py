@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from tests.lab.jupyterlab import Lesson
 from tests.lab.reading import take_screenshot
@@ -36,12 +37,14 @@ CELLS = {
 }
 
 
-def write_lesson(folder: Path) -> None:
-    """Writes a notebook with two predictions, and the module that declares them."""
+def write_lesson(folder: Path) -> NotebookNode:
+    """Writes a notebook with two predictions, and the module that declares them; returns the notebook."""
     (folder / "predictions_98.py").write_text(PREDICTIONS, "utf-8")
     cells = [nbformat.v4.new_code_cell(source, id=name) for name, source in CELLS.items()]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # or JupyterLab asks which
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / NOTEBOOK)
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
+    nbformat.write(notebook, folder / NOTEBOOK)
+    return notebook
 
 
 def predict_and_reveal(lesson: Lesson, name: str) -> None:
@@ -53,14 +56,14 @@ def predict_and_reveal(lesson: Lesson, name: str) -> None:
     kept(lesson, "predict-rows")
     take_screenshot(lesson, "predict-rows", name)
     run(lesson, "reveal-rows", "predict-mean")
-    assert output(lesson, "reveal-rows") == "(2, 4)\n✓ You predicted (2, 4). 6 / 3."
+    assert output(lesson, "reveal-rows") == "Measured\n(2, 4)\n✓ You predicted (2, 4). 6 / 3."
 
     tab_into(lesson, "predict-mean")
-    keys.type("0.148")  # no digit and no Enter may reach the notebook
+    keys.type("0.148")  # no key of these may reach the notebook
     keys.press("Enter")
     kept(lesson, "predict-mean")
     run(lesson, "reveal-mean", "score")
-    assert output(lesson, "reveal-mean") == "0.428\n✗ You predicted 0.148. That counts the padding."
+    assert output(lesson, "reveal-mean") == "Measured\n0.428\n✗ You predicted 0.148. That counts the padding."
     assert output(lesson, "score") == "Predictions made: 2 of 2. Right: 1."
     take_screenshot(lesson, "score", f"{name}-score")
 
@@ -97,9 +100,19 @@ def run_all(lesson: Lesson, name: str) -> None:
     lesson.run_all()
     take_screenshot(lesson, "predict-rows", name)
     assert lesson.errors() == []
-    assert output(lesson, "reveal-rows") == "(2, 4)"
-    assert output(lesson, "reveal-mean") == "0.428"
+    assert output(lesson, "reveal-rows") == "Measured\n(2, 4)"
+    assert output(lesson, "reveal-mean") == "Measured\n0.428"
     assert output(lesson, "score") == "You made no prediction in this lesson."
+
+
+def choose_without_running(lesson: Lesson, name: str) -> None:
+    """Chooses on a card that is stored in the notebook, whose cell did not run."""
+    card = lesson.locate("predict-rows").locator(".prediction")
+    card.locator("label").first.click()
+    card.locator(".late").wait_for()
+    take_screenshot(lesson, "predict-rows", name)
+    assert card.locator(".late").inner_text().endswith("run this cell again.")
+    assert lesson.problems == []
 
 
 def output(lesson: Lesson, cell: str) -> str:

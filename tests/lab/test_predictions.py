@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
+import nbformat
 import pytest
 
-from tests.lab.jupyterlab import Reader, jupyterlab
-from tests.lab.predicting import NOTEBOOK, predict_and_reveal, run_all, write_lesson
+from tests.kernels import execute
+from tests.lab.jupyterlab import Reader, environment, jupyterlab
+from tests.lab.predicting import (
+    NOTEBOOK,
+    choose_without_running,
+    predict_and_reveal,
+    run_all,
+    write_lesson,
+)
+
+STORED = "98_stored.ipynb"
 
 
 @pytest.fixture(scope="module")
 def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     folder = tmp_path_factory.mktemp("lessons")
-    write_lesson(folder)
-    with jupyterlab(folder, tmp_path_factory.mktemp("state")) as address:
+    executed = execute(write_lesson(folder), folder=folder)
+    nbformat.write(executed, folder / STORED)
+    state = tmp_path_factory.mktemp("state")
+    trust = [sys.executable, "-m", "jupyter", "trust", folder / STORED]  # as `make lab` does
+    subprocess.run(trust, env=environment(state), check=True, stdout=subprocess.DEVNULL)
+    with jupyterlab(folder, state) as address:
         yield Reader(chromium, address, folder)
 
 
@@ -24,3 +40,7 @@ def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
 
 def test_run_all_with_nothing_answered_prints_no_choice_and_stops_nowhere(reader):
     reader.read(NOTEBOOK, run_all, "predictions-unanswered")
+
+
+def test_a_card_whose_cell_did_not_run_says_so(reader):
+    reader.read(STORED, choose_without_running, "predictions-stored")

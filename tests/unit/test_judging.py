@@ -340,6 +340,10 @@ Input tensor is: DTensor({"CPU:0": [[1 2]], ..."""
         ),
         (IN_A_GRAPH, "Input to reshape is a tensor with 5 values, but the requested shape has 6"),
         (OF_A_DTENSOR, "Trying to copy a non-single-device and non-replicated DTensor is not supported."),
+        (
+            "2 root error(s) found.\n  (0) INVALID_ARGUMENT: {{node f}} indices[0] = 7 is not in [0, 3)\n",
+            "indices[0] = 7 is not in [0, 3)",
+        ),
         ("my error: 3 of [[1, 2]] is wrong\nand more", "my error: 3 of [[1, 2]] is wrong"),
         ("`pack` must be called eagerly.", "'pack' must be called eagerly."),
         ("", ""),

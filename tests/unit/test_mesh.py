@@ -104,7 +104,7 @@ REFUSED = {
         lambda: MeshSpec([("x", 2), ("x", 4)]),
         "The mesh dimension 'x' is given twice.\n"
         "  Allowed: a name of its own for each mesh dimension\n"
-        "  What to do: Rename one of them. TensorFlow would accept the mesh and compute something wrong.",
+        "  What to do: Rename one of them: a layout could not say which of the two it means.",
     ),
     "size 0": (
         lambda: MeshSpec([("x", 0)]),

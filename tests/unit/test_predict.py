@@ -411,6 +411,10 @@ def faults(known: predictions.Prediction) -> list[str]:
     return [fault for fault, is_so in broken.items() if is_so]
 
 
+def test_each_lesson_has_predictions():
+    assert len(PREDICTIONS) >= 4 * len(LESSONS)
+
+
 @pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
 def test_the_predictions_of_the_lessons_keep_the_rules(known):
     assert faults(known) == []

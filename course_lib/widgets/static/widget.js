@@ -140,8 +140,10 @@ function mount(host, listener) {
     pressed = event.key; // for the `change` that may follow at once
     setTimeout(() => { pressed = ""; });
     const { target } = event;
-    if (target.type === "radio" && (event.key === "Enter" || (event.key === " " && target.checked))) {
-      target.checked = true;
+    const chooses = event.key === "Enter" || (event.key === " " && target.checked);
+    if (target.localName === "input" && chooses && isPlain(event)) {
+      event.preventDefault(); // Enter in a field would be told twice, and in JupyterLab not at all
+      if (target.type === "radio") target.checked = true;
       choose(target);
     }
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
@@ -157,12 +159,20 @@ function mount(host, listener) {
   };
 }
 
+const isPlain = ({ key, altKey, ctrlKey, metaKey, shiftKey }) =>
+  !altKey && !ctrlKey && !metaKey && !(shiftKey && key === "Enter");
+
 const valueOf = ({ type, value, dataset }) =>
   type === "number" ? (value === "" ? null : Number(value)) : JSON.parse(dataset.value);
 
 export default {
   render({ model, el }) {
-    const show = mount(el.appendChild(document.createElement("div")), {
+    const host = el.appendChild(document.createElement("div"));
+    // JupyterLab hears keys first, and with an arrow would leave the cell. It lets those be that come from below
+    // this attribute; keys that run the cell or save are still for JupyterLab.
+    const guard = (event) => host.toggleAttribute("data-lm-suppress-shortcuts", isPlain(event));
+    window.addEventListener("keydown", guard, true);
+    const show = mount(host, {
       change: (input) => model.send({ kind: "change", path: JSON.parse(input.dataset.path), value: valueOf(input) }),
       press: () => model.send({ kind: "press" }),
     });
@@ -170,7 +180,11 @@ export default {
     model.on("change:view", refresh);
     model.on("msg:custom", refresh);
     refresh();
-    return () => { model.off("change:view", refresh); model.off("msg:custom", refresh); };
+    return () => {
+      window.removeEventListener("keydown", guard, true);
+      model.off("change:view", refresh);
+      model.off("msg:custom", refresh);
+    };
   },
 };
 
