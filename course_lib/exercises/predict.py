@@ -42,7 +42,8 @@ class Revealed:
 
     def _repr_html_(self) -> str:
         # JupyterLab leaves the first line of a folded output to read: it tells nothing.
-        measured = f"{_('Measured')}\n<pre>{html.escape(self.measured, quote=False)}</pre>"
+        heading = _("Measured")
+        measured = f"{heading}\n<pre>{html.escape(self.measured, quote=False)}</pre>"
         return measured if self.verdict is None else measured + self.verdict._repr_html_()
 
 

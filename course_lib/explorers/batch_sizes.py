@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, join_sentences
 from course_lib.measured.batch_sizes import BATCH_SIZES, recorded, this_machine
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
@@ -91,7 +91,7 @@ class BatchSizeExplorer(Explorer):
             )
         times = self._measure(self.state["batch_size"])
         self._times[times.batch_size] = times
-        self._said = times.batch_size, f"✓ {_heading(times)}."
+        self._said = times.batch_size, f"✓ {_heading(times)}"
         self.show()
         return times
 
@@ -124,11 +124,11 @@ def _recorded(state: State) -> tuple[Sequence[StepTimes], str]:
         return [], ""
     times = [each for each in found.times if each.batch_size <= (state["batch_size"] or 0)]
     source = _("Not measured on this page, but recorded earlier by {command}:", command=found.command)
-    return times, f"{source} {found.machine.sentences()}"
+    return times, join_sentences([source, found.machine.sentences()])
 
 
 def _measured_here() -> str:
-    return f"{_('Measured here:')} {this_machine().sentences()}"
+    return join_sentences([_("Measured here:"), this_machine().sentences()])
 
 
 def _picture(times: Sequence[StepTimes], source: str) -> list[Node]:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.training.records import StepTimes
 
 NAME = "04_batch_sizes"
@@ -51,7 +51,7 @@ class Machine:
             threads = _("TensorFlow chooses how many threads an operation uses.")
         if not self.operations:
             operations = _("TensorFlow chooses how many operations run at a time.")
-        return f"{where} {threads} {operations}"
+        return join_sentences([where, threads, operations])
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer
     choose(explorer, 64)
     press(explorer)
     assert explorer.times == (StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003))
-    assert "✓ 64 reviews: eight devices 0.25 times as fast." in text_of(explorer.view)
+    assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view)
 
 
 def test_it_says_with_how_many_cores_and_threads_it_measured(explorer, monkeypatch):

@@ -1,5 +1,6 @@
 """The reader's language: lookup, placeholders, and catalogues that are whole."""
 
+import ast
 import re
 import string
 from pathlib import Path
@@ -22,6 +23,18 @@ COUNTED = re.compile(
 
 def placeholders(message: str) -> set[str]:
     return {name for _text, name, _spec, _conversion in string.Formatter().parse(message) if name}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(course_lib.__file__).parent.rglob("*.py")), ids=lambda path: path.stem
+)
+def test_no_text_hides_in_an_f_string_where_no_catalogue_finds_it(path):
+    strings = [
+        node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.JoinedStr)
+    ]
+    calls = [node for string in strings for node in ast.walk(string) if isinstance(node, ast.Call)]
+    names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+    assert not names & {"_", "ngettext"}
 
 
 def test_japanese_is_there_and_english_comes_first():
