@@ -11,10 +11,9 @@ from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicate
 from course_lib.training.records import StepRecord
 from course_lib.training.run import train
 from tests.tf import oracles
+from tests.tf.collectives import count_collectives
 
 tf = start_tensorflow()
-from tensorflow.python.eager import context  # noqa: E402 - there is no public way to the graphs that ran
-
 SHARED = Plan("fully sharded", data_parallel(8).mesh, {"batch": "batch", "hidden": "batch"})
 PLANS = [None, replicated(8), data_parallel(8), model_parallel(), spatial_parallel(), SHARED]
 # Near 1000 a float32 is right to 3e-5, and so are the means of the parts, whose deviation is about 0.3 to 1.
@@ -60,7 +59,6 @@ def test_rows_of_weight_zero_do_not_count_even_where_a_device_has_no_others(plan
 def test_one_collective_forward_and_one_backward(plan):
     place = OnMesh(plan)
 
-    @tf.function
     def slope(values):
         with tf.GradientTape() as tape:
             tape.watch(values)
@@ -68,26 +66,7 @@ def test_one_collective_forward_and_one_backward(plan):
             cubes = tf.reduce_sum(normal**3)
         return tape.gradient(cubes, values)
 
-    assert len(collectives_of_a_device(slope, place.send(FAR, ("batch", "hidden")))) == 2
-
-
-def collectives_of_a_device(function, *arguments):
-    context.context().enable_run_metadata()
-    function(*arguments)
-    graphs = context.context().export_run_metadata().function_graphs
-    context.context().disable_run_metadata()
-    nodes = [node for graph in graphs for node in graph.post_optimization_graph.node]
-    inside = [
-        node
-        for graph in graphs
-        for function in graph.post_optimization_graph.library.function
-        for node in function.node_def
-    ]
-    return {
-        node.name
-        for node in [*nodes, *inside]
-        if node.op.startswith("Collective") and node.device.endswith("CPU:0")
-    }
+    assert count_collectives(slope, place.send(FAR, ("batch", "hidden"))) == 2
 
 
 @pytest.mark.parametrize("plan", PLANS[2:], ids=lambda plan: plan.name)

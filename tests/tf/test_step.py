@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tensorflow.python.eager import context
 
 from course_lib.dtensor import pack
 from course_lib.models import initial_values
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.specs.step import mlp_step
+from tests.tf.collectives import count_collectives
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -41,19 +41,6 @@ def make_step(plan: Plan):
     return step
 
 
-def count_all_reduces(function, *arguments) -> int:
-    """Returns how many all-reduces device 0 takes part in, read from the graphs that ran."""
-    context.enable_run_metadata()
-    try:
-        tf.function(function)(*arguments)
-        context.async_wait()
-        metadata = context.export_run_metadata()
-    finally:
-        context.disable_run_metadata()
-    nodes = [node for graphs in metadata.function_graphs for node in graphs.post_optimization_graph.node]
-    return sum(node.op == "CollectiveReduceV2" and node.device.endswith(":0") for node in nodes)
-
-
 @pytest.mark.parametrize(
     "plan", [data_parallel(8), model_parallel(4, 2), spatial_parallel()], ids=lambda plan: plan.name
 )
@@ -63,4 +50,4 @@ def test_the_step_has_as_many_all_reduces_as_predicted(plan, monkeypatch):
     inputs = pack(np.ones((16, SIZES[0]), "float32"), plan.layout(("batch", "features")))
     labels = pack(np.zeros(16, "int64"), plan.layout(("batch",)))
     predicted = sum(len(event.names) for event in mlp_step(plan).all_reduces)
-    assert count_all_reduces(make_step(plan), inputs, labels) == predicted
+    assert count_collectives(make_step(plan), inputs, labels) == predicted
