@@ -151,6 +151,7 @@ def split(answer: Split) -> str | None:
         (16, "holds already"),
         (8, "about bytes"),
         (64, "half of the columns only"),
+        (128, "4 bytes, not 8"),
         (0, "which not"),
         (_MISSING_BYTES * 8, "which not"),
         ("a third", "number"),
@@ -162,7 +163,13 @@ def missing_bytes(answer: float) -> str | None:
         48: _("That is all that device 3 holds afterwards. Some of it is there already."),
         16: _("That is what it holds already of its half of the columns."),
         8: _("That is a number of elements; the question is about bytes."),
-        64: _("That is all of the matrix that it does not hold. It needs its half of the columns only."),
+        64: _(
+            "That is all of the matrix that it does not hold; it needs its half of the columns only."
+            " Or did you count 8 bytes an element? These have 4."
+        ),
+        128: _(
+            "An element has 4 bytes, not 8; and of the rest of the matrix it needs half of the columns only."
+        ),
     }
     if same(answer, _MISSING_BYTES):
         return None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from course_lib.exercises.predict import Option, Question, prediction
 from course_lib.i18n import _
+
+_AGREEING = [[1, 1, 0, 0], [0, 0, 0, 0]] * 3  # 1 where two drawings have the same number
 
 
 @prediction("01-neighbour", right=7)
@@ -138,26 +142,29 @@ def read_sharded() -> Question:
     )
 
 
-@prediction("01-random", right=6)
+@prediction("01-random", right=_AGREEING)
 def same_seed() -> Question:
-    """How many random numbers agree under two layouts."""
+    """Where the random numbers agree under two layouts."""
     return Question(
         _(
             "24 random numbers, a matrix of 6 by 4, are drawn twice with the same seed: once under the layout"
-            " `[x, unsharded]`, once under `[x, y]`. How many of the 24 are the same both times?"
+            " `[x, unsharded]`, once under `[x, y]`. At how many of the 24 places is the number the same?"
         ),
         [
             Option(
-                6,
-                _(
-                    "Each device draws its own part. In each third of the rows the same 4 numbers come first,"
-                    " and 2 of these stand in the same place."
-                ),
+                _AGREEING,
+                _("The blocks begin alike. But they have other shapes, so the numbers fill other places."),
+                _("some of them"),
             ),
-            Option(24, _("The seed is the same, but each device draws its own part, and the parts differ.")),
-            Option(12, _("That is the left half. It agrees in the first row of each third, and no further.")),
             Option(
-                0, _("Nearly: where the first numbers of two parts agree, a few stand in the same place.")
+                np.ones((6, 4), int).tolist(),
+                _("The seed is the same, but a block of 4 columns is filled otherwise than one of 2."),
+                _("all of them"),
+            ),
+            Option(
+                np.zeros((6, 4), int).tolist(),
+                _("Device 0 has the first block both times, and begins it with the same number."),
+                _("none of them"),
             ),
         ],
     )

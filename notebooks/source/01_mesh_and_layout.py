@@ -46,7 +46,8 @@ mesh
 # %% mesh-rules [markdown]
 # Devices are numbered row by row: the last mesh dimension changes fastest.
 # Names must be unique, because a layout refers to a mesh dimension by its name.
-# A mesh may have any number of dimensions.
+# `MeshSpec` refuses a repeated name at once, TensorFlow only when the mesh is used.
+# A mesh may have one, two, three or more dimensions.
 # In training, the names say what a dimension is for: `batch`, `model`.
 
 # %% predict-neighbour
@@ -72,9 +73,9 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 #
 # 1. Nothing is split.
 #    The tensor is *fully replicated*: every device holds all of it.
-# 2. Both axes are split, the rows over `x` and the columns over `y`.
+# 2. Every mesh dimension splits an axis: `x` the rows and `y` the columns.
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
-# 3. A hybrid: one axis is split.
+# 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
 # In the pictures equal letters and colours mean equal data.
 
@@ -98,11 +99,16 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 #
 # - The **local shape** is what one device holds.
 #   It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
+#   The bytes are the number of its elements times the bytes of an element: 4 for float32.
 # - The number of **copies** $r$ is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
 #
 # $$r = \prod_{d \notin L} n_d$$
 #
+# If it uses all of them, the product is empty: $r = 1$.
+#
+# A layout must meet two conditions: the length of a split axis divides by the size of its mesh dimension,
+# and a mesh dimension splits one axis at most.
 # A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions:
 # a vector on this mesh has a layout with a single entry, such as `[y]`.
 
@@ -171,7 +177,7 @@ tf = course_lib.start_tensorflow()
 import numpy as np
 from tensorflow.experimental import dtensor
 
-from course_lib.dtensor import layout_spec, pack, to_numpy, unpack
+from course_lib.dtensor import layout_spec, pack, relayout, to_layout, unpack
 
 devices = [f"CPU:{device_id}" for device_id in range(6)]
 real_mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
@@ -266,24 +272,40 @@ check("01-split", split)
 # ### `copy_to_mesh` and `relayout`
 #
 # `dtensor.copy_to_mesh` takes an ordinary tensor and a layout.
+# It takes the whole tensor; `dtensor.pack` takes the components.
 # With a replicated layout every device receives the whole; in TensorFlow 2.21 it takes sharded layouts too.
-# It is given the whole tensor, where `dtensor.pack` is given nothing but the components.
-# `dtensor.relayout` takes a DTensor and returns one with the same values in another layout.
+#
+# `dtensor.relayout` takes a DTensor and returns one in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
-# For each result the cell prints what one device holds, and how many bytes all six hold together.
+# A matrix keeps its values.
+# With three axes or more, TensorFlow 2.21 can return wrong values in silence:
+# the last two lines of the cell show what device 1 gets from it, and from the course's own `relayout`.
+#
+# The first three lines show, for a matrix, what one device holds and how many bytes all six hold together.
 
 # %% move
 whole = tf.constant(numbers)
 replicated = dtensor.copy_to_mesh(whole, dtensor.Layout.replicated(real_mesh, rank=2))
 copied = dtensor.copy_to_mesh(whole, real_layout)
 columns = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-for tensor in (replicated, copied, columns):
-    held = unpack(tensor)
+for moved in (replicated, copied, columns):
+    held = unpack(moved)
     print(held[0].shape, sum(component.nbytes for component in held))
 
+cube_mesh = dtensor.create_mesh(list(cube.dims))
+turned = LayoutSpec(["feature", UNSHARDED, "batch"], cube)
+small = pack(numbered_tensor((2, 2, 2)), LayoutSpec(["model", "batch", UNSHARDED], cube), cube_mesh)
+print(unpack(dtensor.relayout(small, to_layout(turned, cube_mesh)))[1].ravel())
+print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
+
 # %% [markdown]
+# Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
+# `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
+# The course's `relayout` is right for any number of axes: use it.
+#
 # **Exercise 3.** `relayout` went from `[x, unsharded]` to `[unsharded, y]`.
 # Look at device 3, at position 1 of `x` and 1 of `y`.
+# The numbers are float32: 4 bytes each.
 # How many bytes does it hold afterwards that it did not hold before?
 
 # %% exercise-missing-bytes
@@ -318,60 +340,65 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 # You must ask for it: either use `relayout` to a replicated layout, and every device holds the whole,
 # or fetch the components and join them on the host, as the course's `to_numpy` does.
 #
-# ### Make it where it belongs: `call_with_layout`
+# ## Make it where it belongs: `call_with_layout`
 #
 # `dtensor.call_with_layout` runs a function so that its result has a given layout,
 # without a whole tensor to begin with.
+# Here the function draws random numbers.
+# Each device draws its own block only, row by row.
+# The seed and the position of the block decide with which number it begins.
 
 # %% predict-random
 predict("01-random")
 
 # %% reveal-random
+from course_lib.dtensor import to_numpy
+
 draw = tf.function(tf.random.stateless_normal)
 blocks = dtensor.Layout(["x", "y"], real_mesh)
 in_rows = dtensor.call_with_layout(draw, real_layout, shape=[6, 4], seed=[1, 2])
 in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 2])
-reveal("01-random", int((to_numpy(in_rows) == to_numpy(in_blocks)).sum()))
+reveal("01-random", (to_numpy(in_rows) == to_numpy(in_blocks)).astype(int))
 
 # %% [markdown]
-# Each device draws the numbers of its own part: eight under `[x, unsharded]`, four under `[x, y]`.
-# The first four of device 0 are the same numbers both times, but two of them stand in other places.
+# A 1 stands where both drawings have the same number: 3 × 2 places, columns 0 and 1 of rows 0, 2 and 4.
+# A block has 2 rows of 4 columns under `[x, unsharded]`, and 2 rows of 2 under `[x, y]`.
+# At each of the three positions of `x`, the left block begins with the same four numbers both times.
+# The first two fill the same places; the next two go on in the first row, or begin the second.
+#
+# `tf.function` is needed: without it this call fails, with "requires matching rank".
+#
 # Under the replicated layout all 24 are those that an ordinary tensor gets from this seed.
-# So two training schemes that lay out their weights differently start from *different* weights,
+# So two training schemes that draw their weights under different layouts start from *different* weights,
 # even with one seed.
-# To compare schemes, make the values once on the host and pack them under each layout,
+# To compare schemes, draw replicated and use `relayout`,
+# or make the values once on the host and pack them under each layout,
 # as the course does from lesson 3 on.
 #
-# ### Variables keep their layout
+# ## Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
 # A DTensor on the same mesh with another layout is laid out anew when it is assigned.
-# An ordinary tensor of the same shape is another matter:
+# An ordinary tensor of the same shape is refused:
 
 # %% dvariable
 variable = dtensor.DVariable(rows)
-variable.assign(columns)
-print(layout_spec(variable.layout))
+variable.assign(columns + 100.0)
+print(layout_spec(variable.layout), unpack(variable)[5], sep="\n")
 print(outcome(lambda: variable.assign(whole)))
 
 # %% break-text [markdown]
-# Pack it first, as `rows` was.
-# Outside `tf.function`, TensorFlow 2.21 takes an ordinary value of the variable's shape and dtype
-# only if it is
+# The layout is that of `rows`, the values are the new ones: device 5 holds the last two rows.
 #
-# - a scalar,
-# - an int32 or int64 tensor of fewer than 20 elements, or
-# - a tensor of strings.
-#
-# It refuses all others, such as a vector with a single float.
-# An operation on a DTensor follows the same rule: `rows + 1.0` works, `rows + whole` is refused.
+# Pack an ordinary tensor first, as `rows` was.
+# Only a scalar, a few whole numbers (fewer than 20, int32 or int64) and strings are taken as they are.
+# An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused.
 #
 # ## Break it on purpose
 #
-# The cell makes three requests that TensorFlow cannot meet, and prints the first line of each message.
-# Say for each what you would change.
-# The last line is what the course says to the third mistake:
-# it checks every layout before TensorFlow sees it.
+# The cell makes three mistakes that TensorFlow refuses, and prints the first line of each message:
+# a mesh of 8 for six devices, a mesh dimension for two axes, and 5 rows over 3 positions.
+# The third is also put to the course, as a `LayoutSpec`: its message comes last.
 
 # %% break-errors tags=["error"]
 mistakes = [
@@ -431,10 +458,11 @@ score("01")
 #
 # - A mesh names the dimensions of a grid of devices;
 #   a layout gives each axis of a tensor one of these names or `"unsharded"`.
-# - Local shape and copies follow from the layout alone: divide by the dimensions that it uses,
-#   multiply those that it does not.
-# - TensorFlow checks shapes and names, not values: lost rows and unlike replicas pass in silence,
-#   so compare what the devices hold with what you expect.
+# - Local shape and copies follow from the layout alone: divide each axis by the size of its mesh dimension;
+#   multiply the sizes of the unused ones.
+# - TensorFlow checks shapes and names, not values: lost rows, unlike replicas
+#   and a wrong `dtensor.relayout` of three axes pass in silence.
+#   So compare what the devices hold with what you expect.
 #
 # ## Next
 #
