@@ -21,11 +21,16 @@ def neighbour() -> Question:
         [
             Option(
                 7,
-                _("Device 5 stands at (1, 0, 1). A step along `feature` passes 2 devices, those of `model`."),
+                _(
+                    "Device 5 is at (1, 0, 1). A step along `feature` adds 2, the size of `model`, to the number."
+                ),
             ),
             Option(4, _("Devices 4 and 5 differ along `model`, the last dimension, which changes fastest.")),
             Option(
-                1, _("A step along `batch`, the first dimension, passes 4 devices: 1 and 5 differ along it.")
+                1,
+                _(
+                    "A step along `batch`, the first dimension, adds 4 to the number: 1 and 5 differ along it."
+                ),
             ),
             Option(
                 6, _("Device 6 stands at (1, 1, 0), device 5 at (1, 0, 1): they differ along two dimensions.")
@@ -79,8 +84,8 @@ def packed_shape() -> Question:
     )
 
 
-@prediction("01-lost-rows", right=12)
-def lost_rows() -> Question:
+@prediction("01-packer", right=12)
+def packer() -> Question:
     """How many rows are left when an axis is cut by the mesh's shape."""
     return Question(
         _(
@@ -116,11 +121,11 @@ def lost_rows() -> Question:
 def read_sharded() -> Question:
     """What reading a sharded tensor gives."""
     return Question(
-        _("The rows of `rows` are split over `x`. What does `rows.numpy()` give?"),
+        _("`rows` is split over `x`. What does `rows.numpy()` give?"),
         [
             Option(
                 "UnimplementedError",
-                _("No device holds the whole, and TensorFlow does not collect it unasked."),
+                _("The layout splits an axis, and TensorFlow does not collect the parts unasked."),
                 _("an error"),
             ),
             Option(
@@ -135,7 +140,7 @@ def read_sharded() -> Question:
             ),
             Option(
                 "all",
-                _("That is `dtensor.unpack`, which one must call by name."),
+                _("`dtensor.unpack` gives them, as a list of six tensors of the shape (2, 4)."),
                 _("all six blocks, of the shape (6, 2, 4)"),
             ),
         ],
@@ -175,7 +180,7 @@ def unlike_replicas() -> Question:
     """The sum that each device has after unlike replicas were packed."""
     return Question(
         _(
-            "Under `[unsharded, y]` devices 0, 2 and 4 are to hold the same 6 × 2 block, and so are 1, 3, 5."
+            "Under `[unsharded, y]` devices 0, 2 and 4 are to hold one 6 × 2 block, and 1, 3 and 5 another."
             " We give `dtensor.pack` six unlike components instead: device `d` gets a block filled with the"
             " number `d`. Then `tf.reduce_sum` adds up the DTensor. Which sum does each device have?"
         ),

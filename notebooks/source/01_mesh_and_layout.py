@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
-# Here are six devices as a grid of 3 by 2.
+# Here are six devices as a grid of 3 by 2; the first cell set up eight, which later parts use.
 # `MeshSpec` is the course's own description of a mesh; it needs no TensorFlow, so the pictures come at once.
 
 # %% first-mesh
@@ -60,10 +60,10 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 
 # %% [markdown]
 # `cube.coords(5)` is the position of device 5, and `device_id` leads back from a position to the number.
-# Devices 5 and 7 form a *group* along `feature`: they differ in that one dimension only.
-# Along `feature` this mesh has four such groups: `cube.groups("feature")` lists them.
+# Devices that differ in one dimension only form a *group* along it: 5 and 7 are a group along `feature`.
+# Along `feature` this mesh has four groups: `cube.groups("feature")` lists them.
 # Remember groups.
-# When devices add up their results along a dimension, each of its groups does so on its own.
+# A sum along a dimension runs inside each of its groups.
 #
 # ## A layout gives each axis a mesh dimension
 #
@@ -117,7 +117,7 @@ rows_over_x.of((6, 4))
 
 # %% [markdown]
 # **Exercise 1.** A matrix of shape (8, 8) on the mesh below.
-# Write the layout under which each device holds 4 rows and 8 columns and each element exists in four copies.
+# Write the layout that splits the rows and leaves four copies of each element.
 # Replace the `...`, then run the cell and the check after it.
 
 # %% exercise-four-copies
@@ -135,12 +135,14 @@ check("01-four-copies", four_copies)
 # The button at the end makes the real DTensor and puts what the devices really hold beside the prediction;
 # it starts TensorFlow, so the first time takes some seconds.
 #
-# Two tasks, each with a check that looks at what the explorer shows.
+# The notebook has eight devices: on a larger mesh the button says that a device is missing.
+#
+# Two tasks, each with a check that looks at what the explorer shows: run it at once.
 # The tensor has the shape (8, 6), the mesh eight devices.
 #
 # 1. Each element is held by exactly two devices.
 # 2. Each element is held by one device only.
-#    One choice that suggests itself is refused: read why.
+#    One obvious choice is refused: read why.
 
 # %% explorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer, numbered_tensor
@@ -164,9 +166,9 @@ check("01-explore-one-copy", explorer)
 # %% tensorflow [markdown]
 # ## The same in TensorFlow
 #
-# Now the real thing.
 # `start_tensorflow` imports TensorFlow with the eight virtual CPUs that the first cell asked for.
-# They can only be made before TensorFlow starts, which is why that cell comes first in every lesson.
+# They can only be made before TensorFlow first uses its devices,
+# which is why that cell comes first in every lesson.
 #
 # `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices.
 # A mesh may leave devices out: this one uses six of the eight.
@@ -195,8 +197,8 @@ predict("01-pack")
 
 # %% reveal-pack
 components = [tf.fill([6, 2], float(device_id % 2)) for device_id in range(6)]
-tensor = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-reveal("01-pack", tuple(tensor.shape))
+halves = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
+reveal("01-pack", tuple(halves.shape))
 
 # %% [markdown]
 # Devices 0, 2 and 4 are replicas: their components are three copies of *one* block, the left half,
@@ -209,7 +211,7 @@ reveal("01-pack", tuple(tensor.shape))
 # | call | it takes | it returns |
 # | --- | --- | --- |
 # | `dtensor.pack(components, layout)` | a list with the component of each device, and a `dtensor.Layout` | a DTensor |
-# | `pack(value, layout, mesh)` | the whole array, a `LayoutSpec` and a real mesh | a DTensor |
+# | `pack(value, layout, mesh=None)` | the whole array, a `LayoutSpec` and, if you like, a real mesh | a DTensor |
 # | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
 # | `unpack(tensor)` | a DTensor | a list of arrays |
 
@@ -221,25 +223,25 @@ rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
 # %% cutting [markdown]
 # ### Cut it yourself
 #
-# Between the whole array and `dtensor.pack` stands the cutting.
-# For that one must know into how many parts an axis is cut, and which of them belongs to which device.
-# `mesh.local_device_locations()` gives the position of each device, as `coords` does.
+# Before `dtensor.pack` you must cut the array.
+# For that you need to know into how many parts an axis is cut, and which of them belongs to which device.
+# `real_mesh.local_device_locations()` lists what `coords` says of each device.
 # A `dtensor.Layout` has a method `num_shards(axis)` and a property `shape`.
-# Both sound like the number of parts, but `shape` is the shape of the *mesh*.
 
-# %% predict-lost-rows
-predict("01-lost-rows")
+# %% predict-packer
+predict("01-packer")
 
-# %% reveal-lost-rows
+# %% reveal-packer
 grid = dtensor.create_mesh([("batch", 4), ("model", 2)])
 over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
 parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
 places = grid.local_device_locations()
 packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
-reveal("01-lost-rows", packed.shape[0])
+reveal("01-packer", packed.shape[0])
 
 # %% [markdown]
 # Nothing complained: `dtensor.pack` cannot know how many rows there were.
+# `num_shards(0)` is the number of parts; `shape` is the shape of the *mesh*.
 # On a mesh `model` 2 × `batch` 4 the same code is right:
 # there `shape[0]` and `num_shards(0)` are both 2.
 #
@@ -317,8 +319,7 @@ check("01-missing-bytes", missing_bytes)
 # %% reading [markdown]
 # ### Read it
 #
-# `.numpy()` turns a tensor into an array.
-# With the replicated tensor it gives the whole matrix.
+# `.numpy()` turns an ordinary tensor into an array.
 
 # %% predict-numpy
 predict("01-numpy")
@@ -336,8 +337,9 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 
 # %% [markdown]
 # `outcome` returns what a call gives, or the first sentence of the error that it raises.
-# Here TensorFlow refuses: no device holds the whole.
-# You must ask for it: either use `relayout` to a replicated layout, and every device holds the whole,
+# Here TensorFlow refuses: the layout splits an axis, and TensorFlow does not collect the parts unasked.
+# With a replicated layout `.numpy()` gives the whole matrix.
+# So either use `relayout` to a replicated layout, and every device holds the whole,
 # or fetch the components and join them on the host, as the course's `to_numpy` does.
 #
 # ## Make it where it belongs: `call_with_layout`
@@ -431,7 +433,8 @@ reveal("01-replicas", outcome(sums))
 # %% [markdown]
 # TensorFlow took this mistake in silence: one DTensor with three sums.
 # `.numpy()` would show 12, the sum of device 0.
-# The course's `pack` cannot make the mistake, because it cuts all components from one array.
+# Components in the wrong order pass in silence too.
+# The course's `pack` makes neither mistake, because it cuts all components from one array.
 # For components of your own there is `pack_components`: it compares the replicas, and refuses these.
 #
 # ## Eight devices
@@ -466,6 +469,7 @@ score("01")
 #
 # ## Next
 #
+# Lesson 2 is not written yet.
 # Lesson 3 trains a model with these pieces, the batch split over eight devices,
 # and takes one step of the training apart.
 #
@@ -474,3 +478,6 @@ score("01")
 # each machine runs the same program in a process of its own, the mesh covers the devices of all machines,
 # and each process packs only the components of its own devices.
 # A later lesson runs two processes.
+#
+# TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
+# and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).
