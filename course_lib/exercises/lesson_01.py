@@ -57,7 +57,7 @@ def four_copies(answer: LayoutSpec) -> str | None:
         return _("This layout splits the columns. Leave them whole.")
     if sharding.copies != 4:
         return _(
-            "Under this layout the number of copies is {copies}: the product of the sizes of the unused dimensions.",
+            "Under this layout the number of copies is {copies}. Multiply the sizes of the unused dimensions.",
             copies=sharding.copies,
         )
     return None
@@ -175,9 +175,7 @@ def missing_bytes(answer: float) -> str | None:
             "That is all of the matrix that it does not hold; it needs its half of the columns only."
             " Or did you count 8 bytes an element? These have 4."
         ),
-        128: _(
-            "An element has 4 bytes, not 8; and of the rest of the matrix it needs half of the columns only."
-        ),
+        128: _("An element has 4 bytes, not 8; and device 3 needs its half of the columns only."),
     }
     if same(answer, _MISSING_BYTES):
         return None

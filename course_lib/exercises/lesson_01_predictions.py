@@ -21,16 +21,12 @@ def neighbour() -> Question:
         [
             Option(
                 7,
-                _(
-                    "Device 5 is at (1, 0, 1). A step along `feature` adds 2, the size of `model`, to the number."
-                ),
+                _("Device 5 is at (1, 0, 1). A step along `feature` adds 2, the size of `model`."),
             ),
             Option(4, _("Devices 4 and 5 differ along `model`, the last dimension, which changes fastest.")),
             Option(
                 1,
-                _(
-                    "A step along `batch`, the first dimension, adds 4 to the number: 1 and 5 differ along it."
-                ),
+                _("A step along `batch`, the first dimension, adds 4: 1 and 5 differ along it."),
             ),
             Option(
                 6, _("Device 6 stands at (1, 1, 0), device 5 at (1, 0, 1): they differ along two dimensions.")

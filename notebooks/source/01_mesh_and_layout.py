@@ -211,7 +211,7 @@ reveal("01-pack", tuple(halves.shape))
 # | call | it takes | it returns |
 # | --- | --- | --- |
 # | `dtensor.pack(components, layout)` | a list with the component of each device, and a `dtensor.Layout` | a DTensor |
-# | `pack(value, layout, mesh=None)` | the whole array, a `LayoutSpec` and, if you like, a real mesh | a DTensor |
+# | `pack(value, layout, mesh=None)` | the whole array, a `LayoutSpec` and optionally a real mesh | a DTensor |
 # | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
 # | `unpack(tensor)` | a DTensor | a list of arrays |
 
@@ -365,7 +365,8 @@ reveal("01-random", (to_numpy(in_rows) == to_numpy(in_blocks)).astype(int))
 # %% [markdown]
 # A 1 stands where both drawings have the same number: 3 × 2 places, columns 0 and 1 of rows 0, 2 and 4.
 # A block has 2 rows of 4 columns under `[x, unsharded]`, and 2 rows of 2 under `[x, y]`.
-# At each of the three positions of `x`, the left block begins with the same four numbers both times.
+# At each position of `x`, the block of the first drawing and the left block of the second
+# begin with the same four numbers.
 # The first two fill the same places; the next two go on in the first row, or begin the second.
 #
 # `tf.function` is needed: without it this call fails, with "requires matching rank".
@@ -393,7 +394,8 @@ print(outcome(lambda: variable.assign(whole)))
 # The layout is that of `rows`, the values are the new ones: device 5 holds the last two rows.
 #
 # Pack an ordinary tensor first, as `rows` was.
-# Only a scalar, a few whole numbers (fewer than 20, int32 or int64) and strings are taken as they are.
+# Outside `tf.function`, TensorFlow 2.21 takes three kinds of value as they are:
+# a scalar, fewer than 20 whole numbers (int32 or int64), and strings.
 # An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused.
 #
 # ## Break it on purpose
@@ -464,7 +466,7 @@ score("01")
 # - Local shape and copies follow from the layout alone: divide each axis by the size of its mesh dimension;
 #   multiply the sizes of the unused ones.
 # - TensorFlow checks shapes and names, not values: lost rows, unlike replicas
-#   and a wrong `dtensor.relayout` of three axes pass in silence.
+#   and a wrong `dtensor.relayout` of three axes or more pass in silence.
 #   So compare what the devices hold with what you expect.
 #
 # ## Next
