@@ -57,7 +57,7 @@ def four_copies(answer: LayoutSpec) -> str | None:
         return _("This layout splits the columns. Leave them whole.")
     if sharding.copies != 4:
         return _(
-            "Under this layout the number of copies is {copies}. Multiply the sizes of the unused dimensions.",
+            "Under this layout the number of copies is {copies}. Multiply the sizes of unused dimensions.",
             copies=sharding.copies,
         )
     return None
