@@ -107,7 +107,7 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 #
 # If it uses all of them, the product is empty: $r = 1$.
 #
-# A layout must meet two conditions: the length of a split axis divides by the size of its mesh dimension,
+# A layout must meet two conditions: the size of the mesh dimension divides the length of the axis,
 # and a mesh dimension splits one axis at most.
 # A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions:
 # a vector on this mesh has a layout with a single entry, such as `[y]`.
@@ -137,7 +137,7 @@ check("01-four-copies", four_copies)
 #
 # The notebook has eight devices: on a larger mesh the button says that a device is missing.
 #
-# Two tasks, each with a check that looks at what the explorer shows: run it at once.
+# Two tasks, each with a check that looks at what the explorer shows: run it before you choose anew.
 # The tensor has the shape (8, 6), the mesh eight devices.
 #
 # 1. Each element is held by exactly two devices.
