@@ -155,17 +155,17 @@ def same_seed() -> Question:
             Option(
                 _AGREEING,
                 _("The blocks begin alike. But they have other shapes, so the numbers fill other places."),
-                _("some of them"),
+                _("at some of them"),
             ),
             Option(
                 np.ones((6, 4), int).tolist(),
                 _("The seed is the same, but a block of 4 columns is filled otherwise than one of 2."),
-                _("all of them"),
+                _("at all of them"),
             ),
             Option(
                 np.zeros((6, 4), int).tolist(),
                 _("Device 0 has the first block both times, and begins it with the same number."),
-                _("none of them"),
+                _("at none of them"),
             ),
         ],
     )
