@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
 from course_lib.exercises import lesson_01_predictions as _predictions  # noqa: F401 - registers them
@@ -17,6 +19,7 @@ from course_lib.exercises.lesson_01_split import (
     first_axis_only,
     first_dim_fastest,
     misconceptions,
+    part_by_part,
     right_split,
     whole_everywhere,
 )
@@ -36,24 +39,26 @@ _UNTOUCHED = LayoutSpec(["x", UNSHARDED], _EIGHT).of((8, 6))
     "01-four-copies",
     right=LayoutSpec(["batch", UNSHARDED], _TWO_BY_FOUR),
     wrong=[
-        (LayoutSpec(["model", UNSHARDED], _TWO_BY_FOUR), "the shape (2, 8)"),
-        (LayoutSpec([UNSHARDED, "batch"], _TWO_BY_FOUR), "the shape (8, 4)"),
-        (LayoutSpec(["batch", "model"], _TWO_BY_FOUR), "the shape (4, 2)"),
+        (LayoutSpec(["model", UNSHARDED], _TWO_BY_FOUR), "copies is 2"),
+        (LayoutSpec([UNSHARDED, "batch"], _TWO_BY_FOUR), "splits the columns"),
+        (LayoutSpec(["batch", "model"], _TWO_BY_FOUR), "splits the columns"),
+        (LayoutSpec.replicated(_TWO_BY_FOUR, 2), "copies is 8"),
         (LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])), "exercise_mesh"),
         (LayoutSpec(["batch"], _TWO_BY_FOUR), "1 axis"),
         (["batch", UNSHARDED], "LayoutSpec"),
     ],
 )
 def four_copies(answer: LayoutSpec) -> str | None:
-    """A layout of local shape (4, 8) with four copies."""
+    """A layout that splits the rows and leaves four copies."""
     if answer.mesh != _TWO_BY_FOUR:
         return _("Use exercise_mesh: its dimensions are batch 2 and model 4.")
-    local_shape = answer.local_shape((8, 8))
-    if local_shape != (4, 8):
+    sharding = answer.of((8, 8))
+    if sharding.local_shape[1] != 8:
+        return _("This layout splits the columns. Leave them whole.")
+    if sharding.copies != 4:
         return _(
-            "Under this layout a device holds a block of the shape {local_shape}."
-            " Which mesh dimension halves the rows and leaves the columns whole?",
-            local_shape=local_shape,
+            "Under this layout the number of copies is {copies}. Multiply the sizes of unused dimensions.",
+            copies=sharding.copies,
         )
     return None
 
@@ -135,11 +140,14 @@ def _explored(chosen: Sharding, copies: int) -> str | None:
         (whole_everywhere, "every device the whole"),
         (lambda whole, layout: np.array_split(whole, layout.mesh.size), "your function"),
         (lambda whole, layout: whole[layout.shape], "fails for"),
+        (part_by_part, "Return a list"),
         ([[0, 1], [2, 3]], "function"),
     ],
 )
 def split(answer: Split) -> str | None:
     """A function that cuts a tensor into the components of a layout."""
+    if inspect.isgeneratorfunction(answer):
+        return _("Your function yields the components one by one. Return a list of them.")
     return judge(answer, right_split, cases(), misconceptions=misconceptions())
 
 
@@ -151,6 +159,7 @@ def split(answer: Split) -> str | None:
         (16, "holds already"),
         (8, "about bytes"),
         (64, "half of the columns only"),
+        (128, "4 bytes, not 8"),
         (0, "which not"),
         (_MISSING_BYTES * 8, "which not"),
         ("a third", "number"),
@@ -162,7 +171,11 @@ def missing_bytes(answer: float) -> str | None:
         48: _("That is all that device 3 holds afterwards. Some of it is there already."),
         16: _("That is what it holds already of its half of the columns."),
         8: _("That is a number of elements; the question is about bytes."),
-        64: _("That is all of the matrix that it does not hold. It needs its half of the columns only."),
+        64: _(
+            "That is all of the matrix that it does not hold; it needs its half of the columns only."
+            " Or did you count 8 bytes an element? These have 4."
+        ),
+        128: _("An element has 4 bytes, not 8; and device 3 needs its half of the columns only."),
     }
     if same(answer, _MISSING_BYTES):
         return None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from course_lib.exercises.predict import Option, Question, prediction
 from course_lib.i18n import _
+
+_AGREEING = [[1, 1, 0, 0], [0, 0, 0, 0]] * 3  # 1 where two drawings have the same number
 
 
 @prediction("01-neighbour", right=7)
@@ -17,11 +21,12 @@ def neighbour() -> Question:
         [
             Option(
                 7,
-                _("Device 5 stands at (1, 0, 1). A step along `feature` passes 2 devices, those of `model`."),
+                _("Device 5 is at (1, 0, 1). A step along `feature` adds 2, the size of `model`."),
             ),
             Option(4, _("Devices 4 and 5 differ along `model`, the last dimension, which changes fastest.")),
             Option(
-                1, _("A step along `batch`, the first dimension, passes 4 devices: 1 and 5 differ along it.")
+                1,
+                _("A step along `batch`, the first dimension, adds 4: 1 and 5 differ along it."),
             ),
             Option(
                 6, _("Device 6 stands at (1, 1, 0), device 5 at (1, 0, 1): they differ along two dimensions.")
@@ -75,8 +80,8 @@ def packed_shape() -> Question:
     )
 
 
-@prediction("01-lost-rows", right=12)
-def lost_rows() -> Question:
+@prediction("01-packer", right=12)
+def packer() -> Question:
     """How many rows are left when an axis is cut by the mesh's shape."""
     return Question(
         _(
@@ -112,11 +117,11 @@ def lost_rows() -> Question:
 def read_sharded() -> Question:
     """What reading a sharded tensor gives."""
     return Question(
-        _("The rows of `rows` are split over `x`. What does `rows.numpy()` give?"),
+        _("`rows` is split over `x`. What does `rows.numpy()` give?"),
         [
             Option(
                 "UnimplementedError",
-                _("No device holds the whole, and TensorFlow does not collect it unasked."),
+                _("The layout splits an axis, and TensorFlow does not collect the parts unasked."),
                 _("an error"),
             ),
             Option(
@@ -131,33 +136,36 @@ def read_sharded() -> Question:
             ),
             Option(
                 "all",
-                _("That is `dtensor.unpack`, which one must call by name."),
+                _("`dtensor.unpack` gives them, as a list of six tensors of the shape (2, 4)."),
                 _("all six blocks, of the shape (6, 2, 4)"),
             ),
         ],
     )
 
 
-@prediction("01-random", right=6)
+@prediction("01-random", right=_AGREEING)
 def same_seed() -> Question:
-    """How many random numbers agree under two layouts."""
+    """Where the random numbers agree under two layouts."""
     return Question(
         _(
             "24 random numbers, a matrix of 6 by 4, are drawn twice with the same seed: once under the layout"
-            " `[x, unsharded]`, once under `[x, y]`. How many of the 24 are the same both times?"
+            " `[x, unsharded]`, once under `[x, y]`. At how many of the 24 places is the number the same?"
         ),
         [
             Option(
-                6,
-                _(
-                    "Each device draws its own part. In each third of the rows the same 4 numbers come first,"
-                    " and 2 of these stand in the same place."
-                ),
+                _AGREEING,
+                _("The blocks begin alike. But they have other shapes, so the numbers fill other places."),
+                _("at some of them"),
             ),
-            Option(24, _("The seed is the same, but each device draws its own part, and the parts differ.")),
-            Option(12, _("That is the left half. It agrees in the first row of each third, and no further.")),
             Option(
-                0, _("Nearly: where the first numbers of two parts agree, a few stand in the same place.")
+                np.ones((6, 4), int).tolist(),
+                _("The seed is the same, but a block of 4 columns is filled otherwise than one of 2."),
+                _("at all of them"),
+            ),
+            Option(
+                np.zeros((6, 4), int).tolist(),
+                _("Device 0 has the first block both times, and begins it with the same number."),
+                _("at none of them"),
             ),
         ],
     )
@@ -168,7 +176,7 @@ def unlike_replicas() -> Question:
     """The sum that each device has after unlike replicas were packed."""
     return Question(
         _(
-            "Under `[unsharded, y]` devices 0, 2 and 4 are to hold the same 6 × 2 block, and so are 1, 3, 5."
+            "Under `[unsharded, y]` devices 0, 2 and 4 are to hold one 6 × 2 block, and 1, 3 and 5 another."
             " We give `dtensor.pack` six unlike components instead: device `d` gets a block filled with the"
             " number `d`. Then `tf.reduce_sum` adds up the DTensor. Which sum does each device have?"
         ),

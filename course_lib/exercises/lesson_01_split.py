@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,11 @@ def every_nth(whole: Array, layout: LayoutSpec) -> list[Array]:
 def whole_everywhere(whole: Array, layout: LayoutSpec) -> list[Array]:
     """Replicates."""
     return [whole] * layout.mesh.size
+
+
+def part_by_part(whole: Array, layout: LayoutSpec) -> Iterator[Array]:
+    """Yields what should be returned in a list."""
+    yield from right_split(whole, layout)
 
 
 def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:

@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
-# Here are six devices as a grid of 3 by 2.
+# Here are six devices as a grid of 3 by 2; the first cell set up eight, which later parts use.
 # `MeshSpec` is the course's own description of a mesh; it needs no TensorFlow, so the pictures come at once.
 
 # %% first-mesh
@@ -46,7 +46,8 @@ mesh
 # %% mesh-rules [markdown]
 # Devices are numbered row by row: the last mesh dimension changes fastest.
 # Names must be unique, because a layout refers to a mesh dimension by its name.
-# A mesh may have any number of dimensions.
+# `MeshSpec` refuses a repeated name at once, TensorFlow only when the mesh is used.
+# A mesh may have one, two, three or more dimensions.
 # In training, the names say what a dimension is for: `batch`, `model`.
 
 # %% predict-neighbour
@@ -59,10 +60,10 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 
 # %% [markdown]
 # `cube.coords(5)` is the position of device 5, and `device_id` leads back from a position to the number.
-# Devices 5 and 7 form a *group* along `feature`: they differ in that one dimension only.
-# Along `feature` this mesh has four such groups: `cube.groups("feature")` lists them.
+# Devices that differ in one dimension only form a *group* along it: 5 and 7 are a group along `feature`.
+# Along `feature` this mesh has four groups: `cube.groups("feature")` lists them.
 # Remember groups.
-# When devices add up their results along a dimension, each of its groups does so on its own.
+# A sum along a dimension runs inside each of its groups.
 #
 # ## A layout gives each axis a mesh dimension
 #
@@ -72,9 +73,9 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 #
 # 1. Nothing is split.
 #    The tensor is *fully replicated*: every device holds all of it.
-# 2. Both axes are split, the rows over `x` and the columns over `y`.
+# 2. Every mesh dimension splits an axis: `x` the rows and `y` the columns.
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
-# 3. A hybrid: one axis is split.
+# 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
 # In the pictures equal letters and colours mean equal data.
 
@@ -98,11 +99,16 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 #
 # - The **local shape** is what one device holds.
 #   It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
+#   The bytes are the number of its elements times the bytes of an element: 4 for float32.
 # - The number of **copies** $r$ is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
 #
 # $$r = \prod_{d \notin L} n_d$$
 #
+# If it uses all of them, the product is empty: $r = 1$.
+#
+# A layout must meet two conditions: the size of the mesh dimension divides the length of the axis,
+# and a mesh dimension splits one axis at most.
 # A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions:
 # a vector on this mesh has a layout with a single entry, such as `[y]`.
 
@@ -111,7 +117,7 @@ rows_over_x.of((6, 4))
 
 # %% [markdown]
 # **Exercise 1.** A matrix of shape (8, 8) on the mesh below.
-# Write the layout under which each device holds 4 rows and 8 columns and each element exists in four copies.
+# Write the layout that splits the rows and leaves four copies of each element.
 # Replace the `...`, then run the cell and the check after it.
 
 # %% exercise-four-copies
@@ -129,12 +135,14 @@ check("01-four-copies", four_copies)
 # The button at the end makes the real DTensor and puts what the devices really hold beside the prediction;
 # it starts TensorFlow, so the first time takes some seconds.
 #
-# Two tasks, each with a check that looks at what the explorer shows.
+# The notebook has eight devices: on a larger mesh the button says that a device is missing.
+#
+# Two tasks, each with a check that looks at what the explorer shows: run it before you choose anew.
 # The tensor has the shape (8, 6), the mesh eight devices.
 #
 # 1. Each element is held by exactly two devices.
 # 2. Each element is held by one device only.
-#    One choice that suggests itself is refused: read why.
+#    One obvious choice is refused: read why.
 
 # %% explorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer, numbered_tensor
@@ -158,9 +166,9 @@ check("01-explore-one-copy", explorer)
 # %% tensorflow [markdown]
 # ## The same in TensorFlow
 #
-# Now the real thing.
 # `start_tensorflow` imports TensorFlow with the eight virtual CPUs that the first cell asked for.
-# They can only be made before TensorFlow starts, which is why that cell comes first in every lesson.
+# They can only be made before TensorFlow first uses its devices,
+# which is why that cell comes first in every lesson.
 #
 # `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices.
 # A mesh may leave devices out: this one uses six of the eight.
@@ -171,7 +179,7 @@ tf = course_lib.start_tensorflow()
 import numpy as np
 from tensorflow.experimental import dtensor
 
-from course_lib.dtensor import layout_spec, pack, to_numpy, unpack
+from course_lib.dtensor import layout_spec, pack, relayout, to_layout, unpack
 
 devices = [f"CPU:{device_id}" for device_id in range(6)]
 real_mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
@@ -189,8 +197,8 @@ predict("01-pack")
 
 # %% reveal-pack
 components = [tf.fill([6, 2], float(device_id % 2)) for device_id in range(6)]
-tensor = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-reveal("01-pack", tuple(tensor.shape))
+halves = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
+reveal("01-pack", tuple(halves.shape))
 
 # %% [markdown]
 # Devices 0, 2 and 4 are replicas: their components are three copies of *one* block, the left half,
@@ -203,7 +211,7 @@ reveal("01-pack", tuple(tensor.shape))
 # | call | it takes | it returns |
 # | --- | --- | --- |
 # | `dtensor.pack(components, layout)` | a list with the component of each device, and a `dtensor.Layout` | a DTensor |
-# | `pack(value, layout, mesh)` | the whole array, a `LayoutSpec` and a real mesh | a DTensor |
+# | `pack(value, layout, mesh=None)` | the whole array, a `LayoutSpec` and optionally a real mesh | a DTensor |
 # | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
 # | `unpack(tensor)` | a DTensor | a list of arrays |
 
@@ -215,25 +223,25 @@ rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
 # %% cutting [markdown]
 # ### Cut it yourself
 #
-# Between the whole array and `dtensor.pack` stands the cutting.
-# For that one must know into how many parts an axis is cut, and which of them belongs to which device.
-# `mesh.local_device_locations()` gives the position of each device, as `coords` does.
+# Before `dtensor.pack` you must cut the array.
+# For that you need to know into how many parts an axis is cut, and which of them belongs to which device.
+# `real_mesh.local_device_locations()` lists what `coords` says of each device.
 # A `dtensor.Layout` has a method `num_shards(axis)` and a property `shape`.
-# Both sound like the number of parts, but `shape` is the shape of the *mesh*.
 
-# %% predict-lost-rows
-predict("01-lost-rows")
+# %% predict-packer
+predict("01-packer")
 
-# %% reveal-lost-rows
+# %% reveal-packer
 grid = dtensor.create_mesh([("batch", 4), ("model", 2)])
 over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
 parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
 places = grid.local_device_locations()
 packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
-reveal("01-lost-rows", packed.shape[0])
+reveal("01-packer", packed.shape[0])
 
 # %% [markdown]
 # Nothing complained: `dtensor.pack` cannot know how many rows there were.
+# `num_shards(0)` is the number of parts; `shape` is the shape of the *mesh*.
 # On a mesh `model` 2 × `batch` 4 the same code is right:
 # there `shape[0]` and `num_shards(0)` are both 2.
 #
@@ -266,24 +274,40 @@ check("01-split", split)
 # ### `copy_to_mesh` and `relayout`
 #
 # `dtensor.copy_to_mesh` takes an ordinary tensor and a layout.
+# It takes the whole tensor; `dtensor.pack` takes the components.
 # With a replicated layout every device receives the whole; in TensorFlow 2.21 it takes sharded layouts too.
-# It is given the whole tensor, where `dtensor.pack` is given nothing but the components.
-# `dtensor.relayout` takes a DTensor and returns one with the same values in another layout.
+#
+# `dtensor.relayout` takes a DTensor and returns one in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
-# For each result the cell prints what one device holds, and how many bytes all six hold together.
+# A matrix keeps its values.
+# With three axes or more, TensorFlow 2.21 can return wrong values in silence:
+# the last two lines of the cell show what device 1 gets from it, and from the course's own `relayout`.
+#
+# The first three lines show, for a matrix, what one device holds and how many bytes all six hold together.
 
 # %% move
 whole = tf.constant(numbers)
 replicated = dtensor.copy_to_mesh(whole, dtensor.Layout.replicated(real_mesh, rank=2))
 copied = dtensor.copy_to_mesh(whole, real_layout)
 columns = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-for tensor in (replicated, copied, columns):
-    held = unpack(tensor)
+for moved in (replicated, copied, columns):
+    held = unpack(moved)
     print(held[0].shape, sum(component.nbytes for component in held))
 
+cube_mesh = dtensor.create_mesh(list(cube.dims))
+turned = LayoutSpec(["feature", UNSHARDED, "batch"], cube)
+small = pack(numbered_tensor((2, 2, 2)), LayoutSpec(["model", "batch", UNSHARDED], cube), cube_mesh)
+print(unpack(dtensor.relayout(small, to_layout(turned, cube_mesh)))[1].ravel())
+print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
+
 # %% [markdown]
+# Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
+# `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
+# The course's `relayout` is right for any number of axes: use it.
+#
 # **Exercise 3.** `relayout` went from `[x, unsharded]` to `[unsharded, y]`.
 # Look at device 3, at position 1 of `x` and 1 of `y`.
+# The numbers are float32: 4 bytes each.
 # How many bytes does it hold afterwards that it did not hold before?
 
 # %% exercise-missing-bytes
@@ -295,8 +319,7 @@ check("01-missing-bytes", missing_bytes)
 # %% reading [markdown]
 # ### Read it
 #
-# `.numpy()` turns a tensor into an array.
-# With the replicated tensor it gives the whole matrix.
+# `.numpy()` turns an ordinary tensor into an array.
 
 # %% predict-numpy
 predict("01-numpy")
@@ -314,64 +337,72 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 
 # %% [markdown]
 # `outcome` returns what a call gives, or the first sentence of the error that it raises.
-# Here TensorFlow refuses: no device holds the whole.
-# You must ask for it: either use `relayout` to a replicated layout, and every device holds the whole,
+# Here TensorFlow refuses: the layout splits an axis, and TensorFlow does not collect the parts unasked.
+# With a replicated layout `.numpy()` gives the whole matrix.
+# So either use `relayout` to a replicated layout, and every device holds the whole,
 # or fetch the components and join them on the host, as the course's `to_numpy` does.
 #
-# ### Make it where it belongs: `call_with_layout`
+# ## Make it where it belongs: `call_with_layout`
 #
 # `dtensor.call_with_layout` runs a function so that its result has a given layout,
 # without a whole tensor to begin with.
+# Here the function draws random numbers.
+# Each device draws its own block only, row by row.
+# The seed and the position of the block decide with which number it begins.
 
 # %% predict-random
 predict("01-random")
 
 # %% reveal-random
+from course_lib.dtensor import to_numpy
+
 draw = tf.function(tf.random.stateless_normal)
 blocks = dtensor.Layout(["x", "y"], real_mesh)
 in_rows = dtensor.call_with_layout(draw, real_layout, shape=[6, 4], seed=[1, 2])
 in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 2])
-reveal("01-random", int((to_numpy(in_rows) == to_numpy(in_blocks)).sum()))
+reveal("01-random", (to_numpy(in_rows) == to_numpy(in_blocks)).astype(int))
 
 # %% [markdown]
-# Each device draws the numbers of its own part: eight under `[x, unsharded]`, four under `[x, y]`.
-# The first four of device 0 are the same numbers both times, but two of them stand in other places.
+# A 1 stands where both drawings have the same number: 3 × 2 places, columns 0 and 1 of rows 0, 2 and 4.
+# A block has 2 rows of 4 columns under `[x, unsharded]`, and 2 rows of 2 under `[x, y]`.
+# At each position of `x`, the block of the first drawing and the left block of the second
+# begin with the same four numbers.
+# The first two fill the same places; the next two go on in the first row, or begin the second.
+#
+# `tf.function` is needed: without it this call fails, with "requires matching rank".
+#
 # Under the replicated layout all 24 are those that an ordinary tensor gets from this seed.
-# So two training schemes that lay out their weights differently start from *different* weights,
+# So two training schemes that draw their weights under different layouts start from *different* weights,
 # even with one seed.
-# To compare schemes, make the values once on the host and pack them under each layout,
+# To compare schemes, draw replicated and use `relayout`,
+# or make the values once on the host and pack them under each layout,
 # as the course does from lesson 3 on.
 #
-# ### Variables keep their layout
+# ## Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
 # A DTensor on the same mesh with another layout is laid out anew when it is assigned.
-# An ordinary tensor of the same shape is another matter:
+# An ordinary tensor of the same shape is refused:
 
 # %% dvariable
 variable = dtensor.DVariable(rows)
-variable.assign(columns)
-print(layout_spec(variable.layout))
+variable.assign(columns + 100.0)
+print(layout_spec(variable.layout), unpack(variable)[5], sep="\n")
 print(outcome(lambda: variable.assign(whole)))
 
 # %% break-text [markdown]
-# Pack it first, as `rows` was.
-# Outside `tf.function`, TensorFlow 2.21 takes an ordinary value of the variable's shape and dtype
-# only if it is
+# The layout is that of `rows`, the values are the new ones: device 5 holds the last two rows.
 #
-# - a scalar,
-# - an int32 or int64 tensor of fewer than 20 elements, or
-# - a tensor of strings.
-#
-# It refuses all others, such as a vector with a single float.
-# An operation on a DTensor follows the same rule: `rows + 1.0` works, `rows + whole` is refused.
+# Pack an ordinary tensor first, as `rows` was.
+# Outside `tf.function`, TensorFlow 2.21 takes three kinds of value as they are:
+# a scalar, fewer than 20 whole numbers (int32 or int64), and strings.
+# An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused.
 #
 # ## Break it on purpose
 #
-# The cell makes three requests that TensorFlow cannot meet, and prints the first line of each message.
-# Say for each what you would change.
-# The last line is what the course says to the third mistake:
-# it checks every layout before TensorFlow sees it.
+# The cell makes three mistakes that TensorFlow refuses, and prints the first line of each message:
+# a mesh of 8 for six devices, a mesh dimension for two axes, and 5 rows over 3 positions.
+# The third is also put to the course, as a `LayoutSpec`: its message comes last.
 
 # %% break-errors tags=["error"]
 mistakes = [
@@ -404,7 +435,8 @@ reveal("01-replicas", outcome(sums))
 # %% [markdown]
 # TensorFlow took this mistake in silence: one DTensor with three sums.
 # `.numpy()` would show 12, the sum of device 0.
-# The course's `pack` cannot make the mistake, because it cuts all components from one array.
+# Components in the wrong order pass in silence too.
+# The course's `pack` makes neither mistake, because it cuts all components from one array.
 # For components of your own there is `pack_components`: it compares the replicas, and refuses these.
 #
 # ## Eight devices
@@ -431,13 +463,15 @@ score("01")
 #
 # - A mesh names the dimensions of a grid of devices;
 #   a layout gives each axis of a tensor one of these names or `"unsharded"`.
-# - Local shape and copies follow from the layout alone: divide by the dimensions that it uses,
-#   multiply those that it does not.
-# - TensorFlow checks shapes and names, not values: lost rows and unlike replicas pass in silence,
-#   so compare what the devices hold with what you expect.
+# - Local shape and copies follow from the layout alone: divide each axis by the size of its mesh dimension;
+#   multiply the sizes of the unused ones.
+# - TensorFlow checks shapes and names, not values: lost rows, unlike replicas
+#   and a wrong `dtensor.relayout` of three axes or more pass in silence.
+#   So compare what the devices hold with what you expect.
 #
 # ## Next
 #
+# Lesson 2 is not written yet.
 # Lesson 3 trains a model with these pieces, the batch split over eight devices,
 # and takes one step of the training apart.
 #
@@ -446,3 +480,6 @@ score("01")
 # each machine runs the same program in a process of its own, the mesh covers the devices of all machines,
 # and each process packs only the components of its own devices.
 # A later lesson runs two processes.
+#
+# TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
+# and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).
