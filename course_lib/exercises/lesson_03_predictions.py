@@ -143,7 +143,8 @@ def padding() -> Question:
     return Question(
         _(
             "The 20 reviews are padded to 64 rows, and `eight_devices`, the model with normalisation,"
-            " gives 64 losses. Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one device?"
+            " gives 64 losses. Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one"
+            " device?"
         ),
         [
             Option(

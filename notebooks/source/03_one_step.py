@@ -123,8 +123,8 @@ print(model_parallel(4, 2).layout(AXES["hidden_bias"]))
 # (Under `MirroredStrategy`, Keras's batch normalisation by default uses each replica's own rows.)
 #
 # `make_variable` makes an ordinary variable when there is no layout: that is our one-device reference.
-# The library's `models.MLP`, which you trained above, has the variables of the model below
-# and computes the same. At the end of this lesson you will need what else it has.
+# The library's `models.MLP`, which you trained above, has the variables of the model below and computes the same.
+# At the end of this lesson you will need what else it has.
 
 
 # %% normalise
@@ -214,7 +214,8 @@ tensors = {"x": ("batch", "features"), "W1": ("features", "hidden"), "W2": ("hid
 plan.of(tensors, {"batch": 64, "features": 1200, "hidden": 48, "classes": 2})
 
 # %% layouts-text [markdown]
-# **Exercise 1.** Now the inputs are images. The mesh is in the cell below.
+# **Exercise 1.** Now the inputs are images.
+# The mesh is in the cell below.
 # A batch has the shape (64, 28, 28), and its labels (64,).
 # The step computes a loss for each image, (64,), a gradient for the first weight, (784, 100),
 # and the mean loss, a single number.
@@ -609,8 +610,8 @@ print(f"largest difference: {np.abs(among[0] - alone[0]).max():.4f}")
 #   The training step stays as it is, and TensorFlow adds the all-reduces.
 # - Gradients computed on parts alone may be added only where no row sees another.
 #   With batch normalisation the devices must first sum the moments, and on the way back $g$.
-# - Trust no distributed step that you have not compared with one device.
-# - In evaluation count every example once.
+# - Trust no distributed step that you have not compared with one device,
+#   and in evaluation count every example once.
 #
 # Lesson 4 makes a run of these steps: one that you can watch, stop and resume, with moving moments.
 # It also answers whether eight devices are any faster.
