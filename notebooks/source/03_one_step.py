@@ -123,7 +123,8 @@ print(model_parallel(4, 2).layout(AXES["hidden_bias"]))
 # (Under `MirroredStrategy`, Keras's batch normalisation by default uses each replica's own rows.)
 #
 # `make_variable` makes an ordinary variable when there is no layout: that is our one-device reference.
-# The library's `models.MLP`, which you trained above, has the variables of the model below and computes the same.
+# The library's `models.MLP`, which you trained above,
+# has the variables of the model below and computes the same.
 # At the end of this lesson you will need what else it has.
 
 
