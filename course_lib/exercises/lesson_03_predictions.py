@@ -93,8 +93,8 @@ def coupled() -> Question:
     return Question(
         _(
             "Now with batch normalisation: the gradients of the eight parts are again computed one by one on"
-            " one device, and added. By how much does the sum differ from the gradient that DTensor gives for the"
-            " batch on eight devices, compared with the length of that gradient?"
+            " one device, and added. By how much does the sum differ from the gradient that DTensor gives for"
+            " the batch on eight devices, compared with the length of that gradient?"
         ),
         [
             Option(
