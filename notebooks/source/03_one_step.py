@@ -441,7 +441,7 @@ mlp_step(plan)  # what TensorFlow makes of `train_step`
 #
 # The picture shows these all-reduces for the model with normalisation.
 # Mean and variance make of a hidden unit $h$ the value $\mathrm{scale} \cdot h + \mathrm{shift}$;
-# the gradients of `scale` and `shift` do the work of your $g$.
+# the gradients of scale and shift do the work of your $g$.
 # The rounds are not your three: `tf.nn.moments` needs the mean before it can sum the variance.
 # In the compiled function there are nine sums, and TensorFlow 2.21 combines them into four all-reduces.
 # Without normalisation there are five sums and one all-reduce.
