@@ -62,7 +62,7 @@ def layouts(answer: dict[str, Any]) -> str | None:
     if answer["labels"].sharding_specs != ("batch",):
         return _("The labels are split like the images that they belong to.")
     if answer["losses"].sharding_specs != ("batch",):
-        return _("Each device computes the losses of its own images, and nobody asked for the others' there.")
+        return _("Each device computes the losses of its own images. No device needs those of the others.")
     if answer["gradient"].sharded_dims:
         return _("A gradient is laid out as its variable, and each device holds the whole weight.")
     return None
@@ -89,7 +89,11 @@ def _layout_hint(name: str, layout: object, num_axes: int) -> str | None:
         ((_GRADIENT_BYTES // 8, _GRADIENT_BYTES // 8), "not split"),
         ((_GRADIENT_BYTES // 4, _GRADIENT_BYTES // 4), "elements"),
         ((4 * _WEIGHTS, 4 * _WEIGHTS), "biases"),
+        ((4 * (_WEIGHTS + 700), 4 * (_WEIGHTS + 700)), "one of the two biases"),
+        ((4 * (_WEIGHTS + 10), 4 * (_WEIGHTS + 10)), "one of the two biases"),
         ((8 * _GRADIENT_BYTES, 8 * _GRADIENT_BYTES), "all eight"),
+        ((2 * _GRADIENT_BYTES, 2 * _GRADIENT_BYTES), "float64"),
+        ((16 * _GRADIENT_BYTES, 128 * _GRADIENT_BYTES), "summed over the rows"),
         ((128 * _GRADIENT_BYTES, 1024 * _GRADIENT_BYTES), "summed over the rows"),
         ((7, 7), "each weight and each bias"),
     ],
@@ -103,7 +107,14 @@ def gradient_bytes(answer: Sequence[float]) -> str | None:
         _GRADIENT_BYTES // 4: _("That is the number of elements. How many bytes does a float32 take?"),
         4 * _WEIGHTS: _("Those are the two weights. The biases have gradients too."),
         8 * _GRADIENT_BYTES: _("That is what all eight devices bring together. How much does one?"),
-        128 * _GRADIENT_BYTES: _("A device brings one gradient, already summed over the rows that it has."),
+        **dict.fromkeys(
+            (4 * (_WEIGHTS + 700), 4 * (_WEIGHTS + 10)), _("Here one of the two biases is left out.")
+        ),
+        2 * _GRADIENT_BYTES: _("An element of float64 takes so many bytes. The gradients are float32."),
+        **dict.fromkeys(
+            (16 * _GRADIENT_BYTES, 128 * _GRADIENT_BYTES),
+            _("A device brings one gradient, already summed over the rows that it has."),
+        ),
     }
     for wrong, hint in hints.items():
         if same(answer[0], wrong):

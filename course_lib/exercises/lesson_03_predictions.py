@@ -12,7 +12,7 @@ def world() -> Question:
     return Question(
         _(
             "Eight devices form the mesh `world`, and every layout is unsharded."
-            " A batch of 64 reviews goes in. How many of its rows does each device compute?"
+            " A batch of 64 reviews goes in. On how many of these rows does each device compute?"
         ),
         [
             Option(64, _("Unsharded means replicated: every device has all rows, and does all the work.")),
@@ -62,7 +62,7 @@ def copies() -> Question:
             Option(
                 1e-7,
                 _(
-                    "Rounding would separate them if each device added up on its own."
+                    "Rounding would separate them if each device added up on its own, in its own order."
                     " But all receive the same total, and then do the same subtraction."
                 ),
                 label=_("about 1e-7: equal up to rounding"),
@@ -94,7 +94,7 @@ def coupled() -> Question:
         _(
             "Now with batch normalisation: the gradients of the eight parts are again computed one by one on"
             " one device, and added. By how much does the sum differ from the gradient that DTensor gives for"
-            " the batch on eight devices?"
+            " the batch on eight devices, compared with the length of that gradient?"
         ),
         [
             Option(
@@ -111,20 +111,20 @@ def coupled() -> Question:
                     "The moments of 8 rows are rough estimates of those of 64, and the model is normalised by"
                     " them in every unit: the gradients differ by far more."
                 ),
-                label=_("by about a hundredth of it"),
+                label=_("by about a hundredth of its length"),
             ),
             Option(
                 0.77,
-                _("Eight batches of 8 rows, each normalised for itself, are another computation."),
-                label=_("by more than a tenth of it"),
+                _("Eight batches of 8 rows, each normalised for itself, are a different computation."),
+                label=_("by a tenth to twice its length"),
             ),
             Option(
                 7.0,
                 _(
-                    "That would hold if one of the two took a mean where the other takes a sum."
-                    " Both sum: without normalisation they agreed."
+                    "That would hold if each part divided by its own 8 rows and the whole batch by 64."
+                    " Both sum the losses: without normalisation they agreed."
                 ),
-                label=_("it is eight times as large"),
+                label=_("by seven times its length"),
             ),
         ],
     )
@@ -142,8 +142,9 @@ def padding() -> Question:
     """Which mean over a padded batch equals the mean over its reviews."""
     return Question(
         _(
-            "The 20 reviews are padded to 64 rows, and the eight devices give 64 losses."
-            " Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one device?"
+            "The 20 reviews are padded to 64 rows, and `eight_devices`, the model with normalisation,"
+            " gives 64 losses. Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one"
+            " device?"
         ),
         [
             Option(
@@ -153,8 +154,8 @@ def padding() -> Question:
             ),
             Option(
                 "20 by 64",
-                _("This leaves the padding out of the sum and still divides by it: too small by 64 / 20."),
-                label=_("the sum of the 20 losses by 64"),
+                _("The padding has changed the 20 losses, and on top of that their sum is divided by 64."),
+                label=_("the sum of the 20 losses divided by 64"),
             ),
             Option(
                 "20 by 20",
@@ -162,7 +163,7 @@ def padding() -> Question:
                     "Each review counts once, as it should. But its loss is another one: the padding took"
                     " part in the mean and variance by which every row is normalised."
                 ),
-                label=_("the sum of the 20 losses by 20"),
+                label=_("the sum of the 20 losses divided by 20"),
             ),
             Option(
                 _MEANS,

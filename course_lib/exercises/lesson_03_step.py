@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,13 @@ import numpy as np
 from course_lib.exercises import replicas
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
+
+
+def _weighted_by_rows(partial: list[Any], parts: Sequence[replicas.Part]) -> Any:
+    rows = [len(labels) for _rows, labels in parts]
+    return sum(count / sum(rows) * each for count, each in zip(rows, partial, strict=True))
+
 
 # What a device may make of the partial gradients of a variable; the first is right.
 _UPDATES: tuple[replicas.Update, ...] = (
@@ -22,6 +28,8 @@ _UPDATES: tuple[replicas.Update, ...] = (
     lambda partial, at, parts: -sum(partial),
     lambda partial, at, parts: partial[0] * 0.0,
     lambda partial, at, parts: partial[0],
+    lambda partial, at, parts: sum(partial) / replicas.LEARNING_RATE,
+    lambda partial, at, parts: _weighted_by_rows(partial, parts),
 )
 _SUM, *_MISTAKES = _UPDATES
 
@@ -33,6 +41,14 @@ def _by_averaging(models: list[Any], parts: list[replicas.Part], learning_rate: 
         mean = np.mean([model.trained[name].numpy() for model in models], axis=0)
         for model in models:
             model.trained[name].assign(mean)
+
+
+def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+    """Lets the first replica compute the gradient of the whole batch and the others take it."""
+    replicas.on_all_rows(models[:1], parts, learning_rate)
+    for model in models[1:]:
+        for name, variable in model.trained.items():
+            variable.assign(models[0].trained[name].numpy())
 
 
 @exercise(
@@ -53,11 +69,14 @@ def _by_averaging(models: list[Any], parts: list[replicas.Part], learning_rate: 
                 "wrong way",
                 "no replica has changed",
                 "one part only",
+                "learning rate is not used",
+                "weighted by its rows",
             ),
             strict=True,
         ),
         (replicas.taking_turns, "before any replica"),
-        (replicas.on_all_rows, "rows of other parts"),
+        (replicas.on_all_rows, "8 replicas saw rows of other parts"),
+        (_first_on_all_rows, "1 replica saw rows of other parts"),
         (replicas.taking(lambda partial, at, parts: 2 * sum(partial)), "replicas[0].hidden_weight"),
         (0.5, "function"),
     ],
@@ -73,17 +92,33 @@ def step(answer: replicas.Step) -> str | None:
         _("The replicas go the wrong way: a step subtracts the gradient."),
         _("After your step no replica has changed. Write with `assign_sub`."),
         _("All replicas took the gradient of one part only: the first. Add those of all parts."),
+        _("The learning rate is not used. Multiply the sum of the gradients by it."),
+        _("Here each part is weighted by its rows. Its gradient is a sum over them already: just add."),
     )
     mistakes: dict[Callable[..., Any], str] = {
         replicas.after(mistake): hint for mistake, hint in zip(_MISTAKES, hints, strict=True)
     }
-    mistakes[replicas.after(_SUM, seeing_others=True)] = _(
-        "The values are right, but every replica saw rows of other parts, and did all the work."
-    )
     mistakes[replicas.after_turns] = _(
         "A replica changed before all gradients were there. Compute every partial gradient before any replica"
         " changes."
     )
+    answer = getattr(answer, "python_function", answer)  # a `tf.function` would be traced with all replicas
     random = np.random.default_rng(0)
     cases = [Case((replicas.draw_group(random, sizes),)) for sizes in ((2, 5, 3), (3, 1, 4, 2, 6, 5, 8, 7))]
-    return judge(answer, replicas.after_one_device, cases, misconceptions=mistakes, run=replicas.run)
+    saw_others = [0]
+
+    def run(step: replicas.Step, group: replicas.Group) -> replicas.Outcome:
+        outcome = replicas.run(step, group)
+        saw_others.append(outcome[replicas.SAW_OTHERS])
+        return outcome
+
+    hint = judge(answer, replicas.after_one_device, cases, misconceptions=mistakes, run=run)
+    return _seen(max(saw_others)) if any(saw_others) else hint
+
+
+def _seen(count: int) -> str:
+    return ngettext(
+        "{count} replica saw rows of other parts. Each may see its own only.",
+        "{count} replicas saw rows of other parts. Each may see its own only.",
+        count,
+    )

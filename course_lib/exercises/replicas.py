@@ -23,6 +23,7 @@ Update = Callable[[list[Any], int, Sequence[Part]], Any]
 
 NAMES = ("hidden_weight", "hidden_bias", "logits_weight", "logits_bias")
 LEARNING_RATE = 0.125
+SAW_OTHERS = "replicas that saw rows of other parts"
 _FEATURES, _HIDDEN, _CLASSES = 3, 4, 2
 _SHAPES = ((_FEATURES, _HIDDEN), (_HIDDEN,), (_HIDDEN, _CLASSES), (_CLASSES,))
 
@@ -56,13 +57,8 @@ def draw_group(random: np.random.Generator, sizes: Sequence[int]) -> Group:
     return Group(values, tuple(parts))
 
 
-def after(update: Update, *, seeing_others: bool = False) -> Callable[[Group], Outcome]:
-    """Returns a function that computes, in float64 on the host, what replicas hold after such an update.
-
-    Args:
-        update: what each replica makes of the partial gradients.
-        seeing_others: whether every replica sees rows of other parts.
-    """
+def after(update: Update) -> Callable[[Group], Outcome]:
+    """Returns a function that computes, in float64 on the host, what replicas hold after such an update."""
 
     def outcome(group: Group) -> Outcome:
         partial = [gradient(group.values, part) for part in group.parts]
@@ -74,7 +70,7 @@ def after(update: Update, *, seeing_others: bool = False) -> Callable[[Group], O
             }
             for at in range(len(group.parts))
         ]
-        return _outcome(held, len(held) if seeing_others else 0)
+        return _outcome(held, 0)
 
     return outcome
 
@@ -162,7 +158,7 @@ def gradient(values: Values, part: Part) -> Values:
 
 def _outcome(held: Sequence[Values], num_seeing_others: int) -> Outcome:
     values = {f"replicas[{at}].{name}": array for at, each in enumerate(held) for name, array in each.items()}
-    return {**values, "replicas that saw rows of other parts": num_seeing_others}
+    return {**values, SAW_OTHERS: num_seeing_others}
 
 
 def _stepped(values: Values, part: Part) -> Values:

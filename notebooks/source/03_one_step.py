@@ -9,7 +9,7 @@
 #
 # - write a training step that carries no distribution code,
 #   and run it on eight devices by choosing layouts;
-# - do by hand what TensorFlow adds to it, and show that it comes to the same;
+# - write by hand the sums over the devices that such a step needs, and show that they give the same gradient;
 # - say what the last, smaller batch and batch normalisation do to your numbers, and deal with both.
 #
 # **Time:** 45 minutes.
@@ -17,6 +17,12 @@
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
+#
+# ## A model trains on eight devices
+#
+# The first cell asks for eight devices.
+# The second starts TensorFlow, which takes some seconds, and turns film reviews into rows of numbers.
+# The third trains the model and draws the curves as it goes.
 
 # %%
 LANGUAGE = "en"
@@ -24,13 +30,6 @@ LANGUAGE = "en"
 import course_lib
 
 course_lib.setup(language=LANGUAGE, devices=8)
-
-# %% first-run-text [markdown]
-# ## A model trains on eight devices
-#
-# Two cells, and a model trains.
-# The first starts TensorFlow, which takes some seconds, and makes rows of numbers of film reviews.
-# The second trains and draws the curves meanwhile.
 
 # %% load-reviews
 import numpy as np
@@ -50,7 +49,7 @@ print(train_set.features.shape, reviews.train.labels[0], reviews.train.texts[0][
 # %% first-run
 plan = data_parallel(8)
 trained = models.MLP(models.initial_values(seed=0, scheme="he"), plan)
-history = await live.watch(training.train(trained, train_set, test_set, epochs=3))
+history = await live.watch(training.train(trained, train_set, test_set, epochs=3, batch_size=64))
 
 # %% data-text [markdown]
 # In each of these steps 64 reviews went in, and all eight devices had a part in the update that came out.
@@ -70,10 +69,10 @@ history = await live.watch(training.train(trained, train_set, test_set, epochs=3
 # The model takes 1200 numbers for each review.
 # `TextVectorization` gives a column to each of the 1199 most frequent words,
 # and one to all other words together.
-# Each word of a review is weighed by its *tf-idf*: how often it occurs in the review,
+# Each word of a review is weighted by its *tf-idf*: how often it occurs in the review,
 # times a factor that is larger for words that few reviews contain.
 # Each row is then scaled to unit length, so that long and short reviews count alike
-# (lesson 4 says what that changes).
+# (this lesson shows a part of what that changes, lesson 4 the rest).
 #
 # The lesson makes the rows once, before training, and keeps all of them in memory.
 # That is fine for texts that fit into one machine.
@@ -91,9 +90,9 @@ history = await live.watch(training.train(trained, train_set, test_set, epochs=3
 # The letters say which layouts fit each other:
 #
 # - $x$ and $W$ share $i$, and $y$ lacks it: the product sums over it, it is *contracted*.
-#   If both are split along $i$, it must be over the same mesh dimension.
+#   If both are split along $i$, both must be split over the same mesh dimension.
 # - The product and the bias $b$ share $j$.
-#   So the bias is laid out like the last axis of the weight:
+#   So we lay the bias out like the last axis of the weight, and nothing has to be sent:
 #   its layout is the weight's without the first entry, `layout.delete([0])` in TensorFlow.
 #
 # Give the letters names, and say once for each variable which axes it has.
@@ -124,8 +123,9 @@ print(model_parallel(4, 2).layout(AXES["hidden_bias"]))
 # (Under `MirroredStrategy`, Keras's batch normalisation by default uses each replica's own rows.)
 #
 # `make_variable` makes an ordinary variable when there is no layout: that is our one-device reference.
-# The library's `models.MLP`, which you trained above, has the names and the sums of the model below;
-# what it has besides you will need at the end of this lesson.
+# The library's `models.MLP`, which you trained above,
+# has the variables of the model below and computes the same.
+# At the end of this lesson you will need what else it has.
 
 
 # %% normalise
@@ -185,7 +185,7 @@ logits = probe(pack(train_set.features[:64], everywhere.layout(("batch", "featur
 reveal("03-world", unpack(logits)[0].shape[0])
 
 # %% [markdown]
-# Every device does the work of one device, and none is done sooner.
+# Every device does the work of one device, and nothing is finished sooner.
 # The mesh is useful for one thing: if something fails here, the fault is not in the splitting.
 #
 # ## Split the batch
@@ -201,8 +201,8 @@ reveal("03-world", unpack(logits)[0].shape[0])
 #
 # TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`:
 # it wraps a `tf.data` dataset and yields batches that are already laid out.
-# Where it stands in the data is then a state of that pipeline,
-# and whoever wants to resume at an exact step must save that too.
+# Where it stands in the data is then a state of that pipeline:
+# to resume at an exact step, save that too.
 # The course packs arrays by hand: it takes a line, and you see what is sent to whom.
 
 # %% packing
@@ -215,22 +215,21 @@ tensors = {"x": ("batch", "features"), "W1": ("features", "hidden"), "W2": ("hid
 plan.of(tensors, {"batch": 64, "features": 1200, "hidden": 48, "classes": 2})
 
 # %% layouts-text [markdown]
-# **Exercise 1.** You train on images in the same way, on the mesh below.
+# **Exercise 1.** Now the inputs are images.
+# The mesh is in the cell below.
 # A batch has the shape (64, 28, 28), and its labels (64,).
 # The step computes a loss for each image, (64,), a gradient for the first weight, (784, 100),
 # and the mean loss, a single number.
-# Write the layout of each.
+# Write the layout of each as a `LayoutSpec`.
 
 # %% exercise-layouts
-mesh = plan.mesh
+mesh, image_layouts = plan.mesh, {}
 # solution begin
-image_layouts = {
-    "images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], mesh),
-    "labels": LayoutSpec(["batch"], mesh),
-    "losses": LayoutSpec(["batch"], mesh),
-    "gradient": LayoutSpec([UNSHARDED, UNSHARDED], mesh),
-    "mean_loss": LayoutSpec([], mesh),
-}
+image_layouts["images"] = LayoutSpec(["batch", UNSHARDED, UNSHARDED], mesh)
+image_layouts["labels"] = LayoutSpec(["batch"], mesh)
+image_layouts["losses"] = LayoutSpec(["batch"], mesh)
+image_layouts["gradient"] = LayoutSpec([UNSHARDED, UNSHARDED], mesh)
+image_layouts["mean_loss"] = LayoutSpec([], mesh)
 # solution end
 
 # %%
@@ -244,8 +243,9 @@ check("03-layouts", image_layouts)
 # TensorFlow propagates the layouts of the batch and of the variables through the function,
 # and adds whatever communication they need.
 #
+# The losses are summed, since sums over parts of a batch can simply be added.
+# The learning rate is for that sum: with 64 rows, 0.01 on the sum is 0.64 on the mean.
 # Mind the order: all gradients first, then all assignments.
-# In DTensor, a function that assigns a variable and then reads it may get the old value.
 #
 # Such a step can go wrong in silence, so compare before you trust it:
 # the second cell from here runs 20 steps on eight devices and on one,
@@ -322,7 +322,7 @@ print(np.round([gradients["logits_bias"][1] for gradients in partial], 2))
 
 # %% summed-text [markdown]
 # These are eight parts of one number, the derivative with respect to the second bias of the last layer.
-# A sum of which every device has a part is a *partial sum*.
+# What one device contributes to such a sum is its *partial sum*.
 # To add the parts and give every device the total is an *all-reduce*.
 #
 # The next cell adds the parts of all 57,746 derivatives, and compares with the gradient
@@ -353,7 +353,7 @@ to_biases = [gradients["logits_bias"] for gradients in partial]
 plan.mesh.reduction("batch", to_biases, unpack(expected["logits_bias"]), digits=2)
 
 # %% all-reduce-text [markdown]
-# This is what TensorFlow does in `train_step`.
+# This is what TensorFlow does in `train_step` of a model without normalisation.
 # The variables are replicated, so every device must make the whole update, so every device needs the total.
 #
 # **Exercise 2.** The gradients of an MLP from 784 inputs to 700 hidden units to 10 classes, with biases,
@@ -379,9 +379,9 @@ reveal("03-coupled", difference(total(partial_gradients(MLP(values))), expected)
 
 # %% [markdown]
 # The mean and the variance of each hidden unit run over all 64 rows.
-# A part that is normalised by the moments of its own 8 rows is another computation.
+# Normalising a part by the moments of its own 8 rows is a different computation.
 # So the devices must tell each other more:
-# the sums that make the moments, before any device can compute its loss,
+# the sums from which the moments are computed, before any device can compute its loss,
 # and, on the way back, how the loss changes with these sums.
 #
 # Let $s = \sum_p s_p$ be the sums of the hidden units and of their squares, $s_p$ what part $p$ adds to them,
@@ -389,7 +389,7 @@ reveal("03-coupled", difference(total(partial_gradients(MLP(values))), expected)
 # By the chain rule the gradient with respect to a weight $w$ is
 #
 # $$\frac{dL}{dw} = \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{ds_p}{dw} \right)
-# \quad\text{with}\quad g = \sum_p \frac{\partial L_p}{\partial s}$$
+# ,\qquad g = \sum_p \frac{\partial L_p}{\partial s}$$
 #
 # There are three sums over the parts: $s$, then $g$, then the gradient.
 
@@ -401,8 +401,8 @@ def part_sums(model, inputs):
 
 
 def part_loss(model, inputs, labels, s):
-    mean, mean_of_squares = tf.unstack(s / 64)
-    variance = mean_of_squares - mean**2
+    mean, mean_of_squares = tf.unstack(s / 64)  # the whole batch has 64 rows
+    variance = mean_of_squares - mean**2  # short, but loses digits where the mean is large
     normal = tf.nn.batch_normalization(model._hidden(inputs), mean, variance, None, None, 1e-5)
     logits = model._logits(normal)
     return tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
@@ -425,14 +425,26 @@ for factor, gradients in ((0 * g, without_g), (g, with_g)):
 print(f"without g: {difference(total(without_g), expected):.2f}")
 print(f"with g:    {difference(total(with_g), expected):.3f}")
 
+# %% step-order
+from course_lib.specs.step import mlp_step
+
+mlp_step(plan)  # what TensorFlow makes of `train_step`
+
 # %% three-sums-why [markdown]
 # Moments of the whole batch are not enough: without $g$ the gradient is still far off.
 # With all three sums the parts give the gradient of the whole batch.
 #
-# You wrote down where the devices must wait for each other; in `train_step` nobody did.
+# You wrote down three places where the devices must wait for each other; in `train_step` nobody wrote any.
 # TensorFlow reads it off the layouts: the batch axis is split,
 # and `tf.nn.moments`, the loss and the gradients sum over it.
 # Each such sum becomes a partial sum on every device with an all-reduce behind it.
+#
+# The picture shows these all-reduces for the model with normalisation.
+# Mean and variance make of a hidden unit $h$ the value $\mathrm{scale} \cdot h + \mathrm{shift}$;
+# the gradients of scale and shift do the work of your $g$.
+# The rounds are not your three: `tf.nn.moments` needs the mean before it can sum the variance.
+# In the compiled function there are nine sums, and TensorFlow 2.21 combines them into four all-reduces.
+# Without normalisation there are five sums and one all-reduce.
 #
 # **Exercise 3.** Write the step of a whole group of devices by hand, for a model without normalisation.
 # `replicas` is a list of models with equal values, one a device,
@@ -461,13 +473,14 @@ check("03-step", distributed_step)
 # %% without-text [markdown]
 # ## What normalisation buys
 #
-# At least two more rounds of sums in every step: why not leave normalisation out?
+# Four all-reduces in every step in place of one: why not leave normalisation out?
 # The next cell trains both models for one epoch, on one device since that is enough to see it:
-# on our rows of unit length, and on raw rows of tf-idf, which are at least nine times as long.
+# on our rows of unit length, and on raw rows of tf-idf.
 # Guessing between two classes has the loss $\ln 2 \approx 0.69$.
 
 # %% train-without
 raw_set = data.tf_idf(reviews, unit_length=False).train
+print(f"shortest raw row: {np.linalg.norm(raw_set.features, axis=1).min():.0f}")
 for name, examples in (("unit length", train_set), ("raw", raw_set)):
     for kind in (MLP, Plain):
         model, losses = kind(values), []
@@ -478,20 +491,28 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
         print(f"{name:12} {kind.__name__:6} first {losses[0]:.2f} {losses[1]:.2f}   last 20: {end}")
 
 # %% last-batch [markdown]
-# With normalisation both learn; without it the size of the numbers decides.
-# On rows of unit length the hidden units are small,
-# and in the first step the gradient of their weight is 60 times smaller than with normalisation:
-# an epoch is not enough.
-# On raw rows the first update throws the loss far up.
-# Many hidden units then give zero for every review, and the model guesses to the end of the epoch.
-# Normalisation lets one learning rate fit both sizes; that is what the rounds of sums pay for.
+# With plain gradient descent at this learning rate normalisation makes both trainable.
+# Without it an epoch is not enough on rows of unit length;
+# on raw rows the first update throws the loss far up, and the epoch ends near guessing.
+# Normalisation is not the only way: with Adam at 0.003 on the mean loss
+# the model without it ends the epoch below 0.4 on both, and no row has to see another.
 #
 # ## The last, smaller batch
 #
 # The number of reviews is rarely a multiple of the batch size.
-# Suppose 20 are left, which do not divide among 8 devices.
-# There are three ways out: **drop** them, **pad** them with empty rows to a full batch,
+# The 8100 reviews here leave 36.
+# We take only 20 of them, so that most of the batch is padding; 20 do not divide among 8 devices either.
+# There are three ways out: **drop** them, **pad** them to a full batch with other rows, here zeros,
 # or pad them and give each row a **weight**, 1 for a review and 0 for padding.
+#
+# These are the models from here on:
+#
+# | name | class | it has learnt |
+# | --- | --- | --- |
+# | `eight_devices`, `one_device` | `MLP` of this lesson | 20 steps |
+# | `weighted` | `models.MLP` | nothing of its own: it gets the values of `eight_devices` |
+# | `trained` | `models.MLP` | 3 epochs, at the beginning of this lesson |
+#
 # First see what happens if you do nothing.
 
 # %% too-few-rows tags=["error"]
@@ -520,22 +541,24 @@ reveal("03-padding", {name: round(float(mean), 3) for name, mean in means.items(
 
 # %% [markdown]
 # Counting the padding is wrong, and so is dividing the loss of 20 reviews by 64.
-# The last mean is what you would want, and it is still off:
+# `20 by 20` counts what you would want, and it is still off:
 # the rows of zeros take part in the *normalisation*, so they change the outputs of the real rows.
 # The weights must go into the moments too.
 # The library's model takes them there:
 
 # %% weighted-moments
+# The moving moments stay as in `values`; the other variables are those of `eight_devices`.
 now = {**values, **{name: to_numpy(variable) for name, variable in eight_devices.trained.items()}}
 weighted = models.MLP(now, plan)
-logits, _moments = weighted.train_logits(x_padded, pack(weights, plan.layout(("batch",))))
+row_weights = pack(weights, plan.layout(("batch",)))
+logits, _moments_of_this_batch = weighted.train_logits(x_padded, row_weights)
 losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=np.pad(y, (0, 44)), logits=to_numpy(logits))
 print(f"weighted moments: {np.dot(weights, losses) / 20:.3f}   right: {right:.3f}")
 
 # %% mean-text [markdown]
 # In training the course drops the rest: the reviews are shuffled anew for each epoch,
 # so other reviews are left out each time.
-# In evaluation, where each review must count exactly once, it pads and weighs.
+# In evaluation, where each review must count exactly once, it pads and gives weights.
 #
 # **Exercise 4.** Write `mean_loss`: from the losses of a padded batch and their weights (1 for a review,
 # 0 for padding), the mean loss of the reviews.
@@ -555,7 +578,8 @@ check("03-mean-loss", mean_loss)
 #
 # Normalising with the moments of the batch is fine in training.
 # Then the model is put to use, and reviews come one at a time.
-# The next cell asks `eight_devices` about the first three test reviews, each in a batch of its own,
+# The next cell asks `eight_devices` about the first three test reviews, each in a batch of its own
+# (replicated, since one row does not divide among 8 devices),
 # and counts how many different answers there are.
 
 # %% predict-alone
@@ -569,12 +593,12 @@ reveal("03-alone", len(np.unique(np.round(alone, 4), axis=0)))
 # %% [markdown]
 # A single value minus its own mean is zero, in every column.
 # All that is left is the bias of the last layer, the same for every review.
-# Accuracy measured on batches of 64 hides this completely.
+# Accuracy measured on mixed batches of 64 hides this.
 #
 # The cure is to keep *moving moments*: running averages of the means and variances of the training batches,
 # in two more variables, replicated like the biases.
-# That is what `models.MLP` has besides.
-# `trained`, the model of the first cells, answers with them; lesson 4 trains them.
+# `models.MLP` has these two variables in addition.
+# `trained`, the model of the first cells, answers with them; lesson 4 shows how they are updated.
 # One review, once among 64 and once alone:
 
 # %% moving-moments
@@ -587,13 +611,13 @@ print(f"largest difference: {np.abs(among[0] - alone[0]).max():.4f}")
 #
 # - Data parallelism is a choice of layouts: split the batch, replicate the variables.
 #   The training step stays as it is, and TensorFlow adds the all-reduces.
-# - Gradients of parts may be added only where no row sees another.
-#   What couples the rows, such as batch normalisation, must be summed over the devices first.
+# - Gradients computed on parts alone may be added only where no row sees another.
+#   With batch normalisation the devices must first sum the moments, and on the way back $g$.
 # - Trust no distributed step that you have not compared with one device,
-#   and count every example once.
+#   and in evaluation count every example once.
 #
-# Lesson 4 makes a run of these steps: one that you can watch, stop and resume, with moving moments,
-# and with an answer to whether eight devices are any faster.
+# Lesson 4 makes a run of these steps: one that you can watch, stop and resume, with moving moments.
+# It also answers whether eight devices are any faster.
 
 # %% score
 score("03")

@@ -24,15 +24,17 @@ AXES = {
 SIZES = (16, 8, 2)
 
 
-def make_step(plan: Plan):
+def make_step(plan: Plan, *, normalised: bool = True):
     values = initial_values(dims=SIZES)
     model = {name: dtensor.DVariable(pack(values[name], plan.layout(axes))) for name, axes in AXES.items()}
 
     def step(inputs, labels):
         with tf.GradientTape() as tape:
             hidden = tf.nn.relu(tf.matmul(inputs, model["hidden_weight"]) + model["hidden_bias"])
-            normal = tf.nn.batch_normalization(hidden, *tf.nn.moments(hidden, axes=[0]), None, None, 1e-5)
-            logits = tf.matmul(normal, model["logits_weight"]) + model["logits_bias"]
+            if normalised:
+                moments = tf.nn.moments(hidden, axes=[0])
+                hidden = tf.nn.batch_normalization(hidden, *moments, None, None, 1e-5)
+            logits = tf.matmul(hidden, model["logits_weight"]) + model["logits_bias"]
             loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
         for name, gradient in tape.gradient(loss, model).items():
             model[name].assign_sub(0.01 * gradient)
@@ -51,3 +53,18 @@ def test_the_step_has_as_many_all_reduces_as_predicted(plan, monkeypatch):
     labels = pack(np.zeros(16, "int64"), plan.layout(("batch",)))
     predicted = sum(len(event.names) for event in mlp_step(plan).all_reduces)
     assert count_collectives(make_step(plan), inputs, labels) == predicted
+
+
+@pytest.mark.parametrize(
+    ("normalised", "group_size", "count"),
+    [(True, "1", 9), (False, "1", 5), (True, None, 4), (False, None, 1)],
+)
+def test_how_many_all_reduces_lesson_3_counts(normalised, group_size, count, monkeypatch):
+    name = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
+    monkeypatch.delenv(name, raising=False)
+    if group_size is not None:
+        monkeypatch.setenv(name, group_size)
+    plan = data_parallel(8)
+    inputs = pack(np.ones((16, SIZES[0]), "float32"), plan.layout(("batch", "features")))
+    labels = pack(np.zeros(16, "int64"), plan.layout(("batch",)))
+    assert count_collectives(make_step(plan, normalised=normalised), inputs, labels) == count
