@@ -329,13 +329,13 @@ reveal("04-resume", float(max(differences)))
 # - the settings: the optimizer and its learning rate, the seed, the batch size,
 #   and what is done with the last batch.
 #   The order of the reviews need not be saved: it follows from the seed and the number of the epoch;
-# - digests of the reviews and of the first run's initial values, which are not in it themselves.
+# - digests of the reviews and of the initial values, which are not in the checkpoint themselves.
 #
-# `train` refuses a run in which any of the settings or digests differs.
+# `train` refuses another model and a run in which any of the settings or digests differs.
 # The number of epochs may grow: that changes no step that was already done.
 #
 # The layouts are not in it.
-# It can be restored under another plan or on one device, with the same values to the bit.
+# A checkpoint can be restored under another plan or on one device, with the same values to the bit.
 # Another layout adds in another order: the first later steps agree up to rounding,
 # and over hundreds of steps the difference grows.
 
@@ -396,7 +396,7 @@ for each in batch_sizes.recorded().times:
 #
 # **Exercise 4.** Suppose that a step with `rows` rows takes `per_row * rows` on one device,
 # and `fixed + per_row * rows / devices` on `devices` devices that have a core each
-# (your eight share fewer, so this is not a formula for them).
+# (your eight run two at a time, so this is no formula for them).
 # Write `break_even(fixed, per_row, devices)`: the number of rows, with its fraction,
 # for which both take the same time.
 
