@@ -276,6 +276,8 @@ reveal("04-close", checkpoints.latest().step)
 
 # %% [markdown]
 # Within an epoch the model may be up to 31 steps ahead of the record that you hold; `close` takes it back.
+# After the last step of an epoch it is not ahead:
+# so the cell on moving moments could look at the model between two records.
 #
 # Now somebody comes back to the folder of the closed run, with another batch size in the code.
 
