@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import CourseError
 from course_lib.exercises import real_devices
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
@@ -67,6 +68,30 @@ def mean_of_devices(features: Array, labels: Array) -> tuple[float, float]:
     parts = [slice(start, start + rows) for start in range(0, len(labels), rows)]
     means = np.array([evaluated(features[part], labels[part]) for part in parts])
     return float(means[:, 0].mean()), float(means[:, 1].mean())
+
+
+def mean_of_batches(features: Array, labels: Array) -> tuple[float, float]:
+    """Returns the mean over batches of eight rows of the mean of each."""
+    parts = [slice(start, start + DEVICES) for start in range(0, len(labels), DEVICES)]
+    means = np.array([evaluated(features[part], labels[part]) for part in parts])
+    return float(means[:, 0].mean()), float(means[:, 1].mean())
+
+
+def last_repeated(features: Array, labels: Array) -> tuple[float, float]:
+    """Fills up with copies of the last review and counts them."""
+    rows = np.minimum(np.arange(len(_padded(features, labels)[1])), len(labels) - 1)
+    return evaluated(features[rows], labels[rows])
+
+
+def first_repeated(features: Array, labels: Array) -> tuple[float, float]:
+    """Fills up with copies of the first reviews and counts them."""
+    rows = np.arange(len(_padded(features, labels)[1])) % len(labels)
+    return evaluated(features[rows], labels[rows])
+
+
+def loss_alone(features: Array, labels: Array) -> float:
+    """Returns one of the two numbers."""
+    return evaluated(features, labels)[0]
 
 
 def summed(features: Array, labels: Array) -> tuple[float, float]:
@@ -140,7 +165,28 @@ class Watched:
 def called(function: Callable[..., Any], *inputs: Any) -> Any:
     """Returns what a reader's evaluation makes of a model and reviews, on real devices."""
     with real_devices.on_devices():
-        return function(*inputs)
+        try:
+            return function(*inputs)
+        except Exception as error:
+            raise _explained(error).with_traceback(error.__traceback__) from error
+
+
+def _explained(error: Exception) -> Exception:
+    """Returns an error that says what to do, for the usual ones of DTensor; else the error."""
+    message = str(error)
+    if "got a regular tensor" in message or "Expecting a Tensor, got <class 'numpy" in message:
+        return CourseError(
+            _("An array that was not packed met the model or a DTensor."),
+            allowed=_("DTensors: features, labels and weights alike"),
+            cure=_("Give the array to `pack` first, or read the DTensor back with `to_numpy`."),
+        )
+    if "FetchLayout" in message:
+        return CourseError(
+            _("This part of a DTensor cannot be read back."),
+            allowed=_("whole DTensors"),
+            cure=_("Read the logits back first and slice on the host, or use weights instead of slicing."),
+        )
+    return error
 
 
 def evaluate(model: Any, features: Array, labels: Array) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The exercises of lesson 04; importing it registers the predictions."""
+"""The exercises of lesson 04; importing it registers those of its other modules."""
 
 from __future__ import annotations
 
@@ -9,25 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.exercises import lesson_04_predictions  # noqa: F401 - registers them
-from course_lib.exercises.checks import exercise, same
-from course_lib.exercises.evaluation import (
-    Watched,
-    called,
-    divided_by_padded,
-    each_row,
-    evaluate,
-    evaluated,
-    mean_of_devices,
-    on_every_device,
-    padding_counted,
-    rest_dropped,
-    small_model,
-    some_reviews,
-    some_reviews_and_a_rest,
-    summed,
-    the_other_way_round,
+from course_lib.exercises import (  # noqa: F401 - each registers what it holds
+    lesson_04_evaluation,
+    lesson_04_predictions,
 )
+from course_lib.exercises.checks import exercise, same
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 
@@ -148,61 +134,6 @@ def moving_average(answer: Callable[..., Any]) -> str | None:
     )
 
 
-def _with_model(function: Callable[[Array, Array], object]) -> Callable[..., object]:
-    return lambda model, features, labels: function(features, labels)
-
-
-@exercise(
-    "04-evaluate",
-    right=evaluate,
-    also=[lambda model, features, labels: np.array(evaluate(model, features, labels))],
-    wrong=[
-        (_with_model(padding_counted), "counted like reviews"),
-        (_with_model(divided_by_padded), "number of reviews"),
-        (_with_model(rest_dropped), "every review"),
-        (_with_model(mean_of_devices), "mean of the devices' means"),
-        (_with_model(summed), "sums"),
-        (_with_model(the_other_way_round), "loss first"),
-        (_with_model(evaluated), "never asked"),
-        (on_every_device, "every device"),
-        (lambda model, features, labels: evaluate(model, features[8:], labels[8:]), "smaller input"),
-        (lambda model, features, labels: None, "return"),
-        (each_row, "divide by 8"),
-        ((0.5, 0.5), "function"),
-    ],
-    on_devices=True,
-)
-def evaluation(answer: Callable[..., Any]) -> str | None:
-    """The mean loss and the accuracy over reviews whose number does not divide by 8."""
-    model = Watched(small_model())
-    features, labels = some_reviews(np.random.default_rng(2), 16)
-    hint = judge(
-        answer,
-        evaluated,
-        [
-            *drawn(some_reviews_and_a_rest, count=5),
-            Case((features, labels), _("16 reviews divide by 8: there is nothing to fill up.")),
-            Case(
-                (features[:3], labels[:3]),
-                _("With 3 reviews five devices get nothing but rows that fill up. Their weight is 0."),
-            ),
-        ],
-        misconceptions={
-            padding_counted: _("The rows that fill up are counted like reviews. Give each row a weight."),
-            divided_by_padded: _("Divide by the number of reviews, not by the number of rows."),
-            rest_dropped: _("Here every review must count: fill the rows up instead of leaving some out."),
-            mean_of_devices: _(
-                "This is the mean of the devices' means. Devices with fewer reviews must count less:"
-                " add up over all rows, then divide once."
-            ),
-            summed: _("These are the sums. Divide them by the number of reviews."),
-            the_other_way_round: _("Return the loss first, then the accuracy."),
-        },
-        run=lambda function, *inputs: called(function, model, *inputs),
-    )
-    return hint or model.fault()
-
-
 def _break_even(fixed: float, per_row: float, devices: int) -> float:
     return fixed / (per_row * (1 - 1 / devices))
 
@@ -249,7 +180,7 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
     ],
     wrong=[
         (_without_own_share, "share of the rows"),
-        (_all_rows_saved, "take off that"),
+        (_all_rows_saved, "is saved"),
         (_share_as_saving, "one part in"),
         (_devices_less_one, "divided among"),
         (_fixed_on_each, "once"),
@@ -272,7 +203,7 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 "This forgets that each of the devices still computes its share of the rows."
             ),
             _all_rows_saved: _(
-                "Each row takes `per_row` on one device. What do several devices take off that?"
+                "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"
             ),
             _share_as_saving: _(
                 "Several devices save more than one part in `devices`: they save all the others."

@@ -30,7 +30,7 @@ def best_of_hundred() -> Question:
                 _(
                     "One model's accuracy is off by about 0.05, and the luckiest of a hundred by"
                     " more than twice"
-                    " that. It has learnt nothing."
+                    " that. The winner has learnt nothing."
                 ),
             ),
             Option(
@@ -46,7 +46,7 @@ def best_of_hundred() -> Question:
 def close() -> Question:
     """The step at which a run stands that was closed after 100 records."""
     return Question(
-        _("`close` left a checkpoint. After which step does the model in it stand?"),
+        _("`close` left a checkpoint. Which step does its model belong to?"),
         [
             Option(
                 96,
@@ -89,8 +89,8 @@ def resume() -> Question:
     """How far the weights of a resumed run are from those of an undisturbed one."""
     return Question(
         _(
-            "What is the largest difference between a weight of the resumed run and the same"
-            " weight of the undisturbed run?"
+            "Every number in the variables of the resumed model is compared with the same number of the"
+            " undisturbed one. What is the largest difference?"
         ),
         [
             Option(
@@ -161,7 +161,7 @@ def other_batch() -> Question:
                 "refused",
                 _(
                     "A checkpoint names the settings that it was trained with, and only the same"
-                    " ones go on from it."
+                    " ones go on from it, except the number of epochs."
                 ),
                 label=_("It refuses"),
             ),
@@ -186,18 +186,16 @@ def step_64() -> Question:
             Option(
                 1,
                 _(
-                    "64 reviews are little work. Eight devices spend their time on starting eight"
-                    " computations"
-                    " and on the all-reduces, which one device does not need."
+                    "64 reviews are little work, so little can be saved. What is added is eight computations"
+                    " to start instead of one, and all-reduces."
                 ),
                 label=_("one device"),
             ),
             Option(
                 "equal",
                 _(
-                    "They would be equal if the computation took all the time. Here most of it"
-                    " goes into starting"
-                    " eight computations and into the all-reduces."
+                    "They would be if the time that is saved equalled the time that is added. But 64 reviews"
+                    " are little work, so little can be saved."
                 ),
                 label=_("about equal"),
             ),
@@ -221,7 +219,8 @@ def seeds() -> Question:
         _(
             "Three runs on the real reviews, with raw tf-idf rows and He's initial values. They"
             " differ only in"
-            " the seed. Between which test accuracies do they end?"
+            " the seed of the initial values and of the order of the reviews. Between which test"
+            " accuracies do they end?"
         ),
         [
             Option(
@@ -230,7 +229,10 @@ def seeds() -> Question:
             Option((0.6, 0.65), _("A plausible spread, but it is wider: the best is 0.18 above the worst.")),
             Option(
                 (0.51, 0.69),
-                _("One of them guesses, another does not. Whoever tries one seed may report either."),
+                _("Two of the three guess, the third does not. Whoever tries one seed may report either."),
+            ),
+            Option(
+                (0.7, 0.86), _("Nearly as wide as measured, but too high: none of the three reaches 0.7.")
             ),
             Option((0.86, 0.86), _("That is how rows of unit length end, with the same initial values.")),
         ],

@@ -49,8 +49,8 @@ def train(
             settings are chosen, and the test split once they are.
         epochs: the number of epochs in all, those before a resumption included.
         batch_size: the number of examples in a global batch.
-        learning_rate: of plain gradient descent, if no `optimizer` is given. On a summed loss, 1e-2 with a
-            batch of 64 is 0.64 of the mean loss.
+        learning_rate: of plain gradient descent, if no `optimizer` is given. 1e-2 fits a summed loss over 64
+            rows; a mean loss needs another.
         optimizer: what makes new values of gradients; `SGD(learning_rate)` if left out.
         seed: of the order of the rows.
         last_batch: "drop" leaves out the last rows of an epoch, fewer than a batch, other rows each time;

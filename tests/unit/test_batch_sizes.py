@@ -201,3 +201,13 @@ def test_no_bars_make_an_empty_drawing():
 def test_the_file_is_plain_json():
     content = json.loads((batch_sizes._FOLDER / f"{batch_sizes.NAME}.json").read_text("utf-8"))
     assert set(content) == {"command", "machine", "step_times"}
+
+
+def test_what_lesson_4_says_of_the_recorded_times_holds():
+    """The fixed cost of eight devices: their step hardly grows while the batch grows eightfold."""
+    found = batch_sizes.recorded()
+    assert (found.command, found.machine.cores) == ("make results", 2)
+    eight = [each.eight_devices_seconds for each in found.times if each.batch_size <= 512]
+    assert max(eight) < 1.25 * min(eight)
+    first, last = found.times[0], found.times[-1]
+    assert first.speedup < 1 < last.speedup

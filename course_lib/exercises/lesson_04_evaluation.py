@@ -1,0 +1,104 @@
+"""Exercise 04-evaluate: an evaluation on eight devices that counts every review once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.evaluation import (
+    Watched,
+    called,
+    divided_by_padded,
+    each_row,
+    evaluate,
+    evaluated,
+    first_repeated,
+    last_repeated,
+    loss_alone,
+    mean_of_batches,
+    mean_of_devices,
+    on_every_device,
+    padding_counted,
+    rest_dropped,
+    small_model,
+    some_reviews,
+    some_reviews_and_a_rest,
+    summed,
+    the_other_way_round,
+)
+from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.i18n import _
+
+Array = npt.NDArray[Any]
+
+
+def _with_model(function: Callable[[Array, Array], object]) -> Callable[..., object]:
+    return lambda model, features, labels: function(features, labels)
+
+
+@exercise(
+    "04-evaluate",
+    right=evaluate,
+    also=[lambda model, features, labels: np.array(evaluate(model, features, labels))],
+    wrong=[
+        (_with_model(padding_counted), "counted like reviews"),
+        (_with_model(divided_by_padded), "number of reviews"),
+        (_with_model(rest_dropped), "every review"),
+        (_with_model(mean_of_devices), "mean of the devices' means"),
+        (_with_model(mean_of_batches), "mean of the batches' means"),
+        (_with_model(last_repeated), "copies of reviews"),
+        (_with_model(first_repeated), "copies of reviews"),
+        (_with_model(loss_alone), "two numbers"),
+        (lambda model, features, labels: model.evaluate_logits(features), "not packed"),
+        (_with_model(summed), "sums"),
+        (_with_model(the_other_way_round), "loss first"),
+        (_with_model(evaluated), "never asked"),
+        (on_every_device, "every device"),
+        (lambda model, features, labels: evaluate(model, features[8:], labels[8:]), "smaller input"),
+        (lambda model, features, labels: None, "return"),
+        (each_row, "divide by 8"),
+        ((0.5, 0.5), "function"),
+    ],
+    on_devices=True,
+)
+def evaluation(answer: Callable[..., Any]) -> str | None:
+    """The mean loss and the accuracy over reviews whose number does not divide by 8."""
+    model = Watched(small_model())
+    features, labels = some_reviews(np.random.default_rng(2), 16)
+    repeated = _("You fill up with copies of reviews and count them. Give each copy the weight 0.")
+    hint = judge(
+        answer,
+        evaluated,
+        [
+            *drawn(some_reviews_and_a_rest, count=5),
+            Case((features, labels), _("16 reviews divide by 8: there is nothing to fill up.")),
+            Case(
+                (features[:3], labels[:3]),
+                _("With 3 reviews five devices get nothing but rows that fill up. Their weight is 0."),
+            ),
+        ],
+        misconceptions={
+            padding_counted: _("The rows that fill up are counted like reviews. Give each row a weight."),
+            divided_by_padded: _("Divide by the number of reviews, not by the number of rows."),
+            rest_dropped: _("Here every review must count: fill the rows up instead of leaving some out."),
+            mean_of_devices: _(
+                "This is the mean of the devices' means. Devices with fewer reviews must count less:"
+                " add up over all rows, then divide once."
+            ),
+            mean_of_batches: _(
+                "This is the mean of the batches' means. The last batch has fewer reviews and counts"
+                " less: add up over all rows, then divide once."
+            ),
+            last_repeated: repeated,
+            first_repeated: repeated,
+            loss_alone: _("Return two numbers: the mean loss and the accuracy."),
+            summed: _("These are the sums. Divide them by the number of reviews."),
+            the_other_way_round: _("Return the loss first, then the accuracy."),
+        },
+        run=lambda function, *inputs: called(function, model, *inputs),
+    )
+    return hint or model.fault()
