@@ -210,7 +210,7 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             ),
             _devices_less_one: _("The rows are divided among all devices: one part in `devices` stays."),
             _fixed_on_each: _("The devices spend the fixed time side by side: it counts once."),
-            _wrong_sign: _("A number of rows is not below 0. Which side of the equation is larger?"),
+            _wrong_sign: _("A number of rows is not below 0. Which is larger, 1 or `1 / devices`?"),
             _speedup_of_one_row: _("That is the speed-up with one row. Asked for is a number of rows."),
         },
     )
