@@ -305,13 +305,13 @@ print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
 # `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
 # The course's `relayout` is right for any number of axes: use it.
 #
-# **Exercise 3.** `relayout` went from `[x, unsharded]` to `[unsharded, y]`.
+# **Exercise 3.** A matrix of shape (8, 4) on a mesh `x` 4 × `y` 2 goes from `[x, unsharded]` to `[unsharded, y]`.
 # Look at device 3, at position 1 of `x` and 1 of `y`.
 # The numbers are float32: 4 bytes each.
 # How many bytes does it hold afterwards that it did not hold before?
 
 # %% exercise-missing-bytes
-missing_bytes = (6 * 2 - 2 * 2) * 4  # solution
+missing_bytes = (8 * 2 - 2 * 2) * 4  # solution
 
 # %%
 check("01-missing-bytes", missing_bytes)
@@ -446,11 +446,11 @@ reveal("01-replicas", outcome(sums))
 # Larger models also split their weights.
 #
 # **Exercise 4.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the
-# dimensions `batch` 2, `feature` 2 and `model` 2.
+# dimensions `batch` 2, `feature` 3 and `model` 2.
 # How many bytes of it does one device hold?
 
 # %% exercise-weight-bytes
-weight_bytes = 1200 // 2 * (48 // 2) * 4  # solution
+weight_bytes = 1200 // 3 * (48 // 2) * 4  # solution
 
 # %%
 check("01-weight-bytes", weight_bytes)
