@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -141,14 +142,24 @@ def _explored(chosen: Sharding, copies: int) -> str | None:
         (lambda whole, layout: np.array_split(whole, layout.mesh.size), "your function"),
         (lambda whole, layout: whole[layout.shape], "fails for"),
         (part_by_part, "Return a list"),
+        (lambda whole, layout: map(np.copy, right_split(whole, layout)), "Return a list"),
+        (lambda whole, layout: (part for part in right_split(whole, layout)), "Return a list"),
         ([[0, 1], [2, 3]], "function"),
     ],
 )
 def split(answer: Split) -> str | None:
     """A function that cuts a tensor into the components of a layout."""
-    if inspect.isgeneratorfunction(answer):
+    lazy = []
+
+    def watched(*inputs: Any) -> Any:
+        made = answer(*inputs)
+        lazy.append(isinstance(made, Iterator))  # a generator or a map, which shows nothing of what it makes
+        return made
+
+    found = judge(watched, right_split, cases(), misconceptions=misconceptions())
+    if any(lazy):
         return _("Your function yields the components one by one. Return a list of them.")
-    return judge(answer, right_split, cases(), misconceptions=misconceptions())
+    return found
 
 
 @exercise(

@@ -94,7 +94,8 @@ def packer() -> Question:
             Option(
                 12,
                 _(
-                    "Two of the 4 parts of 6 rows, one for each position along `model`; the others reach no device."
+                    "Two of the 4 parts of 6 rows, one for each position along `model`;"
+                    " the others reach no device."
                 ),
             ),
             Option(
