@@ -324,7 +324,8 @@ print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
 # `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
 # The course's `relayout` is right for any number of axes: use it.
 #
-# **Exercise 3.** A matrix of shape (8, 4) on a mesh `x` 4 × `y` 2 goes from `[x, unsharded]` to `[unsharded, y]`.
+# **Exercise 3.** A matrix of shape (8, 4) on a mesh `x` 4 × `y` 2 goes
+# from `[x, unsharded]` to `[unsharded, y]`.
 # Look at device 3, at position 1 of `x` and 1 of `y`.
 # The numbers are float32: 4 bytes each.
 # How many bytes does it hold afterwards that it did not hold before?
@@ -397,6 +398,7 @@ variable = dtensor.DVariable(rows)
 variable.assign(columns + 100.0)
 print(layout_spec(variable.layout), unpack(variable)[5], sep="\n")
 print(outcome(lambda: variable.assign(whole)))
+print(outcome(lambda: columns + whole))
 
 # %% break-text [markdown]
 # The layout is that of `rows`, the values are the new ones: device 5 holds the last two rows.
@@ -404,7 +406,7 @@ print(outcome(lambda: variable.assign(whole)))
 # Pack an ordinary tensor first, as `rows` was.
 # Outside `tf.function`, TensorFlow 2.21 takes three kinds of value as they are:
 # a scalar, fewer than 20 whole numbers (int32 or int64), and strings.
-# An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused.
+# An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused (the last line).
 #
 # ## Break it on purpose
 #
