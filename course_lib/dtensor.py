@@ -82,10 +82,14 @@ def to_layout(layout: LayoutSpec, mesh: Any | None = None) -> Any:
     """Returns the real `dtensor.Layout` of `layout`.
 
     Args:
-        layout: the specification.
-        mesh: the real mesh to put it on; by default that of `create_mesh(layout.mesh)`.
+        layout: the specification. A real layout is taken too, here and wherever this module takes one.
+        mesh: the real mesh to put it on, with the dimensions of `layout.mesh`. By default the mesh of a real
+            layout, and of a specification `create_mesh(layout.mesh)`.
+
+    Raises:
+        CourseError: the real mesh has other dimensions, or has them in another order.
     """
-    return dtensor.Layout(list(layout.sharding_specs), create_mesh(layout.mesh) if mesh is None else mesh)
+    return _both(layout, mesh)[1]
 
 
 def mesh_spec(mesh: Any) -> MeshSpec:
@@ -124,14 +128,14 @@ def pack(value: npt.ArrayLike, layout: LayoutSpec, mesh: Any | None = None) -> A
         mesh: the real mesh to put it on; by default that of `create_mesh(layout.mesh)`.
 
     Raises:
-        CourseError: the layout does not fit the tensor.
+        CourseError: the layout does not fit the tensor, or the real mesh the layout.
     """
+    spec, real = _both(layout, mesh)
     sent: dict[tuple[int, ...], Any] = {}  # devices with equal blocks share one tensor on the host
-    for device_id, component in enumerate(split(value, layout)):
-        sent.setdefault(layout.block(device_id), component)
+    for device_id, component in enumerate(split(value, spec)):
+        sent.setdefault(spec.block(device_id), component)
     tensors = {block: tf.constant(component) for block, component in sent.items()}
-    components = [tensors[layout.block(device_id)] for device_id in range(layout.mesh.size)]
-    return dtensor.pack(components, to_layout(layout, mesh))
+    return dtensor.pack([tensors[spec.block(device_id)] for device_id in range(spec.mesh.size)], real)
 
 
 @explaining_aborts()
@@ -145,11 +149,13 @@ def pack_components(components: Sequence[npt.ArrayLike], layout: LayoutSpec, mes
 
     Raises:
         CourseError: another number of components than devices (none at all would end the process inside
-            TensorFlow), components of unlike shapes, or replicas that differ.
+            TensorFlow), components of unlike shapes, replicas that differ, or a real mesh that is not that
+            of the layout.
     """
+    spec, real = _both(layout, mesh)
     arrays = [np.asarray(component) for component in components]
-    _check_components(arrays, layout)
-    return dtensor.pack([tf.constant(array) for array in arrays], to_layout(layout, mesh))
+    _check_components(arrays, spec)
+    return dtensor.pack([tf.constant(array) for array in arrays], real)
 
 
 @explaining_aborts()
@@ -167,14 +173,14 @@ def relayout(tensor: Any, layout: LayoutSpec, mesh: Any | None = None) -> Any:
         mesh: the real mesh that `tensor` is on; by default that of `create_mesh(layout.mesh)`.
 
     Raises:
-        CourseError: the layout does not fit the tensor.
+        CourseError: the layout does not fit the tensor, or the real mesh the layout.
 
     Source: https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor/relayout.
     """
-    layout.local_shape(tensor.shape)
-    real = to_layout(layout, mesh)
-    if layout.num_axes > _MOST_AXES_DIRECTLY and layout.sharded_dims:
-        whole = LayoutSpec.replicated(layout.mesh, layout.num_axes)
+    spec, real = _both(layout, mesh)
+    spec.local_shape(tensor.shape)
+    if spec.num_axes > _MOST_AXES_DIRECTLY and spec.sharded_dims:
+        whole = LayoutSpec.replicated(spec.mesh, spec.num_axes)
         tensor = dtensor.relayout(tensor, to_layout(whole, real.mesh))
     return dtensor.relayout(tensor, real)
 
@@ -193,6 +199,22 @@ def fetch_layout(tensor: Any) -> LayoutSpec:
 def to_numpy(tensor: Any) -> Array:
     """Returns the whole tensor, `[...] global`, put together from the components on the host."""
     return fetch_layout(tensor).observed(unpack(tensor)).whole
+
+
+def _both(layout: Any, mesh: Any | None) -> tuple[LayoutSpec, Any]:
+    """Returns a layout as a specification and as a real one; either may be given."""
+    if isinstance(layout, dtensor.Layout):
+        spec, mesh = layout_spec(layout), layout.mesh if mesh is None else mesh
+    else:
+        spec, mesh = layout, create_mesh(layout.mesh) if mesh is None else mesh
+    given = mesh_spec(mesh)
+    if given != spec.mesh:
+        raise CourseError(
+            _("The real mesh is {given}; the layout has the mesh {mesh}.", given=given, mesh=spec.mesh),
+            allowed=_("the same names and sizes in the same order"),
+            cure=_("Write the layout for the mesh that you give. Otherwise parts are mixed up or lost."),
+        )
+    return spec, dtensor.Layout(list(spec.sharding_specs), mesh)
 
 
 def _read(tensor: Any) -> Any:

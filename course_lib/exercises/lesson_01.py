@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from course_lib.specs.sharding import Sharding
 
 _TWO_BY_FOUR = MeshSpec([("batch", 2), ("model", 4)])
 _WEIGHT_BYTES = 1200 * 48 * 4
-_MISSING_BYTES = (6 * 2 - 2 * 2) * 4
+_MISSING_BYTES = (8 * 2 - 2 * 2) * 4
 _EIGHT = MeshSpec([("x", 2), ("y", 4)])
 _UNTOUCHED = LayoutSpec(["x", UNSHARDED], _EIGHT).of((8, 6))
 
@@ -141,25 +142,36 @@ def _explored(chosen: Sharding, copies: int) -> str | None:
         (lambda whole, layout: np.array_split(whole, layout.mesh.size), "your function"),
         (lambda whole, layout: whole[layout.shape], "fails for"),
         (part_by_part, "Return a list"),
+        (lambda whole, layout: map(np.copy, right_split(whole, layout)), "Return a list"),
+        (lambda whole, layout: (part for part in right_split(whole, layout)), "Return a list"),
         ([[0, 1], [2, 3]], "function"),
     ],
 )
 def split(answer: Split) -> str | None:
     """A function that cuts a tensor into the components of a layout."""
-    if inspect.isgeneratorfunction(answer):
+    lazy = []
+
+    def watched(*inputs: Any) -> Any:
+        made = answer(*inputs)
+        lazy.append(isinstance(made, Iterator))  # a generator or a map, which shows nothing of what it makes
+        return made
+
+    found = judge(watched, right_split, cases(), misconceptions=misconceptions())
+    if any(lazy):
         return _("Your function yields the components one by one. Return a list of them.")
-    return judge(answer, right_split, cases(), misconceptions=misconceptions())
+    return found
 
 
 @exercise(
     "01-missing-bytes",
     right=_MISSING_BYTES,
     wrong=[
-        (48, "holds afterwards"),
+        (64, "holds afterwards"),
+        (32, "holds before"),
         (16, "holds already"),
-        (8, "about bytes"),
-        (64, "half of the columns only"),
-        (128, "4 bytes, not 8"),
+        (12, "about bytes"),
+        (96, "half of the columns only"),
+        (192, "4 bytes, not 8"),
         (0, "which not"),
         (_MISSING_BYTES * 8, "which not"),
         ("a third", "number"),
@@ -168,14 +180,15 @@ def split(answer: Split) -> str | None:
 def missing_bytes(answer: float) -> str | None:
     """The bytes that device 3 lacks when rows over x become columns over y."""
     hints = {
-        48: _("That is all that device 3 holds afterwards. Some of it is there already."),
+        64: _("That is all that device 3 holds afterwards. Some of it is there already."),
+        32: _("That is all that device 3 holds before. Some of it is not in its half of the columns."),
         16: _("That is what it holds already of its half of the columns."),
-        8: _("That is a number of elements; the question is about bytes."),
-        64: _(
+        12: _("That is a number of elements; the question is about bytes."),
+        96: _(
             "That is all of the matrix that it does not hold; it needs its half of the columns only."
             " Or did you count 8 bytes an element? These have 4."
         ),
-        128: _("An element has 4 bytes, not 8; and device 3 needs its half of the columns only."),
+        192: _("An element has 4 bytes, not 8; and device 3 needs its half of the columns only."),
     }
     if same(answer, _MISSING_BYTES):
         return None
@@ -185,29 +198,33 @@ def missing_bytes(answer: float) -> str | None:
 
 @exercise(
     "01-weight-bytes",
-    right=_WEIGHT_BYTES // 4,
+    right=_WEIGHT_BYTES // 6,
     wrong=[
         (_WEIGHT_BYTES, "whole weight"),
-        (_WEIGHT_BYTES // 8, "batch does not split"),
-        (_WEIGHT_BYTES // 16, "elements"),
+        (_WEIGHT_BYTES // 4, "elements of the whole weight"),
         (_WEIGHT_BYTES // 2, "only one axis"),
+        (_WEIGHT_BYTES // 3, "only one axis"),
+        (_WEIGHT_BYTES // 12, "batch does not split"),
+        (_WEIGHT_BYTES // 24, "elements. How many bytes"),
         (12345, "local shape first"),
-        (_WEIGHT_BYTES * 2, "in bits"),
-        ((600, 24), "number"),
+        (_WEIGHT_BYTES // 6 * 8, "in bits"),
+        ((400, 24), "number"),
     ],
 )
 def weight_bytes(answer: float) -> str | None:
-    """The bytes of a (600, 24) float32 shard."""
+    """The bytes of a (400, 24) float32 shard."""
     hints = {
         _WEIGHT_BYTES: _("That is the whole weight. How many parts do feature and model make of it?"),
+        _WEIGHT_BYTES // 4: _("That is the number of elements of the whole weight, not the bytes of a part."),
         _WEIGHT_BYTES // 2: _("That divides only one axis; the layout splits both."),
-        _WEIGHT_BYTES // 8: _("The dimension batch does not split the weight: it makes copies of it."),
-        _WEIGHT_BYTES // 16: _("That is the number of elements. How many bytes does a float32 take?"),
-        _WEIGHT_BYTES * 2: _("That is the size in bits."),
+        _WEIGHT_BYTES // 3: _("That divides only one axis; the layout splits both."),
+        _WEIGHT_BYTES // 12: _("The dimension batch does not split the weight: it makes copies of it."),
+        _WEIGHT_BYTES // 24: _("That is the number of elements. How many bytes does a float32 take?"),
+        _WEIGHT_BYTES // 6 * 8: _("That is the size in bits."),
     }
     for wrong, hint in hints.items():
         if same(answer, wrong):
             return hint
-    if not same(answer, _WEIGHT_BYTES // 4):
+    if not same(answer, _WEIGHT_BYTES // 6):
         return _("Find the local shape first, multiply its axes, then count 4 bytes for each element.")
     return None

@@ -87,12 +87,16 @@ def packer() -> Question:
         _(
             "Mesh `batch` 4 × `model` 2, layout `[model, unsharded]`, a matrix of 24 rows. A packer cuts the"
             " rows into `layout.shape[0]` parts and gives each device the part of its position along `model`."
+            " Here `layout.shape` is `[4, 2]`."
             " How many rows has the DTensor that comes out?"
         ),
         [
             Option(
                 12,
-                _("Two of the 4 parts of 6 rows, one a position along `model`; the others reach no device."),
+                _(
+                    "Two of the 4 parts of 6 rows, one for each position along `model`;"
+                    " the others reach no device."
+                ),
             ),
             Option(
                 24,
@@ -154,7 +158,10 @@ def same_seed() -> Question:
         [
             Option(
                 _AGREEING,
-                _("The blocks begin alike. But they have other shapes, so the numbers fill other places."),
+                _(
+                    "At each position of `x` the left block begins like the block of four columns."
+                    " But they have other shapes, so the numbers fill other places."
+                ),
                 _("at some of them"),
             ),
             Option(
@@ -185,7 +192,10 @@ def unlike_replicas() -> Question:
                 [12, 12, 60, 60, 108, 108],
                 _("`dtensor.pack` compares no values, and each group along `y` adds up its own two blocks."),
             ),
-            Option([12] * 6, _("Devices 0 and 1 have this sum. To the others nobody sent their blocks.")),
+            Option(
+                [12] * 6,
+                _("Devices 0 and 1 have this sum. Nobody sent the others the blocks of devices 0 and 1."),
+            ),
             Option(
                 [180] * 6, _("That adds up all six blocks, but the sum runs over the groups along `y` only.")
             ),

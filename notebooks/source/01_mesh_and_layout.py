@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
-# Here are six devices as a grid of 3 by 2; the first cell set up eight, which later parts use.
+# Here are six devices as a grid of 3 by 2; the first cell asked for eight, which later parts use.
 # `MeshSpec` is the course's own description of a mesh; it needs no TensorFlow, so the pictures come at once.
 
 # %% first-mesh
@@ -46,7 +46,7 @@ mesh
 # %% mesh-rules [markdown]
 # Devices are numbered row by row: the last mesh dimension changes fastest.
 # Names must be unique, because a layout refers to a mesh dimension by its name.
-# `MeshSpec` refuses a repeated name at once, TensorFlow only when the mesh is used.
+# `MeshSpec` refuses a repeated name at once, TensorFlow only when the first tensor is put on the mesh.
 # A mesh may have one, two, three or more dimensions.
 # In training, the names say what a dimension is for: `batch`, `model`.
 
@@ -60,10 +60,10 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 
 # %% [markdown]
 # `cube.coords(5)` is the position of device 5, and `device_id` leads back from a position to the number.
-# Devices that differ in one dimension only form a *group* along it: 5 and 7 are a group along `feature`.
+# Devices whose positions differ in just one dimension form a *group* along it:
+# 5 and 7 are a group along `feature`.
 # Along `feature` this mesh has four groups: `cube.groups("feature")` lists them.
-# Remember groups.
-# A sum along a dimension runs inside each of its groups.
+# When devices add up numbers along `feature`, each group adds up only the numbers of its own devices.
 #
 # ## A layout gives each axis a mesh dimension
 #
@@ -107,9 +107,10 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 #
 # If it uses all of them, the product is empty: $r = 1$.
 #
-# A layout must meet two conditions: the size of the mesh dimension divides the length of the axis,
+# A layout must meet three conditions: it has one entry for each axis of the *tensor*;
+# the size of the mesh dimension divides the length of the axis;
 # and a mesh dimension splits one axis at most.
-# A layout has one entry for each axis of the *tensor*, whatever the number of mesh dimensions:
+# The number of mesh dimensions does not matter:
 # a vector on this mesh has a layout with a single entry, such as `[y]`.
 
 # %% hybrid
@@ -135,7 +136,7 @@ check("01-four-copies", four_copies)
 # The button at the end makes the real DTensor and puts what the devices really hold beside the prediction;
 # it starts TensorFlow, so the first time takes some seconds.
 #
-# The notebook has eight devices: on a larger mesh the button says that a device is missing.
+# The notebook has eight devices: on a larger mesh the button says why it cannot.
 #
 # Two tasks, each with a check that looks at what the explorer shows: run it before you choose anew.
 # The tensor has the shape (8, 6), the mesh eight devices.
@@ -173,18 +174,31 @@ check("01-explore-one-copy", explorer)
 # `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices.
 # A mesh may leave devices out: this one uses six of the eight.
 # A `dtensor.Layout` takes the entry for each axis and the mesh.
+#
+# `outcome` returns what a call gives, or the first sentence of the error that it raises.
+# The last line shows it for a mesh dimension that does not exist.
 
 # %% real-mesh
 tf = course_lib.start_tensorflow()
 import numpy as np
 from tensorflow.experimental import dtensor
 
-from course_lib.dtensor import layout_spec, pack, relayout, to_layout, unpack
+from course_lib.dtensor import layout_spec, pack, relayout, to_layout, to_numpy, unpack
 
 devices = [f"CPU:{device_id}" for device_id in range(6)]
 real_mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
 real_layout = dtensor.Layout(["x", dtensor.UNSHARDED], real_mesh)
 print(real_layout.sharding_specs, real_layout.rank, real_layout.num_shards(0))
+
+
+def outcome(action):
+    try:
+        return action()
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).split('. ')[0]}"
+
+
+print(outcome(lambda: dtensor.Layout(["z", dtensor.UNSHARDED], real_mesh)))
 
 # %% pack [markdown]
 # ### Components in, components out
@@ -279,20 +293,25 @@ check("01-split", split)
 #
 # `dtensor.relayout` takes a DTensor and returns one in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
-# A matrix keeps its values.
 # With three axes or more, TensorFlow 2.21 can return wrong values in silence:
 # the last two lines of the cell show what device 1 gets from it, and from the course's own `relayout`.
 #
-# The first three lines show, for a matrix, what one device holds and how many bytes all six hold together.
+# The first three lines show, for a matrix, what one device holds, how many bytes all six hold together,
+# and how many of the 24 numbers are the same as in `rows`: a matrix keeps its values.
+
 
 # %% move
+def agreeing(tensor, other):
+    return (to_numpy(tensor) == to_numpy(other)).astype(int)
+
+
 whole = tf.constant(numbers)
 replicated = dtensor.copy_to_mesh(whole, dtensor.Layout.replicated(real_mesh, rank=2))
 copied = dtensor.copy_to_mesh(whole, real_layout)
 columns = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
 for moved in (replicated, copied, columns):
     held = unpack(moved)
-    print(held[0].shape, sum(component.nbytes for component in held))
+    print(held[0].shape, sum(component.nbytes for component in held), agreeing(moved, rows).sum())
 
 cube_mesh = dtensor.create_mesh(list(cube.dims))
 turned = LayoutSpec(["feature", UNSHARDED, "batch"], cube)
@@ -305,13 +324,14 @@ print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
 # `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
 # The course's `relayout` is right for any number of axes: use it.
 #
-# **Exercise 3.** `relayout` went from `[x, unsharded]` to `[unsharded, y]`.
+# **Exercise 3.** A matrix of shape (8, 4) on a mesh `x` 4 × `y` 2 goes
+# from `[x, unsharded]` to `[unsharded, y]`.
 # Look at device 3, at position 1 of `x` and 1 of `y`.
 # The numbers are float32: 4 bytes each.
 # How many bytes does it hold afterwards that it did not hold before?
 
 # %% exercise-missing-bytes
-missing_bytes = (6 * 2 - 2 * 2) * 4  # solution
+missing_bytes = (8 * 2 - 2 * 2) * 4  # solution
 
 # %%
 check("01-missing-bytes", missing_bytes)
@@ -324,20 +344,11 @@ check("01-missing-bytes", missing_bytes)
 # %% predict-numpy
 predict("01-numpy")
 
-
 # %% reveal-numpy
-def outcome(action):
-    try:
-        return action()
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).split('. ')[0]}"
-
-
 reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 
 # %% [markdown]
-# `outcome` returns what a call gives, or the first sentence of the error that it raises.
-# Here TensorFlow refuses: the layout splits an axis, and TensorFlow does not collect the parts unasked.
+# TensorFlow refuses: the layout splits an axis, and TensorFlow does not collect the parts unasked.
 # With a replicated layout `.numpy()` gives the whole matrix.
 # So either use `relayout` to a replicated layout, and every device holds the whole,
 # or fetch the components and join them on the host, as the course's `to_numpy` does.
@@ -348,19 +359,17 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 # without a whole tensor to begin with.
 # Here the function draws random numbers.
 # Each device draws its own block only, row by row.
-# The seed and the position of the block decide with which number it begins.
+# The seed and the position of the block decide which series of numbers it draws.
 
 # %% predict-random
 predict("01-random")
 
 # %% reveal-random
-from course_lib.dtensor import to_numpy
-
 draw = tf.function(tf.random.stateless_normal)
 blocks = dtensor.Layout(["x", "y"], real_mesh)
 in_rows = dtensor.call_with_layout(draw, real_layout, shape=[6, 4], seed=[1, 2])
 in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 2])
-reveal("01-random", (to_numpy(in_rows) == to_numpy(in_blocks)).astype(int))
+reveal("01-random", agreeing(in_rows, in_blocks))
 
 # %% [markdown]
 # A 1 stands where both drawings have the same number: 3 × 2 places, columns 0 and 1 of rows 0, 2 and 4.
@@ -372,7 +381,7 @@ reveal("01-random", (to_numpy(in_rows) == to_numpy(in_blocks)).astype(int))
 # `tf.function` is needed: without it this call fails, with "requires matching rank".
 #
 # Under the replicated layout all 24 are those that an ordinary tensor gets from this seed.
-# So two training schemes that draw their weights under different layouts start from *different* weights,
+# So two training schemes that draw their weights under different layouts can start from *different* weights,
 # even with one seed.
 # To compare schemes, draw replicated and use `relayout`,
 # or make the values once on the host and pack them under each layout,
@@ -389,6 +398,7 @@ variable = dtensor.DVariable(rows)
 variable.assign(columns + 100.0)
 print(layout_spec(variable.layout), unpack(variable)[5], sep="\n")
 print(outcome(lambda: variable.assign(whole)))
+print(outcome(lambda: columns + whole))
 
 # %% break-text [markdown]
 # The layout is that of `rows`, the values are the new ones: device 5 holds the last two rows.
@@ -396,7 +406,7 @@ print(outcome(lambda: variable.assign(whole)))
 # Pack an ordinary tensor first, as `rows` was.
 # Outside `tf.function`, TensorFlow 2.21 takes three kinds of value as they are:
 # a scalar, fewer than 20 whole numbers (int32 or int64), and strings.
-# An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused.
+# An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused (the last line).
 #
 # ## Break it on purpose
 #
@@ -446,11 +456,11 @@ reveal("01-replicas", outcome(sums))
 # Larger models also split their weights.
 #
 # **Exercise 4.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the
-# dimensions `batch` 2, `feature` 2 and `model` 2.
+# dimensions `batch` 2, `feature` 3 and `model` 2.
 # How many bytes of it does one device hold?
 
 # %% exercise-weight-bytes
-weight_bytes = 1200 // 2 * (48 // 2) * 4  # solution
+weight_bytes = 1200 // 3 * (48 // 2) * 4  # solution
 
 # %%
 check("01-weight-bytes", weight_bytes)
@@ -479,7 +489,7 @@ score("01")
 # On several machines DTensor runs as *multi-client*:
 # each machine runs the same program in a process of its own, the mesh covers the devices of all machines,
 # and each process packs only the components of its own devices.
-# A later lesson runs two processes.
+# A later lesson, with two processes, is planned.
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
 # and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).

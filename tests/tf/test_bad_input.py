@@ -118,6 +118,12 @@ CASES = {
         "replica",
         "レプリカ",
     ),
+    "a real mesh unlike the layout's": (
+        lambda: dtensor.pack(np.zeros((8, 8)), ROWS, dtensor.create_mesh(MeshSpec(reversed(GRID.dims)))),
+        [str(GRID), str(MeshSpec(reversed(GRID.dims)))],
+        "real mesh",
+        "メッシュ",
+    ),
     "too many CPUs in a row": (
         lambda: dtensor.create_mesh(MeshSpec([("x", 12)])),
         ["'x'", "12", "11"],

@@ -234,6 +234,40 @@ def test_what_would_crash_or_mislead_tensorflow_is_refused_by_name(wrong, says):
         wrong()
 
 
+OTHER_MESHES = [
+    MeshSpec([("y", GRID.sizes[1]), ("x", GRID.sizes[0])]),  # the order
+    MeshSpec([("x", GRID.sizes[1]), ("y", GRID.sizes[0])]),  # the sizes
+    MeshSpec([("x", GRID.sizes[0]), ("z", GRID.sizes[1])]),  # a name
+    MeshSpec([("x", GRID.sizes[0])]),
+]
+
+
+@pytest.mark.parametrize("real", [False, True], ids=["specification", "real layout"])
+@pytest.mark.parametrize("other", OTHER_MESHES, ids=str)
+def test_a_real_mesh_with_other_dimensions_than_the_layouts_is_refused(other, real):
+    mesh, layout = ours.create_mesh(other), ours.to_layout(ROWS) if real else ROWS
+    whole, parts = np.zeros((8, 8)), [np.zeros((8 // GRID.sizes[0], 8))] * GRID.size
+    for wrong in (
+        lambda: ours.to_layout(layout, mesh),
+        lambda: ours.pack(whole, layout, mesh),
+        lambda: ours.pack_components(parts, layout, mesh),
+        lambda: ours.relayout(ours.pack(whole, ROWS), layout, mesh),
+    ):
+        with pytest.raises(CourseError, match=f"The real mesh is {other}; the layout has the mesh {GRID}"):
+            wrong()
+
+
+def test_a_real_layout_is_taken_with_the_devices_of_its_mesh():
+    mesh = ours.create_mesh(GRID, list(reversed(range(8))))
+    real, value = dtensor.Layout(["x", UNSHARDED], mesh), np.arange(64.0).reshape(8, 8)
+    packed = ours.pack(value, real)
+    joined = ours.pack_components(ROWS.of((8, 8)).split(value), real)
+    moved = ours.relayout(ours.pack(value, dtensor.Layout([UNSHARDED, "y"], mesh)), real)
+    for tensor in (packed, joined, moved):
+        assert dtensor.fetch_layout(tensor).mesh == mesh
+        assert same(ours.unpack(tensor), predicted(value, ROWS))
+
+
 def in_a_process_of_12_cpus(body: str) -> str:
     code = "import course_lib; course_lib.setup(devices=12, language='en')\n" + textwrap.dedent(body)
     done = subprocess.run(

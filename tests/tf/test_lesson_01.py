@@ -169,9 +169,12 @@ def test_unlike_replicas_give_one_tensor_three_sums(mesh):
         pack_components(unlike, COLUMNS, mesh)
 
 
-def test_device_3_misses_eight_numbers_after_the_relayout():
-    before, after = (layout.of((6, 4)).split(NUMBERS)[3] for layout in (ROWS, COLUMNS))
-    assert len(set(after.ravel()) - set(before.ravel())) * 4 == 32
+def test_the_bytes_that_device_3_misses_are_unlike_those_before_and_after_and_on_both():
+    mesh, numbers = MeshSpec([("x", 4), ("y", 2)]), numbered_tensor((8, 4))
+    splits = (LayoutSpec(["x", UNSHARDED], mesh), LayoutSpec([UNSHARDED, "y"], mesh))
+    before, after = (set(layout.of((8, 4)).split(numbers)[3].ravel()) for layout in splits)
+    assert [len(part) * 4 for part in (after - before, before, after, before & after)] == [48, 32, 64, 16]
+    assert check("01-missing-bytes", 48).passed
 
 
 def test_a_real_layout_answers_an_exercise_about_layouts():
@@ -198,7 +201,7 @@ def test_a_split_may_be_written_in_tensorflow(function):
 
 
 @pytest.mark.parametrize(
-    "missing", [tf.constant(32), tf.constant(32.0), tf.Variable(32)], ids=["int", "float", "variable"]
+    "missing", [tf.constant(48), tf.constant(48.0), tf.Variable(48)], ids=["int", "float", "variable"]
 )
 def test_numbers_may_be_tensors(missing):
     assert check("01-missing-bytes", missing).passed
