@@ -164,7 +164,7 @@ class Watched:
 
 def called(function: Callable[..., Any], *inputs: Any) -> Any:
     """Returns what a reader's evaluation makes of a model and reviews, on real devices."""
-    with real_devices.on_devices():
+    with real_devices.on_devices(dtypes=("float32", "int64")):
         try:
             return function(*inputs)
         except Exception as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
+_OPERATORS = tuple(f"__{side}{name}__" for name in ("add", "sub", "mul", "truediv") for side in ("", "r"))
+
 
 @contextlib.contextmanager
-def on_devices() -> Iterator[tuple[Any, Any]]:
+def on_devices(dtypes: Collection[str] = ()) -> Iterator[tuple[Any, Any]]:
     """Starts TensorFlow, and while the block runs refuses what would end the process.
 
     What an exercise gives `judge` as `run` calls the reader's function in such a block:
@@ -31,6 +33,10 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
     Refused are `dtensor.pack` with another number of components than devices or with components of unlike
     shapes, and a new axis in square brackets, `x[:, None]`, on a DTensor or in a `tf.function`.
 
+    Args:
+        dtypes: what alone may be packed, such as "float32"; anything where none is given. Where DTensors of
+            two types meet in an operation outside `tf.function`, TensorFlow 2.21 ends the process.
+
     Yields:
         The modules `tensorflow` and `course_lib.dtensor`.
 
@@ -40,12 +46,18 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
     """
     tf, dtensor = start_tensorflow(), importlib.import_module("course_lib.dtensor")
     device = importlib.import_module("tensorflow.dtensor.python.dtensor_device").DTensorDevice
+    operators = [
+        _replaced(tf.Tensor, name, _checked_operator(vars(tf.Tensor)[name], tf)) for name in _OPERATORS
+    ]
     with (
-        _replaced(device, "pack", _checked_pack(device.pack, dtensor)),
+        contextlib.ExitStack() as stack,
+        _replaced(device, "pack", _checked_pack(device.pack, dtensor, dtypes)),
         _replaced(tf.Tensor, "__getitem__", _checked_slice(tf.Tensor.__getitem__, tf)),
         _replaced(tf.Variable, "__getitem__", _checked_slice(tf.Variable.__getitem__, tf)),
         dtensor.explaining_aborts(),
     ):
+        for operator in operators:
+            stack.enter_context(operator)
         yield tf, dtensor
 
 
@@ -59,13 +71,35 @@ def _replaced(owner: type, name: str, function: Callable[..., Any]) -> Iterator[
         setattr(owner, name, original)
 
 
-def _checked_pack(pack: Callable[..., Any], dtensor: Any) -> Callable[..., Any]:
+def _checked_pack(pack: Callable[..., Any], dtensor: Any, dtypes: Collection[str]) -> Callable[..., Any]:
     def checked(device: Any, tensors: Any, layout: Any) -> Any:
         components = list(tensors)
-        dtensor.layout_spec(layout).of_components([np.asarray(component) for component in components])
+        arrays = [np.asarray(component) for component in components]
+        dtensor.layout_spec(layout).of_components(arrays)
+        _require_dtype(arrays[0].dtype.name, dtypes)
         return pack(device, components, layout)
 
     return checked
+
+
+def _checked_operator(operator: Callable[..., Any], tf: Any) -> Callable[..., Any]:
+    def checked(tensor: Any, other: Any) -> Any:
+        if tf.experimental.dtensor.is_dtensor(tensor) and isinstance(other, tf.Tensor):
+            _require_dtype(other.dtype.name, (tensor.dtype.name,))
+        return operator(tensor, other)
+
+    return checked
+
+
+def _require_dtype(found: str, dtypes: Collection[str]) -> None:
+    if dtypes and found not in dtypes:
+        raise CourseError(
+            _("A tensor of the type {dtype} does not fit here.", dtype=found),
+            allowed=", ".join(dtypes),
+            cure=_(
+                "Convert it with astype: where DTensors of two types meet, TensorFlow can end the process."
+            ),
+        )
 
 
 def _checked_slice(slice_of: Callable[..., Any], tf: Any) -> Callable[..., Any]:

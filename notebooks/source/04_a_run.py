@@ -197,6 +197,8 @@ check("04-moving-average", moving_average)
 # `pack(array, layout)` splits a NumPy array over the devices, and `to_numpy` reads a DTensor back.
 # `model.evaluate_logits` takes the packed rows and returns a row of logits for each.
 # In a sum, a weight of 0 takes out a row that only fills up.
+# Features and weights are float32, labels int64:
+# where DTensors of two types meet, TensorFlow 2.21 can end the process.
 
 # %% exercise-evaluate
 from course_lib.dtensor import pack, to_numpy

@@ -15,6 +15,7 @@ from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.exercises.real_devices import on_devices
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.plan import data_parallel
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -328,3 +329,20 @@ def test_devices_still_talk_to_each_other_afterwards():
     rows = pack(np.arange(8.0), LayoutSpec(["batch"], EIGHT))
     assert float(to_numpy(tf.reduce_sum(rows))) == 28
     assert course_dtensor.fetch_layout(rows) == LayoutSpec(["batch"], EIGHT)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "int32"])
+def test_weights_of_another_type_get_a_hint_and_end_no_process(dtype):
+    plan = data_parallel(8)
+    rows_layout, labels_layout = plan.layout(("batch", "features")), plan.layout(("batch",))
+
+    def evaluate(model, features, labels):
+        rest = -len(labels) % 8
+        inputs = pack(np.pad(features, ((0, rest), (0, 0))), rows_layout)
+        weights = pack(np.pad(np.ones(len(labels), dtype), (0, rest)), labels_layout)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=pack(np.pad(labels, (0, rest)), labels_layout), logits=model.evaluate_logits(inputs)
+        )
+        return float(to_numpy(tf.reduce_sum(weights * losses))) / len(labels), 0.0
+
+    assert "does not fit here" in checks.check("04-evaluate", evaluate).message
