@@ -84,7 +84,8 @@ def _checked_pack(pack: Callable[..., Any], dtensor: Any, dtypes: Collection[str
 
 def _checked_operator(operator: Callable[..., Any], tf: Any) -> Callable[..., Any]:
     def checked(tensor: Any, other: Any) -> Any:
-        if tf.experimental.dtensor.is_dtensor(tensor) and isinstance(other, tf.Tensor):
+        eager = tf.executing_eagerly() and isinstance(other, tf.Tensor)
+        if eager and tf.experimental.dtensor.is_dtensor(tensor):
             _require_dtype(other.dtype.name, (tensor.dtype.name,))
         return operator(tensor, other)
 
