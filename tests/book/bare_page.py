@@ -6,7 +6,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from course_lib.widgets.base import MODULE
+from playwright.sync_api import Page
+
+from course_lib.widgets.base import MODULE, TreeWidget
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Widgets</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
@@ -39,3 +41,10 @@ def write_pages(folder: Path, pages: Mapping[str, str]) -> None:
     for name, widgets in pages.items():
         for theme, style in STYLES.items():
             (folder / f"{name}-{theme}.html").write_text(PAGE.format(style=style, widgets=widgets), "utf-8")
+
+
+def answered(page: Page, widget: TreeWidget) -> None:
+    """Lets the widget in Python hear what the module sent, and the module see the new view."""
+    for message in page.evaluate("model.sent.splice(0)"):
+        widget._handle_custom_msg(message, [])
+    page.evaluate("view => answer(view)", widget.view)

@@ -1,4 +1,4 @@
-"""Where the built site is, and what serves it, for tests and fixtures."""
+"""Where the built site is, what serves it, and what watches a page of it, for tests and fixtures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import functools
 import http.server
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 # BOOK_SITE lets the tests look at a site that was built elsewhere.
@@ -33,3 +35,28 @@ def served(folder: Path) -> Iterator[str]:
 def pages() -> list[str]:
     """Returns the path of every page below the site's root."""
     return sorted(path.relative_to(SITE).as_posix() for path in SITE.glob("*/*.html"))
+
+
+def watch(page: Page, address: str, levels: Sequence[str] = ("error",)) -> list[str]:
+    """Returns a list that fills with everything that goes wrong on the page from now on.
+
+    Args:
+        page: in the browser.
+        address: of the server; no request may go elsewhere.
+        levels: the kinds of lines in the browser's console that count as wrong.
+    """
+    trouble: list[str] = []
+    page.on("console", lambda message: message.type in levels and trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("requestfailed", lambda request: trouble.append(f"failed: {request.url}"))
+    page.on(
+        "response", lambda answer: answer.status >= 400 and trouble.append(f"{answer.status}: {answer.url}")
+    )
+    page.on(
+        "request",
+        lambda request: (
+            request.url.startswith((address, "data:", "blob:"))
+            or trouble.append(f"leaves the machine: {request.url}")
+        ),
+    )
+    return trouble

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.book import standin
-from tests.book.built_site import SITE, pages, served
+from tests.book.built_site import SITE, pages, served, watch
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -63,6 +63,14 @@ def page(chromium):
     context.close()
 
 
+@pytest.fixture
+def scriptless_page(chromium):
+    """Returns a page of a reader whose browser runs no script."""
+    context = chromium.new_context(java_script_enabled=False)
+    yield context.new_page()
+    context.close()
+
+
 @pytest.fixture(scope="module")
 def server(folder):
     """Gives the address of the test module's own `folder`, which holds bare pages with widgets."""
@@ -73,11 +81,8 @@ def server(folder):
 @pytest.fixture
 def visit(page, server):
     """Returns a function that opens a page; at the end nothing may have gone wrong or left the machine."""
-    trouble: list[str] = []
     page.set_default_timeout(5000)
-    page.on("console", lambda message: message.type in ("error", "warning") and trouble.append(message.text))
-    page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("request", lambda asked: asked.url.startswith((server, "data:")) or trouble.append(asked.url))
+    trouble = watch(page, server, levels=("error", "warning"))
 
     def open_page(name: str, theme: str = "light"):
         page.goto(f"{server}{name}-{theme}.html", wait_until="networkidle")

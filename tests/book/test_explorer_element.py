@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from course_lib import UNSHARDED, MeshSpec
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.sharding import numbered_tensor
-from tests.book.bare_page import NOTEBOOK_HOST, STYLES, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
 from tools.book.explorers import write_explorer_tables
 
 
@@ -208,19 +208,9 @@ def test_a_table_that_does_not_come_is_said(page, server):
     assert page.locator(CARDS).count() == 8
 
 
-def test_without_scripts_the_picture_stays(chromium, server):
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{server}one-light.html")
-    assert page.locator("course-explorer > svg[role=img]").is_visible()
-    context.close()
-
-
-def answered(page, explorer) -> None:
-    """Lets the explorer in Python hear what the module sent, and the module see the new view."""
-    for message in page.evaluate("model.sent.splice(0)"):
-        explorer._handle_custom_msg(message, [])
-    page.evaluate("view => answer(view)", explorer.view)
+def test_without_scripts_the_picture_stays(scriptless_page, server):
+    scriptless_page.goto(f"{server}one-light.html")
+    assert scriptless_page.locator("course-explorer > svg[role=img]").is_visible()
 
 
 def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_back(visit):

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests.book import standin
-from tests.book.built_site import served
-from tests.book.test_site import PHONE, choose_theme, violations, watch
+from tests.book.built_site import served, watch
+from tests.book.test_site import PHONE, choose_theme, violations
 
 LESSON = f"{standin.LESSONS[0]}.html"
 WORDS = "The answer"
@@ -69,13 +69,10 @@ def test_the_reader_opens_and_folds_it_by_keyboard(lesson):
         assert seen(lesson) == [False, expected]
 
 
-def test_without_scripts_a_click_opens_it(chromium, folded_site):
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{folded_site}en/{LESSON}")
-    page.locator("details.revealed summary").first.click()
-    assert seen(page) == [True, False]
-    context.close()
+def test_without_scripts_a_click_opens_it(scriptless_page, folded_site):
+    scriptless_page.goto(f"{folded_site}en/{LESSON}")
+    scriptless_page.locator("details.revealed summary").first.click()
+    assert seen(scriptless_page) == [True, False]
 
 
 def test_on_paper_it_stands_open(lesson):

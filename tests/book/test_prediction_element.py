@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.exercises import kept, predictions
 from course_lib.exercises.predict import Option, Question, predict, prediction, score
-from tests.book.bare_page import NOTEBOOK_HOST, STYLES, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
 
 # Notes each event as the page hears it, at its very top.
 LISTEN = """() => { window.heard = []; window.addEventListener("course-predicted",
@@ -194,24 +194,14 @@ def test_nothing_is_fetched(page, server):
     assert [url for url in asked if not url.startswith("data:")] == ["all-light.html", "widget.js"]
 
 
-def test_without_scripts_the_question_stays(chromium, server):
-    context = chromium.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{server}all-light.html")
-    assert page.locator("course-prediction").first.inner_text().splitlines()[-3:] == [
+def test_without_scripts_the_question_stays(scriptless_page, server):
+    scriptless_page.goto(f"{server}all-light.html")
+    assert scriptless_page.locator("course-prediction").first.inner_text().splitlines()[-3:] == [
         "(2, 2)",
         "(2, 4)",
         "(3, 4)",
     ]
-    assert page.locator("course-score").inner_text() == "You made no prediction in this lesson."
-    context.close()
-
-
-def answered(page, card) -> None:
-    """Lets the card in Python hear what the module sent, and the module see the new view."""
-    for message in page.evaluate("model.sent.splice(0)"):
-        card._handle_custom_msg(message, [])
-    page.evaluate("view => answer(view)", card.view)
+    assert scriptless_page.locator("course-score").inner_text() == "You made no prediction in this lesson."
 
 
 def test_in_a_notebook_arrows_choose_and_python_keeps(visit):

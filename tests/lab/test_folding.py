@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import nbformat
@@ -14,7 +15,6 @@ from tests.lab.jupyterlab import ROOT, Lesson, Reader, jupyterlab
 from tests.lab.reading import take_screenshot
 from tools.checks.notebook_rules import is_folded, line_left
 from tools.lesson.build import build
-from tools.lesson.execute import execute_files
 from tools.lesson.sources import Course
 
 FIXTURES = ROOT / "tests" / "notebooks" / "fixtures"
@@ -44,7 +44,9 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     nbformat.write(new_notebook(cells=kinds, metadata=kernel), root / "notebooks" / "kinds.ipynb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{FIXTURES}:{ROOT}")
-        assert asyncio.run(execute_files([course.notebook("en", "00_fixture")], jobs=1)) == []
+        patch.setenv("COURSE_ROOT", str(root))
+        # In a process of its own: the book's browser keeps an event loop running in this one.
+        subprocess.run([sys.executable, "-m", "tools.lesson.execute", "00_fixture"], check=True)
         with jupyterlab(root / "notebooks", tmp_path_factory.mktemp("state")) as address:
             yield Reader(chromium, address, root / "notebooks")
 
