@@ -293,11 +293,12 @@ check("01-split", split)
 #
 # `dtensor.relayout` takes a DTensor and returns one in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
-# With three axes or more, TensorFlow 2.21 can return wrong values in silence:
-# the last two lines of the cell show what device 1 gets from it, and from the course's own `relayout`.
+# The first three lines that the cell prints show, for a matrix, what one device holds,
+# how many bytes all six hold together, and how many of the 24 numbers are the same as in `rows`:
+# a matrix keeps its values.
 #
-# The first three lines show, for a matrix, what one device holds, how many bytes all six hold together,
-# and how many of the 24 numbers are the same as in `rows`: a matrix keeps its values.
+# With three axes or more, TensorFlow 2.21 can return wrong values in silence:
+# the last two lines show what device 1 gets from it, and from the course's own `relayout`.
 
 
 # %% move
