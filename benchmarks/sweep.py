@@ -1,8 +1,10 @@
 """How a train step's time depends on the size of the batch: one device against eight, under two settings.
 
 With one thread a device, as `setup` has it, one device uses one core and eight use all; with TensorFlow's own
-numbers of threads one device uses all cores too. Each setting is a process of its own; within it, one device
-without DTensor and eight with it take turns. The steps are those of lesson 04's widget.
+numbers of threads one device uses all cores too. The third setting tells glibc to keep its memory: it otherwise
+gets every block of more than 32 MiB, such as a batch of 8,192 rows, anew from the operating system in each step.
+Each setting is a process of its own; within it, one device without DTensor and eight with it take turns. The
+steps are those of lesson 04's widget.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from benchmarks.rows import Row, compared, table
 from benchmarks.worker import serve, worker
 
 BATCH_SIZES = (64, 512, 2048, 8192)
-THREADS = {
-    "one thread a device": {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "2"},
+ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "2"}
+KEPT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+SETTINGS = {
+    "one thread a device": ONE_THREAD,
     "TensorFlow's threads": {"TF_NUM_INTRAOP_THREADS": "0", "TF_NUM_INTEROP_THREADS": "0"},
+    "one thread, memory kept": ONE_THREAD | KEPT,
 }
 
 
@@ -28,7 +33,7 @@ def measure(repeats: int = 5, batch_sizes: Sequence[int] = BATCH_SIZES) -> list[
         batch_sizes: numbers of rows that divide by eight.
     """
     rows = []
-    for setting, environment in THREADS.items():
+    for setting, environment in SETTINGS.items():
         with worker([sys.executable, "-m", "benchmarks.sweep", "--serve"], environment) as ask:
             for batch_size in batch_sizes:
                 pairs = [(ask(f"eight {batch_size}"), ask(f"one {batch_size}")) for _repeat in range(repeats)]

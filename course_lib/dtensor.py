@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.aborts import explaining_aborts
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
@@ -20,42 +20,7 @@ tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
 Array = npt.NDArray[Any]
-
-
 _MOST_AXES_DIRECTLY = 2
-_SIGNS_OF_AN_ABORT = (
-    "Collective ops is aborted by",
-    "BufRendezvous",
-    "Restart your program to reset",
-    "Function was cancelled before it was started",
-)
-_collectives = {"aborted": False}
-
-
-@contextlib.contextmanager
-def explaining_aborts() -> Iterator[None]:
-    """Says in the reader's words what to do when TensorFlow reports aborted collectives; also a decorator.
-
-    One collective that fails aborts every later one of the process, whatever computes it, and they do not all
-    name the reason: so once one did, every error of TensorFlow's is taken for a consequence.
-
-    Raises:
-        CourseError: TensorFlow fails, and a collective was aborted, now or earlier in this process.
-    """
-    try:
-        yield
-    except tf.errors.OpError as error:
-        _collectives["aborted"] |= any(sign in str(error) for sign in _SIGNS_OF_AN_ABORT)
-        if not _collectives["aborted"]:
-            raise
-        raise CourseError(
-            _("The devices can no longer send each other data, because one such exchange failed before."),
-            allowed=_("until the kernel is restarted, only what each device computes by itself"),
-            cure=_(
-                "Restart the kernel and run the cells again from the first: after one failure TensorFlow"
-                " refuses every later exchange between devices."
-            ),
-        ) from error
 
 
 def create_mesh(mesh: MeshSpec, devices: Sequence[int] | None = None) -> Any:

@@ -45,6 +45,7 @@ def on_devices(dtypes: Collection[str] = ()) -> Iterator[tuple[Any, Any]]:
             later ones impossible.
     """
     tf, dtensor = start_tensorflow(), importlib.import_module("course_lib.dtensor")
+    aborts = importlib.import_module("course_lib.aborts")
     device = importlib.import_module("tensorflow.dtensor.python.dtensor_device").DTensorDevice
     operators = [
         _replaced(tf.Tensor, name, _checked_operator(vars(tf.Tensor)[name], tf)) for name in _OPERATORS
@@ -54,7 +55,7 @@ def on_devices(dtypes: Collection[str] = ()) -> Iterator[tuple[Any, Any]]:
         _replaced(device, "pack", _checked_pack(device.pack, dtensor, dtypes)),
         _replaced(tf.Tensor, "__getitem__", _checked_slice(tf.Tensor.__getitem__, tf)),
         _replaced(tf.Variable, "__getitem__", _checked_slice(tf.Variable.__getitem__, tf)),
-        dtensor.explaining_aborts(),
+        aborts.explaining_aborts(),
     ):
         for operator in operators:
             stack.enter_context(operator)

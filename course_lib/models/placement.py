@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.dtensor import create_mesh, explaining_aborts, pack, to_layout, to_numpy
+from course_lib.aborts import explaining_aborts
+from course_lib.dtensor import create_mesh, pack, to_layout, to_numpy
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from course_lib.dtensor import explaining_aborts
+from course_lib.aborts import explaining_aborts
 from course_lib.errors import CourseError, CourseWarning, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from course_lib.dtensor import explaining_aborts
+from course_lib.aborts import explaining_aborts
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from course_lib.aborts import explaining_aborts
 from course_lib.data.examples import Examples
-from course_lib.dtensor import explaining_aborts
 from course_lib.models.model import Model
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import padded

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.aborts import explaining_aborts
 from course_lib.data.examples import Examples
-from course_lib.dtensor import explaining_aborts
 from course_lib.models.model import Model, Update
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import Features, Labels, Weights

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from course_lib import CourseError, dtensor
+from course_lib import CourseError, aborts
 from course_lib.dtensor import fetch_layout, to_numpy
 from course_lib.errors import CourseWarning
 from course_lib.models.sentiment import MLP, initial_values
@@ -225,7 +225,7 @@ def aborted(*_arguments, **_keywords):
 def test_an_aborted_exchange_is_not_called_a_fault_of_the_disk(tmp_path, monkeypatch):
     folder = CheckpointFolder(tmp_path)
     names = fill(folder, 1)
-    monkeypatch.setitem(dtensor._collectives, "aborted", False)  # and so again after the test
+    monkeypatch.setitem(aborts._collectives, "aborted", False)  # and so again after the test
     for method, fails in (("write", lambda: fill(folder, 2)), ("read", lambda: restored(folder))):
         monkeypatch.setattr(tf.train.Checkpoint, method, aborted)
         with pytest.raises(CourseError, match="can no longer send each other data"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib import dtensor as ours
+from course_lib.aborts import explaining_aborts
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.mesh import all_meshes
 
@@ -305,6 +306,7 @@ def test_after_a_collective_was_aborted_every_later_one_says_to_restart_the_kern
         import numpy as np
         from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
         from course_lib import dtensor as ours
+        from course_lib.aborts import explaining_aborts
         twelve = ours.dtensor.create_mesh([("p", 12)], devices=[f"CPU:{number}" for number in range(12)])
         rows, columns = (ours.dtensor.Layout(specs, twelve) for specs in (["p", UNSHARDED], [UNSHARDED, "p"]))
         part = ours.tf.zeros((2, 24))
@@ -315,12 +317,12 @@ def test_after_a_collective_was_aborted_every_later_one_says_to_restart_the_kern
 
         grid = MeshSpec([("x", 2), ("y", 2)])
         split, whole = LayoutSpec(["x"], grid), LayoutSpec([UNSHARDED], grid)
-        total = ours.explaining_aborts()(ours.tf.function(ours.tf.reduce_sum))
+        total = explaining_aborts()(ours.tf.function(ours.tf.reduce_sum))
         later = [
             lambda: ours.unpack(ours.relayout(ours.pack(np.zeros(4), split), whole)),
             lambda: ours.unpack(total(ours.pack(np.zeros(4), split))),
         ] * 3
-        for what in [ours.explaining_aborts()(abort), *later]:
+        for what in [explaining_aborts()(abort), *later]:
             try:
                 print("no error", what())
             except CourseError as error:
@@ -336,5 +338,5 @@ def test_after_a_collective_was_aborted_every_later_one_says_to_restart_the_kern
 
 
 def test_other_errors_of_tensorflow_stay_as_they_are():
-    with pytest.raises(tf.errors.InvalidArgumentError, match="no abort"), ours.explaining_aborts():
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no abort"), explaining_aborts():
         raise tf.errors.InvalidArgumentError(None, None, "no abort")
