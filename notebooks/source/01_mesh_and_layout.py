@@ -294,7 +294,8 @@ check("01-split", split)
 # `dtensor.relayout` takes a DTensor and returns one in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
 # The cell tries both functions on a matrix: lines 1 and 2 of its output are two copies of an ordinary tensor,
-# line 3 is a changed layout. Each line shows what one device holds, how many bytes all six hold together,
+# line 3 is a changed layout.
+# Each line shows what one device holds, how many bytes all six hold together,
 # and how many of the 24 numbers are the same as in `rows`: a matrix keeps its values.
 #
 # With three axes or more, `dtensor.relayout` of TensorFlow 2.21 can return wrong values in silence:
