@@ -170,8 +170,8 @@ def test_raw_rows_are_longer(lesson):
 
 def test_padding_changes_the_mean_until_the_moments_are_weighted(lesson):
     assert [round(float(mean), 3) for mean in lesson["means"].values()] == [0.595, 0.148, 0.474, 0.428]
-    weighted = np.dot(lesson["weights"], lesson["losses"]) / 20
-    assert weighted == pytest.approx(lesson["means"]["right"], abs=1e-5)
+    weighted = np.dot(lesson["weights"], lesson["weighted_losses"]) / 20
+    assert weighted == pytest.approx(lesson["right"], abs=1e-5)
 
 
 def test_a_review_alone_gets_the_bias(lesson):
@@ -179,6 +179,8 @@ def test_a_review_alone_gets_the_bias(lesson):
     for row in range(10):
         one = pack(lesson["test_set"].features[row : row + 1], lesson["one_row"])
         np.testing.assert_allclose(to_numpy(lesson["eight_devices"](one))[0], bias, atol=1e-6)
+    assert 0.75 < np.mean(lesson["of_batches"]) < 0.775
+    assert np.mean(lesson["test_set"].labels) == 0.5
     assert np.abs(lesson["among"][0] - lesson["alone"][0]).max() < 1e-5
 
 
