@@ -343,7 +343,7 @@ def partial_gradients(model):
 
 
 partial = partial_gradients(Plain(values))
-print(np.round([gradients["logits_bias"][1] for gradients in partial], 3))
+print(np.round([gradients["logits_bias"][1] for gradients in partial], 2))
 
 # %% summed-text [markdown]
 # These are eight parts of one number, the derivative with respect to the second bias of the last layer.
@@ -355,6 +355,7 @@ print(np.round([gradients["logits_bias"][1] for gradients in partial], 3))
 # The difference is measured as a length, relative to that of the gradient.
 # The picture shows the derivatives with respect to the two biases of the last layer:
 # your parts, their sum, and what the eight devices really hold.
+# Each number there is rounded, so the parts as printed may miss the printed sum by 0.01.
 
 
 # %% summed
@@ -377,7 +378,7 @@ of_plain = by_dtensor(Plain(values, plan))
 print(f"relative difference: {difference(total(partial), of_plain):.3f}")
 to_biases = [gradients["logits_bias"] for gradients in partial]
 received = unpack(of_plain["logits_bias"])
-plan.mesh.reduction("batch", to_biases, received, digits=3)
+plan.mesh.reduction("batch", to_biases, received, digits=2)
 
 # %% all-reduce-text [markdown]
 # TensorFlow inserts one such all-reduce into `train_step` of a model without normalisation
