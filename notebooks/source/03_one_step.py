@@ -131,7 +131,8 @@ print(split_hidden.layout(AXES["hidden_bias"]))
 # `make_variable` makes an ordinary variable when there is no layout: that is our one-device reference.
 # The library's `models.MLP`, which you trained above,
 # has the variables of the model below and computes the same,
-# but its normalisation is written so that the devices need fewer sums (`models/normalisation.py`).
+# but its normalisation takes fewer exchanges between the devices
+# (`course_lib/models/normalisation.py` says how).
 # At the end of this lesson you will need what else it has.
 
 

@@ -74,7 +74,7 @@ def test_the_lessons_model_and_the_librarys_have_the_same_sums():
         assert line.search(CELLS["mlp"].source)[1] == line.search(library)[1]
     declared = {name: spec.axes for name, spec in models.MLP.spec.variables.items() if spec.trainable}
     names = {}
-    exec(CELLS["axes"].source[CELLS["axes"].source.index("AXES") :].split("\nweight_layout")[0], names)
+    exec(CELLS["axes"].source[CELLS["axes"].source.index("AXES") :].split("\nsplit_hidden")[0], names)
     assert names["AXES"] == declared
 
 
@@ -128,6 +128,36 @@ def test_a_step_of_dtensor_is_the_step_that_the_exercise_asks_for(lesson):
     expected = replicas.after_one_device(group)
     for name, variable in model.trained.items():
         np.testing.assert_allclose(to_numpy(variable), expected[f"replicas[0].{name}"], atol=1e-5)
+
+
+def group_step(lesson, of_part):
+    """Returns a step of a group of devices that takes the gradient of each part in its own way."""
+
+    def step(group, parts, learning_rate):
+        partial = [of_part(replica, parts, at) for at, replica in enumerate(group)]
+        for replica, name in itertools.product(group, replicas.NAMES):
+            replica.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
+        return group
+
+    return step
+
+
+def test_a_replica_may_take_micro_batches_and_no_rows_of_others_in_graphs_too(lesson):
+    def of_rows(replica, rows, labels):
+        return lesson["loss_and_gradients"](replica, tf.constant(rows), tf.constant(labels))[1]
+
+    def in_micro_batches(replica, parts, at):
+        rows, labels = parts[at]
+        each = [
+            of_rows(replica, rows[row : row + 2], labels[row : row + 2]) for row in range(0, len(rows), 2)
+        ]
+        return {name: sum(gradients[name] for gradients in each) for name in replicas.NAMES}
+
+    def of_the_next(replica, parts, at):
+        return of_rows(replica, *parts[(at + 1) % len(parts)])
+
+    assert repr(checks.check("03-step", group_step(lesson, in_micro_batches))) == "✓ Right."
+    assert "8 replicas saw rows" in checks.check("03-step", group_step(lesson, of_the_next)).message
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
