@@ -546,9 +546,8 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
 # Normalisation is not the only way: with Adam at 0.003 on the mean loss
 # the model without it ends the epoch below 0.4 on both (measured in `tests/tf/test_lesson_03.py`),
 # and no row has to see another.
-# So weigh it: normalisation lets plain gradient descent work,
-# and costs rounds in every step and a batch whose rows depend on each other.
-# The rest of this lesson deals with that dependence.
+# So weigh it: normalisation lets plain gradient descent train this model,
+# and costs three more all-reduces in every step.
 #
 # ## The last, smaller batch
 #
