@@ -23,9 +23,10 @@ _LIBRARIES = (
     "<frozen",
     "__autograph_generated_file",
 )
-# What stands around the reason in TensorFlow's messages: the operation that failed, its place in the graph.
+# What stands around the reason: addresses and, from TensorFlow, the operation and its place in the graph.
 _AROUND = re.compile(
-    r" for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:.*|\(\d+\) [A-Z_]+: "
+    r" at 0x[0-9a-fA-F]+"
+    r"| for '\{\{node.*| Input tensor is: .*|\[\[\{\{.*?\}\}\]\]|\{\{.*?\}\}|\[Op:.*|\(\d+\) [A-Z_]+: "
 )
 _NO_REASON = ("2 root error(s)", "Graph execution error", "Detected at node", 'File "', "Node:")
 _COMPILERS_REASON = re.compile(r"^\S*:\d+: error: (?:loc\(.*?\]\): )?(.*)$", re.MULTILINE)

@@ -66,6 +66,7 @@ def judge(
     misconceptions: Mapping[Function, str] | None = None,
     run: Run | None = None,
     tolerance: float = TOLERANCE,
+    advice: str = "",
 ) -> str | None:
     """Returns None where a reader's function gives what the reference gives, and else a hint.
 
@@ -82,6 +83,7 @@ def judge(
         run: calls the reader's function another way: `run(answer, *inputs)` returns what is compared with
             `reference(*inputs)`. For distributed code it makes the DTensors and reads them back.
         tolerance: by how much a number may be off, as a part of the largest one in the result.
+        advice: what to do where a value is wrong and neither a misconception nor a case has a hint.
 
     Raises:
         NotAnswered: the function returns `...`, or stumbles over one that it still holds.
@@ -101,7 +103,7 @@ def judge(
     for misconception, hint in ordinary.items():
         if _agrees_with(misconception, inputs, outcomes, tolerance):
             return hint
-    return _failure(reference, inputs[at], outcomes[at], expected[at], tolerance)
+    return _failure(reference, inputs[at], outcomes[at], expected[at], tolerance, advice=advice)
 
 
 def _outcomes(answer: Function, cases: Sequence[Case], run: Run | None) -> list[_Outcome]:
@@ -186,7 +188,9 @@ def _size(inputs: tuple[Any, ...]) -> int:
     return num_parts(plain(inputs))
 
 
-def _failure(reference: Function, case: Case, outcome: _Outcome, expected: object, tolerance: float) -> str:
+def _failure(
+    reference: Function, case: Case, outcome: _Outcome, expected: object, tolerance: float, *, advice: str
+) -> str:
     given = input_text(reference, case.inputs)
     if outcome.error is not None:
         lines = [_("Your function fails for {given}.", given=given), fault(outcome.error), case.hint]
@@ -199,7 +203,7 @@ def _failure(reference: Function, case: Case, outcome: _Outcome, expected: objec
         found = _("For {given} your function makes `{place}` equal to `{value}`.", **values)
     else:
         found = _("For {given} your function gives `{value}`.", **values)
-    return f"{found}\n{case.hint or _advice(case, part, right)}"
+    return f"{found}\n{case.hint or advice or _advice(case, part, right)}"
 
 
 def _advice(case: Case, value: object, expected: object) -> str:

@@ -95,6 +95,8 @@ def _layout_hint(name: str, layout: object, num_axes: int) -> str | None:
         ((2 * _GRADIENT_BYTES, 2 * _GRADIENT_BYTES), "float64"),
         ((16 * _GRADIENT_BYTES, 128 * _GRADIENT_BYTES), "summed over the rows"),
         ((128 * _GRADIENT_BYTES, 1024 * _GRADIENT_BYTES), "summed over the rows"),
+        ((7 * _GRADIENT_BYTES // 4, 7 * _GRADIENT_BYTES // 4), "not what travels"),
+        ((7 * _GRADIENT_BYTES // 8, 7 * _GRADIENT_BYTES // 8), "not what travels"),
         ((7, 7), "each weight and each bias"),
     ],
 )
@@ -109,6 +111,10 @@ def gradient_bytes(answer: Sequence[float]) -> str | None:
         8 * _GRADIENT_BYTES: _("That is what all eight devices bring together. How much does one?"),
         **dict.fromkeys(
             (4 * (_WEIGHTS + 700), 4 * (_WEIGHTS + 10)), _("Here one of the two biases is left out.")
+        ),
+        **dict.fromkeys(
+            (7 * _GRADIENT_BYTES // 4, 7 * _GRADIENT_BYTES // 8),
+            _("So much a device may send in a ring. Asked is what it brings into the sum, not what travels."),
         ),
         2 * _GRADIENT_BYTES: _("An element of float64 takes so many bytes. The gradients are float32."),
         **dict.fromkeys(

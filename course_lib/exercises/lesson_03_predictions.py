@@ -62,8 +62,8 @@ def copies() -> Question:
             Option(
                 1e-7,
                 _(
-                    "Rounding would separate them if each device added up on its own, in its own order."
-                    " But all receive the same total, and then do the same subtraction."
+                    "Rounding would separate them if each device worked its update out on its own. All of"
+                    " them subtract the same numbers."
                 ),
                 label=_("about 1e-7: equal up to rounding"),
             ),
@@ -71,7 +71,7 @@ def copies() -> Question:
                 0.01,
                 _(
                     "They would drift apart if each device applied the gradient of its own reviews."
-                    " It applies the sum over all of them."
+                    " The next section shows what it applies instead."
                 ),
                 label=_("about 0.01: each learnt from other reviews"),
             ),
@@ -87,7 +87,7 @@ def copies() -> Question:
     )
 
 
-@prediction("03-coupled", right=0.77, fits=lambda measured: 0.1 < measured < 2)
+@prediction("03-coupled", right=0.77, fits=lambda measured: 0.1 < measured < 1)
 def coupled() -> Question:
     """Whether gradients of parts add up with batch normalisation."""
     return Question(
@@ -103,28 +103,31 @@ def coupled() -> Question:
                     "So it was without normalisation, where the loss is a sum over rows that know nothing of"
                     " each other. The moments of a batch depend on all its rows."
                 ),
-                label=_("only by rounding, as before"),
+                label=_("by less than a thousandth of its length"),
             ),
             Option(
                 0.01,
                 _(
-                    "The moments of 8 rows are rough estimates of those of 64, and the model is normalised by"
-                    " them in every unit: the gradients differ by far more."
+                    "That would take moments of 8 rows that are nearly those of 64. But a mean of 8 rows is"
+                    " off that of all 64 by about a third of the deviation."
                 ),
-                label=_("by about a hundredth of its length"),
+                label=_("by a thousandth to a tenth of its length"),
             ),
             Option(
                 0.77,
-                _("Eight batches of 8 rows, each normalised for itself, are a different computation."),
-                label=_("by a tenth to twice its length"),
+                _(
+                    "So large because each part is normalised for itself: a mean of 8 rows is off that of all"
+                    " 64 by about a third of the deviation, in every hidden unit, and so all values change."
+                ),
+                label=_("by a tenth to the whole of its length"),
             ),
             Option(
                 7.0,
                 _(
-                    "That would hold if each part divided by its own 8 rows and the whole batch by 64."
-                    " Both sum the losses: without normalisation they agreed."
+                    "That would hold if each part divided by its own 8 rows and the whole batch by 64: then"
+                    " by seven times its length. Both sum the losses, and without normalisation they agreed."
                 ),
-                label=_("by seven times its length"),
+                label=_("by more than its length"),
             ),
         ],
     )
@@ -142,9 +145,8 @@ def padding() -> Question:
     """Which mean over a padded batch equals the mean over its reviews."""
     return Question(
         _(
-            "The 20 reviews are padded to 64 rows, and `eight_devices`, the model with normalisation,"
-            " gives 64 losses. Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one"
-            " device?"
+            "The 20 reviews are padded to 64 rows, and `eight_devices` gives 64 losses."
+            " Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one device?"
         ),
         [
             Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,27 +29,71 @@ _UPDATES: tuple[replicas.Update, ...] = (
     lambda partial, at, parts: -sum(partial),
     lambda partial, at, parts: partial[0] * 0.0,
     lambda partial, at, parts: partial[0],
+    lambda partial, at, parts: partial[-1],
+    lambda partial, at, parts: len(partial) * sum(partial),
     lambda partial, at, parts: sum(partial) / replicas.LEARNING_RATE,
     lambda partial, at, parts: _weighted_by_rows(partial, parts),
 )
 _SUM, *_MISTAKES = _UPDATES
 
 
-def _by_averaging(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+def _by_averaging(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
     """Lets every replica step alone, eight times as far where there are eight, and then takes the mean."""
     replicas.taking(lambda partial, at, parts: partial[at] * len(parts))(models, parts, learning_rate)
     for name in replicas.NAMES:
         mean = np.mean([model.trained[name].numpy() for model in models], axis=0)
         for model in models:
             model.trained[name].assign(mean)
+    return models
 
 
-def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+def _in_micro_batches(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
+    """Lets every replica add the gradients of its own rows one by one."""
+
+    def of_part(model: Any, part: replicas.Part) -> dict[str, Any]:
+        each = [
+            replicas.gradient_on_device(model, (row[None], label[None]))
+            for row, label in zip(*part, strict=True)
+        ]
+        return {name: sum(gradients[name] for gradients in each) for name in replicas.NAMES}
+
+    partial = [of_part(*both) for both in zip(models, parts, strict=True)]
+    for model, name in itertools.product(models, replicas.NAMES):
+        model.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
+    return models
+
+
+def _recomputing(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
+    """Computes the gradients anew for every variable, when those before it have changed."""
+    for name in replicas.NAMES:
+        partial = [replicas.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
+        for model in models:
+            model.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
+    return models
+
+
+def _weights_only(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
+    partial = [replicas.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
+    for model, name in itertools.product(models, ("hidden_weight", "logits_weight")):
+        model.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
+    return models
+
+
+def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
     """Lets the first replica compute the gradient of the whole batch and the others take it."""
     replicas.on_all_rows(models[:1], parts, learning_rate)
     for model in models[1:]:
         for name, variable in model.trained.items():
             variable.assign(models[0].trained[name].numpy())
+    return models
+
+
+def _returning_nothing(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
+    replicas.taking(_SUM)(models, parts, learning_rate)
+
+
+def _failing(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
+    raise ValueError(f"cannot use {models} and {object()}")
 
 
 @exercise(
@@ -56,6 +101,7 @@ def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_r
     right=replicas.taking(_SUM),
     also=[
         _by_averaging,
+        _in_micro_batches,
         replicas.taking(lambda partial, at, parts: np.sum([each.numpy() for each in partial], axis=0)),
     ],
     wrong=[
@@ -68,16 +114,22 @@ def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_r
                 "first replica only",
                 "wrong way",
                 "no replica has changed",
-                "one part only",
+                "only: the first",
+                "only: the last",
+                "added more than once",
                 "learning rate is not used",
                 "weighted by its rows",
             ),
             strict=True,
         ),
         (replicas.taking_turns, "before any replica"),
+        (_recomputing, "computed anew"),
+        (_weights_only, "have not changed: `hidden_bias`, `logits_bias`."),
+        (_returning_nothing, "`return replicas`"),
+        (_failing, "ValueError: cannot use [replicas[0], replicas[1], replicas[2]] and <object object>`"),
         (replicas.on_all_rows, "8 replicas saw rows of other parts"),
         (_first_on_all_rows, "1 replica saw rows of other parts"),
-        (replicas.taking(lambda partial, at, parts: 2 * sum(partial)), "replicas[0].hidden_weight"),
+        (replicas.taking(lambda partial, at, parts: 2 * sum(partial)), "with `train_step` on one model"),
         (0.5, "function"),
     ],
     on_devices=True,
@@ -92,6 +144,8 @@ def step(answer: replicas.Step) -> str | None:
         _("The replicas go the wrong way: a step subtracts the gradient."),
         _("After your step no replica has changed. Write with `assign_sub`."),
         _("All replicas took the gradient of one part only: the first. Add those of all parts."),
+        _("All replicas took the gradient of one part only: the last. Add those of all parts."),
+        _("The sum of the gradients is added more than once: once for each device. Subtract it once."),
         _("The learning rate is not used. Multiply the sum of the gradients by it."),
         _("Here each part is weighted by its rows. Its gradient is a sum over them already: just add."),
     )
@@ -102,18 +156,35 @@ def step(answer: replicas.Step) -> str | None:
         "A replica changed before all gradients were there. Compute every partial gradient before any replica"
         " changes."
     )
+    mistakes[replicas.after_recomputing] = _(
+        "The gradients are computed anew after a variable has changed. Compute all of them first, once."
+    )
+    for count in range(1, len(replicas.NAMES)):
+        for names in itertools.combinations(replicas.NAMES, count):
+            mistakes[replicas.after_changing(names)] = _unchanged(names)
     answer = getattr(answer, "python_function", answer)  # a `tf.function` would be traced with all replicas
     random = np.random.default_rng(0)
     cases = [Case((replicas.draw_group(random, sizes),)) for sizes in ((2, 5, 3), (3, 1, 4, 2, 6, 5, 8, 7))]
-    saw_others = [0]
+    conducts: list[replicas.Conduct] = []
 
     def run(step: replicas.Step, group: replicas.Group) -> replicas.Outcome:
-        outcome = replicas.run(step, group)
-        saw_others.append(outcome[replicas.SAW_OTHERS])
+        outcome, conduct = replicas.run(step, group)
+        conducts.append(conduct)
         return outcome
 
-    hint = judge(answer, replicas.after_one_device, cases, misconceptions=mistakes, run=run)
-    return _seen(max(saw_others)) if any(saw_others) else hint
+    advice = _("Compare with `train_step` on one model with all rows.")
+    hint = judge(answer, replicas.after_one_device, cases, misconceptions=mistakes, run=run, advice=advice)
+    num_seeing_others = max((conduct.num_seeing_others for conduct in conducts), default=0)
+    if num_seeing_others:
+        return _seen(num_seeing_others)
+    if hint is None and not all(conduct.returns_replicas for conduct in conducts):
+        return _("The replicas hold the right values. Now return them: `return replicas`.")
+    return hint
+
+
+def _unchanged(changed: Sequence[str]) -> str:
+    names = _(", ").join(f"`{name}`" for name in replicas.NAMES if name not in changed)
+    return _("These variables have not changed: {names}. A step changes all of them.", names=names)
 
 
 def _seen(count: int) -> str:

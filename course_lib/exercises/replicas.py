@@ -16,14 +16,13 @@ Array = npt.NDArray[Any]
 Values = dict[str, Array]
 Part = tuple[Array, Array]  # rows and labels
 Step = Callable[[list[Any], list[Part], float], Any]
-Outcome = dict[str, Any]
+Outcome = dict[str, Any]  # the values of the variables, by replica and name
 
 # What a device makes of the partial gradients of a variable: it gets all of them, its number, and the parts.
 Update = Callable[[list[Any], int, Sequence[Part]], Any]
 
 NAMES = ("hidden_weight", "hidden_bias", "logits_weight", "logits_bias")
-LEARNING_RATE = 0.125
-SAW_OTHERS = "replicas that saw rows of other parts"
+LEARNING_RATE = 0.3  # not the inverse of a number of parts or rows
 _FEATURES, _HIDDEN, _CLASSES = 3, 4, 2
 _SHAPES = ((_FEATURES, _HIDDEN), (_HIDDEN,), (_HIDDEN, _CLASSES), (_CLASSES,))
 
@@ -34,7 +33,7 @@ class Group:
 
     Attributes:
         values: of a small MLP without normalisation, the same on every device.
-        parts: the rows and labels of each device. No two have as many rows, so that a part is known by that.
+        parts: the rows and labels of each device. No row is in two of them.
     """
 
     values: Values
@@ -42,6 +41,19 @@ class Group:
 
     def __repr__(self) -> str:
         return f"{len(self.parts)} replicas, rows {[len(labels) for _rows, labels in self.parts]}"
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """What a step did besides changing variables.
+
+    Attributes:
+        num_seeing_others: how many replicas saw rows of other parts.
+        returns_replicas: whether it returned the replicas that it got.
+    """
+
+    num_seeing_others: int
+    returns_replicas: bool
 
 
 def draw_group(random: np.random.Generator, sizes: Sequence[int]) -> Group:
@@ -70,14 +82,25 @@ def after(update: Update) -> Callable[[Group], Outcome]:
             }
             for at in range(len(group.parts))
         ]
-        return _outcome(held, 0)
+        return _outcome(held)
+
+    return outcome
+
+
+def after_changing(names: Sequence[str]) -> Callable[[Group], Outcome]:
+    """Returns a function that computes what replicas hold if a step changes these variables only."""
+
+    def outcome(group: Group) -> Outcome:
+        stepped = _stepped(group.values, _joined(group.parts))
+        held = {name: (stepped if name in names else group.values)[name] for name in NAMES}
+        return _outcome([held] * len(group.parts))
 
     return outcome
 
 
 def after_one_device(group: Group) -> Outcome:
     """Returns for each replica what one device holds after a step on the rows of all parts together."""
-    return _outcome([_stepped(group.values, _joined(group.parts))] * len(group.parts), 0)
+    return _outcome([_stepped(group.values, _joined(group.parts))] * len(group.parts))
 
 
 def after_turns(group: Group) -> Outcome:
@@ -85,36 +108,47 @@ def after_turns(group: Group) -> Outcome:
     values = group.values
     for part in group.parts:
         values = _stepped(values, part)
-    return _outcome([values] * len(group.parts), 0)
+    return _outcome([values] * len(group.parts))
+
+
+def after_recomputing(group: Group) -> Outcome:
+    """Returns what replicas hold if the gradients are computed anew after each variable that has changed."""
+    values = group.values
+    for name in NAMES:
+        values = {**values, name: _stepped(values, _joined(group.parts))[name]}
+    return _outcome([values] * len(group.parts))
 
 
 def taking(update: Update) -> Step:
     """Returns a step of real replicas that makes such an update."""
 
-    def step(replicas: list[Any], parts: list[Part], learning_rate: float) -> None:
+    def step(replicas: list[Any], parts: list[Part], learning_rate: float) -> list[Any]:
         partial = [gradient_on_device(*both) for both in zip(replicas, parts, strict=True)]
         for at, replica in enumerate(replicas):
             for name, variable in replica.trained.items():
                 variable.assign_sub(learning_rate * update([one[name] for one in partial], at, parts))
+        return replicas
 
     return step
 
 
-def taking_turns(replicas: list[Any], parts: list[Part], learning_rate: float) -> None:
+def taking_turns(replicas: list[Any], parts: list[Part], learning_rate: float) -> list[Any]:
     """Lets every replica's gradient change all replicas before the next one computes its own."""
     for replica, part in zip(replicas, parts, strict=True):
         gradients = gradient_on_device(replica, part)
         for changed in replicas:
             for name, variable in changed.trained.items():
                 variable.assign_sub(learning_rate * gradients[name])
+    return replicas
 
 
-def on_all_rows(replicas: list[Any], parts: list[Part], learning_rate: float) -> None:
+def on_all_rows(replicas: list[Any], parts: list[Part], learning_rate: float) -> list[Any]:
     """Lets every replica compute the gradient of the whole batch."""
     for replica in replicas:
         gradients = gradient_on_device(replica, _joined(parts))
         for name, variable in replica.trained.items():
             variable.assign_sub(learning_rate * gradients[name])
+    return replicas
 
 
 def gradient_on_device(replica: Any, part: Part) -> dict[str, Any]:
@@ -127,19 +161,20 @@ def gradient_on_device(replica: Any, part: Part) -> dict[str, Any]:
     return gradients
 
 
-def run(step: Step, group: Group) -> Outcome:
-    """Returns what replicas, each on a device, hold after a step, and how many saw rows of other parts."""
+def run(step: Step, group: Group) -> tuple[Outcome, Conduct]:
+    """Returns what replicas, each on a device, hold after a step, and what else the step did."""
     with on_devices() as (tf, _dtensor):
         devices = tf.config.list_logical_devices(device_kind())
         replicas = []
-        for at, (rows, _labels) in enumerate(group.parts):
+        for at in range(len(group.parts)):
             with tf.device(devices[at % len(devices)].name):
-                replicas.append(_replica(tf, group.values, len(rows)))
-        step(replicas, list(group.parts), LEARNING_RATE)
+                replicas.append(_replica(tf, group, at))
+        returned = step(list(replicas), list(group.parts), LEARNING_RATE)
         held = [
             {name: variable.numpy() for name, variable in replica.trained.items()} for replica in replicas
         ]
-    return _outcome(held, sum(replica.saw_others for replica in replicas))
+        num_seeing_others = sum(replica.saw_others for replica in replicas)
+    return _outcome(held), Conduct(num_seeing_others, _are(returned, replicas))
 
 
 def gradient(values: Values, part: Part) -> Values:
@@ -156,9 +191,14 @@ def gradient(values: Values, part: Part) -> Values:
     return dict(zip(NAMES, found, strict=True))
 
 
-def _outcome(held: Sequence[Values], num_seeing_others: int) -> Outcome:
-    values = {f"replicas[{at}].{name}": array for at, each in enumerate(held) for name, array in each.items()}
-    return {**values, SAW_OTHERS: num_seeing_others}
+def _outcome(held: Sequence[Values]) -> Outcome:
+    return {f"replicas[{at}].{name}": array for at, each in enumerate(held) for name, array in each.items()}
+
+
+def _are(returned: object, replicas: list[Any]) -> bool:
+    if not isinstance(returned, (list, tuple)) or len(returned) != len(replicas):
+        return False
+    return all(ours is theirs for ours, theirs in zip(returned, replicas, strict=True))
 
 
 def _stepped(values: Values, part: Part) -> Values:
@@ -171,26 +211,37 @@ def _joined(parts: Sequence[Part]) -> Part:
     return rows, labels
 
 
-def _replica(tf: Any, values: Values, num_rows: int) -> Any:
+def _replica(tf: Any, group: Group, at: int) -> Any:
+    others = np.concatenate([rows for part, (rows, _labels) in enumerate(group.parts) if part != at])
+    saw_others = tf.Variable(False)  # no attribute, so that `variables` are those of the lesson
+
     class Replica(tf.Module):  # type: ignore[misc]
-        """The lesson's model without normalisation; it notices rows that are not its own by their number."""
+        """The lesson's model without normalisation; it notices rows of other parts, in graphs too."""
 
         def __init__(self) -> None:
             super().__init__()
-            self.saw_others = False
             for name in NAMES:
-                setattr(self, name, tf.Variable(values[name], name=name))
+                setattr(self, name, tf.Variable(group.values[name], name=name))
+
+        def __repr__(self) -> str:
+            return f"replicas[{at}]"
 
         @property
         def trained(self) -> dict[str, Any]:
             return {name: getattr(self, name) for name in NAMES}
 
+        @property
+        def saw_others(self) -> bool:
+            return bool(saw_others.numpy())
+
         def __call__(self, inputs: Any) -> Any:
-            self.saw_others |= inputs.shape[0] != num_rows
             return self._logits(self._hidden(inputs))
 
         def _hidden(self, inputs: Any) -> Any:
-            return tf.nn.relu(tf.matmul(inputs, self.hidden_weight) + self.hidden_bias)
+            hidden = tf.nn.relu(tf.matmul(inputs, self.hidden_weight) + self.hidden_bias)
+            equal = tf.reduce_all(tf.equal(tf.expand_dims(inputs, 1), others), axis=2)
+            saw_others.assign(tf.logical_or(saw_others, tf.reduce_any(equal)))
+            return hidden
 
         def _logits(self, hidden: Any) -> Any:
             return tf.matmul(hidden, self.logits_weight) + self.logits_bias

@@ -74,7 +74,7 @@ def test_the_lessons_model_and_the_librarys_have_the_same_sums():
         assert line.search(CELLS["mlp"].source)[1] == line.search(library)[1]
     declared = {name: spec.axes for name, spec in models.MLP.spec.variables.items() if spec.trainable}
     names = {}
-    exec(CELLS["axes"].source[CELLS["axes"].source.index("AXES") :].split("\nweight_layout")[0], names)
+    exec(CELLS["axes"].source[CELLS["axes"].source.index("AXES") :].split("\nsplit_hidden")[0], names)
     assert names["AXES"] == declared
 
 
@@ -130,6 +130,36 @@ def test_a_step_of_dtensor_is_the_step_that_the_exercise_asks_for(lesson):
         np.testing.assert_allclose(to_numpy(variable), expected[f"replicas[0].{name}"], atol=1e-5)
 
 
+def group_step(lesson, of_part):
+    """Returns a step of a group of devices that takes the gradient of each part in its own way."""
+
+    def step(group, parts, learning_rate):
+        partial = [of_part(replica, parts, at) for at, replica in enumerate(group)]
+        for replica, name in itertools.product(group, replicas.NAMES):
+            replica.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
+        return group
+
+    return step
+
+
+def test_a_replica_may_take_micro_batches_and_no_rows_of_others_in_graphs_too(lesson):
+    def of_rows(replica, rows, labels):
+        return lesson["loss_and_gradients"](replica, tf.constant(rows), tf.constant(labels))[1]
+
+    def in_micro_batches(replica, parts, at):
+        rows, labels = parts[at]
+        each = [
+            of_rows(replica, rows[row : row + 2], labels[row : row + 2]) for row in range(0, len(rows), 2)
+        ]
+        return {name: sum(gradients[name] for gradients in each) for name in replicas.NAMES}
+
+    def of_the_next(replica, parts, at):
+        return of_rows(replica, *parts[(at + 1) % len(parts)])
+
+    assert repr(checks.check("03-step", group_step(lesson, in_micro_batches))) == "✓ Right."
+    assert "8 replicas saw rows" in checks.check("03-step", group_step(lesson, of_the_next)).message
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_with_gradient_descent_only_normalisation_makes_both_sets_trainable(lesson, seed):
     values = models.initial_values(seed=seed, scheme="he")
@@ -170,8 +200,8 @@ def test_raw_rows_are_longer(lesson):
 
 def test_padding_changes_the_mean_until_the_moments_are_weighted(lesson):
     assert [round(float(mean), 3) for mean in lesson["means"].values()] == [0.595, 0.148, 0.474, 0.428]
-    weighted = np.dot(lesson["weights"], lesson["losses"]) / 20
-    assert weighted == pytest.approx(lesson["means"]["right"], abs=1e-5)
+    weighted = np.dot(lesson["weights"], lesson["weighted_losses"]) / 20
+    assert weighted == pytest.approx(lesson["right"], abs=1e-5)
 
 
 def test_a_review_alone_gets_the_bias(lesson):
@@ -179,6 +209,8 @@ def test_a_review_alone_gets_the_bias(lesson):
     for row in range(10):
         one = pack(lesson["test_set"].features[row : row + 1], lesson["one_row"])
         np.testing.assert_allclose(to_numpy(lesson["eight_devices"](one))[0], bias, atol=1e-6)
+    assert 0.75 < np.mean(lesson["of_batches"]) < 0.775
+    assert np.mean(lesson["test_set"].labels) == 0.5
     assert np.abs(lesson["among"][0] - lesson["alone"][0]).max() < 1e-5
 
 

@@ -22,6 +22,7 @@ AXES = {
     "logits_bias": ("classes",),
 }
 SIZES = (16, 8, 2)
+GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"  # 1: none becomes part of another
 
 
 def make_step(plan: Plan, *, normalised: bool = True):
@@ -43,15 +44,18 @@ def make_step(plan: Plan, *, normalised: bool = True):
     return step
 
 
+@pytest.mark.parametrize("combined", [False, True])
 @pytest.mark.parametrize(
     "plan", [data_parallel(8), model_parallel(4, 2), spatial_parallel()], ids=lambda plan: plan.name
 )
-def test_the_step_has_as_many_all_reduces_as_predicted(plan, monkeypatch):
-    # So that none becomes part of another.
-    monkeypatch.setenv("DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE", "1")
+def test_the_step_has_as_many_all_reduces_as_predicted(plan, combined, monkeypatch):
+    monkeypatch.delenv(GROUP_SIZE, raising=False)
+    if not combined:
+        monkeypatch.setenv(GROUP_SIZE, "1")
     inputs = pack(np.ones((16, SIZES[0]), "float32"), plan.layout(("batch", "features")))
     labels = pack(np.zeros(16, "int64"), plan.layout(("batch",)))
-    predicted = sum(len(event.names) for event in mlp_step(plan).all_reduces)
+    rounds = mlp_step(plan).all_reduces
+    predicted = len(rounds) if combined else sum(len(event.names) for event in rounds)
     assert count_collectives(make_step(plan), inputs, labels) == predicted
 
 
@@ -60,10 +64,9 @@ def test_the_step_has_as_many_all_reduces_as_predicted(plan, monkeypatch):
     [(True, "1", 9), (False, "1", 5), (True, None, 4), (False, None, 1)],
 )
 def test_how_many_all_reduces_lesson_3_counts(normalised, group_size, count, monkeypatch):
-    name = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
-    monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv(GROUP_SIZE, raising=False)
     if group_size is not None:
-        monkeypatch.setenv(name, group_size)
+        monkeypatch.setenv(GROUP_SIZE, group_size)
     plan = data_parallel(8)
     inputs = pack(np.ones((16, SIZES[0]), "float32"), plan.layout(("batch", "features")))
     labels = pack(np.zeros(16, "int64"), plan.layout(("batch",)))

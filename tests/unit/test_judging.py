@@ -346,6 +346,7 @@ Input tensor is: DTensor({"CPU:0": [[1 2]], ..."""
         ),
         ("my error: 3 of [[1, 2]] is wrong\nand more", "my error: 3 of [[1, 2]] is wrong"),
         ("`pack` must be called eagerly.", "'pack' must be called eagerly."),
+        ("cannot use <Model object at 0x7f12ab>", "cannot use <Model object>"),
         ("", ""),
     ],
 )
