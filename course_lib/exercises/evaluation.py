@@ -199,13 +199,13 @@ def _explained(error: Exception) -> Exception:
             allowed=_("pack(array, layout): the array first, then the layout"),
             cure=_("Look at the order of the two."),
         )
-    if re.search(r"was expected to be an? \w+ tensor but is an? \w+ tensor|Could not find .*kernel", message):
+    if re.search(r"was expected to be an? \w+ tensor but is an? \w+ tensor|must be tensor of", message):
         return CourseError(
             _("Tensors of two types met, or one of a type that this operation does not take."),
             allowed=_("float32 for features, weights, losses and hits; int64 for labels"),
             cure=_("Convert an array with astype, a tensor with tf.cast."),
         )
-    if "FetchLayout" in message:
+    if "FetchLayout" in message or "to be divisible by sharding" in message:
         return CourseError(
             _("This part of a DTensor cannot be read back."),
             allowed=_("whole DTensors"),

@@ -33,7 +33,7 @@ Array = npt.NDArray[Any]
         (1.0, "the gradient of the mean"),
         (np.array([0.01]), "64 times smaller"),
     ],
-    also=[np.float16(0.64), np.array([0.64]), np.array(0.64, np.float16)],
+    also=[np.float16(0.64)],
 )
 def learning_rate(answer: float) -> str | None:
     """The learning rate on the mean that equals 0.01 on the sum of 64."""
@@ -193,6 +193,10 @@ def _rounded_down(fixed: float, per_row: float, devices: int) -> int:
     return math.floor(_break_even(fixed, per_row, devices))
 
 
+def _floor_division(fixed: float, per_row: float, devices: int) -> float:
+    return fixed // (per_row * (1 - 1 / devices))
+
+
 def _rounded_up(fixed: float, per_row: float, devices: int) -> int:
     return math.ceil(_break_even(fixed, per_row, devices))
 
@@ -230,7 +234,7 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
         (_rounded_down, "Do not round"),
         (_rounded_up, "Do not round"),
         (_rounded, "Do not round"),
-        (lambda fixed, per_row, devices: fixed // (per_row * (1 - 1 / devices)), "Do not round"),
+        (_floor_division, "Do not round"),
         (lambda fixed, per_row, devices: None, "return"),
         (lambda fixed, per_row: fixed / per_row, "positional argument"),
         (64, "function"),
@@ -260,6 +264,7 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             _not_in_brackets: brackets,
             _difference_not_in_brackets: brackets,
             _rounded_down: rounded,
+            _floor_division: rounded,
             _rounded_up: rounded,
             _rounded: rounded,
             _speedup_of_one_row: _("That is the speed-up with one row. Asked for is a number of rows."),

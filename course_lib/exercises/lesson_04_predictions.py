@@ -132,8 +132,8 @@ def other_batch() -> Question:
             Option(
                 "counts",
                 _(
-                    "A library may do that. But in batches of 128 an epoch has 25 steps, so that step 41 lies in"
-                    " the second one: the rest of the first would be left out in silence."
+                    "A library may do that. But in batches of 128 an epoch has 25 steps, so that step 41 lies"
+                    " in the second one: the rest of the first would be left out in silence."
                 ),
                 label=_("It goes on with step 41, in batches of 128"),
             ),
@@ -210,27 +210,29 @@ def seeds() -> Question:
     """How far three seeds lie apart on the real reviews."""
     return Question(
         _(
-            "Three runs on the real reviews, with raw tf-idf rows and He's initial values. They differ only in"
-            " the seed. About how far apart are the best and the worst test accuracy after three epochs?"
+            "Three runs on the real reviews, with raw tf-idf rows and He's initial values. They differ only"
+            " in the seed. About how far apart are the best and the worst test accuracy after three epochs?"
         ),
         [
             Option(
                 0.01,
                 _(
-                    "So close together that one run would do. With unit rows and He's values it is so, and with"
-                    " these settings not."
+                    "So close together that one run would do. With unit rows and He's values it is so,"
+                    " with these settings it is not."
                 ),
             ),
             Option(
                 0.05,
                 _(
-                    "With raw rows and N(0, 1) it is about that. Here one seed has begun to learn, two have not."
+                    "With raw rows and N(0, 1) it is about that."
+                    " Here one seed has begun to learn, two have not."
                 ),
             ),
             Option(
                 0.2,
                 _(
-                    "From 0.51, hardly better than a guess, to 0.69. Whoever tries one seed may report either."
+                    "From 0.51, hardly better than a guess, to 0.69."
+                    " Whoever tries one seed may report either."
                 ),
             ),
         ],

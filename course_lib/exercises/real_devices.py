@@ -98,7 +98,8 @@ def _require_dtype(found: str, dtypes: Collection[str]) -> None:
             _("A tensor of the type {dtype} does not fit here.", dtype=found),
             allowed=", ".join(dtypes),
             cure=_(
-                "Convert it with astype: where DTensors of two types meet, TensorFlow can end the process."
+                "Convert an array with astype, a tensor with tf.cast: where DTensors of two types meet,"
+                " TensorFlow can end the process."
             ),
         )
 
