@@ -493,8 +493,8 @@ measured.picture(results)
 # The picture shows the first seed only; what it calls held out is the test split here.
 # One seed is one try: with `he`, two of three are hardly better than a guess, at 0.51 and 0.52.
 #
-# The course uses `ours`, the winner of this table, so its accuracy here is not that of a model chosen before.
-# With 25,000 reviews and settings that lie so far apart, that flatters it very little.
+# The course uses `ours`, which wins on these test reviews: so they flatter it.
+# With 25,000 reviews and settings that lie so far apart, they do so very little.
 # Where settings lie closer, choose by a validation split.
 #
 # What initial values do has nothing to do with distribution.
