@@ -66,7 +66,7 @@ def _by_name(model: Any, features: Array, labels: Array) -> dict[str, float]:
         (lambda model, features, labels: evaluate(model, features[8:], labels[8:]), "smaller input"),
         (lambda model, features, labels: None, "return"),
         (each_row, "divide by 8"),
-        (_by_name, "Return two numbers"),
+        (_by_name, "two numbers"),
         (compiled_on_every_device, "every device"),
         ((0.5, 0.5), "function"),
     ],

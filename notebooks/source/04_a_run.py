@@ -34,10 +34,12 @@ course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% first-run
 from course_lib import data, models, training
+from course_lib.dtensor import pack, to_numpy
 from course_lib.exercises import check, predict, reveal, score
 from course_lib.specs import plan
 from course_lib.watch import live
 
+tf = course_lib.start_tensorflow()
 # None is the stand-in (or what COURSE_DATA says); "tfds" is the real set
 SOURCE = None
 reviews = data.tf_idf(data.load_imdb(SOURCE))
@@ -72,7 +74,8 @@ print("above 0.8" if last.test_accuracy > 0.8 else "below 0.8")
 
 # %% [markdown]
 # 126 batches of 64 are 8,064 reviews: 36 are left out, other ones in each epoch.
-# The first loss is above $\ln 2 \approx 0.69$, the loss of a model that gives both answers the same probability:
+# The first loss is above $\ln 2 \approx 0.69$,
+# the loss of a model that gives both answers the same probability:
 # with random weights the model is often sure of the wrong answer.
 #
 # **Exercise 1.** The run minimises the sum of the losses of 64 reviews with a learning rate of 0.01.
@@ -213,10 +216,6 @@ check("04-moving-average", moving_average)
 # where DTensors of two types meet, TensorFlow 2.21 can end the process.
 
 # %% exercise-evaluate
-from course_lib.dtensor import pack, to_numpy
-
-tf = course_lib.start_tensorflow()
-
 rows_layout = plan.data_parallel(8).layout(("batch", "features"))
 labels_layout = plan.data_parallel(8).layout(("batch",))
 
@@ -418,7 +417,8 @@ for each in batch_sizes.recorded().times:
 
 # %% [markdown]
 # From 64 to 512 reviews, a step on eight devices takes about the same time: nearly all of it is a fixed cost.
-# DTensor as such is the smaller part of it: where this was tried, a step with 64 reviews took 1.1 ms without DTensor
+# DTensor as such is the smaller part of it:
+# where this was tried, a step with 64 reviews took 1.1 ms without DTensor
 # and 1.5 to 2.5 ms with it, on a mesh of one device.
 # The fixed cost of a step matters less in a larger batch.
 # But it is not all that keeps eight devices behind: up to 4,096 reviews,
@@ -427,7 +427,8 @@ for each in batch_sizes.recorded().times:
 #
 # At 8,192 the step on one device takes more than twice its time at 4,096, and eight devices are ahead.
 # That is not due to the cores.
-# The step copies its batch, here 39 MB, and on Linux the C library asks the system anew for each block above 32 MB:
+# The step copies its batch, here 39 MB,
+# and on Linux the C library asks the system anew for each block above 32 MB:
 # every step then touches some 9,000 new pages of memory.
 # An eighth of the batch stays below that limit.
 # Where the limit was raised, the time only doubled from 4,096 to 8,192, and eight devices were not ahead.
