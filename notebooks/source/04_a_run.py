@@ -317,7 +317,7 @@ reveal("04-other-batch", outcome)
 # %% other-reviews tags=["error"]
 print(refusal.cure)
 try:
-    training.train(model, train_set, epochs=2, checkpoints=checkpoints)
+    training.train(larger, train_set, epochs=2, checkpoints=checkpoints)
 except course_lib.CourseError as error:
     print(error.allowed)
     print(error.cure)
@@ -333,9 +333,9 @@ except course_lib.CourseError as error:
 # %% resumed
 resumed = models.MLP(values, plan.data_parallel(8))
 undisturbed = models.MLP(values, plan.data_parallel(8))
-for run in (short_run(resumed), short_run(undisturbed, checkpoints=None)):
-    *_steps, last = run
-    print(run.start_step, last.step)
+for each in (short_run(resumed), short_run(undisturbed, checkpoints=None)):
+    *_steps, last = each
+    print(each.start_step, last.step)
 
 # %% predict-resume
 predict("04-resume")
