@@ -431,7 +431,8 @@ for each in batch_sizes.recorded().times:
 # and on Linux the C library asks the system anew for each block above 32 MB:
 # every step then touches some 9,000 new pages of memory.
 # An eighth of the batch stays below that limit.
-# Where the limit was raised, the time only doubled from 4,096 to 8,192, and eight devices were not ahead.
+# Where the limit was raised, the time about doubled from 4,096 to 8,192,
+# and little or nothing was left of the lead.
 #
 # How far eight virtual devices get depends on the cores that they share
 # and on the numbers of threads that TensorFlow is given; the widget names both.
