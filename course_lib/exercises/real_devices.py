@@ -17,6 +17,7 @@ from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
 _OPERATORS = tuple(f"__{side}{name}__" for name in ("add", "sub", "mul", "truediv") for side in ("", "r"))
+_FUNCTIONS = ("add", "subtract", "multiply", "divide")
 
 
 @contextlib.contextmanager
@@ -56,14 +57,14 @@ def on_devices(dtypes: Collection[str] = ()) -> Iterator[tuple[Any, Any]]:
         _replaced(tf.Variable, "__getitem__", _checked_slice(tf.Variable.__getitem__, tf)),
         dtensor.explaining_aborts(),
     ):
-        for operator in operators:
+        for operator in (*operators, *_checked_functions(tf)):
             stack.enter_context(operator)
         yield tf, dtensor
 
 
 @contextlib.contextmanager
-def _replaced(owner: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    original = vars(owner)[name]
+def _replaced(owner: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    original = vars(owner).get(name) or getattr(owner, name)
     setattr(owner, name, function)
     try:
         yield
@@ -82,12 +83,17 @@ def _checked_pack(pack: Callable[..., Any], dtensor: Any, dtypes: Collection[str
     return checked
 
 
+def _checked_functions(tf: Any) -> list[contextlib.AbstractContextManager[None]]:
+    owners = [(owner, name) for owner in (tf, tf.math) for name in _FUNCTIONS]
+    return [_replaced(owner, name, _checked_operator(getattr(owner, name), tf)) for owner, name in owners]
+
+
 def _checked_operator(operator: Callable[..., Any], tf: Any) -> Callable[..., Any]:
-    def checked(tensor: Any, other: Any) -> Any:
+    def checked(tensor: Any, other: Any, **named: Any) -> Any:
         eager = tf.executing_eagerly() and isinstance(other, tf.Tensor)
         if eager and tf.experimental.dtensor.is_dtensor(tensor):
             _require_dtype(other.dtype.name, (tensor.dtype.name,))
-        return operator(tensor, other)
+        return operator(tensor, other, **named)
 
     return checked
 
