@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import numpy as np
+
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import NotAnswered, answered, plain, refusal, same
+from course_lib.exercises.answers import NotAnswered, answered, is_number, plain, refusal, same
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
 from course_lib.exercises.kinds import asked_for, wrong_kind
 from course_lib.i18n import _
@@ -176,10 +178,16 @@ def check(exercise_id: str, answer: object) -> Result:
 
 
 def _hint(known: Exercise, given: object) -> str | None:
-    answer = plain(answered(given))
+    answer = plain(_without_axis(answered(given), known.right))
     if known.unanswered is not None and same(answer, known.unanswered):
         raise NotAnswered
     return wrong_kind(answer, plain(known.right), given) or known.verify(answer)
+
+
+def _without_axis(given: Any, right: object) -> Any:
+    """Returns an array of one number as that number, where one is asked for."""
+    one = isinstance(given, np.ndarray) and given.size == 1 and is_number(plain(right))
+    return given.reshape(()) if one else given
 
 
 def _failed(known: Exercise, answer: object, error: BaseException) -> Result:

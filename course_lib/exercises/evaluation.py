@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import re
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -145,9 +147,8 @@ class Watched:
     def evaluate_logits(self, inputs: Any) -> Any:
         """Returns the model's logits, `[batch, classes] global`."""
         self._calls += 1
-        if start_tensorflow().executing_eagerly():
-            components = import_module("course_lib.dtensor").unpack(inputs)
-            self._shared &= all(len(each) == inputs.shape[0] // DEVICES for each in components)
+        components = import_module("course_lib.dtensor").unpack(inputs)
+        self._shared &= all(len(each) == inputs.shape[0] // DEVICES for each in components)
         return self._model.evaluate_logits(inputs)
 
     def fault(self) -> str | None:
@@ -164,11 +165,23 @@ class Watched:
 
 def called(function: Callable[..., Any], *inputs: Any) -> Any:
     """Returns what a reader's evaluation makes of a model and reviews, on real devices."""
-    with real_devices.on_devices(dtypes=("float32", "int64")):
+    with real_devices.on_devices(dtypes=("float32", "int64")), _seen_by_python():
         try:
             return function(*inputs)
         except Exception as error:
             raise _explained(error).with_traceback(error.__traceback__) from error
+
+
+@contextlib.contextmanager
+def _seen_by_python() -> Iterator[None]:
+    """Runs each `tf.function` step by step, so that `Watched` meets the rows and no symbols of them."""
+    config = start_tensorflow().config
+    before = config.functions_run_eagerly()
+    config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        config.run_functions_eagerly(before)
 
 
 def _explained(error: Exception) -> Exception:
@@ -180,7 +193,19 @@ def _explained(error: Exception) -> Exception:
             allowed=_("DTensors: features, labels and weights alike"),
             cure=_("Give the array to `pack` first, or read the DTensor back with `to_numpy`."),
         )
-    if "FetchLayout" in message:
+    if "has no attribute 'mesh'" in message:
+        return CourseError(
+            _("`pack` was given something else than an array and a layout."),
+            allowed=_("pack(array, layout): the array first, then the layout"),
+            cure=_("Look at the order of the two."),
+        )
+    if re.search(r"was expected to be an? \w+ tensor but is an? \w+ tensor|must be tensor of", message):
+        return CourseError(
+            _("Tensors of two types met, or one of a type that this operation does not take."),
+            allowed=_("float32 for features, weights, losses and hits; int64 for labels"),
+            cure=_("Convert an array with astype, a tensor with tf.cast."),
+        )
+    if "FetchLayout" in message or "to be divisible by sharding" in message:
         return CourseError(
             _("This part of a DTensor cannot be read back."),
             allowed=_("whole DTensors"),
@@ -197,12 +222,15 @@ def evaluate(model: Any, features: Array, labels: Array) -> tuple[float, float]:
     return float(losses @ weights) / len(labels), float(hits @ weights) / len(labels)
 
 
-def each_row(model: Any, rows: Array, labels: Array, *, split: bool = True) -> tuple[Array, Array]:
+def each_row(
+    model: Any, rows: Array, labels: Array, *, split: bool = True, compiled: bool = False
+) -> tuple[Array, Array]:
     """Returns the loss of each row and whether it was classified rightly, from a model on eight devices."""
     tf, dtensor = start_tensorflow(), import_module("course_lib.dtensor")
     mesh = data_parallel(DEVICES).mesh
     layout = LayoutSpec(["batch", UNSHARDED], mesh) if split else LayoutSpec.replicated(mesh, 2)
-    logits = dtensor.to_numpy(model.evaluate_logits(dtensor.pack(rows, layout)))
+    logits_of = tf.function(model.evaluate_logits) if compiled else model.evaluate_logits
+    logits = dtensor.to_numpy(logits_of(dtensor.pack(rows, layout)))
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits).numpy()
     return losses, np.asarray(np.argmax(logits, axis=1) == labels, np.float32)
 
@@ -210,4 +238,10 @@ def each_row(model: Any, rows: Array, labels: Array, *, split: bool = True) -> t
 def on_every_device(model: Any, features: Array, labels: Array) -> tuple[float, float]:
     """Lets every device compute all rows."""
     losses, hits = each_row(model, features, labels, split=False)
+    return float(losses.mean()), float(hits.mean())
+
+
+def compiled_on_every_device(model: Any, features: Array, labels: Array) -> tuple[float, float]:
+    """Lets every device compute all rows, in a `tf.function`."""
+    losses, hits = each_row(model, features, labels, split=False, compiled=True)
     return float(losses.mean()), float(hits.mean())

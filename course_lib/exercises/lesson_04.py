@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -13,7 +14,7 @@ from course_lib.exercises import (  # noqa: F401 - each registers what it holds
     lesson_04_evaluation,
     lesson_04_predictions,
 )
-from course_lib.exercises.checks import exercise, same
+from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 
@@ -26,11 +27,13 @@ Array = npt.NDArray[Any]
     wrong=[
         (0.01, "64 times smaller"),
         (0.01 / 64, "wrong way"),
-        (0.08, "counts the devices"),
+        (0.08, "counts the devices, or takes a root"),
         (0.00125, "counts the devices"),
         (64, "by how much"),
         (1.0, "the gradient of the mean"),
+        (np.array([0.01]), "64 times smaller"),
     ],
+    also=[np.float16(0.64)],
 )
 def learning_rate(answer: float) -> str | None:
     """The learning rate on the mean that equals 0.01 on the sum of 64."""
@@ -40,16 +43,23 @@ def learning_rate(answer: float) -> str | None:
         0.01 / 64: _(
             "That goes the wrong way: the gradient of the mean is smaller, so the rate must be larger."
         ),
-        0.08: devices,
+        0.08: _(
+            "8 times the rate counts the devices, or takes a root of 64. How many losses does the sum add up?"
+        ),
         0.01 / 8: devices,
         64: _("That is by how much the rate changes. What is the rate then?"),
     }
     for wrong, hint in hints.items():
-        if same(answer, wrong):
+        if _near(answer, wrong):
             return hint
-    if not same(answer, 0.64):
+    if not _near(answer, 0.64):
         return _("Compare the gradient of the sum with the gradient of the mean over 64 reviews.")
     return None
+
+
+def _near(answer: float, value: float) -> bool:
+    """Returns whether an answer is the value up to the rounding of a float16."""
+    return math.isclose(answer, value, rel_tol=1e-3)
 
 
 def _moving(start: float, values: Array) -> float:
@@ -84,6 +94,10 @@ def _moving_once(start: float, values: Array) -> float:
     return _moving(start, values[-1:])
 
 
+def _moving_ends_early(start: float, values: Array) -> float | None:
+    return _moving(start, values[:1]) if len(values) else None
+
+
 def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
     count = int(random.integers(2, 7))
     return float(random.integers(0, 10)), np.array(random.integers(0, 20, count) / 2, np.float32)
@@ -107,6 +121,7 @@ def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
         (_moving_added, "tenth"),
         (_moving_backwards, "first value comes first"),
         (_moving_once, "every value"),
+        (_moving_ends_early, "inside the loop"),
         (lambda start, values: [_moving(start, values[: at + 1]) for at in range(len(values))], "single"),
         (lambda start, values: _moving(start, values) if values.size else 0.0, "no value"),
         (lambda start, values: None, "return"),
@@ -129,6 +144,10 @@ def moving_average(answer: Callable[..., Any]) -> str | None:
             _mean_of_values: _("That is the plain mean of the values. Late values must count more."),
             _moving_added: _("Only a tenth of each value is added."),
             _moving_backwards: _("The first value comes first: the last one must count most."),
+            _moving_ends_early: _(
+                "`return` stands inside the loop, so that only the first value counts."
+                " Put it behind the loop."
+            ),
             _moving_once: _("Update with every value, not with the last one alone."),
         },
     )
@@ -162,6 +181,30 @@ def _wrong_sign(fixed: float, per_row: float, devices: int) -> float:
     return -_break_even(fixed, per_row, devices)
 
 
+def _not_in_brackets(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / per_row * (1 - 1 / devices)
+
+
+def _difference_not_in_brackets(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / per_row - per_row / devices
+
+
+def _rounded_down(fixed: float, per_row: float, devices: int) -> int:
+    return math.floor(_break_even(fixed, per_row, devices))
+
+
+def _floor_division(fixed: float, per_row: float, devices: int) -> float:
+    return fixed // (per_row * (1 - 1 / devices))
+
+
+def _rounded_up(fixed: float, per_row: float, devices: int) -> int:
+    return math.ceil(_break_even(fixed, per_row, devices))
+
+
+def _rounded(fixed: float, per_row: float, devices: int) -> int:
+    return round(_break_even(fixed, per_row, devices))
+
+
 def _speedup_of_one_row(fixed: float, per_row: float, devices: int) -> float:
     return per_row / (fixed + per_row / devices)
 
@@ -186,7 +229,12 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
         (_fixed_on_each, "once"),
         (_wrong_sign, "below 0"),
         (_speedup_of_one_row, "number of rows"),
-        (lambda fixed, per_row, devices: int(_break_even(fixed, per_row, devices)), "by hand"),
+        (_not_in_brackets, "brackets"),
+        (_difference_not_in_brackets, "brackets"),
+        (_rounded_down, "Do not round"),
+        (_rounded_up, "Do not round"),
+        (_rounded, "Do not round"),
+        (_floor_division, "Do not round"),
         (lambda fixed, per_row, devices: None, "return"),
         (lambda fixed, per_row: fixed / per_row, "positional argument"),
         (64, "function"),
@@ -194,6 +242,8 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
 )
 def break_even(answer: Callable[..., Any]) -> str | None:
     """The number of rows at which several devices are as fast as one."""
+    brackets = _("Dividing comes first: put brackets around all that `fixed` is to be divided by.")
+    rounded = _("Do not round: the number of rows keeps its fraction.")
     return judge(
         answer,
         _break_even,
@@ -211,6 +261,12 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             _devices_less_one: _("The rows are divided among all devices: one part in `devices` stays."),
             _fixed_on_each: _("The devices spend the fixed time side by side: it counts once."),
             _wrong_sign: _("A number of rows is not below 0. Which is larger, 1 or `1 / devices`?"),
+            _not_in_brackets: brackets,
+            _difference_not_in_brackets: brackets,
+            _rounded_down: rounded,
+            _floor_division: rounded,
+            _rounded_up: rounded,
+            _rounded: rounded,
             _speedup_of_one_row: _("That is the speed-up with one row. Asked for is a number of rows."),
         },
     )

@@ -12,6 +12,7 @@ from course_lib.exercises.checks import exercise
 from course_lib.exercises.evaluation import (
     Watched,
     called,
+    compiled_on_every_device,
     divided_by_padded,
     each_row,
     evaluate,
@@ -40,6 +41,10 @@ def _with_model(function: Callable[[Array, Array], object]) -> Callable[..., obj
     return lambda model, features, labels: function(features, labels)
 
 
+def _by_name(model: Any, features: Array, labels: Array) -> dict[str, float]:
+    return dict(zip(("loss", "accuracy"), evaluate(model, features, labels), strict=True))
+
+
 @exercise(
     "04-evaluate",
     right=evaluate,
@@ -61,6 +66,8 @@ def _with_model(function: Callable[[Array, Array], object]) -> Callable[..., obj
         (lambda model, features, labels: evaluate(model, features[8:], labels[8:]), "smaller input"),
         (lambda model, features, labels: None, "return"),
         (each_row, "divide by 8"),
+        (_by_name, "two numbers"),
+        (compiled_on_every_device, "every device"),
         ((0.5, 0.5), "function"),
     ],
     on_devices=True,
@@ -69,6 +76,13 @@ def evaluation(answer: Callable[..., Any]) -> str | None:
     """The mean loss and the accuracy over reviews whose number does not divide by 8."""
     model = Watched(small_model())
     features, labels = some_reviews(np.random.default_rng(2), 16)
+    two_numbers = _("Return two numbers: the mean loss and the accuracy.")
+    given: list[object] = []
+
+    def run(function: Callable[..., Any], *inputs: Array) -> Any:
+        given.append(called(function, model, *inputs))
+        return given[-1]
+
     repeated = _("You fill up with copies of reviews and count them. Give each copy the weight 0.")
     hint = judge(
         answer,
@@ -95,10 +109,12 @@ def evaluation(answer: Callable[..., Any]) -> str | None:
             ),
             last_repeated: repeated,
             first_repeated: repeated,
-            loss_alone: _("Return two numbers: the mean loss and the accuracy."),
+            loss_alone: two_numbers,
             summed: _("These are the sums. Divide them by the number of reviews."),
             the_other_way_round: _("Return the loss first, then the accuracy."),
         },
-        run=lambda function, *inputs: called(function, model, *inputs),
+        run=run,
     )
+    if any(isinstance(value, dict) for value in given):
+        return two_numbers
     return hint or model.fault()

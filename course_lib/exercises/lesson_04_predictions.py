@@ -42,45 +42,43 @@ def best_of_hundred() -> Question:
     )
 
 
-@prediction("04-close", right=100)
+@prediction("04-close", right=40)
 def close() -> Question:
-    """The step at which a run stands that was closed after 100 records."""
+    """The step at which a run stands that was closed after 40 records."""
     return Question(
         _("`close` left a checkpoint. Which step does its model belong to?"),
         [
             Option(
-                96,
+                32,
                 _(
-                    "Three calls of 32 steps. But the run does not throw away the four steps whose records"
-                    " you took: it repeats them from the state before the fourth call."
+                    "One call of 32 steps. But the run does not throw away the eight steps whose records"
+                    " you took: it repeats them from the state before the second call."
                 ),
             ),
             Option(
-                100,
+                40,
                 _(
-                    "The run keeps the state before each call. `close` goes back to step 96 and repeats the"
-                    " four steps whose records you took."
+                    "The run keeps the state before each call. `close` goes back to step 32 and repeats the"
+                    " eight steps whose records you took."
                 ),
             ),
             Option(
-                110,
+                50,
                 _(
-                    "That is how far the fourth call had gone: to the end of the epoch. A"
-                    " checkpoint there would"
-                    " skip ten steps that nobody has a record of, so `close` takes them back."
+                    "That is how far the second call had gone: to the end of the epoch. A checkpoint there"
+                    " would skip ten steps that nobody has a record of, so `close` takes them back."
                 ),
             ),
             Option(
-                128,
+                64,
                 _(
-                    "Four calls of 32 steps. But an epoch has 110, so the fourth call ended"
-                    " there; and `close`"
+                    "Two calls of 32 steps. But an epoch has 50, so the second call ended there; and `close`"
                     " takes back the steps that nobody has a record of."
                 ),
             ),
         ],
         field=True,
-        otherwise=_("You took 100 records, one a step. What is there to do with steps beyond them?"),
+        otherwise=_("You took 40 records, one a step. What is there to do with steps beyond them?"),
     )
 
 
@@ -97,33 +95,26 @@ def resume() -> Question:
                 0.0,
                 _(
                     "The same values, the same reviews in the same order, the same arithmetic on"
-                    " the same machine:"
-                    " the same bits."
+                    " the same machine: the same bits. (A run that began again would end at them, too.)"
                 ),
                 label=_("0, to the last bit"),
             ),
             Option(
                 1e-6,
                 _(
-                    "That would be rounding. But a checkpoint keeps every bit, and the same"
-                    " processor adds in the"
-                    " same order again. Rounding would differ on another machine or under another layout."
+                    "That would be rounding. But a checkpoint keeps every bit, and the same processor adds in"
+                    " the same order again. Rounding would differ on another machine or under another layout."
                 ),
-                label=_("about 1e-6: rounding"),
+                label=_("about 1e-6"),
             ),
             Option(
-                1e-2,
+                0.1,
                 _(
-                    "So it would be if the remaining reviews came in another order. Their order"
-                    " follows from the"
-                    " seed, the epoch and the step, and the checkpoint holds those."
+                    "So it would be, or more, from other initial values or with the reviews in another order."
+                    " But the checkpoint holds the values, and the order follows from the seed, the epoch and"
+                    " the step, which it holds too."
                 ),
-                label=_("about 0.01: other batches"),
-            ),
-            Option(
-                1.0,
-                _("So it would be if the run began again, or from other initial values."),
-                label=_("about 1: another training"),
+                label=_("0.1 or more"),
             ),
         ],
     )
@@ -133,29 +124,31 @@ def resume() -> Question:
 def other_batch() -> Question:
     """What happens to a run that is resumed with another batch size."""
     return Question(
-        _("The checkpoint comes from batches of 64. What does `train` do with `batch_size=128`?"),
+        _(
+            "The checkpoint is of step 40, in batches of 64. What does this course's `train` do with"
+            " `batch_size=128`?"
+        ),
         [
             Option(
                 "counts",
                 _(
-                    "In batches of 128 an epoch has 55 steps, so that step 101 lies in the second"
-                    " one: the rest of"
-                    " the first would be left out in silence."
+                    "A library may do that. But in batches of 128 an epoch has 25 steps, so that step 41 lies"
+                    " in the second one: the rest of the first would be left out in silence."
                 ),
-                label=_("It goes on with step 101, in batches of 128"),
+                label=_("It goes on with step 41, in batches of 128"),
             ),
             Option(
                 "converts",
                 _(
-                    "100 steps of 64 reviews are 50 of 128. But another batch size is another training: it"
+                    "40 steps of 64 reviews are 20 of 128. But another batch size is another training: it"
                     " would not end as either run would have ended. `train` does not guess."
                 ),
-                label=_("It goes on with step 51, in batches of 128"),
+                label=_("It goes on with step 21, in batches of 128"),
             ),
             Option(
                 "keeps",
                 _("Then the batch size that you wrote would be ignored in silence."),
-                label=_("It goes on with step 101, in batches of 64"),
+                label=_("It goes on with step 41, in batches of 64"),
             ),
             Option(
                 "refused",
@@ -212,28 +205,35 @@ def step_64() -> Question:
     )
 
 
-@prediction("04-seeds", right=(0.51, 0.69))
+@prediction("04-seeds", right=0.2)
 def seeds() -> Question:
     """How far three seeds lie apart on the real reviews."""
     return Question(
         _(
-            "Three runs on the real reviews, with raw tf-idf rows and He's initial values. They"
-            " differ only in"
-            " the seed of the initial values and of the order of the reviews. Between which test"
-            " accuracies do they end?"
+            "Three runs on the real reviews, with raw tf-idf rows and He's initial values. They differ only"
+            " in the seed. About how far apart are the best and the worst test accuracy after three epochs?"
         ),
         [
             Option(
-                (0.68, 0.69), _("So close together that one run would do. With these settings it would not.")
+                0.01,
+                _(
+                    "So close together that one run would do. With unit rows and He's values it is so,"
+                    " with these settings it is not."
+                ),
             ),
-            Option((0.6, 0.65), _("A plausible spread, but it is wider: the best is 0.18 above the worst.")),
             Option(
-                (0.51, 0.69),
-                _("Two of the three guess, the third does not. Whoever tries one seed may report either."),
+                0.05,
+                _(
+                    "With raw rows and N(0, 1) it is about that."
+                    " Here one seed has begun to learn, two have not."
+                ),
             ),
             Option(
-                (0.7, 0.86), _("Nearly as wide as measured, but too high: none of the three reaches 0.7.")
+                0.2,
+                _(
+                    "From 0.51, hardly better than a guess, to 0.69."
+                    " Whoever tries one seed may report either."
+                ),
             ),
-            Option((0.86, 0.86), _("That is how rows of unit length end, with the same initial values.")),
         ],
     )

@@ -17,6 +17,7 @@ from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
 _OPERATORS = tuple(f"__{side}{name}__" for name in ("add", "sub", "mul", "truediv") for side in ("", "r"))
+_FUNCTIONS = ("add", "subtract", "multiply", "divide")
 
 
 @contextlib.contextmanager
@@ -57,14 +58,14 @@ def on_devices(dtypes: Collection[str] = ()) -> Iterator[tuple[Any, Any]]:
         _replaced(tf.Variable, "__getitem__", _checked_slice(tf.Variable.__getitem__, tf)),
         aborts.explaining_aborts(),
     ):
-        for operator in operators:
+        for operator in (*operators, *_checked_functions(tf)):
             stack.enter_context(operator)
         yield tf, dtensor
 
 
 @contextlib.contextmanager
-def _replaced(owner: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    original = vars(owner)[name]
+def _replaced(owner: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    original = vars(owner).get(name) or getattr(owner, name)
     setattr(owner, name, function)
     try:
         yield
@@ -83,12 +84,17 @@ def _checked_pack(pack: Callable[..., Any], dtensor: Any, dtypes: Collection[str
     return checked
 
 
+def _checked_functions(tf: Any) -> list[contextlib.AbstractContextManager[None]]:
+    owners = [(owner, name) for owner in (tf, tf.math) for name in _FUNCTIONS]
+    return [_replaced(owner, name, _checked_operator(getattr(owner, name), tf)) for owner, name in owners]
+
+
 def _checked_operator(operator: Callable[..., Any], tf: Any) -> Callable[..., Any]:
-    def checked(tensor: Any, other: Any) -> Any:
+    def checked(tensor: Any, other: Any, **named: Any) -> Any:
         eager = tf.executing_eagerly() and isinstance(other, tf.Tensor)
         if eager and tf.experimental.dtensor.is_dtensor(tensor):
             _require_dtype(other.dtype.name, (tensor.dtype.name,))
-        return operator(tensor, other)
+        return operator(tensor, other, **named)
 
     return checked
 
@@ -99,7 +105,8 @@ def _require_dtype(found: str, dtypes: Collection[str]) -> None:
             _("A tensor of the type {dtype} does not fit here.", dtype=found),
             allowed=", ".join(dtypes),
             cure=_(
-                "Convert it with astype: where DTensors of two types meet, TensorFlow can end the process."
+                "Convert an array with astype, a tensor with tf.cast: where DTensors of two types meet,"
+                " TensorFlow can end the process."
             ),
         )
 

@@ -346,3 +346,25 @@ def test_weights_of_another_type_get_a_hint_and_end_no_process(dtype):
         return float(to_numpy(tf.reduce_sum(weights * losses))) / len(labels), 0.0
 
     assert "does not fit here" in checks.check("04-evaluate", evaluate).message
+
+
+def _swapped(model, features, labels):
+    return pack(data_parallel(8).layout(("batch", "features")), features)
+
+
+def _bools_multiplied(model, features, labels):
+    hits = pack(np.ones(8, np.int64), data_parallel(8).layout(("batch",)))
+    return to_numpy(tf.multiply(tf.cast(hits, tf.float32), tf.equal(hits, 1)))
+
+
+def _bools_added(model, features, labels):
+    hits = pack(np.ones(8, np.int64), data_parallel(8).layout(("batch",)))
+    return to_numpy(tf.reduce_sum(tf.equal(hits, 1)))
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "hint"),
+    [(_swapped, "array first"), (_bools_multiplied, "tf.cast"), (_bools_added, "tf.cast")],
+)
+def test_usual_slips_get_a_hint_in_the_courses_words(evaluate, hint):
+    assert hint in checks.check("04-evaluate", evaluate).message

@@ -135,6 +135,13 @@ def test_ten_forms_of_the_right_answer_pass(known):
         assert repr(checks.check(known.exercise_id, answer)) == "✓ Right.", answer
 
 
+@pytest.mark.parametrize(
+    "answer", [np.array([0.64]), np.array([[0.64]], np.float32), np.array(0.64, np.float16)]
+)
+def test_an_array_of_one_number_is_that_number(answer):
+    assert repr(checks.check("04-learning-rate", answer)) == "✓ Right."
+
+
 @pytest.mark.parametrize("known", ALL, ids=name)
 def test_enough_mistakes_are_foreseen(known):
     assert len(known.wrong) >= (5 if known.exercise_id.startswith(WITH_FIVE_MISTAKES) else 2)
