@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from benchmarks.rows import Row, compared, table
 from benchmarks.worker import serve, worker
 
-BATCH_SIZES = (64, 512, 2048, 8192)
+BATCH_SIZES = (64, 512, 2048, 4096, 8192)
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "2"}
 KEPT = {"MALLOC_MMAP_THRESHOLD_": "1000000000", "MALLOC_TRIM_THRESHOLD_": "2000000000"}  # bytes, below 2 GiB
 SETTINGS = {

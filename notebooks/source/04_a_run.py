@@ -416,23 +416,19 @@ for each in batch_sizes.recorded().times:
     print(f"{each.batch_size:5} reviews: {one:4.1f} {eight:4.1f}")
 
 # %% [markdown]
-# From 64 to 512 reviews, a step on eight devices takes about the same time: nearly all of it is a fixed cost.
-# DTensor as such is the smaller part of it:
-# where this was tried, a step with 64 reviews took 1.1 ms without DTensor
-# and 1.5 to 2.5 ms with it, on a mesh of one device.
-# The fixed cost of a step matters less in a larger batch.
-# But it is not all that keeps eight devices behind: up to 4,096 reviews,
-# each further row costs about as much on eight devices as on one.
-# So here two cores gain little by sharing the rows.
+# From 64 to 512 reviews, a step on eight devices takes about the same time: nearly all of it is a fixed cost,
+# DTensor's own among it.
+# With more rows the step grows by less on eight devices than on one: two cores share the rows.
+# So the fixed cost matters less and less; at 4,096 it is about made up for.
 #
-# At 8,192 the step on one device takes more than twice its time at 4,096, and eight devices are ahead.
+# At 8,192 the step on one device takes more than twice its time at 4,096.
 # That is not due to the cores.
 # The step copies its batch, here 39 MB,
-# and on Linux the C library asks the system anew for each block above 32 MB:
-# every step then touches some 9,000 new pages of memory.
+# and on Linux the C library asks the system anew for each block above 32 MiB:
+# every step then writes to 9,600 new pages of memory.
 # An eighth of the batch stays below that limit.
-# Where the limit was raised, the time about doubled from 4,096 to 8,192,
-# and little or nothing was left of the lead.
+# `make bench` also measures with the limit raised.
+# There one device took about twice its time at 4,096, and eight devices kept a smaller lead.
 #
 # How far eight virtual devices get depends on the cores that they share
 # and on the numbers of threads that TensorFlow is given; the widget names both.
