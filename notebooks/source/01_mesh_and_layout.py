@@ -451,7 +451,7 @@ reveal("01-replicas", outcome(sums))
 # The course's `pack` makes neither mistake, because it cuts all components from one array.
 # For components of your own there is `pack_components`: it compares the replicas, and refuses these.
 #
-# ## Eight devices
+# ## Layouts for training
 #
 # Lesson 3 trains on a mesh with one dimension `batch` of 8:
 # the rows of a batch are split and everything else is replicated.
