@@ -159,9 +159,7 @@ def split(answer: Split) -> str | None:
     found = judge(watched, right_split, cases(), misconceptions=misconceptions())
     if any(isinstance(each, dict) for each in made):
         return _("Return a list, not a dict.")
-    if any(
-        isinstance(each, Iterator) for each in made
-    ):  # a generator or a map, which shows no parts
+    if any(isinstance(each, Iterator) for each in made):  # a generator or a map, which shows no parts
         return _("Your function yields the components one by one. Return a list of them.")
     return found
 

@@ -179,7 +179,7 @@ check("01-explore-one-copy", explorer)
 #
 # `outcome` returns what a call gives, or the first sentence of the error that it raises.
 # The last line shows it for a mesh dimension that does not exist.
-# From here on every measurement goes through it, so the code of a measurement does not tell what comes out.
+# From here on every measurement goes through it, so its code does not tell whether it ends in an error.
 #
 # `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices.
 # `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
@@ -392,8 +392,8 @@ print(outcome(lambda: drawn(real_layout, tf.random.stateless_normal)))
 # The first two are in the same places.
 # The next two are in the first row of the wide block, and in the second row of the narrow one.
 #
-# The next line counts: under the replicated layout all 24 numbers are those
-# that an ordinary tensor gets from this seed.
+# Under the replicated layout all 24 numbers are those that an ordinary tensor gets from this seed:
+# the line after the blocks counts them.
 # The last line is what comes without `tf.function`: an error.
 #
 # So two training schemes that draw their weights under different layouts can start from *different* weights,
@@ -480,7 +480,7 @@ print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
 # it compares the replicas, and refuses these (line 3).
 #
 # A third mistake is TensorFlow's own.
-# With three axes on a mesh of three dimensions, and with four axes already on one of two,
+# With three axes on a mesh of three dimensions, or with four axes on a mesh of two,
 # `dtensor.relayout` of TensorFlow 2.21 can return wrong values in silence.
 # The last two lines show what device 1 gets from it, and from the course's own `relayout`.
 # Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
