@@ -480,7 +480,7 @@ print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
 # it compares the replicas, and refuses these (line 3).
 #
 # A third mistake is TensorFlow's own.
-# With three axes on a mesh of three dimensions, or with four axes on a mesh of two,
+# With three axes on a mesh of three dimensions, or with four axes even on a mesh of one,
 # `dtensor.relayout` of TensorFlow 2.21 can return wrong values in silence.
 # The last two lines show what device 1 gets from it, and from the course's own `relayout`.
 # Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.

@@ -148,10 +148,11 @@ def test_a_relayout_of_three_axes_is_wrong_in_silence_and_the_courses_is_right()
     )
 
 
-def test_a_relayout_of_four_axes_is_wrong_in_silence_on_a_mesh_of_two_dimensions():
-    square, numbers = MeshSpec([("x", 2), ("y", 2)]), numbered_tensor((2, 2, 2, 2))
-    mesh, last = create_mesh(square), LayoutSpec([UNSHARDED, UNSHARDED, UNSHARDED, "x"], square)
-    turned = LayoutSpec([UNSHARDED, UNSHARDED, "x", UNSHARDED], square)
+@pytest.mark.parametrize("dims", [[("x", 2)], [("x", 2), ("y", 2)]], ids=["one dimension", "two"])
+def test_a_relayout_of_four_axes_is_wrong_in_silence_on_smaller_meshes_too(dims):
+    spec, numbers = MeshSpec(dims), numbered_tensor((2, 2, 2, 2))
+    mesh, last = create_mesh(spec), LayoutSpec([UNSHARDED, UNSHARDED, UNSHARDED, "x"], spec)
+    turned = LayoutSpec([UNSHARDED, UNSHARDED, "x", UNSHARDED], spec)
     moved = unpack(dtensor.relayout(pack(numbers, last, mesh), to_layout(turned, mesh)))
     expected = turned.of((2, 2, 2, 2)).split(numbers)
     assert not all(np.array_equal(*pair) for pair in zip(moved, expected, strict=True))
