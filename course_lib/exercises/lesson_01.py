@@ -142,6 +142,7 @@ def _explored(chosen: Sharding, copies: int) -> str | None:
         (lambda whole, layout: np.array_split(whole, layout.mesh.size), "your function"),
         (lambda whole, layout: whole[layout.shape], "fails for"),
         (part_by_part, "Return a list"),
+        (lambda whole, layout: dict(enumerate(right_split(whole, layout))), "not a dict"),
         (lambda whole, layout: map(np.copy, right_split(whole, layout)), "Return a list"),
         (lambda whole, layout: (part for part in right_split(whole, layout)), "Return a list"),
         ([[0, 1], [2, 3]], "function"),
@@ -149,15 +150,16 @@ def _explored(chosen: Sharding, copies: int) -> str | None:
 )
 def split(answer: Split) -> str | None:
     """A function that cuts a tensor into the components of a layout."""
-    lazy = []
+    made: list[Any] = []
 
     def watched(*inputs: Any) -> Any:
-        made = answer(*inputs)
-        lazy.append(isinstance(made, Iterator))  # a generator or a map, which shows nothing of what it makes
-        return made
+        made.append(answer(*inputs))
+        return made[-1]
 
     found = judge(watched, right_split, cases(), misconceptions=misconceptions())
-    if any(lazy):
+    if any(isinstance(each, dict) for each in made):
+        return _("Return a list, not a dict.")
+    if any(isinstance(each, Iterator) for each in made):  # a generator or a map, which shows no parts
         return _("Your function yields the components one by one. Return a list of them.")
     return found
 
@@ -181,7 +183,10 @@ def missing_bytes(answer: float) -> str | None:
     """The bytes that device 3 lacks when rows over x become columns over y."""
     hints = {
         64: _("That is all that device 3 holds afterwards. Some of it is there already."),
-        32: _("That is all that device 3 holds before. Some of it is not in its half of the columns."),
+        32: _(
+            "32 is what it holds before, and also 64 - 32. Not all it held is in its half of the columns:"
+            " count only what is new."
+        ),
         16: _("That is what it holds already of its half of the columns."),
         12: _("That is a number of elements; the question is about bytes."),
         96: _(
@@ -215,7 +220,10 @@ def weight_bytes(answer: float) -> str | None:
     """The bytes of a (400, 24) float32 shard."""
     hints = {
         _WEIGHT_BYTES: _("That is the whole weight. How many parts do feature and model make of it?"),
-        _WEIGHT_BYTES // 4: _("That is the number of elements of the whole weight, not the bytes of a part."),
+        _WEIGHT_BYTES // 4: _(
+            "That is the number of elements of the whole weight. If you divided its bytes by 4:"
+            " which two mesh dimensions does the layout use?"
+        ),
         _WEIGHT_BYTES // 2: _("That divides only one axis; the layout splits both."),
         _WEIGHT_BYTES // 3: _("That divides only one axis; the layout splits both."),
         _WEIGHT_BYTES // 12: _("The dimension batch does not split the weight: it makes copies of it."),

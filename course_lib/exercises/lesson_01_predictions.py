@@ -88,7 +88,7 @@ def packer() -> Question:
             "Mesh `batch` 4 × `model` 2, layout `[model, unsharded]`, a matrix of 24 rows. A packer cuts the"
             " rows into `layout.shape[0]` parts and gives each device the part of its position along `model`."
             " Here `layout.shape` is `[4, 2]`."
-            " How many rows has the DTensor that comes out?"
+            " How many rows does the resulting DTensor have?"
         ),
         [
             Option(
@@ -159,14 +159,15 @@ def same_seed() -> Question:
             Option(
                 _AGREEING,
                 _(
-                    "At each position of `x` the left block begins like the block of four columns."
-                    " But they have other shapes, so the numbers fill other places."
+                    "At each position of `x` the left block begins like the block of four columns:"
+                    " the first two numbers fill the same places."
+                    " The next ones do not, because the blocks have other shapes."
                 ),
                 _("at some of them"),
             ),
             Option(
                 np.ones((6, 4), int).tolist(),
-                _("The seed is the same, but a block of 4 columns is filled otherwise than one of 2."),
+                _("The seed is the same, but a block of 4 columns is filled differently from one of 2."),
                 _("at all of them"),
             ),
             Option(
@@ -185,7 +186,8 @@ def unlike_replicas() -> Question:
         _(
             "Under `[unsharded, y]` devices 0, 2 and 4 are to hold one 6 × 2 block, and 1, 3 and 5 another."
             " We give `dtensor.pack` six unlike components instead: device `d` gets a block filled with the"
-            " number `d`. Then `tf.reduce_sum` adds up the DTensor. Which sum does each device have?"
+            " number `d`. Then `tf.reduce_sum` adds up the DTensor. What comes out?"
+            " A list gives the sum on each device."
         ),
         [
             Option(
@@ -202,7 +204,7 @@ def unlike_replicas() -> Question:
             Option(
                 "refused",
                 _("`dtensor.pack` would have to compare the components, and it does not."),
-                _("none: it is an error"),
+                _("an error"),
             ),
         ],
     )

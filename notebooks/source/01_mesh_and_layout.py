@@ -1,13 +1,13 @@
 # %% [markdown]
 # # 1. Mesh and layout
 #
-# You have six devices and one matrix.
+# You have several devices and one matrix.
 # Which device holds which part of it, and how do you say so in one line?
 #
 # After this lesson you can
 #
 # - describe devices as a *mesh* and the split of a tensor as a *layout*;
-# - tell from a layout, before anything runs, what each device holds,
+# - tell from a layout, a shape and a number type, before anything runs, what each device holds,
 #   how many bytes that is and how many copies exist;
 # - cut a tensor for any mesh and layout, make a real DTensor of the parts,
 #   and read back what every device holds;
@@ -33,7 +33,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
-# Here are six devices as a grid of 3 by 2; the first cell asked for eight, which later parts use.
+# Here are six devices as a grid of 3 by 2; the first cell asked for eight, and later parts use them all.
 # `MeshSpec` is the course's own description of a mesh; it needs no TensorFlow, so the pictures come at once.
 
 # %% first-mesh
@@ -46,7 +46,8 @@ mesh
 # %% mesh-rules [markdown]
 # Devices are numbered row by row: the last mesh dimension changes fastest.
 # Names must be unique, because a layout refers to a mesh dimension by its name.
-# `MeshSpec` refuses a repeated name at once, TensorFlow only when the first tensor is put on the mesh.
+# `MeshSpec` refuses a repeated name at once, TensorFlow only when the first tensor is put on the mesh
+# (tried with TensorFlow 2.21).
 # A mesh may have one, two, three or more dimensions.
 # In training, the names say what a dimension is for: `batch`, `model`.
 
@@ -79,11 +80,11 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 #
 # In the pictures equal letters and colours mean equal data.
 
-# %% fully-replicated
-LayoutSpec([UNSHARDED, UNSHARDED], mesh).of((6, 4))
+# %% two-layouts
+from IPython.display import display
 
-# %% fully-sharded
-LayoutSpec(["x", "y"], mesh).of((6, 4))
+nothing_split, all_split = LayoutSpec([UNSHARDED, UNSHARDED], mesh), LayoutSpec(["x", "y"], mesh)
+display(nothing_split.of((6, 4)), all_split.of((6, 4)))
 
 # %% predict-hybrid
 predict("01-hybrid")
@@ -97,7 +98,7 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 # there are two copies of each.
 # Two rules cover every layout:
 #
-# - The **local shape** is what one device holds.
+# - The **local shape** is the shape of what one device holds.
 #   It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
 #   The bytes are the number of its elements times the bytes of an element: 4 for float32.
 # - The number of **copies** $r$ is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
@@ -107,7 +108,8 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 #
 # If it uses all of them, the product is empty: $r = 1$.
 #
-# A layout must meet three conditions: it has one entry for each axis of the *tensor*;
+# A layout must meet four conditions: it has one entry for each axis of the *tensor*;
+# each entry is `"unsharded"` or the name of a dimension of the mesh;
 # the size of the mesh dimension divides the length of the axis;
 # and a mesh dimension splits one axis at most.
 # The number of mesh dimensions does not matter:
@@ -177,13 +179,17 @@ check("01-explore-one-copy", explorer)
 #
 # `outcome` returns what a call gives, or the first sentence of the error that it raises.
 # The last line shows it for a mesh dimension that does not exist.
+# From here on every measurement goes through it, so its code does not tell whether it ends in an error.
+#
+# `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices.
+# `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
 
 # %% real-mesh
 tf = course_lib.start_tensorflow()
 import numpy as np
 from tensorflow.experimental import dtensor
 
-from course_lib.dtensor import layout_spec, pack, relayout, to_layout, to_numpy, unpack
+from course_lib.dtensor import layout_spec, pack, pack_components, relayout, to_layout, to_numpy, unpack
 
 devices = [f"CPU:{device_id}" for device_id in range(6)]
 real_mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
@@ -195,30 +201,27 @@ def outcome(action):
     try:
         return action()
     except Exception as error:
-        return f"{type(error).__name__}: {str(error).split('. ')[0]}"
+        return f"{type(error).__name__}: {str(error).splitlines()[0].split('. ')[0]}"
 
 
 print(outcome(lambda: dtensor.Layout(["z", dtensor.UNSHARDED], real_mesh)))
-
-# %% pack [markdown]
-# ### Components in, components out
-#
-# `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices.
-# `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
 
 # %% predict-pack
 predict("01-pack")
 
 # %% reveal-pack
 components = [tf.fill([6, 2], float(device_id % 2)) for device_id in range(6)]
-halves = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-reveal("01-pack", tuple(halves.shape))
+packed = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
+reveal("01-pack", outcome(lambda: tuple(packed.shape)))
 
 # %% [markdown]
 # Devices 0, 2 and 4 are replicas: their components are three copies of *one* block, the left half,
 # and devices 1, 3 and 5 hold the right half.
 # The shape of a DTensor is the global shape, as if there were one big device.
 #
+# ### TensorFlow's `pack` and the course's
+#
+# Names that begin with `dtensor.` are TensorFlow's; `pack`, `unpack` and `relayout` alone are the course's.
 # `dtensor.pack` wants the components, so whoever has the whole array must cut it first.
 # The course's `pack` does both, and takes the course's own description of the layout:
 #
@@ -228,6 +231,9 @@ reveal("01-pack", tuple(halves.shape))
 # | `pack(value, layout, mesh=None)` | the whole array, a `LayoutSpec` and optionally a real mesh | a DTensor |
 # | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
 # | `unpack(tensor)` | a DTensor | a list of arrays |
+#
+# `numbered_tensor(shape)` makes an array of the numbers 0, 1, 2 and so on, row by row.
+# `compare` draws what the layout predicts and what the devices really hold.
 
 # %% compare
 numbers = numbered_tensor((6, 4))
@@ -239,7 +245,7 @@ rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
 #
 # Before `dtensor.pack` you must cut the array.
 # For that you need to know into how many parts an axis is cut, and which of them belongs to which device.
-# `real_mesh.local_device_locations()` lists what `coords` says of each device.
+# `real_mesh.local_device_locations()` lists the position of each device, as `coords` does.
 # A `dtensor.Layout` has a method `num_shards(axis)` and a property `shape`.
 
 # %% predict-packer
@@ -251,12 +257,12 @@ over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
 parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
 places = grid.local_device_locations()
 packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
-reveal("01-packer", packed.shape[0])
+reveal("01-packer", outcome(lambda: packed.shape[0]))
 
 # %% [markdown]
 # Nothing complained: `dtensor.pack` cannot know how many rows there were.
 # `num_shards(0)` is the number of parts; `shape` is the shape of the *mesh*.
-# On a mesh `model` 2 × `batch` 4 the same code is right:
+# On a mesh `model` 2 × `batch` 4 the same code is right (tried with TensorFlow 2.21):
 # there `shape[0]` and `num_shards(0)` are both 2.
 #
 # **Exercise 2.** Write `split(whole, layout)`:
@@ -293,13 +299,11 @@ check("01-split", split)
 #
 # `dtensor.relayout` takes a DTensor and returns one in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
-# The cell tries both functions on a matrix: lines 1 and 2 of its output are two copies of an ordinary tensor,
-# line 3 is a changed layout.
-# Each line shows what one device holds, how many bytes all six hold together,
-# and how many of the 24 numbers are the same as in `rows`: a matrix keeps its values.
-#
-# With three axes or more, `dtensor.relayout` of TensorFlow 2.21 can return wrong values in silence:
-# the last two lines show what device 1 gets from it, and from the course's own `relayout`.
+# The cell prints three lines: lines 1 and 2 are an ordinary tensor, copied replicated and copied sharded;
+# line 3 is `rows` in another layout.
+# Each line shows the shape of what one device holds, how many bytes all six hold together,
+# and how many of the 24 numbers are the same as in `rows`:
+# on a mesh of up to 8 devices a matrix keeps its values (tried with TensorFlow 2.21).
 
 
 # %% move
@@ -315,17 +319,7 @@ for moved in (replicated, copied, columns):
     held = unpack(moved)
     print(held[0].shape, sum(component.nbytes for component in held), agreeing(moved, rows).sum())
 
-cube_mesh = dtensor.create_mesh(list(cube.dims))
-turned = LayoutSpec(["feature", UNSHARDED, "batch"], cube)
-small = pack(numbered_tensor((2, 2, 2)), LayoutSpec(["model", "batch", UNSHARDED], cube), cube_mesh)
-print(unpack(dtensor.relayout(small, to_layout(turned, cube_mesh)))[1].ravel())
-print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
-
 # %% [markdown]
-# Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
-# `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
-# The course's `relayout` is right for any number of axes: use it.
-#
 # **Exercise 3.** A matrix of shape (8, 4) on a mesh `x` 4 × `y` 2 goes
 # from `[x, unsharded]` to `[unsharded, y]`.
 # Look at device 3, at position 1 of `x` and 1 of `y`.
@@ -341,7 +335,8 @@ check("01-missing-bytes", missing_bytes)
 # %% reading [markdown]
 # ### Read it
 #
-# `.numpy()` turns an ordinary tensor into an array.
+# `.numpy()` turns a tensor of ordinary TensorFlow into a NumPy array.
+# Now call it on a DTensor.
 
 # %% predict-numpy
 predict("01-numpy")
@@ -351,7 +346,7 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 
 # %% [markdown]
 # TensorFlow refuses: the layout splits an axis, and TensorFlow does not collect the parts unasked.
-# With a replicated layout `.numpy()` gives the whole matrix.
+# With a replicated layout `.numpy()` gives the whole matrix, as a cell below shows.
 # So either use `relayout` to a replicated layout, and every device holds the whole,
 # or fetch the components and join them on the host, as the course's `to_numpy` does.
 #
@@ -361,28 +356,46 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 # without a whole tensor to begin with.
 # Here the function draws random numbers.
 # Each device draws its own block only, row by row.
-# The seed and the position of the block decide which series of numbers it draws.
+# The seed, and the device's position along the mesh dimensions that the layout uses,
+# decide which series of numbers it draws.
 
 # %% predict-random
 predict("01-random")
 
 # %% reveal-random
 draw = tf.function(tf.random.stateless_normal)
-blocks = dtensor.Layout(["x", "y"], real_mesh)
-in_rows = dtensor.call_with_layout(draw, real_layout, shape=[6, 4], seed=[1, 2])
-in_blocks = dtensor.call_with_layout(draw, blocks, shape=[6, 4], seed=[1, 2])
-reveal("01-random", agreeing(in_rows, in_blocks))
 
-# %% [markdown]
-# A 1 stands where both drawings have the same number: 3 × 2 places, columns 0 and 1 of rows 0, 2 and 4.
-# A block has 2 rows of 4 columns under `[x, unsharded]`, and 2 rows of 2 under `[x, y]`.
-# At each position of `x`, the block of the first drawing and the left block of the second
-# begin with the same four numbers.
-# The first two fill the same places; the next two go on in the first row, or begin the second.
+
+def drawn(layout, function=draw):
+    return dtensor.call_with_layout(function, layout, shape=[6, 4], seed=[1, 2])
+
+
+in_rows = drawn(real_layout)
+in_blocks = drawn(dtensor.Layout(["x", "y"], real_mesh))
+reveal("01-random", outcome(lambda: agreeing(in_rows, in_blocks)))
+
+# %% drawn-blocks
+for drawing in (in_rows, in_blocks):
+    print(unpack(drawing)[0].round(2), end="\n\n")
+everywhere = drawn(dtensor.Layout.replicated(real_mesh, rank=2))
+ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2])
+print((everywhere.numpy() == ordinary.numpy()).sum())
+print(outcome(lambda: drawn(real_layout, tf.random.stateless_normal)))
+
+# %% random-why [markdown]
+# The measurement has a 1 where both drawings have the same number:
+# 3 × 2 places, columns 0 and 1 of rows 0, 2 and 4.
+# To see why, look at what device 0 drew.
+# The cell above prints its block of 2 rows and 4 columns under `[x, unsharded]`,
+# and below it the one of 2 rows and 2 columns under `[x, y]`.
+# Row by row, both begin with the same four numbers.
+# The first two are in the same places.
+# The next two are in the first row of the wide block, and in the second row of the narrow one.
 #
-# `tf.function` is needed: without it this call fails, with "requires matching rank".
+# Under the replicated layout all 24 numbers are those that an ordinary tensor gets from this seed:
+# the line after the blocks counts them.
+# The last line is what comes without `tf.function`: an error.
 #
-# Under the replicated layout all 24 are those that an ordinary tensor gets from this seed.
 # So two training schemes that draw their weights under different layouts can start from *different* weights,
 # even with one seed.
 # To compare schemes, draw replicated and use `relayout`,
@@ -393,7 +406,7 @@ reveal("01-random", agreeing(in_rows, in_blocks))
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
 # A DTensor on the same mesh with another layout is laid out anew when it is assigned.
-# An ordinary tensor of the same shape is refused:
+# An ordinary float tensor of the same shape is refused:
 
 # %% dvariable
 variable = dtensor.DVariable(rows)
@@ -406,13 +419,14 @@ print(outcome(lambda: columns + whole))
 # The layout is that of `rows`, the values are the new ones: device 5 holds the last two rows.
 #
 # Pack an ordinary tensor first, as `rows` was.
-# Outside `tf.function`, TensorFlow 2.21 takes three kinds of value as they are:
-# a scalar, fewer than 20 whole numbers (int32 or int64), and strings.
-# An operation follows the same rule: `columns + 100.0` works, `columns + whole` is refused (the last line).
+# TensorFlow takes only three kinds of ordinary value as they are:
+# a scalar, fewer than 20 whole numbers (int32 or int64), and strings (tried with TensorFlow 2.21).
+# Operations and the arguments of a `tf.function` follow the same rule:
+# `columns + 100.0` works, `columns + whole` is refused (the last line).
 #
 # ## Break it on purpose
 #
-# The cell makes three mistakes that TensorFlow refuses, and prints the first line of each message:
+# The cell makes three mistakes and prints the first line of each message:
 # a mesh of 8 for six devices, a mesh dimension for two axes, and 5 rows over 3 positions.
 # The third is also put to the course, as a `LayoutSpec`: its message comes last.
 
@@ -437,25 +451,47 @@ unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
 columns_over_y = dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh)
 
 
-def sums():
-    total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
-    return [int(each) for each in unpack(total)]
+def add_up():
+    return [int(total) for total in unpack(tf.reduce_sum(dtensor.pack(unlike, columns_over_y)))]
 
 
-reveal("01-replicas", outcome(sums))
+reveal("01-replicas", outcome(add_up))
 
-# %% [markdown]
+# %% silent-mistakes
+print(tf.reduce_sum(dtensor.pack(unlike, columns_over_y)).numpy())
+backwards = dtensor.pack(dtensor.unpack(rows)[::-1], real_layout)
+print(agreeing(backwards, rows).sum())
+print(outcome(lambda: pack_components(unlike, columns_over_y)))
+
+cube_mesh = dtensor.create_mesh(list(cube.dims))
+turned = LayoutSpec(["feature", UNSHARDED, "batch"], cube)
+small = pack(numbered_tensor((2, 2, 2)), LayoutSpec(["model", "batch", UNSHARDED], cube), cube_mesh)
+print(unpack(dtensor.relayout(small, to_layout(turned, cube_mesh)))[1].ravel())
+print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
+
+# %% replicas-why [markdown]
 # TensorFlow took this mistake in silence: one DTensor with three sums.
-# `.numpy()` would show 12, the sum of device 0.
-# Components in the wrong order pass in silence too.
-# The course's `pack` makes neither mistake, because it cuts all components from one array.
-# For components of your own there is `pack_components`: it compares the replicas, and refuses these.
+# `.numpy()` shows 12, the sum of device 0: line 1 of the cell above.
+# Components in the wrong order pass in silence too:
+# with those of `rows` backwards, 8 of the 24 numbers are still in their places (line 2).
+# The course's `pack` makes neither mistake:
+# it cuts one array itself and gives each device the block of its position.
+# For components of your own there is `pack_components`:
+# it compares the replicas, and refuses these (line 3).
+#
+# A third mistake is TensorFlow's own.
+# With three axes on a mesh of three dimensions, or with four axes even on a mesh of one,
+# `dtensor.relayout` of TensorFlow 2.21 can return wrong values in silence.
+# The last two lines show what device 1 gets from it, and from the course's own `relayout`.
+# Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
+# `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
+# On this lesson's meshes the course's `relayout` is right with three axes too: use it.
 #
 # ## Layouts for training
 #
 # Lesson 3 trains on a mesh with one dimension `batch` of 8:
 # the rows of a batch are split and everything else is replicated.
-# Larger models also split their weights.
+# A layout can split weights as well.
 #
 # **Exercise 4.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the
 # dimensions `batch` 2, `feature` 3 and `model` 2.
@@ -475,8 +511,9 @@ score("01")
 #
 # - A mesh names the dimensions of a grid of devices;
 #   a layout gives each axis of a tensor one of these names or `"unsharded"`.
-# - Local shape and copies follow from the layout alone: divide each axis by the size of its mesh dimension;
-#   multiply the sizes of the unused ones.
+# - You can work out both the local shape and the copies without running anything.
+#   Local shape: divide each axis of the global shape by the size of its mesh dimension.
+#   Copies: multiply the sizes of the unused mesh dimensions.
 # - TensorFlow checks shapes and names, not values: lost rows, unlike replicas
 #   and a wrong `dtensor.relayout` of three axes or more pass in silence.
 #   So compare what the devices hold with what you expect.
@@ -489,8 +526,8 @@ score("01")
 #
 # In this notebook one Python process drives all devices: it is a *single client*.
 # On several machines DTensor runs as *multi-client*:
-# each machine runs the same program in a process of its own, the mesh covers the devices of all machines,
-# and each process packs only the components of its own devices.
+# several processes run the same program, usually one on each machine.
+# One mesh covers the devices of all of them, and each process packs only the components of its own devices.
 # A later lesson, with two processes, is planned.
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)

@@ -82,6 +82,16 @@ def test_operations_follow_the_rule_of_variables(mesh):
     assert (to_numpy(whole_numbers + tf.range(4)) == NUMBERS + np.arange(4)).all()
 
 
+def test_arguments_of_a_function_follow_the_rule_of_variables(mesh):
+    add = tf.function(lambda one, other: one + other)
+    rows, whole_numbers = pack(NUMBERS, ROWS, mesh), pack(NUMBERS.astype("int32"), ROWS, mesh)
+    assert (to_numpy(add(rows, tf.constant(1.0))) == NUMBERS + 1).all()
+    assert (to_numpy(add(whole_numbers, tf.range(4))) == NUMBERS + np.arange(4)).all()
+    for tensor, value in ((rows, NUMBERS), (rows, np.ones(1, "float32")), (whole_numbers, NUMBERS)):
+        with pytest.raises(tf.errors.UnimplementedError, match="but was expecting a DTensor"):
+            add(tensor, tf.constant(value, tensor.dtype))
+
+
 def test_only_a_replicated_tensor_can_be_read(mesh):
     assert (pack(NUMBERS, WHOLE, mesh).numpy() == NUMBERS).all()
     with pytest.raises(tf.errors.UnimplementedError, match="non-replicated DTensor is not supported"):
@@ -100,6 +110,15 @@ def test_random_numbers_begin_alike_on_every_device_of_the_first_column(mesh):
     agreeing = np.argwhere(to_numpy(drawn(BLOCKS, mesh)) == to_numpy(drawn(ROWS, mesh))).tolist()
     assert agreeing == [[row, column] for row in (0, 2, 4) for column in (0, 1)]
     assert (to_numpy(drawn(ROWS, mesh)) == to_numpy(drawn(ROWS, mesh))).all()
+
+
+def test_the_position_of_the_device_chooses_the_random_numbers_not_that_of_its_block():
+    square = MeshSpec([("x", 2), ("y", 2)])
+    layouts = [LayoutSpec(entries, square) for entries in (["x", "y"], ["y", "x"])]
+    one, other = (unpack(drawn(layout, create_mesh(square))) for layout in layouts)
+    assert layouts[0].block(1) != layouts[1].block(1)
+    assert all(np.array_equal(*pair) for pair in zip(one, other, strict=True))
+    assert not np.array_equal(one[1].ravel()[:2], one[2].ravel()[:2])
 
 
 def test_replicated_random_numbers_are_those_of_one_device(mesh):
@@ -127,6 +146,16 @@ def test_a_relayout_of_three_axes_is_wrong_in_silence_and_the_courses_is_right()
     assert (
         unpack(right)[1].ravel().tolist() == turned.of((2, 2, 2)).split(numbers)[1].ravel().tolist() == [0, 2]
     )
+
+
+@pytest.mark.parametrize("dims", [[("x", 2)], [("x", 2), ("y", 2)]], ids=["one dimension", "two"])
+def test_a_relayout_of_four_axes_is_wrong_in_silence_on_smaller_meshes_too(dims):
+    spec, numbers = MeshSpec(dims), numbered_tensor((2, 2, 2, 2))
+    mesh, last = create_mesh(spec), LayoutSpec([UNSHARDED, UNSHARDED, UNSHARDED, "x"], spec)
+    turned = LayoutSpec([UNSHARDED, UNSHARDED, "x", UNSHARDED], spec)
+    moved = unpack(dtensor.relayout(pack(numbers, last, mesh), to_layout(turned, mesh)))
+    expected = turned.of((2, 2, 2, 2)).split(numbers)
+    assert not all(np.array_equal(*pair) for pair in zip(moved, expected, strict=True))
 
 
 def test_only_a_mesh_in_use_shows_that_a_name_is_repeated():
