@@ -627,9 +627,9 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
             x = examples.features[at : at + 64]
             y = examples.labels[at : at + 64]
             losses.append(float(train_step(learner, x, y, 1e-2)))
+        end = "below 0.6" if np.mean(losses[-20:]) < 0.6 else "above 0.6"
         first = f"first {losses[0]:.2f} {losses[1]:.2f}"
-        last = f"last 20: {np.mean(losses[-20:]):.1f}"
-        print(f"{name:12} {kind.__name__:6} {first}   {last}")
+        print(f"{name:12} {kind.__name__:6} {first}   last 20: {end}")
 
 # %% evaluation [markdown]
 # At this learning rate one epoch is enough with normalisation, and not without.

@@ -115,6 +115,17 @@ def test_gradients_of_parts_add_up_only_where_rows_do_not_see_each_other(lesson)
     assert distance(by_dtensor, whole) < 1e-5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_with_other_seeds_and_batches_the_gradients_of_parts_are_as_far_off(lesson, seed):
+    values = {name: models.initial_values(seed=seed, scheme="he")[name] for name in replicas.NAMES}
+    for rows, labels in batches(lesson, 3):
+        _loss, whole = numpy_gradients(values, rows, labels)
+        parts = zip(np.split(rows, 8), np.split(labels, 8), strict=True)
+        partial = [numpy_gradients(values, *part)[1] for part in parts]
+        total = {name: sum(gradients[name] for gradients in partial) for name in replicas.NAMES}
+        assert 0.3 < distance(total, whole) < 1.3
+
+
 def plain(lesson):
     return lesson["Plain"](lesson["values"], lesson["plan"])
 
