@@ -187,6 +187,18 @@ def test_with_gradient_descent_only_normalisation_makes_both_sets_trainable(less
     assert ends["Plain", "raw_set"] == pytest.approx(np.log(2), abs=0.03)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("rows", "rate", "bounds"),
+    [("train_set", 1e-2, (0, 0.55)), ("raw_set", 3e-4, (0, 0.55)), ("raw_set", 1e-2, (0.6, 0.8))],
+)
+def test_six_epochs_train_without_normalisation_at_a_rate_that_fits(lesson, seed, rows, rate, bounds):
+    model = lesson["Plain"](models.initial_values(seed=seed, scheme="he"))
+    for _epoch in range(6):
+        losses = [float(lesson["train_step"](model, *batch, rate)) for batch in batches(lesson, 126, rows)]
+    assert bounds[0] < np.mean(losses[-20:]) < bounds[1]
+
+
 @pytest.mark.parametrize("rows", ["train_set", "raw_set"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_adam_trains_both_sets_without_normalisation(lesson, seed, rows):
