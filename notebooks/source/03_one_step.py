@@ -635,7 +635,7 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
 # %% evaluation [markdown]
 # At this learning rate one epoch is enough with normalisation, and not without.
 # On raw rows without it the first update throws the loss far up.
-# Six epochs bring the model without it below 0.55 as well;
+# Six epochs bring the model without it below 0.55;
 # on raw rows this takes a smaller rate, 0.0003 (measured in `tests/tf/test_lesson_03.py`).
 # Adam, at 0.003 on the mean loss, trains that model in one epoch, on both kinds of rows:
 # it ends below 0.4 (measured there too), and no row has to see another.
