@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 
     Numbers of NumPy, TensorFlow, `fractions` and `decimal` become Python's; lists, arrays, tensors, shapes
     and ranges become tuples; DTensor's own meshes and layouts become specs; an explorer becomes the sharding
-    that is chosen in it, or the `CourseError` that refuses the choice. All else stays.
+    that is chosen in it, or the `CourseError` that refuses the choice. All else stays, masked arrays too.
 
     >>> plain([np.float32(0.5), np.array([1, 2])])
     (0.5, (1, 2))
@@ -54,7 +54,7 @@ def plain(value: Any) -> Any:
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, (Fraction, Decimal)):
         return int(value) if value == int(value) else float(value)
-    if isinstance(value, (np.generic, np.ndarray)):
+    if isinstance(value, (np.generic, np.ndarray)) and not np.ma.is_masked(value):
         return _of_numpy(value)
     return _of_object(value)
 

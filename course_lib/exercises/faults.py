@@ -30,6 +30,8 @@ _AROUND = re.compile(
 )
 _NO_REASON = ("2 root error(s)", "Graph execution error", "Detected at node", 'File "', "Node:")
 _COMPILERS_REASON = re.compile(r"^\S*:\d+: error: (?:loc\(.*?\]\): )?(.*)$", re.MULTILINE)
+# How Python, NumPy and TensorFlow name a `...`; a message that lists what an index may be names it otherwise.
+_STUB = re.compile(r"'ellipsis'|\b(?:type|not) ellipsis\b|^ellipsis$", re.IGNORECASE)
 # How AutoGraph shows a frame; one star stands for code that it converted: the reader's.
 _FRAME = re.compile(r' +File "[^"]*", line \d+, in \S+ *(\**)\n +(.+)\n')
 
@@ -57,7 +59,7 @@ def fault(error: BaseException) -> str:
 
 def stumbled_over_a_stub(error: BaseException) -> bool:
     """Returns whether Python or TensorFlow could not work with a `...` that the notebook came with."""
-    return "ellipsis" in str(error).lower()
+    return _STUB.search(str(error)) is not None
 
 
 def reason(message: str) -> str:

@@ -32,10 +32,12 @@ class Case:
     Attributes:
         inputs: its arguments. What the reader's function does to arrays in it does not last.
         hint: what this input is about; shown where only such inputs fail.
+        told: the arguments in words; shown in place of their values.
     """
 
     inputs: tuple[Any, ...]
     hint: str = ""
+    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def _size(inputs: tuple[Any, ...]) -> int:
 def _failure(
     reference: Function, case: Case, outcome: _Outcome, expected: object, tolerance: float, *, advice: str
 ) -> str:
-    given = input_text(reference, case.inputs)
+    given = case.told or input_text(reference, case.inputs)
     if outcome.error is not None:
         lines = [_("Your function fails for {given}.", given=given), fault(outcome.error), case.hint]
         return "\n".join(line for line in lines if line)

@@ -91,7 +91,8 @@ def _layout_hint(name: str, layout: object, num_axes: int) -> str | None:
         ((4 * _WEIGHTS, 4 * _WEIGHTS), "biases"),
         ((4 * (_WEIGHTS + 700), 4 * (_WEIGHTS + 700)), "one of the two biases"),
         ((4 * (_WEIGHTS + 10), 4 * (_WEIGHTS + 10)), "one of the two biases"),
-        ((8 * _GRADIENT_BYTES, 8 * _GRADIENT_BYTES), "all eight"),
+        ((8 * _GRADIENT_BYTES, 8 * _GRADIENT_BYTES), "all eight devices bring together, or the bits"),
+        ((_GRADIENT_BYTES // 2, _GRADIENT_BYTES // 2), "float16"),
         ((2 * _GRADIENT_BYTES, 2 * _GRADIENT_BYTES), "float64"),
         ((16 * _GRADIENT_BYTES, 128 * _GRADIENT_BYTES), "summed over the rows"),
         ((128 * _GRADIENT_BYTES, 1024 * _GRADIENT_BYTES), "summed over the rows"),
@@ -108,7 +109,11 @@ def gradient_bytes(answer: Sequence[float]) -> str | None:
         _GRADIENT_BYTES // 8: _("The variables are not split, so neither are their gradients."),
         _GRADIENT_BYTES // 4: _("That is the number of elements. How many bytes does a float32 take?"),
         4 * _WEIGHTS: _("Those are the two weights. The biases have gradients too."),
-        8 * _GRADIENT_BYTES: _("That is what all eight devices bring together. How much does one?"),
+        8 * _GRADIENT_BYTES: _(
+            "That is what all eight devices bring together, or the bits of one device."
+            " How many bytes does one bring?"
+        ),
+        _GRADIENT_BYTES // 2: _("An element of float16 takes so many bytes. The gradients are float32."),
         **dict.fromkeys(
             (4 * (_WEIGHTS + 700), 4 * (_WEIGHTS + 10)), _("Here one of the two biases is left out.")
         ),

@@ -62,8 +62,8 @@ def copies() -> Question:
             Option(
                 1e-7,
                 _(
-                    "Rounding would separate them if each device worked its update out on its own. All of"
-                    " them subtract the same numbers."
+                    "Rounding would separate them if each device added the eight parts in its own order. All"
+                    " of them get the same total, and subtract the same numbers."
                 ),
                 label=_("about 1e-7: equal up to rounding"),
             ),
@@ -87,7 +87,7 @@ def copies() -> Question:
     )
 
 
-@prediction("03-coupled", right=0.77, fits=lambda measured: 0.1 < measured < 1)
+@prediction("03-coupled", right=0.77, fits=lambda measured: 0.1 < measured < 2)
 def coupled() -> Question:
     """Whether gradients of parts add up with batch normalisation."""
     return Question(
@@ -119,15 +119,15 @@ def coupled() -> Question:
                     "So large because each part is normalised for itself: a mean of 8 rows is off that of all"
                     " 64 by about a third of the deviation, in every hidden unit, and so all values change."
                 ),
-                label=_("by a tenth to the whole of its length"),
+                label=_("by a tenth to twice its length"),
             ),
             Option(
                 7.0,
                 _(
-                    "That would hold if each part divided by its own 8 rows and the whole batch by 64: then"
-                    " by seven times its length. Both sum the losses, and without normalisation they agreed."
+                    "So far it would be off if each part divided its loss by its own 8 rows and the whole"
+                    " batch by 64: by about seven times its length. Here both sum the losses."
                 ),
-                label=_("by more than its length"),
+                label=_("by more than twice its length"),
             ),
         ],
     )

@@ -88,6 +88,14 @@ def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_r
     return models
 
 
+def _replacing_variables(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
+    partial = [replicas.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
+    for model, name in itertools.product(models, replicas.NAMES):
+        total = sum(each[name] for each in partial)
+        setattr(model, name, model.trained[name] - learning_rate * total)
+    return models
+
+
 def _returning_nothing(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
     replicas.taking(_SUM)(models, parts, learning_rate)
 
@@ -126,6 +134,7 @@ def _failing(models: list[Any], parts: list[replicas.Part], learning_rate: float
         (_recomputing, "computed anew"),
         (_weights_only, "have not changed: `hidden_bias`, `logits_bias`."),
         (_returning_nothing, "`return replicas`"),
+        (_replacing_variables, "in the place of the variables. Write with `assign_sub`"),
         (_failing, "ValueError: cannot use [replicas[0], replicas[1], replicas[2]] and <object object>`"),
         (replicas.on_all_rows, "8 replicas saw rows of other parts"),
         (_first_on_all_rows, "1 replica saw rows of other parts"),
@@ -164,7 +173,11 @@ def step(answer: replicas.Step) -> str | None:
             mistakes[replicas.after_changing(names)] = _unchanged(names)
     answer = getattr(answer, "python_function", answer)  # a `tf.function` would be traced with all replicas
     random = np.random.default_rng(0)
-    cases = [Case((replicas.draw_group(random, sizes),)) for sizes in ((2, 5, 3), (3, 1, 4, 2, 6, 5, 8, 7))]
+    groups = {
+        (2, 5, 3): _("3 replicas with 2, 5 and 3 rows"),
+        (3, 1, 4, 2, 6, 5, 8, 7): _("8 replicas with 3, 1, 4, 2, 6, 5, 8 and 7 rows"),
+    }
+    cases = [Case((replicas.draw_group(random, sizes),), told=told) for sizes, told in groups.items()]
     conducts: list[replicas.Conduct] = []
 
     def run(step: replicas.Step, group: replicas.Group) -> replicas.Outcome:
@@ -177,6 +190,8 @@ def step(answer: replicas.Step) -> str | None:
     num_seeing_others = max((conduct.num_seeing_others for conduct in conducts), default=0)
     if num_seeing_others:
         return _seen(num_seeing_others)
+    if not all(conduct.keeps_variables for conduct in conducts):
+        return _("Your step puts other values in the place of the variables. Write with `assign_sub`.")
     if hint is None and not all(conduct.returns_replicas for conduct in conducts):
         return _("The replicas hold the right values. Now return them: `return replicas`.")
     return hint

@@ -49,10 +49,12 @@ class Conduct:
 
     Attributes:
         num_seeing_others: how many replicas saw rows of other parts.
+        keeps_variables: whether each replica still has the variables that it had.
         returns_replicas: whether it returned the replicas that it got.
     """
 
     num_seeing_others: int
+    keeps_variables: bool
     returns_replicas: bool
 
 
@@ -169,12 +171,16 @@ def run(step: Step, group: Group) -> tuple[Outcome, Conduct]:
         for at in range(len(group.parts)):
             with tf.device(devices[at % len(devices)].name):
                 replicas.append(_replica(tf, group, at))
+        variables = [replica.trained for replica in replicas]
         returned = step(list(replicas), list(group.parts), LEARNING_RATE)
-        held = [
-            {name: variable.numpy() for name, variable in replica.trained.items()} for replica in replicas
-        ]
+        held = [{name: variable.numpy() for name, variable in before.items()} for before in variables]
+        kept = all(
+            replica.trained[name] is variable
+            for replica, before in zip(replicas, variables, strict=True)
+            for name, variable in before.items()
+        )
         num_seeing_others = sum(replica.saw_others for replica in replicas)
-    return _outcome(held), Conduct(num_seeing_others, _are(returned, replicas))
+    return _outcome(held), Conduct(num_seeing_others, kept, _are(returned, replicas))
 
 
 def gradient(values: Values, part: Part) -> Values:

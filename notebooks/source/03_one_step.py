@@ -74,6 +74,7 @@ history = await live.watch(run)
 # and one to all other words together.
 # Each word of a review is weighted by its *tf-idf*: how often it occurs in the review,
 # times a factor that is larger for words that few reviews contain.
+# The column of all other words takes the mean of the other factors.
 # Each row is then scaled to unit length, so that long and short reviews count alike
 # (the section on normalisation compares both).
 #
@@ -130,10 +131,18 @@ print(split_hidden.layout(AXES["hidden_bias"]))
 #
 # `make_variable` makes an ordinary variable when there is no layout: that is our one-device reference.
 # The library's `models.MLP`, which you trained above,
-# has the variables of the model below and computes the same,
+# has the variables of the model below and computes the same in training,
 # but its normalisation takes fewer exchanges between the devices
 # (`course_lib/models/normalisation.py` says how).
-# At the end of this lesson you will need what else it has.
+# It also keeps moving moments, explained at the end.
+#
+# Three classes with the same weights and biases occur in this lesson:
+#
+# | class | normalisation | models of this class |
+# | --- | --- | --- |
+# | `models.MLP` of the library | in fewer exchanges, with moving moments | `trained`: the 3 epochs above |
+# | `MLP`, written below | in its simplest form | `eight_devices`, `one_device`: 20 steps each |
+# | `Plain`, further down | none | several, for comparison |
 
 
 # %% normalise
@@ -200,7 +209,7 @@ reveal("03-world", unpack(logits)[0].shape[0])
 
 # %% [markdown]
 # Every device does the work of one device, and nothing is finished sooner.
-# The mesh is useful for one thing: if something fails here, the fault is not in the splitting.
+# This is a test: if something fails here, the fault is not in the splitting.
 #
 # ## Split the batch
 #
@@ -215,7 +224,8 @@ reveal("03-world", unpack(logits)[0].shape[0])
 #
 # TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`:
 # it wraps a `tf.data` dataset and yields batches that are already laid out.
-# To resume at an exact step, also save the dataset's position.
+# Its iterator cannot be saved in a checkpoint (TensorFlow 2.21).
+# To resume at an exact step, count the batches and let the `tf.data` dataset `skip` their rows.
 # The course packs arrays by hand: it takes a line, and you see what is sent to whom.
 
 # %% packing
@@ -266,11 +276,14 @@ check("03-layouts", image_layouts)
 # The learning rate is for that sum: with 64 rows, 0.01 on the sum is 0.64 on the mean.
 # Mind the order: all gradients first, then all assignments.
 #
-# Such a step can go wrong in silence.
-# With a mean in place of the sum, say, it would still learn, but at a rate 64 times smaller.
+# A distributed step can go wrong in silence.
+# If each device took the mean over its own 8 rows and these means were added,
+# it would still learn, but at an eighth of the rate.
 # So compare before you trust it:
 # the second cell from here runs 20 steps on eight devices and on one,
 # with the same initial values and the same batches.
+# A mistake in `train_step` that one device makes too stays hidden in this comparison.
+# To find those, `tests/tf/test_lesson_03.py` compares with a step written in NumPy.
 
 
 # %% train-step
@@ -319,13 +332,14 @@ copies = np.stack(unpack(eight_devices.hidden_weight))
 reveal("03-copies", float(np.ptp(copies, axis=0).max()))
 
 # %% [markdown]
-# All devices made the same update, although each had other reviews.
+# All devices made the same update, that of one device with all 64 reviews.
+# No device had more than 8 of these.
 # So they must have told each other something.
 #
 # ## Build the all-reduce
 #
 # What can a device compute of the gradient from its own 8 rows?
-# Begin with a model without normalisation, in which no row sees another.
+# Begin with a model without normalisation.
 # Its loss is a sum over the rows, so the gradient is one too.
 # Here one device computes the gradients of the eight parts of the batch, one after the other.
 
@@ -411,9 +425,9 @@ reveal("03-coupled", difference(by_parts, expected))
 # %% [markdown]
 # The mean and the variance of each hidden unit run over all 64 rows.
 # Normalising a part by the moments of its own 8 rows is a different computation.
-# So the devices must tell each other more:
-# the sums from which the moments are computed, before any device can compute its loss,
-# and, on the way back, how the loss changes with these sums.
+# So the devices must tell each other two more things.
+# The first is the sums from which the moments are computed; without them no device can compute its loss.
+# The second, on the way back, is how the loss changes with these sums.
 #
 # Let $s = \sum_p s_p$ be the sums of the hidden units and of their squares, $s_p$ what part $p$ adds to them,
 # and $L_p$ the loss of its rows, computed with $s$.
@@ -482,9 +496,12 @@ mlp_step(plan)  # an order in which the sums of `train_step` can happen
 # Each such sum becomes a partial sum on every device with an all-reduce behind it.
 #
 # The picture shows these for the model with normalisation:
-# nine sums in four rounds, as TensorFlow 2.21 combines them (counted in `tests/tf/test_step.py`).
+# nine sums in four rounds, as TensorFlow 2.21 combines them
+# (the numbers are counted in `tests/tf/test_step.py`).
 # With the mean and variance, a hidden unit $h$ becomes $\mathrm{scale} \cdot h + \mathrm{shift}$;
 # the gradients of scale and shift do the work of your $g$.
+# The two sums in your $s$, mean and variance, scale and shift:
+# each pair can be computed from any other, so all three say the same.
 # The rounds are not your three: `tf.nn.moments` needs the mean before it can sum the variance.
 # No device needs the total loss before the end, so it is summed with the gradients.
 # Without normalisation there are five sums in one round.
@@ -516,54 +533,16 @@ def distributed_step(replicas, parts, learning_rate):
 # %%
 check("03-step", distributed_step)
 
-# %% without-text [markdown]
-# ## What normalisation buys
-#
-# Four all-reduces in every step in place of one: why not leave normalisation out?
-# The next cell trains both models for one epoch, on one device since that is enough to see it:
-# on our rows of unit length, and on raw rows of tf-idf.
-# A model that gives both classes the chance 1/2 has the loss $\ln 2 \approx 0.69$.
-
-# %% train-without
-raw_set = data.tf_idf(reviews, unit_length=False).train
-lengths = np.linalg.norm(raw_set.features, axis=1)
-print(f"shortest raw row: {lengths.min():.0f}")
-for name, examples in (("unit length", train_set), ("raw", raw_set)):
-    for kind in (MLP, Plain):
-        learner, course = kind(values), []
-        for at in range(0, 126 * 64, 64):
-            x = examples.features[at : at + 64]
-            y = examples.labels[at : at + 64]
-            course.append(float(train_step(learner, x, y, 1e-2)))
-        end = "below 0.6" if np.mean(course[-20:]) < 0.6 else "above 0.6"
-        first = f"first {course[0]:.2f} {course[1]:.2f}"
-        print(f"{name:12} {kind.__name__:6} {first}   last 20: {end}")
-
 # %% last-batch [markdown]
-# With plain gradient descent at this learning rate normalisation makes both trainable.
-# Without it an epoch is not enough: on raw rows the first update throws the loss far up,
-# and on both kinds of rows the epoch ends above 0.6.
-# Normalisation is not the only way: with Adam at 0.003 on the mean loss
-# the model without it ends the epoch below 0.4 on both (measured in `tests/tf/test_lesson_03.py`),
-# and no row has to see another.
-# So weigh it: normalisation lets plain gradient descent train this model,
-# and costs three more all-reduces in every step.
-#
 # ## The last, smaller batch
 #
 # The number of reviews is rarely a multiple of the batch size.
 # The 8100 reviews here leave 36.
-# We take only 20 of them, so that most of the batch is padding.
+# We take 20 of them.
 # 20 rows cannot be split evenly among 8 devices, nor can 36.
-# Three ways are common: **drop** them, **pad** them, which is to fill the batch up with rows of zeros,
+# Three ways are common: **drop** them,
+# **pad** them, which is to fill the batch up with other rows, here zeros,
 # or pad them and give each row a **weight**, 1 for a review and 0 for padding.
-#
-# These are the models from here on:
-#
-# | name | class | it has learnt |
-# | --- | --- | --- |
-# | `eight_devices`, `one_device` | `MLP` of this lesson | 20 steps |
-# | `trained` | `models.MLP` | 3 epochs, at the beginning of this lesson |
 #
 # First see what happens if you do nothing.
 
@@ -596,7 +575,7 @@ reveal("03-padding", means)
 # Counting the padding is wrong, and so is dividing the loss of 20 reviews by 64.
 # `20 by 20` counts what you would want, and it is still off:
 # the rows of zeros take part in the *normalisation*, so they change the outputs of the real rows.
-# The weights must go into the moments too.
+# As long as the moments are those of the batch, the weights must go into them too.
 # `models.MLP` takes them there.
 # `weighted` is such a model, and gets the values that `eight_devices` has learnt:
 
@@ -613,7 +592,8 @@ print(f"right:            {right:.3f}")
 # %% mean-text [markdown]
 # In training the course drops the rest: the reviews are shuffled anew for each epoch,
 # so other reviews are left out each time.
-# In evaluation, where each review must count exactly once, it pads and gives weights.
+# In evaluation each review must count exactly once:
+# there it fills the last batch up with repeated reviews and gives these the weight 0.
 #
 # **Exercise 4.** Write `mean_loss`: from the losses of a padded batch and their weights (1 for a review,
 # 0 for padding), the mean loss of the reviews.
@@ -628,14 +608,46 @@ def mean_loss(losses, weights):
 # %%
 check("03-mean-loss", mean_loss)
 
+# %% without-text [markdown]
+# ## What normalisation buys
+#
+# Normalisation takes four all-reduces in place of one, and lets padding change a review's loss.
+# Why not leave it out?
+# The next cell trains both models for one epoch, on one device since that is enough to see it:
+# on our rows of unit length, and on raw rows of tf-idf.
+# A model that gives both classes the chance 1/2 has the loss $\ln 2 \approx 0.69$.
+
+# %% train-without
+raw_set = data.tf_idf(reviews, unit_length=False).train
+lengths = np.linalg.norm(raw_set.features, axis=1)
+print(f"shortest raw row: {lengths.min():.0f}")
+for name, examples in (("unit length", train_set), ("raw", raw_set)):
+    for kind in (MLP, Plain):
+        learner, losses = kind(values), []
+        for at in range(0, 126 * 64, 64):
+            x = examples.features[at : at + 64]
+            y = examples.labels[at : at + 64]
+            losses.append(float(train_step(learner, x, y, 1e-2)))
+        end = "below 0.6" if np.mean(losses[-20:]) < 0.6 else "above 0.6"
+        first = f"first {losses[0]:.2f} {losses[1]:.2f}"
+        print(f"{name:12} {kind.__name__:6} {first}   last 20: {end}")
+
 # %% evaluation [markdown]
+# At this learning rate one epoch is enough with normalisation, and not without.
+# On raw rows without it the first update throws the loss far up.
+# Six epochs bring the model without it below 0.55;
+# on raw rows this takes a smaller rate, 0.0003 (measured in `tests/tf/test_lesson_03.py`).
+# Adam, at 0.003 on the mean loss, trains that model in one epoch, on both kinds of rows:
+# it ends below 0.4 (measured there too), and no row has to see another.
+#
+# The price of normalisation is three more all-reduces in every step here.
+# The library's `models.MLP` pays two (counted in `tests/tf/test_normalisation.py`).
+#
 # ## One review at a time
 #
-# Normalising with the moments of the batch is fine in training.
-# Then the model is put to use, and reviews come one at a time.
-# The next cell asks `eight_devices` about the first three test reviews, each in a batch of its own
-# (replicated, since one row does not divide among 8 devices),
-# and counts how many different answers there are.
+# In use, reviews come one at a time.
+# The next cells ask `eight_devices` about the first three test reviews, each in a batch of its own
+# (replicated, since one row does not divide among 8 devices).
 
 # %% predict-alone
 predict("03-alone")
@@ -653,10 +665,12 @@ reveal("03-alone", len(np.unique(np.round(answers, 4), axis=0)))
 # Accuracy measured on mixed batches of 64 hides this:
 # the next cell prints it, and below it the accuracy of the one answer that every review gets alone.
 #
-# The cure is to keep *moving moments*: running averages of the means and variances of the training batches,
+# The usual cure is to keep *moving moments*:
+# running averages of the means and variances of the training batches,
 # in two more variables, replicated like the biases.
 # `models.MLP` has these two variables in addition.
 # `trained`, the model of the first cells, answers with them; lesson 4 shows how they are updated.
+# So the course normalises with the moments of the batch in training and with moving moments in evaluation.
 # The last line compares its answers to one review, once among 64 and once alone.
 
 
@@ -666,7 +680,7 @@ def accuracy(logits, labels):
 
 
 of_batches = []
-for at in range(0, 31 * 64, 64):
+for at in range(0, 31 * 64, 64):  # whole batches; 16 reviews are left out
     x = test_set.features[at : at + 64]
     y = test_set.labels[at : at + 64]
     of_batches.append(accuracy(one_device(x), y))
@@ -683,8 +697,8 @@ print(f"largest difference: {np.abs(among[0] - alone[0]).max():.4f}")
 # - Data parallelism is a choice of layouts: split the batch, replicate the variables.
 #   The training step stays as it is, and TensorFlow adds the all-reduces.
 # - Gradients computed on parts alone may be added only where no row sees another.
-#   With batch normalisation the devices must first sum the hidden units and their squares,
-#   and on the way back $g$.
+#   With batch normalisation the devices must also combine the moments on the way forward
+#   and their gradients on the way back.
 # - Trust no distributed step that you have not compared with one device,
 #   and in evaluation count every example once.
 #

@@ -115,6 +115,17 @@ def test_gradients_of_parts_add_up_only_where_rows_do_not_see_each_other(lesson)
     assert distance(by_dtensor, whole) < 1e-5
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_with_other_seeds_and_batches_the_gradients_of_parts_are_as_far_off(lesson, seed):
+    values = {name: models.initial_values(seed=seed, scheme="he")[name] for name in replicas.NAMES}
+    for rows, labels in batches(lesson, 3):
+        _loss, whole = numpy_gradients(values, rows, labels)
+        parts = zip(np.split(rows, 8), np.split(labels, 8), strict=True)
+        partial = [numpy_gradients(values, *part)[1] for part in parts]
+        total = {name: sum(gradients[name] for gradients in partial) for name in replicas.NAMES}
+        assert 0.3 < distance(total, whole) < 1.3
+
+
 def plain(lesson):
     return lesson["Plain"](lesson["values"], lesson["plan"])
 
@@ -174,6 +185,18 @@ def test_with_gradient_descent_only_normalisation_makes_both_sets_trainable(less
     assert 0.62 < ends["Plain", "train_set"] < 0.69
     assert losses[1] > 4 * losses[0]
     assert ends["Plain", "raw_set"] == pytest.approx(np.log(2), abs=0.03)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("rows", "rate", "bounds"),
+    [("train_set", 1e-2, (0, 0.55)), ("raw_set", 3e-4, (0, 0.55)), ("raw_set", 1e-2, (0.6, 0.8))],
+)
+def test_six_epochs_train_without_normalisation_at_a_rate_that_fits(lesson, seed, rows, rate, bounds):
+    model = lesson["Plain"](models.initial_values(seed=seed, scheme="he"))
+    for _epoch in range(6):
+        losses = [float(lesson["train_step"](model, *batch, rate)) for batch in batches(lesson, 126, rows)]
+    assert bounds[0] < np.mean(losses[-20:]) < bounds[1]
 
 
 @pytest.mark.parametrize("rows", ["train_set", "raw_set"])

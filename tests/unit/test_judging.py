@@ -1,6 +1,7 @@
 """Judging functions: misconceptions are named, the smallest failing input is shown, errors too."""
 
 import functools
+import math
 import statistics
 import sys
 import warnings
@@ -154,12 +155,30 @@ def test_a_library_that_raises_is_not_the_readers_line():
         lambda values, scale: np.zeros(...),
         lambda values, scale: float(...),
         lambda values, scale: sum(...),
+        lambda values, scale: np.sqrt(...),
+        lambda values, scale: math.sqrt(...),
+        lambda values, scale: {}[...],
         lambda values, scale: mean(values, scale) if scale == 1 else ...,
     ],
 )
 def test_a_stub_is_not_answered(stub):
     with pytest.raises(NotAnswered):
         judged(stub)
+
+
+@pytest.mark.parametrize("wrong", [lambda values, scale: values[0.5], lambda values, scale: values[..., ...]])
+def test_a_message_that_tells_what_an_index_may_be_is_of_no_stub(wrong):
+    assert "IndexError" in judged(wrong)
+
+
+def test_an_input_may_be_told_in_words():
+    assert judged(lambda values, scale: 0, cases=[Case((np.ones(2), 2), told="two ones")]) == (
+        "For two ones your function gives `0`.\nWork this one out by hand, then look for the difference."
+    )
+
+
+def test_a_masked_number_is_no_number():
+    assert "gives `masked`" in judged(lambda values, scale: np.ma.masked)
 
 
 def test_what_a_function_does_to_its_inputs_does_not_last():
