@@ -27,7 +27,8 @@ class Compiled:
         """Takes the function, and whether all-reduces that are ready together become one.
 
         Args:
-            function: what `tf.function` takes.
+            function: what `tf.function` takes, with `repeated` for its loops over tensors: AutoGraph, which
+                would translate Python's, takes seconds, and failed once.
             combine_all_reduces: pays where they are small (docs/decisions/all-reduces.md).
         """
         self._function, self._combine = function, combine_all_reduces
@@ -40,7 +41,7 @@ class Compiled:
 
     def _compile(self, arguments: tuple[Any, ...]) -> Any:
         for attempt in range(_MOST_COMPILATIONS):
-            compiled = tf.function(self._function)
+            compiled = tf.function(self._function, autograph=False)
             try:
                 with contextlib.nullcontext() if self._combine else _no_combining():
                     result = compiled(*arguments)
@@ -52,6 +53,23 @@ class Compiled:
                 self._compiled = compiled
                 break
         return result
+
+
+def repeated(count: Any, turn: Callable[..., tuple[Any, ...]], *carried: Any) -> Any:
+    """Returns what a loop in a compiled function carries after `count` turns.
+
+    Args:
+        count: the number of turns, a tensor.
+        turn: takes the turn's number, from 0, and what is carried; returns what is carried on.
+        carried: the tensors that the first turn gets.
+    """
+    end = tf.cast(count, tf.int32)
+    _end, *last = tf.while_loop(
+        lambda step, *_carried: step < end,
+        lambda step, *before: (step + 1, *turn(step, *before)),
+        (tf.constant(0), *carried),
+    )
+    return last
 
 
 @contextlib.contextmanager

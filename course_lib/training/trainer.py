@@ -14,7 +14,7 @@ from course_lib.data.examples import Examples
 from course_lib.models.model import Model, Update
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import Features, Labels, Weights
-from course_lib.training.compiled import Compiled
+from course_lib.training.compiled import Compiled, repeated
 from course_lib.training.evaluate import count_hits, evaluate_checked, example_losses
 from course_lib.training.examples import to_examples
 from course_lib.training.optimizers.optimizer import Optimizer
@@ -168,14 +168,16 @@ class ModelTrainer:
 
         Each turn of the loop writes the variables once, at its end (docs/decisions).
         """
-        at = tf.range(inputs.shape[0])
-        losses, hits = tf.zeros(inputs.shape[:1]), tf.zeros(inputs.shape[:1])
-        for step in tf.range(tf.cast(count, tf.int32)):
+        at, unknown = tf.range(inputs.shape[0]), tf.zeros(inputs.shape[:1])
+
+        def train(step: Any, losses: Any, hits: Any) -> tuple[Any, Any]:
             batch = [None if part is None else tf.gather(part, step) for part in (inputs, labels, weights)]
             loss, hit, updates = self._train_on_batch(*batch)
-            losses = tf.where(tf.equal(at, step), loss, losses)
-            hits = tf.where(tf.equal(at, step), hit, hits)
+            sums = tf.where(tf.equal(at, step), loss, losses), tf.where(tf.equal(at, step), hit, hits)
             write(updates)
+            return sums
+
+        losses, hits = repeated(count, train, unknown, unknown)
         return losses, hits
 
     def _train_on_batch(self, inputs: Any, labels: Any, weights: Any | None) -> tuple[Any, Any, list[Update]]:
@@ -194,10 +196,13 @@ class ModelTrainer:
         return loss, count_hits(model, logits, labels, weights), updates
 
     def _catch_up_on_stack(self, inputs: Any, weights: Any | None, count: Any) -> None:
-        for step in tf.range(tf.cast(count, tf.int32)):
+        def move(step: Any) -> tuple[()]:
             batch_weights = None if weights is None else tf.gather(weights, step)
             _logits, updates = self.model.train_logits(tf.gather(inputs, step), batch_weights)
             write(updates)
+            return ()
+
+        repeated(count, move)
 
 
 def write(updates: Iterable[Update]) -> None:

@@ -460,9 +460,9 @@ def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, su
             " already exists.",
         )
 
-    def compile_or_refuse(function):
+    def compile_or_refuse(function, **options):
         made.append(function)
-        return refuse if len(made) <= refusals else compile_really(function)
+        return refuse if len(made) <= refusals else compile_really(function, **options)
 
     _model, run = small_run(epochs=1)
     monkeypatch.setattr(compiled.tf, "function", compile_or_refuse)
