@@ -67,7 +67,7 @@ def count_hits(model: Model, logits: Any, labels: Any, weights: Any | None) -> A
     return tf.reduce_sum(hits if weights is None else weights * hits)
 
 
-@tf.function  # type: ignore[untyped-decorator]
+@tf.function(autograph=False)  # type: ignore[untyped-decorator]
 def _evaluate_rows(model: Model, inputs: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     logits = model.evaluate_logits(inputs)
     losses = example_losses(logits, labels, weights)
