@@ -41,7 +41,7 @@ def best_of_hundred() -> Question:
                 ),
             ),
             Option(
-                0.9, _("That would be eight times what chance is usually off by: no hundred tries reach it.")
+                0.9, _("That would be eight times what chance is usually off by: no hundred tries get there.")
             ),
         ],
     )

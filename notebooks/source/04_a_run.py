@@ -414,7 +414,7 @@ faster = "equal" if 0.8 < ratio < 1.25 else 1 if ratio > 1 else 8
 reveal("04-step-64", faster)
 
 # %% widget-text [markdown]
-# The one device works without DTensor: part of what eight add is DTensor's own work.
+# The one device works without DTensor, here and below.
 #
 # How does that change with the batch?
 # From 64 to 8,192 reviews a step has 128 times the rows.
@@ -436,7 +436,7 @@ for each in batch_sizes.recorded().times:
 
 # %% [markdown]
 # From 64 to 512 reviews, a step on eight devices takes about the same time:
-# nearly all of it does not depend on the rows: a fixed cost.
+# nearly all of it is a fixed cost, which does not depend on the rows.
 # With more rows the step grows by less on eight devices than on one: two cores share the rows.
 # So the fixed cost matters less and less; at 4,096 it is about made up for.
 #
@@ -470,8 +470,8 @@ check("04-break-even", break_even)
 # ## The real reviews
 #
 # Before this lesson the course chose how rows are scaled and from where the weights begin.
-# The figures below compare these settings, and not on made-up reviews:
-# they are from the real IMDB reviews, 25,000 to train on and 25,000 to test on, with the same code.
+# The figures below compare such settings on the real IMDB reviews,
+# 25,000 to train on and 25,000 to test on, with the same code.
 # `make results` repeats them.
 #
 # Four settings were trained: tf-idf rows as they are or scaled to unit length,
