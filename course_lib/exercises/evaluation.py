@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from importlib import import_module
 from typing import Any
 
@@ -51,6 +52,28 @@ def padding_counted(features: Array, labels: Array) -> tuple[float, float]:
     return evaluated(*_padded(features, labels))
 
 
+class Mean(Enum):
+    """What readers make of the values of all rows, those that fill up included; two of them are mistakes."""
+
+    OF_REVIEWS = "the sum over the reviews, divided by their number"
+    SUM_OF_ROWS = "the sum over the rows, divided by the number of reviews"
+    OF_ROWS = "the sum over the rows, divided by their number"
+
+
+def partly_counted(loss: Mean, accuracy: Mean) -> Callable[[Array, Array], tuple[float, float]]:
+    """Returns an evaluation that may count the rows that fill up in either of its sums."""
+
+    def mean(values: Array, count: int, how: Mean) -> float:
+        rows = values[:count] if how is Mean.OF_REVIEWS else values
+        return float(rows.sum()) / (len(rows) if how is Mean.OF_ROWS else count)
+
+    def evaluation(features: Array, labels: Array) -> tuple[float, float]:
+        losses, hits = _losses_and_hits(*_padded(features, labels))
+        return mean(losses, len(labels), loss), mean(hits, len(labels), accuracy)
+
+    return evaluation
+
+
 def divided_by_padded(features: Array, labels: Array) -> tuple[float, float]:
     """Divides by the number of rows instead of reviews."""
     share = len(labels) / len(_padded(features, labels)[1])
@@ -72,11 +95,15 @@ def mean_of_devices(features: Array, labels: Array) -> tuple[float, float]:
     return float(means[:, 0].mean()), float(means[:, 1].mean())
 
 
-def mean_of_batches(features: Array, labels: Array) -> tuple[float, float]:
-    """Returns the mean over batches of eight rows of the mean of each."""
-    parts = [slice(start, start + DEVICES) for start in range(0, len(labels), DEVICES)]
-    means = np.array([evaluated(features[part], labels[part]) for part in parts])
-    return float(means[:, 0].mean()), float(means[:, 1].mean())
+def mean_of_batches(size: int) -> Callable[[Array, Array], tuple[float, float]]:
+    """Returns an evaluation that gives the mean over batches of `size` rows of the mean of each."""
+
+    def evaluation(features: Array, labels: Array) -> tuple[float, float]:
+        parts = [slice(start, start + size) for start in range(0, len(labels), size)]
+        means = np.array([evaluated(features[part], labels[part]) for part in parts])
+        return float(means[:, 0].mean()), float(means[:, 1].mean())
+
+    return evaluation
 
 
 def last_repeated(features: Array, labels: Array) -> tuple[float, float]:
@@ -135,11 +162,26 @@ def small_model() -> Any:
 
 
 class Watched:
-    """A model that notes whether its devices shared the rows that it was given."""
+    """A model that notes whether its devices shared the rows that it was given.
+
+    Attributes:
+        asked_to_train: whether it was asked for logits as training computes them.
+    """
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self._calls, self._shared = 0, True
+        self.asked_to_train = False
+
+    def __call__(self, inputs: Any) -> Any:
+        """Returns the logits as training computes them."""
+        self.asked_to_train = True
+        return self._model(inputs)
+
+    def train_logits(self, inputs: Any, weights: Any | None = None) -> Any:
+        """Returns what the model's `train_logits` does."""
+        self.asked_to_train = True
+        return self._model.train_logits(inputs, weights)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)

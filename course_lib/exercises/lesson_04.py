@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -18,7 +18,7 @@ from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 
-Array = npt.NDArray[Any]
+Values = Sequence[float]
 
 
 @exercise(
@@ -62,45 +62,79 @@ def _near(answer: float, value: float) -> bool:
     return math.isclose(answer, value, rel_tol=1e-3)
 
 
-def _moving(start: float, values: Array) -> float:
+def _moving(start: float, values: Values) -> float:
     return reduce(lambda moving, value: 0.9 * moving + 0.1 * float(value), values, float(start))
 
 
-def _moving_swapped(start: float, values: Array) -> float:
+def _moving_swapped(start: float, values: Values) -> float:
     return reduce(lambda moving, value: 0.1 * moving + 0.9 * float(value), values, float(start))
 
 
-def _moving_from_zero(start: float, values: Array) -> float:
+def _moving_from_zero(start: float, values: Values) -> float:
     return _moving(0.0, values)
 
 
-def _moving_with_mean(start: float, values: Array) -> float:
+def _moving_with_mean(start: float, values: Values) -> float:
     return 0.9 * start + 0.1 * float(np.mean(values)) if len(values) else start
 
 
-def _mean_of_values(start: float, values: Array) -> float:
+def _mean_of_values(start: float, values: Values) -> float:
     return float(np.mean(values)) if len(values) else start
 
 
-def _moving_added(start: float, values: Array) -> float:
+def _moving_added(start: float, values: Values) -> float:
     return reduce(lambda moving, value: 0.9 * moving + float(value), values, float(start))
 
 
-def _moving_backwards(start: float, values: Array) -> float:
+def _moving_backwards(start: float, values: Values) -> float:
     return _moving(start, values[::-1])
 
 
-def _moving_once(start: float, values: Array) -> float:
+def _moving_once(start: float, values: Values) -> float:
     return _moving(start, values[-1:])
 
 
-def _moving_ends_early(start: float, values: Array) -> float | None:
+def _moving_ends_early(start: float, values: Values) -> float | None:
     return _moving(start, values[:1]) if len(values) else None
 
 
-def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
+def _moving_from_first(start: float, values: Values) -> float:
+    return _moving(values[0], values[1:]) if len(values) else start
+
+
+def _moving_from_second(start: float, values: Values) -> float:
+    return _moving(start, values[1:])
+
+
+def _moving_while_any_is_left(start: float, values: list[float]) -> float:
+    while values:
+        start = 0.9 * start + 0.1 * values.pop(0)
+    return start
+
+
+def _powers(count: int) -> npt.NDArray[Any]:
+    return 0.9 ** np.arange(count)[::-1]
+
+
+def _start_and_values(random: np.random.Generator) -> tuple[float, Values]:
     count = int(random.integers(2, 7))
-    return float(random.integers(0, 10)), np.array(random.integers(0, 20, count) / 2, np.float32)
+    return float(random.integers(0, 10)), (random.integers(0, 20, count) / 2).tolist()
+
+
+def _called(function: Callable[..., Any], *inputs: Any) -> Any:
+    """Returns what a function gives, an array of one number as that number.
+
+    A function that cannot do with a list is called again with an array.
+    """
+    arrays = [np.array(each) if isinstance(each, list) else each for each in inputs]
+    try:
+        value = function(*inputs)
+    except Exception as error:
+        try:
+            value = function(*arrays)
+        except Exception:
+            raise error from None
+    return value.reshape(()) if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
 @exercise(
@@ -108,10 +142,10 @@ def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
     right=_moving,
     also=[
         lambda start, values: 0.9 ** len(values) * start + _moving(0, values),
-        lambda start, values: (
-            0.9 ** len(values) * start + np.dot(0.1 * 0.9 ** np.arange(len(values))[::-1], values)
-        ),
-        lambda start, values: _moving(start, values[:-1]) * 0.9 + values[-1] * 0.1 if values.size else start,
+        lambda start, values: 0.9 ** len(values) * start + np.dot(0.1 * _powers(len(values)), values),
+        lambda start, values: _moving(start, values[:-1]) * 0.9 + values[-1] * 0.1 if values else start,
+        lambda start, values: 0.9**values.size * start + 0.1 * np.sum(values * _powers(values.size)),
+        _moving_while_any_is_left,
     ],
     wrong=[
         (_moving_swapped, "0.9 belongs to the old"),
@@ -121,9 +155,11 @@ def _start_and_values(random: np.random.Generator) -> tuple[float, Array]:
         (_moving_added, "tenth"),
         (_moving_backwards, "first value comes first"),
         (_moving_once, "every value"),
+        (_moving_from_first, "`start` counts"),
+        (_moving_from_second, "skips the first"),
         (_moving_ends_early, "inside the loop"),
         (lambda start, values: [_moving(start, values[: at + 1]) for at in range(len(values))], "single"),
-        (lambda start, values: _moving(start, values) if values.size else 0.0, "no value"),
+        (lambda start, values: _moving(start, values) if values else 0.0, "no value"),
         (lambda start, values: None, "return"),
         (0.9, "function"),
     ],
@@ -135,7 +171,7 @@ def moving_average(answer: Callable[..., Any]) -> str | None:
         _moving,
         [
             *drawn(_start_and_values),
-            Case((5.0, np.array([], np.float32)), _("With no value there is no update: `start` stays.")),
+            Case((5.0, []), _("With no value there is no update: `start` stays.")),
         ],
         misconceptions={
             _moving_swapped: _("0.9 belongs to the old average and 0.1 to the new value."),
@@ -149,7 +185,10 @@ def moving_average(answer: Callable[..., Any]) -> str | None:
                 " Put it behind the loop."
             ),
             _moving_once: _("Update with every value, not with the last one alone."),
+            _moving_from_first: _("`start` counts too: the first value makes an update like the others."),
+            _moving_from_second: _("This skips the first value. Update with every value."),
         },
+        run=_called,
     )
 
 
@@ -229,7 +268,8 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
         (_fixed_on_each, "once"),
         (_wrong_sign, "below 0"),
         (_speedup_of_one_row, "number of rows"),
-        (_not_in_brackets, "brackets"),
+        (_not_in_brackets, "multiplies"),
+        (lambda fixed, per_row, devices: fixed * (devices - 1) / (per_row * devices), "multiplies"),
         (_difference_not_in_brackets, "brackets"),
         (_rounded_down, "Do not round"),
         (_rounded_up, "Do not round"),
@@ -242,7 +282,6 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
 )
 def break_even(answer: Callable[..., Any]) -> str | None:
     """The number of rows at which several devices are as fast as one."""
-    brackets = _("Dividing comes first: put brackets around all that `fixed` is to be divided by.")
     rounded = _("Do not round: the number of rows keeps its fraction.")
     return judge(
         answer,
@@ -261,12 +300,18 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             _devices_less_one: _("The rows are divided among all devices: one part in `devices` stays."),
             _fixed_on_each: _("The devices spend the fixed time side by side: it counts once."),
             _wrong_sign: _("A number of rows is not below 0. Which is larger, 1 or `1 / devices`?"),
-            _not_in_brackets: brackets,
-            _difference_not_in_brackets: brackets,
+            _not_in_brackets: _(
+                "This multiplies by the part of each row's time that is saved. Divide by it: without"
+                " brackets, `a / b * c` multiplies by `c`."
+            ),
+            _difference_not_in_brackets: _(
+                "Dividing comes first: put brackets around all that `fixed` is to be divided by."
+            ),
             _rounded_down: rounded,
             _floor_division: rounded,
             _rounded_up: rounded,
             _rounded: rounded,
             _speedup_of_one_row: _("That is the speed-up with one row. Asked for is a number of rows."),
         },
+        run=_called,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.evaluation import (
+    Mean,
     Watched,
     called,
     compiled_on_every_device,
@@ -24,6 +27,7 @@ from course_lib.exercises.evaluation import (
     mean_of_devices,
     on_every_device,
     padding_counted,
+    partly_counted,
     rest_dropped,
     small_model,
     some_reviews,
@@ -33,12 +37,22 @@ from course_lib.exercises.evaluation import (
 )
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
+from course_lib.specs.plan import data_parallel
 
 Array = npt.NDArray[Any]
+
+_ROWS_IN_A_BATCH = (8, 16, 24, 32, 64)
+_MANY = 75  # reviews: more than the largest of these batches, and not a multiple of any
+_MEANS = [means for means in product(Mean, repeat=2) if means[0] != means[1] or Mean.SUM_OF_ROWS in means]
 
 
 def _with_model(function: Callable[[Array, Array], object]) -> Callable[..., object]:
     return lambda model, features, labels: function(features, labels)
+
+
+def _packed(features: Array) -> Any:
+    padded = np.pad(features, ((0, -len(features) % 8), (0, 0)))
+    return import_module("course_lib.dtensor").pack(padded, data_parallel(8).layout(("batch", "features")))
 
 
 def _by_name(model: Any, features: Array, labels: Array) -> dict[str, float]:
@@ -54,7 +68,10 @@ def _by_name(model: Any, features: Array, labels: Array) -> dict[str, float]:
         (_with_model(divided_by_padded), "number of reviews"),
         (_with_model(rest_dropped), "every review"),
         (_with_model(mean_of_devices), "mean of the devices' means"),
-        (_with_model(mean_of_batches), "mean of the batches' means"),
+        *((_with_model(mean_of_batches(size)), "mean of the batches' means") for size in _ROWS_IN_A_BATCH),
+        *((_with_model(partly_counted(*means)), "each sum leave out") for means in _MEANS),
+        (lambda model, features, labels: model.train_logits(_packed(features)), "evaluate_logits"),
+        (lambda model, features, labels: model(_packed(features)), "evaluate_logits"),
         (_with_model(last_repeated), "copies of reviews"),
         (_with_model(first_repeated), "copies of reviews"),
         (_with_model(loss_alone), "two numbers"),
@@ -84,11 +101,17 @@ def evaluation(answer: Callable[..., Any]) -> str | None:
         return given[-1]
 
     repeated = _("You fill up with copies of reviews and count them. Give each copy the weight 0.")
+    of_batches = _(
+        "This is the mean of the batches' means. The last batch has fewer reviews and counts"
+        " less: add up over all rows, then divide once."
+    )
+    left_out = _("Does each sum leave out the rows that fill up?")
     hint = judge(
         answer,
         evaluated,
         [
             *drawn(some_reviews_and_a_rest, count=5),
+            Case(some_reviews(np.random.default_rng(3), _MANY)),
             Case((features, labels), _("16 reviews divide by 8: there is nothing to fill up.")),
             Case(
                 (features[:3], labels[:3]),
@@ -103,18 +126,21 @@ def evaluation(answer: Callable[..., Any]) -> str | None:
                 "This is the mean of the devices' means. Devices with fewer reviews must count less:"
                 " add up over all rows, then divide once."
             ),
-            mean_of_batches: _(
-                "This is the mean of the batches' means. The last batch has fewer reviews and counts"
-                " less: add up over all rows, then divide once."
-            ),
             last_repeated: repeated,
             first_repeated: repeated,
             loss_alone: two_numbers,
             summed: _("These are the sums. Divide them by the number of reviews."),
             the_other_way_round: _("Return the loss first, then the accuracy."),
+            **{mean_of_batches(size): of_batches for size in _ROWS_IN_A_BATCH},
+            **{partly_counted(*means): left_out for means in _MEANS},
         },
         run=run,
     )
     if any(isinstance(value, dict) for value in given):
         return two_numbers
+    if hint and model.asked_to_train:
+        return _(
+            "Training normalises a row with the moments of its batch. Ask `model.evaluate_logits`, which"
+            " takes the moving moments."
+        )
     return hint or model.fault()

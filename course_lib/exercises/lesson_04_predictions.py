@@ -23,7 +23,7 @@ def best_of_hundred() -> Question:
                 ),
             ),
             Option(
-                0.53, _("One model alone is off by about 0.05. The luckiest of a hundred is off by far more.")
+                0.55, _("One model alone is off by about 0.05. The luckiest of a hundred is off by far more.")
             ),
             Option(
                 0.62,
@@ -34,10 +34,15 @@ def best_of_hundred() -> Question:
                 ),
             ),
             Option(
-                0.8,
-                _("That would be six times what chance is usually off by: a hundred tries do not reach it."),
+                0.7,
+                _(
+                    "That is four times what chance is usually off by. One model reaches it once in about"
+                    " 25,000 tries, so that a hundred tries hardly do."
+                ),
             ),
-            Option(1.0, _("A hundred right guesses in a row: a hundred tries are far too few for that.")),
+            Option(
+                0.9, _("That would be eight times what chance is usually off by: no hundred tries get there.")
+            ),
         ],
     )
 
@@ -190,7 +195,7 @@ def step_64() -> Question:
                     "They would be if the time that is saved equalled the time that is added. But 64 reviews"
                     " are little work, so little can be saved."
                 ),
-                label=_("about equal"),
+                label=_("about equal: the longer time is less than 1.25 times the shorter one"),
             ),
             Option(
                 8,

@@ -82,7 +82,7 @@ def test_nothing_is_timed_beside_a_training(monkeypatch):
         step_times.measure(64)
 
 
-@pytest.mark.parametrize("rows_at_a_time", [8, 16])
+@pytest.mark.parametrize("rows_at_a_time", [8, 64])
 def test_an_evaluation_may_send_the_rows_in_batches(rows_at_a_time):
     evaluate = checks.find("04-evaluate").right
 

@@ -142,6 +142,20 @@ def test_an_array_of_one_number_is_that_number(answer):
     assert repr(checks.check("04-learning-rate", answer)) == "✓ Right."
 
 
+@pytest.mark.parametrize("exercise_id", ["04-moving-average", "04-break-even"])
+def test_a_function_may_return_a_number_as_an_array(exercise_id):
+    right = checks.find(exercise_id).right
+    answer = checks.check(exercise_id, lambda *inputs: np.array([right(*inputs)]))
+    assert repr(answer) == "✓ Right."
+
+
+def test_the_error_shown_is_that_of_the_list_which_the_text_names():
+    def fails_on_lists_and_arrays(start, values):
+        return start + values.total if isinstance(values, list) else values.no_such_name
+
+    assert "total" in checks.check("04-moving-average", fails_on_lists_and_arrays).message
+
+
 @pytest.mark.parametrize("known", ALL, ids=name)
 def test_enough_mistakes_are_foreseen(known):
     assert len(known.wrong) >= (5 if known.exercise_id.startswith(WITH_FIVE_MISTAKES) else 2)
