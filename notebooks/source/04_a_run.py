@@ -302,12 +302,13 @@ interrupted = short_run(models.MLP(values, plan.data_parallel(8)))
 for record in itertools.islice(interrupted, 40):
     pass
 interrupted.close()
+saved = checkpoints.latest()
 
 # %% predict-close
 predict("04-close")
 
 # %% reveal-close
-reveal("04-close", checkpoints.latest().step)
+reveal("04-close", saved.step)
 
 # %% [markdown]
 # Within an epoch the model may be up to 31 steps ahead of the record that you hold; `close` takes it back.
