@@ -108,6 +108,22 @@ def judge(
     return _failure(reference, inputs[at], outcomes[at], expected[at], tolerance, advice=advice)
 
 
+def with_lists_or_arrays(function: Function, *inputs: Any) -> Any:
+    """Returns what a function gives, an array of one number as that number.
+
+    A function that cannot do with a list is called again with an array.
+    """
+    arrays = [np.array(each) if isinstance(each, list) else each for each in inputs]
+    try:
+        value = function(*inputs)
+    except Exception as error:
+        try:
+            value = function(*arrays)
+        except Exception:
+            raise error from None
+    return value.reshape(()) if isinstance(value, np.ndarray) and value.size == 1 else value
+
+
 def _outcomes(answer: Function, cases: Sequence[Case], run: Run | None) -> list[_Outcome]:
     if run is not None:
         return _called_on(lambda *inputs: run(_answering(answer), *inputs), cases)

@@ -11,29 +11,31 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.evaluation import (
+from course_lib.exercises.evaluations import (
     Mean,
-    Watched,
-    called,
-    compiled_on_every_device,
     divided_by_padded,
-    each_row,
-    evaluate,
     evaluated,
     first_repeated,
     last_repeated,
     loss_alone,
     mean_of_batches,
     mean_of_devices,
-    on_every_device,
     padding_counted,
     partly_counted,
     rest_dropped,
-    small_model,
     some_reviews,
     some_reviews_and_a_rest,
     summed,
     the_other_way_round,
+)
+from course_lib.exercises.evaluations_on_devices import (
+    Watched,
+    called,
+    compiled_on_every_device,
+    each_row,
+    evaluate,
+    on_every_device,
+    small_model,
 )
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import pytest
 from course_lib import i18n
 from tests.kernels import ROOT
 
-WITHOUT_TENSORFLOW = ("specs", "pictures", "widgets", "explorers", "exercises", "measured")
 # What pip asks of the project; an environment that uv made has no pip.
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 IMPORT_ALL = """
@@ -80,5 +80,9 @@ def test_every_module_can_be_imported_from_there(installed, tensorflow, tmp_path
 
 
 def is_fast(name: str) -> bool:
-    parts = name.split(".")
-    return parts[1:2] not in (["aborts"], ["dtensor"]) and (len(parts) <= 2 or parts[1] in WITHOUT_TENSORFLOW)
+    """Returns whether the import contract keeps TensorFlow out of a module."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (fast,) = (
+        each["source_modules"] for each in contracts if "tensorflow" in each.get("forbidden_modules", ())
+    )
+    return ".".join(name.split(".")[:2]) in {"course_lib", *fast}
