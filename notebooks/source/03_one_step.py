@@ -69,8 +69,8 @@ history = await live.watch(run)
 # `"tfds"` loads the 50,000 real IMDB reviews through TensorFlow Datasets; the first time that takes longer,
 # then the rows are kept on disk.
 #
-# The model takes 1200 numbers for each review.
-# `TextVectorization` gives a column to each of the 1199 most frequent words,
+# The model takes 1,200 numbers for each review.
+# `TextVectorization` gives a column to each of the 1,199 most frequent words,
 # and one to all other words together.
 # Each word of a review is weighted by its *tf-idf*: how often it occurs in the review,
 # times a factor that is larger for words that few reviews contain.
@@ -86,7 +86,7 @@ history = await live.watch(run)
 #
 # ## A layer is a sum
 #
-# The model has 1200 inputs, 48 hidden units with ReLU, a normalisation over the batch, and 2 outputs.
+# The model has 1,200 inputs, 48 hidden units with ReLU, a normalisation over the batch, and 2 outputs.
 # For a review with the entries $x_i$ the hidden unit $j$ is
 #
 # $$y_j = \mathrm{relu}\Big(\sum_i x_i W_{ij} + b_j\Big)$$
@@ -537,7 +537,7 @@ check("03-step", distributed_step)
 # ## The last, smaller batch
 #
 # The number of reviews is rarely a multiple of the batch size.
-# The 8100 reviews here leave 36.
+# The 8,100 reviews here leave 36.
 # We take 20 of them.
 # 20 rows cannot be split evenly among 8 devices, nor can 36.
 # Three ways are common: **drop** them,

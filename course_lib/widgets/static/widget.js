@@ -9,7 +9,7 @@ const STYLE = `
     "Noto Sans CJK JP", "Yu Gothic", Meiryo, sans-serif; max-width: 58rem; padding: 1rem 1.1rem;
     border: 1px solid var(--line); border-radius: 12px; box-sizing: border-box; }
   .widget * { box-sizing: border-box; }
-  fieldset { border: 0; margin: 0 0 .45rem; padding: 0; display: grid; grid-template-columns: 10.5rem 1fr;
+  fieldset { border: 0; margin: 0 0 .45rem; padding: 0; display: grid; grid-template-columns: 12rem 1fr;
     align-items: baseline; min-width: 0; }
   legend { float: left; padding: 0; opacity: .95; }
   .options { display: flex; flex-wrap: wrap; gap: .3rem; }
