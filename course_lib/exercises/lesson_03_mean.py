@@ -31,6 +31,10 @@ def _sum(losses: Array, weights: Array) -> float:
     return float(np.dot(losses, weights))
 
 
+def _padding_in_the_sum(losses: Array, weights: Array) -> float:
+    return float(losses.sum() / max(weights.sum(), 1))
+
+
 def _median(losses: Array, weights: Array) -> float:
     return float(np.median(losses[weights > 0])) if weights.any() else 0.0
 
@@ -95,6 +99,7 @@ def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:
         (_mean_of_rows, "padding counts"),
         (_sum_over_rows, "all rows"),
         (_sum, "sum"),
+        (_padding_in_the_sum, "losses of the padding too"),
         (_median, "median"),
         (_middle, "halfway"),
         (_truncated, "whole number"),
@@ -134,6 +139,7 @@ def mean_loss(answer: Callable[..., Any]) -> str | None:
             _mean_of_rows: _("This is the mean of all losses: the padding counts too."),
             _sum_over_rows: _("This divides by the number of all rows. How many of them are reviews?"),
             _sum: _("This is the sum. Divide it by the number of reviews."),
+            _padding_in_the_sum: _("This sum has the losses of the padding too. Use the weights."),
             _median: _("This is the median of the reviews' losses. In their mean every loss counts."),
             _middle: _("This is halfway between the smallest and the largest loss of a review."),
             _truncated: _("This is the mean cut to a whole number. Keep the fraction."),

@@ -12,10 +12,13 @@ def world() -> Question:
     return Question(
         _(
             "Eight devices form the mesh `world`, and every layout is unsharded."
-            " A batch of 64 reviews goes in. On how many of these rows does each device compute?"
+            " A batch of 64 reviews goes in. How many rows of logits does each device hold afterwards?"
         ),
         [
-            Option(64, _("Unsharded means replicated: every device has all rows, and does all the work.")),
+            Option(
+                64,
+                _("Unsharded means replicated: every device has all rows, and computes the logits of all."),
+            ),
             Option(
                 8,
                 _(
@@ -26,8 +29,8 @@ def world() -> Question:
             Option(
                 512,
                 _(
-                    "So many rows are computed by all devices together, each of the 64 eight times over."
-                    " One device computes 64."
+                    "So many rows are held by all devices together, each of the 64 eight times over."
+                    " One device holds 64."
                 ),
             ),
             Option(
@@ -76,12 +79,12 @@ def copies() -> Question:
                 label=_("about 0.01: each learnt from other reviews"),
             ),
             Option(
-                1.0,
+                1e-4,
                 _(
-                    "The eight copies are of one variable with a replicated layout:"
-                    " TensorFlow keeps replicas equal."
+                    "Differences that grow from step to step would take updates that differ. All devices"
+                    " subtract the same total from the same values."
                 ),
-                label=_("about 1: they are eight different models"),
+                label=_("about 1e-4: too little to show in the losses above"),
             ),
         ],
     )
@@ -122,10 +125,10 @@ def coupled() -> Question:
                 label=_("by a tenth to twice its length"),
             ),
             Option(
-                7.0,
+                9.0,
                 _(
                     "So far it would be off if each part divided its loss by its own 8 rows and the whole"
-                    " batch by 64: by about seven times its length. Here both sum the losses."
+                    " batch by 64: by about nine times its length. Here both sum the losses."
                 ),
                 label=_("by more than twice its length"),
             ),
@@ -146,7 +149,7 @@ def padding() -> Question:
     return Question(
         _(
             "The 20 reviews are padded to 64 rows, and `eight_devices` gives 64 losses."
-            " Which mean equals, to 1 %, the mean loss of the 20 reviews alone on one device?"
+            " Which mean equals, to 1 %, the mean loss of a batch of just these 20 on one device?"
         ),
         [
             Option(

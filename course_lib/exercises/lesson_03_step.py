@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises import replicas
+from course_lib.exercises import replicas, replicas_on_devices
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.i18n import _, ngettext
@@ -39,7 +39,9 @@ _SUM, *_MISTAKES = _UPDATES
 
 def _by_averaging(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
     """Lets every replica step alone, eight times as far where there are eight, and then takes the mean."""
-    replicas.taking(lambda partial, at, parts: partial[at] * len(parts))(models, parts, learning_rate)
+    replicas_on_devices.taking(lambda partial, at, parts: partial[at] * len(parts))(
+        models, parts, learning_rate
+    )
     for name in replicas.NAMES:
         mean = np.mean([model.trained[name].numpy() for model in models], axis=0)
         for model in models:
@@ -52,7 +54,7 @@ def _in_micro_batches(models: list[Any], parts: list[replicas.Part], learning_ra
 
     def of_part(model: Any, part: replicas.Part) -> dict[str, Any]:
         each = [
-            replicas.gradient_on_device(model, (row[None], label[None]))
+            replicas_on_devices.gradient_on_device(model, (row[None], label[None]))
             for row, label in zip(*part, strict=True)
         ]
         return {name: sum(gradients[name] for gradients in each) for name in replicas.NAMES}
@@ -66,14 +68,14 @@ def _in_micro_batches(models: list[Any], parts: list[replicas.Part], learning_ra
 def _recomputing(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
     """Computes the gradients anew for every variable, when those before it have changed."""
     for name in replicas.NAMES:
-        partial = [replicas.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
+        partial = [replicas_on_devices.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
         for model in models:
             model.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
     return models
 
 
 def _weights_only(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
-    partial = [replicas.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
+    partial = [replicas_on_devices.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
     for model, name in itertools.product(models, ("hidden_weight", "logits_weight")):
         model.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
     return models
@@ -81,15 +83,24 @@ def _weights_only(models: list[Any], parts: list[replicas.Part], learning_rate: 
 
 def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
     """Lets the first replica compute the gradient of the whole batch and the others take it."""
-    replicas.on_all_rows(models[:1], parts, learning_rate)
+    replicas_on_devices.on_all_rows(models[:1], parts, learning_rate)
     for model in models[1:]:
         for name, variable in model.trained.items():
             variable.assign(models[0].trained[name].numpy())
     return models
 
 
+def _joined_in_a_new_model(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
+    """Lets a model that is none of the replicas compute the gradient of the whole batch."""
+    values = {name: model_value.numpy() for name, model_value in models[0].trained.items()}
+    found = replicas.gradient(values, replicas.joined(parts))
+    for model, name in itertools.product(models, replicas.NAMES):
+        model.trained[name].assign_sub(learning_rate * found[name].astype(np.float32))
+    return models
+
+
 def _replacing_variables(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
-    partial = [replicas.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
+    partial = [replicas_on_devices.gradient_on_device(*both) for both in zip(models, parts, strict=True)]
     for model, name in itertools.product(models, replicas.NAMES):
         total = sum(each[name] for each in partial)
         setattr(model, name, model.trained[name] - learning_rate * total)
@@ -97,7 +108,7 @@ def _replacing_variables(models: list[Any], parts: list[replicas.Part], learning
 
 
 def _returning_nothing(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> None:
-    replicas.taking(_SUM)(models, parts, learning_rate)
+    replicas_on_devices.taking(_SUM)(models, parts, learning_rate)
 
 
 def _failing(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
@@ -106,15 +117,17 @@ def _failing(models: list[Any], parts: list[replicas.Part], learning_rate: float
 
 @exercise(
     "03-step",
-    right=replicas.taking(_SUM),
+    right=replicas_on_devices.taking(_SUM),
     also=[
         _by_averaging,
         _in_micro_batches,
-        replicas.taking(lambda partial, at, parts: np.sum([each.numpy() for each in partial], axis=0)),
+        replicas_on_devices.taking(
+            lambda partial, at, parts: np.sum([each.numpy() for each in partial], axis=0)
+        ),
     ],
     wrong=[
         *zip(
-            map(replicas.taking, _MISTAKES),
+            map(replicas_on_devices.taking, _MISTAKES),
             (
                 "drift apart",
                 "mean of the partial gradients",
@@ -130,20 +143,24 @@ def _failing(models: list[Any], parts: list[replicas.Part], learning_rate: float
             ),
             strict=True,
         ),
-        (replicas.taking_turns, "before any replica"),
+        (replicas_on_devices.taking_turns, "before any replica"),
         (_recomputing, "computed anew"),
         (_weights_only, "have not changed: `hidden_bias`, `logits_bias`."),
         (_returning_nothing, "`return replicas`"),
         (_replacing_variables, "in the place of the variables. Write with `assign_sub`"),
         (_failing, "ValueError: cannot use [replicas[0], replicas[1], replicas[2]] and <object object>`"),
-        (replicas.on_all_rows, "8 replicas saw rows of other parts"),
+        (replicas_on_devices.on_all_rows, "8 replicas saw rows of other parts"),
         (_first_on_all_rows, "1 replica saw rows of other parts"),
-        (replicas.taking(lambda partial, at, parts: 2 * sum(partial)), "with `train_step` on one model"),
+        (_joined_in_a_new_model, "8 replicas computed nothing"),
+        (
+            replicas_on_devices.taking(lambda partial, at, parts: 2 * sum(partial)),
+            "with `train_step` on one model",
+        ),
         (0.5, "function"),
     ],
     on_devices=True,
 )
-def step(answer: replicas.Step) -> str | None:
+def step(answer: replicas_on_devices.Step) -> str | None:
     """The step of a group of devices, held against one device."""
     hints = (
         _("Each replica took the gradient of its own part, so they drift apart. Add the gradients first."),
@@ -178,10 +195,10 @@ def step(answer: replicas.Step) -> str | None:
         (3, 1, 4, 2, 6, 5, 8, 7): _("8 replicas with 3, 1, 4, 2, 6, 5, 8 and 7 rows"),
     }
     cases = [Case((replicas.draw_group(random, sizes),), told=told) for sizes, told in groups.items()]
-    conducts: list[replicas.Conduct] = []
+    conducts: list[replicas_on_devices.Conduct] = []
 
-    def run(step: replicas.Step, group: replicas.Group) -> replicas.Outcome:
-        outcome, conduct = replicas.run(step, group)
+    def run(step: replicas_on_devices.Step, group: replicas.Group) -> replicas.Outcome:
+        outcome, conduct = replicas_on_devices.run(step, group)
         conducts.append(conduct)
         return outcome
 
@@ -190,6 +207,9 @@ def step(answer: replicas.Step) -> str | None:
     num_seeing_others = max((conduct.num_seeing_others for conduct in conducts), default=0)
     if num_seeing_others:
         return _seen(num_seeing_others)
+    num_idle = max((conduct.num_idle for conduct in conducts), default=0)
+    if hint is None and num_idle:
+        return _idle(num_idle)
     if not all(conduct.keeps_variables for conduct in conducts):
         return _("Your step puts other values in the place of the variables. Write with `assign_sub`.")
     if hint is None and not all(conduct.returns_replicas for conduct in conducts):
@@ -200,6 +220,14 @@ def step(answer: replicas.Step) -> str | None:
 def _unchanged(changed: Sequence[str]) -> str:
     names = _(", ").join(f"`{name}`" for name in replicas.NAMES if name not in changed)
     return _("These variables have not changed: {names}. A step changes all of them.", names=names)
+
+
+def _idle(count: int) -> str:
+    return ngettext(
+        "{count} replica computed nothing. Each takes the gradient of its own part.",
+        "{count} replicas computed nothing. Each takes the gradient of its own part.",
+        count,
+    )
 
 
 def _seen(count: int) -> str:

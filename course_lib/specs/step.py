@@ -13,8 +13,9 @@ def mlp_step(plan: Plan) -> Timeline:
     The sums of a phase share an all-reduce, as TensorFlow 2.21 combines them: the loss waits for the
     gradients.
 
-    Mean and variance scale and shift the hidden units, `scale * h + shift`. So on the way back the gradients
-    of these two are sums over the batch as well. `models.MLP` sums less often: it takes both moments at once.
+    Mean and variance scale and shift the hidden units, `n = scale * y + shift`. So on the way back the
+    gradients of these two are sums over the batch as well. `models.MLP` sums less often: it takes both
+    moments at once.
 
     >>> from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
     >>> for plan in (data_parallel(8), model_parallel(4, 2), spatial_parallel()):
@@ -28,7 +29,7 @@ def mlp_step(plan: Plan) -> Timeline:
         Phase(("x W1",), "features"),
         Phase((_("mean"),), BATCH),
         Phase((_("variance"),), BATCH),
-        Phase(("h W2",), "hidden"),
+        Phase(("n W2",), "hidden"),
         Phase(tuple(_gradient(name) for name in (_("shift"), _("scale"))), BATCH),
         Phase((_("loss"), *(_gradient(name) for name in ("W1", "b1", "W2", "b2"))), BATCH),
         Phase((_("update"),)),

@@ -9,8 +9,8 @@
 #
 # - run an ordinary training step on eight devices by choosing layouts,
 #   and compare it with one device;
-# - write by hand the sums over the devices that such a step needs, and show that they give the same gradient;
-# - say what the last, smaller batch and batch normalisation do to your numbers, and deal with both.
+# - write the step of a group of devices by hand, and say which sums over the devices a step needs;
+# - deal with the last, smaller batch, and with reviews that come one at a time.
 #
 # **Time:** 45 minutes.
 # **You need to know:** lesson 1, and how gradient descent trains a small network.
@@ -103,7 +103,7 @@ history = await live.watch(run)
 # Give the letters names, and say once for each variable which axes it has.
 # A plan then says which mesh dimension splits which *named* axis.
 # Two tensors with an axis of the same name cannot disagree.
-# This plan of lesson 5, which splits the hidden units, has an entry that is not `unsharded`:
+# A plan of lesson 5 splits the hidden units; weight and bias then end in the same entry, `model`:
 
 # %% axes
 from tensorflow.experimental import dtensor
@@ -127,7 +127,6 @@ print(split_hidden.layout(AXES["hidden_bias"]))
 # subtract the mean of each column, divide by its standard deviation.
 # The mean runs over the *global* batch: in DTensor a mean over an axis is the mean of the whole tensor,
 # wherever its rows lie.
-# (Under `MirroredStrategy`, Keras's batch normalisation by default uses each replica's own rows.)
 #
 # `make_variable` makes an ordinary variable when there is no layout: that is our one-device reference.
 # The library's `models.MLP`, which you trained above,
@@ -138,11 +137,11 @@ print(split_hidden.layout(AXES["hidden_bias"]))
 #
 # Three classes with the same weights and biases occur in this lesson:
 #
-# | class | normalisation | models of this class |
+# | class | normalisation | you meet it as |
 # | --- | --- | --- |
-# | `models.MLP` of the library | in fewer exchanges, with moving moments | `trained`: the 3 epochs above |
-# | `MLP`, written below | in its simplest form | `eight_devices`, `one_device`: 20 steps each |
-# | `Plain`, further down | none | several, for comparison |
+# | `models.MLP` of the library | in fewer exchanges, with moving moments | `trained`, after the 3 epochs above; later `weighted` |
+# | `MLP`, written below | in its simplest form | `eight_devices` and `one_device`, after 20 steps each; others untrained |
+# | `Plain`, further down | none | several, to compare with |
 
 
 # %% normalise
@@ -187,7 +186,7 @@ class MLP(tf.Module):
 # %% world [markdown]
 # ## First, a mesh called world
 #
-# Before you split anything, see that the model runs at all: on a mesh with one dimension, `world`,
+# Run a model of your own unsplit before you split it: on a mesh with one dimension, `world`,
 # under the plan `replicated(8)`, in which every entry of every layout is `unsharded`.
 #
 # The initial values are drawn on the host,
@@ -208,7 +207,8 @@ logits = probe(pack(train_set.features[:64], copied))
 reveal("03-world", unpack(logits)[0].shape[0])
 
 # %% [markdown]
-# Every device does the work of one device, and nothing is finished sooner.
+# Inputs, variables and result are whole on every device, so each one computes all of it,
+# and nothing is finished sooner.
 # This is a test: if something fails here, the fault is not in the splitting.
 #
 # ## Split the batch
@@ -224,8 +224,7 @@ reveal("03-world", unpack(logits)[0].shape[0])
 #
 # TensorFlow has an input pipeline for this, `dtensor.DTensorDataset`:
 # it wraps a `tf.data` dataset and yields batches that are already laid out.
-# Its iterator cannot be saved in a checkpoint (TensorFlow 2.21).
-# To resume at an exact step, count the batches and let the `tf.data` dataset `skip` their rows.
+# Its iterator cannot be saved in a checkpoint (TensorFlow 2.21; tried in `tests/tf/test_lesson_03.py`).
 # The course packs arrays by hand: it takes a line, and you see what is sent to whom.
 
 # %% packing
@@ -278,7 +277,7 @@ check("03-layouts", image_layouts)
 #
 # A distributed step can go wrong in silence.
 # If each device took the mean over its own 8 rows and these means were added,
-# it would still learn, but at an eighth of the rate.
+# it would still learn, but each step would be an eighth of what the sum gives.
 # So compare before you trust it:
 # the second cell from here runs 20 steps on eight devices and on one,
 # with the same initial values and the same batches.
@@ -332,15 +331,16 @@ copies = np.stack(unpack(eight_devices.hidden_weight))
 reveal("03-copies", float(np.ptp(copies, axis=0).max()))
 
 # %% [markdown]
-# All devices made the same update, that of one device with all 64 reviews.
+# All devices made the same updates, and the losses are those of one device with all 64 reviews.
 # No device had more than 8 of these.
 # So they must have told each other something.
 #
 # ## Build the all-reduce
 #
 # What can a device compute of the gradient from its own 8 rows?
-# Begin with a model without normalisation.
-# Its loss is a sum over the rows, so the gradient is one too.
+# Begin with a simpler model, `Plain`.
+# Its loss is a sum over the rows, and each term depends on its own row only.
+# So the gradients of the parts add up to that of the batch.
 # Here one device computes the gradients of the eight parts of the batch, one after the other.
 
 
@@ -370,7 +370,7 @@ print(np.round([gradients["logits_bias"][1] for gradients in partial], 2))
 # The difference is measured as a length, relative to that of the gradient.
 # The picture shows the derivatives with respect to the two biases of the last layer:
 # your parts, their sum, and what the eight devices really hold.
-# Each number there is rounded, so the parts as printed may miss the printed sum by 0.01.
+# Each number there is rounded, so the parts as printed may miss the printed sum in the last digit.
 
 
 # %% summed
@@ -396,9 +396,9 @@ received = unpack(of_plain["logits_bias"])
 plan.mesh.reduction("batch", to_biases, received, digits=2)
 
 # %% all-reduce-text [markdown]
-# TensorFlow inserts one such all-reduce into `train_step` of a model without normalisation
-# (counted in `tests/tf/test_step.py`).
-# The variables are replicated, so every device must make the whole update, so every device needs the total.
+# TensorFlow inserts one such all-reduce into `train_step` of `Plain`
+# (counted in `tests/tf/test_step.py`, for a smaller model of the same form).
+# Each device holds all variables and updates them itself, so each needs the total.
 #
 # **Exercise 2.** The gradients of an MLP from 784 inputs to 700 hidden units to 10 classes, with biases,
 # are all-reduced in every step, in float32.
@@ -425,6 +425,7 @@ reveal("03-coupled", difference(by_parts, expected))
 # %% [markdown]
 # The mean and the variance of each hidden unit run over all 64 rows.
 # Normalising a part by the moments of its own 8 rows is a different computation.
+# (Keras's `BatchNormalization` under `MirroredStrategy` makes this one, unless it is built with `synchronized=True`.)
 # So the devices must tell each other two more things.
 # The first is the sums from which the moments are computed; without them no device can compute its loss.
 # The second, on the way back, is how the loss changes with these sums.
@@ -497,11 +498,12 @@ mlp_step(plan)  # an order in which the sums of `train_step` can happen
 #
 # The picture shows these for the model with normalisation:
 # nine sums in four rounds, as TensorFlow 2.21 combines them
-# (the numbers are counted in `tests/tf/test_step.py`).
-# With the mean and variance, a hidden unit $h$ becomes $\mathrm{scale} \cdot h + \mathrm{shift}$;
+# (counted in `tests/tf/test_step.py` too).
+# With the mean and variance, a hidden unit $y$ becomes $n = \mathrm{scale} \cdot y + \mathrm{shift}$,
+# which the second layer multiplies by its weight;
 # the gradients of scale and shift do the work of your $g$.
-# The two sums in your $s$, mean and variance, scale and shift:
-# each pair can be computed from any other, so all three say the same.
+# Your two sums, mean and variance, scale and shift:
+# from each of these pairs you can compute the other two.
 # The rounds are not your three: `tf.nn.moments` needs the mean before it can sum the variance.
 # No device needs the total loss before the end, so it is summed with the gradients.
 # Without normalisation there are five sums in one round.
@@ -512,7 +514,7 @@ mlp_step(plan)  # an order in which the sums of `train_step` can happen
 # parts may have different numbers of rows.
 # After your step every replica holds what one device would hold
 # after `train_step` on all the rows together.
-# A replica may see its own part only.
+# Each replica must compute with its own part, and may see no other.
 # Use `loss_and_gradients`, and return `replicas`.
 
 
@@ -573,7 +575,7 @@ reveal("03-padding", means)
 
 # %% [markdown]
 # Counting the padding is wrong, and so is dividing the loss of 20 reviews by 64.
-# `20 by 20` counts what you would want, and it is still off:
+# `20 by 20` counts each review once, and is still off:
 # the rows of zeros take part in the *normalisation*, so they change the outputs of the real rows.
 # As long as the moments are those of the batch, the weights must go into them too.
 # `models.MLP` takes them there.
@@ -635,13 +637,14 @@ for name, examples in (("unit length", train_set), ("raw", raw_set)):
 # %% evaluation [markdown]
 # At this learning rate one epoch is enough with normalisation, and not without.
 # On raw rows without it the first update throws the loss far up.
-# Six epochs bring the model without it below 0.55;
-# on raw rows this takes a smaller rate, 0.0003 (measured in `tests/tf/test_lesson_03.py`).
-# Adam, at 0.003 on the mean loss, trains that model in one epoch, on both kinds of rows:
-# it ends below 0.4 (measured there too), and no row has to see another.
+# After six epochs `Plain` is below 0.55 too;
+# on raw rows it needs a smaller rate for that, 0.0003 (measured in `tests/tf/test_lesson_03.py`).
+# Adam, at 0.003 on the mean loss, trains `Plain` in one epoch, on both kinds of rows:
+# it ends below 0.4 (measured there too).
 #
-# The price of normalisation is three more all-reduces in every step here.
-# The library's `models.MLP` pays two (counted in `tests/tf/test_normalisation.py`).
+# So normalisation is a choice: here it lets plain gradient descent learn in one epoch,
+# at the price of three more all-reduces in every step, and of rows that see each other.
+# The normalisation of the library's `models.MLP` costs two (counted in `tests/tf/test_normalisation.py`).
 #
 # ## One review at a time
 #
@@ -669,23 +672,24 @@ reveal("03-alone", len(np.unique(np.round(answers, 4), axis=0)))
 # running averages of the means and variances of the training batches,
 # in two more variables, replicated like the biases.
 # `models.MLP` has these two variables in addition.
-# `trained`, the model of the first cells, answers with them; lesson 4 shows how they are updated.
+# `evaluate_logits` of `trained`, the model of the first cells, answers with them;
+# lesson 4 shows how they are updated.
 # So the course normalises with the moments of the batch in training and with moving moments in evaluation.
 # The last line compares its answers to one review, once among 64 and once alone.
 
 
 # %% moving-moments
-def accuracy(logits, labels):
-    return np.mean(np.argmax(logits, axis=-1) == labels)
+def hits(logits, labels):
+    return np.argmax(logits, axis=-1) == labels
 
 
 of_batches = []
-for at in range(0, 31 * 64, 64):  # whole batches; 16 reviews are left out
+for at in range(0, len(test_set.labels), 64):  # the last batch is smaller
     x = test_set.features[at : at + 64]
     y = test_set.labels[at : at + 64]
-    of_batches.append(accuracy(one_device(x), y))
+    of_batches.extend(hits(one_device(x), y))
 print(f"in batches of 64:   {np.mean(of_batches):.2f}")
-print(f"each review alone:  {accuracy(answers[0], test_set.labels):.2f}")
+print(f"each review alone:  {np.mean(hits(answers[0], test_set.labels)):.2f}")
 batch, single = test_set.features[:64], test_set.features[:1]
 among = to_numpy(trained.evaluate_logits(pack(batch, rows_layout)))
 alone = to_numpy(trained.evaluate_logits(pack(single, one_row)))

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 import pytest
+from tensorflow.experimental import dtensor
 
 import course_lib
 from course_lib import models, training
@@ -100,6 +101,18 @@ def test_twenty_steps_are_those_of_numpy(lesson):
 def test_copies_stay_equal_to_the_last_bit(lesson):
     for variable in lesson["eight_devices"].trained.values():
         assert np.ptp(np.stack(unpack(variable)), axis=0).max() == 0
+
+
+def test_the_iterator_of_a_dtensor_dataset_cannot_be_saved(tmp_path):
+    plan = data_parallel(8)
+    layouts = to_layout(plan.layout(("batch",)))
+    dataset = dtensor.DTensorDataset(
+        tf.data.Dataset.range(16), mesh=layouts.mesh, layouts=layouts, global_batch_size=8, batch_dim="batch"
+    )
+    batches = iter(dataset)
+    assert len(unpack(next(batches))[0]) == 1
+    with pytest.raises(AttributeError):
+        tf.train.Checkpoint(batches=batches).save(str(tmp_path / "here"))
 
 
 def test_gradients_of_parts_add_up_only_where_rows_do_not_see_each_other(lesson):

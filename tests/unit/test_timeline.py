@@ -39,7 +39,7 @@ Over batch, these wait for each other: 0 1 2 3.
   all-reduce over batch: mean
   compute: variance
   all-reduce over batch: variance
-  compute: h W2, gradient of shift, gradient of scale
+  compute: n W2, gradient of shift, gradient of scale
   all-reduce over batch: gradient of shift, gradient of scale
   compute: loss, gradient of W1, gradient of b1, gradient of W2, gradient of b2
   all-reduce over batch: loss, gradient of W1, gradient of b1, gradient of W2, gradient of b2
