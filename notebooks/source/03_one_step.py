@@ -425,7 +425,8 @@ reveal("03-coupled", difference(by_parts, expected))
 # %% [markdown]
 # The mean and the variance of each hidden unit run over all 64 rows.
 # Normalising a part by the moments of its own 8 rows is a different computation.
-# (Keras's `BatchNormalization` under `MirroredStrategy` makes this one, unless it is built with `synchronized=True`.)
+# (Keras's `BatchNormalization` under `MirroredStrategy` makes this one,
+# unless it is built with `synchronized=True`.)
 # So the devices must tell each other two more things.
 # The first is the sums from which the moments are computed; without them no device can compute its loss.
 # The second, on the way back, is how the loss changes with these sums.
