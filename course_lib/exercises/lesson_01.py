@@ -240,7 +240,7 @@ def weight_part(answer: tuple[Any, ...]) -> str | None:
 def _weight_shape(shape: tuple[Any, ...]) -> str | None:
     hints = {
         (1200, 48): _("That is the whole weight. How many parts do feature and model make of it?"),
-        (600, 16): _("The entries of a layout stand in the order of the axes: which one splits the rows?"),
+        (600, 16): _("A layout has its entries in the order of the axes: which one splits the rows?"),
         (400, 48): _("That divides only one axis; the layout splits both."),
         (1200, 24): _("That divides only one axis; the layout splits both."),
         (200, 24): _("The dimension batch does not split the weight: it makes copies of it."),

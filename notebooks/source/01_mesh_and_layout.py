@@ -488,7 +488,8 @@ print("relayout:", unpack(relayout(small, turned, cube_mesh))[1].ravel())
 # it cuts one array itself and gives each device the block of its position.
 # For components of your own there is `pack_components`:
 # it compares the replicas, and refuses these.
-# In place of `dtensor.relayout` use the course's `relayout`: tests try it with three axes on a mesh of 2 × 2 × 2,
+# In place of `dtensor.relayout` use the course's `relayout`:
+# tests try it with three axes on a mesh of 2 × 2 × 2,
 # from every layout to every other (`tests/tf/test_dtensor.py`).
 #
 # ## Layouts for training
