@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from course_lib.exercises.lesson_01_split import (
     first_dim_fastest,
     misconceptions,
     part_by_part,
+    raised_in_packing,
     right_split,
     whole_everywhere,
 )
@@ -30,7 +31,7 @@ from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
 
 _TWO_BY_FOUR = MeshSpec([("batch", 2), ("model", 4)])
-_WEIGHT_BYTES = 1200 * 48 * 4
+_WEIGHT_PART = ((400, 24), 400 * 24 * 4)
 _MISSING_BYTES = (8 * 2 - 2 * 2) * 4
 _EIGHT = MeshSpec([("x", 2), ("y", 4)])
 _UNTOUCHED = LayoutSpec(["x", UNSHARDED], _EIGHT).of((8, 6))
@@ -55,7 +56,7 @@ def four_copies(answer: LayoutSpec) -> str | None:
         return _("Use exercise_mesh: its dimensions are batch 2 and model 4.")
     sharding = answer.of((8, 8))
     if sharding.local_shape[1] != 8:
-        return _("This layout splits the columns. Leave them whole.")
+        return _("This layout splits the columns, and the task asks for the rows.")
     if sharding.copies != 4:
         return _(
             "Under this layout the number of copies is {copies}. Multiply the sizes of unused dimensions.",
@@ -151,12 +152,20 @@ def _explored(chosen: Sharding, copies: int) -> str | None:
 def split(answer: Split) -> str | None:
     """A function that cuts a tensor into the components of a layout."""
     made: list[Any] = []
+    packs: list[Exception] = []
 
     def watched(*inputs: Any) -> Any:
-        made.append(answer(*inputs))
+        try:
+            made.append(answer(*inputs))
+        except Exception as error:
+            if raised_in_packing(error):
+                packs.append(error)
+            raise
         return made[-1]
 
     found = judge(watched, right_split, cases(), misconceptions=misconceptions())
+    if found and packs:
+        return _("Cut it yourself, with `np.split`, `tf.split` or slices: here nothing needs to be packed.")
     if any(isinstance(each, dict) for each in made):
         return _("Return a list, not a dict.")
     if any(isinstance(each, Iterator) for each in made):  # a generator or a map, which shows no parts
@@ -195,44 +204,66 @@ def missing_bytes(answer: float) -> str | None:
         ),
         192: _("An element has 4 bytes, not 8; and device 3 needs its half of the columns only."),
     }
-    if same(answer, _MISSING_BYTES):
-        return None
-    found = next((hint for wrong, hint in hints.items() if same(answer, wrong)), None)
-    return found or _("Which rows of its half of the columns does device 3 hold before, and which not?")
+    otherwise = _("Which rows of its half of the columns does device 3 hold before, and which not?")
+    return _told(answer, _MISSING_BYTES, hints, otherwise)
 
 
 @exercise(
-    "01-weight-bytes",
-    right=_WEIGHT_BYTES // 6,
+    "01-weight-part",
+    right=_WEIGHT_PART,
     wrong=[
-        (_WEIGHT_BYTES, "whole weight"),
-        (_WEIGHT_BYTES // 4, "elements of the whole weight"),
-        (_WEIGHT_BYTES // 2, "only one axis"),
-        (_WEIGHT_BYTES // 3, "only one axis"),
-        (_WEIGHT_BYTES // 12, "batch does not split"),
-        (_WEIGHT_BYTES // 24, "elements. How many bytes"),
-        (12345, "local shape first"),
-        (_WEIGHT_BYTES // 6 * 8, "in bits"),
-        ((400, 24), "number"),
+        (((1200, 48), 230400), "whole weight"),
+        (((600, 16), 38400), "in the order of the axes"),
+        (((400, 48), 76800), "only one axis"),
+        (((1200, 24), 115200), "only one axis"),
+        (((200, 24), 19200), "batch does not split"),
+        (((400, 12), 19200), "batch does not split"),
+        (((3, 2), 24), "numbers of parts"),
+        (((100, 6), 2400), "Divide each axis"),
+        (((400, 24), 9600), "elements. How many bytes"),
+        (((400, 24), 230400), "the whole weight takes"),
+        (((400, 24), 307200), "in bits"),
+        (((400, 24), 12345), "The shape is right"),
+        ((38400, (400, 24)), "shape first"),
+        ((400, 24, 38400), "shape first"),
+        (38400, "tuple or list"),
     ],
 )
-def weight_bytes(answer: float) -> str | None:
-    """The bytes of a (400, 24) float32 shard."""
+def weight_part(answer: tuple[Any, ...]) -> str | None:
+    """The (400, 24) float32 shard of a weight, and its bytes."""
+    if len(answer) != 2 or not isinstance(answer[0], tuple) or isinstance(answer[1], tuple):
+        return _("Give two things, the shape first: `((rows, columns), bytes)`.")
+    shape, num_bytes = answer
+    return _weight_shape(shape) or _weight_bytes(num_bytes)
+
+
+def _weight_shape(shape: tuple[Any, ...]) -> str | None:
     hints = {
-        _WEIGHT_BYTES: _("That is the whole weight. How many parts do feature and model make of it?"),
-        _WEIGHT_BYTES // 4: _(
-            "That is the number of elements of the whole weight. If you divided its bytes by 4:"
-            " which two mesh dimensions does the layout use?"
-        ),
-        _WEIGHT_BYTES // 2: _("That divides only one axis; the layout splits both."),
-        _WEIGHT_BYTES // 3: _("That divides only one axis; the layout splits both."),
-        _WEIGHT_BYTES // 12: _("The dimension batch does not split the weight: it makes copies of it."),
-        _WEIGHT_BYTES // 24: _("That is the number of elements. How many bytes does a float32 take?"),
-        _WEIGHT_BYTES // 6 * 8: _("That is the size in bits."),
+        (1200, 48): _("That is the whole weight. How many parts do feature and model make of it?"),
+        (600, 16): _("A layout has its entries in the order of the axes: which one splits the rows?"),
+        (400, 48): _("That divides only one axis; the layout splits both."),
+        (1200, 24): _("That divides only one axis; the layout splits both."),
+        (200, 24): _("The dimension batch does not split the weight: it makes copies of it."),
+        (400, 12): _("The dimension batch does not split the weight: it makes copies of it."),
+        (3, 2): _("Those are the numbers of parts. How large is one part?"),
     }
-    for wrong, hint in hints.items():
-        if same(answer, wrong):
-            return hint
-    if not same(answer, _WEIGHT_BYTES // 6):
-        return _("Find the local shape first, multiply its axes, then count 4 bytes for each element.")
-    return None
+    otherwise = _("Divide each axis by the size of the mesh dimension that splits it.")
+    return _told(shape, _WEIGHT_PART[0], hints, otherwise)
+
+
+def _weight_bytes(num_bytes: float) -> str | None:
+    right = _WEIGHT_PART[1]
+    hints = {
+        right // 4: _("That is the number of elements. How many bytes does a float32 take?"),
+        right * 6: _("The shape is right, but the whole weight takes these bytes."),
+        right * 8: _("That is the size in bits."),
+    }
+    otherwise = _("The shape is right. Multiply its axes, then count 4 bytes for each element.")
+    return _told(num_bytes, right, hints, otherwise)
+
+
+def _told(answer: object, right: object, hints: Mapping[Any, str], otherwise: str) -> str | None:
+    """Returns None for the right answer, the hint of a foreseen wrong one, or else the last text."""
+    if same(answer, right):
+        return None
+    return next((hint for wrong, hint in hints.items() if same(answer, wrong)), otherwise)

@@ -125,12 +125,12 @@ def read_sharded() -> Question:
         [
             Option(
                 "UnimplementedError",
-                _("The layout splits an axis, and TensorFlow does not collect the parts unasked."),
+                _("The layout splits an axis, and `.numpy()` does not collect the parts."),
                 _("an error"),
             ),
             Option(
                 "whole",
-                _("The blocks would have to be fetched from three devices; TensorFlow leaves that to you."),
+                _("The blocks would have to be fetched from three devices; `.numpy()` leaves that to you."),
                 _("the whole matrix, of the shape (6, 4)"),
             ),
             Option(
@@ -172,7 +172,10 @@ def same_seed() -> Question:
             ),
             Option(
                 np.zeros((6, 4), int).tolist(),
-                _("Device 0 has the first block both times, and begins it with the same number."),
+                _(
+                    "Device 0 draws the same series both times, so both its blocks begin with the same"
+                    " number; and it has the first block both times."
+                ),
                 _("at none of them"),
             ),
         ],

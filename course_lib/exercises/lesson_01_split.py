@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,8 +27,12 @@ def right_split(whole: Array, layout: LayoutSpec) -> list[Array]:
 
 
 def cases() -> list[Case]:
-    """Returns tensors with layouts: the one of the lesson's trap, and fifty random ones."""
-    return [Case((numbered_tensor((8, 4)), _TRAP)), *drawn(_random_sharding)]
+    """Returns tensors with layouts: the one of the lesson's trap, one without axes, and fifty random ones."""
+    no_axes = Case(
+        (numbered_tensor(()), LayoutSpec([], _TRAP.mesh)),
+        _("A tensor without axes has one number: every device holds it."),
+    )
+    return [Case((numbered_tensor((8, 4)), _TRAP)), no_axes, *drawn(_random_sharding)]
 
 
 def misconceptions() -> dict[Split, str]:
@@ -50,6 +55,12 @@ def misconceptions() -> dict[Split, str]:
         every_nth: _("Part 0 must hold the first rows, next to each other, not every second or third row."),
         whole_everywhere: _("This gives every device the whole tensor, whatever the layout says."),
     }
+
+
+def raised_in_packing(error: Exception) -> bool:
+    """Returns whether an error comes from the course's functions that make and read real DTensors."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == "course_lib.dtensor" for frame, _line in frames)
 
 
 def cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> list[Array]:

@@ -41,6 +41,7 @@ from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.exercises import check, predict, reveal, score
 
 mesh = MeshSpec([("x", 3), ("y", 2)])
+cube = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])
 mesh
 
 # %% mesh-rules [markdown]
@@ -48,14 +49,13 @@ mesh
 # Names must be unique, because a layout refers to a mesh dimension by its name.
 # `MeshSpec` refuses a repeated name at once, TensorFlow only when the first tensor is put on the mesh
 # (tried with TensorFlow 2.21).
-# A mesh may have one, two, three or more dimensions.
+# A mesh may have one, two, three or more dimensions: `cube` has three.
 # In training, the names say what a dimension is for: `batch`, `model`.
 
 # %% predict-neighbour
 predict("01-neighbour")
 
 # %% reveal-neighbour
-cube = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])
 place = cube.coords(5)
 reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}))
 
@@ -64,13 +64,14 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 # Devices whose positions differ in just one dimension form a *group* along it:
 # 5 and 7 are a group along `feature`.
 # Along `feature` this mesh has four groups: `cube.groups("feature")` lists them.
-# When devices add up numbers along `feature`, each group adds up only the numbers of its own devices.
+# When devices add up numbers along `feature`, each group adds up only the numbers of its own devices
+# (the last prediction of this lesson measures it).
 #
 # ## A layout gives each axis a mesh dimension
 #
 # A tensor has *axes*, a mesh has *dimensions*.
 # A layout says for each axis of the tensor which mesh dimension splits it, or that it is `"unsharded"`.
-# We lay out one matrix of 6 rows and 4 columns in three ways:
+# We lay out one matrix of 6 rows and 4 columns in three ways; two are drawn now, the third you predict first:
 #
 # 1. Nothing is split.
 #    The tensor is *fully replicated*: every device holds all of it.
@@ -84,13 +85,13 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 from IPython.display import display
 
 nothing_split, all_split = LayoutSpec([UNSHARDED, UNSHARDED], mesh), LayoutSpec(["x", "y"], mesh)
+rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
 display(nothing_split.of((6, 4)), all_split.of((6, 4)))
 
 # %% predict-hybrid
 predict("01-hybrid")
 
 # %% reveal-hybrid
-rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
 reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 
 # %% rules [markdown]
@@ -100,7 +101,7 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 #
 # - The **local shape** is the shape of what one device holds.
 #   It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
-#   The bytes are the number of its elements times the bytes of an element: 4 for float32.
+#   Its bytes are elements times bytes per element: 4 for float32.
 # - The number of **copies** $r$ is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
 #
@@ -112,7 +113,7 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 # each entry is `"unsharded"` or the name of a dimension of the mesh;
 # the size of the mesh dimension divides the length of the axis;
 # and a mesh dimension splits one axis at most.
-# The number of mesh dimensions does not matter:
+# The number of entries follows the tensor, not the mesh:
 # a vector on this mesh has a layout with a single entry, such as `[y]`.
 
 # %% hybrid
@@ -120,7 +121,7 @@ rows_over_x.of((6, 4))
 
 # %% [markdown]
 # **Exercise 1.** A matrix of shape (8, 8) on the mesh below.
-# Write the layout that splits the rows and leaves four copies of each element.
+# Write the layout, a `LayoutSpec`, that splits the rows and leaves four copies of each element.
 # Replace the `...`, then run the cell and the check after it.
 
 # %% exercise-four-copies
@@ -138,14 +139,14 @@ check("01-four-copies", four_copies)
 # The button at the end makes the real DTensor and puts what the devices really hold beside the prediction;
 # it starts TensorFlow, so the first time takes some seconds.
 #
-# The notebook has eight devices: on a larger mesh the button says why it cannot.
+# The notebook has eight devices: press the button on a larger mesh and it says why it cannot.
 #
 # Two tasks, each with a check that looks at what the explorer shows: run it before you choose anew.
 # The tensor has the shape (8, 6), the mesh eight devices.
 #
 # 1. Each element is held by exactly two devices.
 # 2. Each element is held by one device only.
-#    One obvious choice is refused: read why.
+#    On the mesh shown first one obvious choice is refused: read why.
 
 # %% explorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer, numbered_tensor
@@ -179,7 +180,7 @@ check("01-explore-one-copy", explorer)
 #
 # `outcome` returns what a call gives, or the first sentence of the error that it raises.
 # The last line shows it for a mesh dimension that does not exist.
-# From here on every measurement goes through it, so its code does not tell whether it ends in an error.
+# From here on each `reveal` measures through `outcome`, so the code does not show whether an error comes.
 #
 # `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices.
 # `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
@@ -231,6 +232,8 @@ reveal("01-pack", outcome(lambda: tuple(packed.shape)))
 # | `pack(value, layout, mesh=None)` | the whole array, a `LayoutSpec` and optionally a real mesh | a DTensor |
 # | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
 # | `unpack(tensor)` | a DTensor | a list of arrays |
+# | `dtensor.relayout(tensor, layout)` | a DTensor and a `dtensor.Layout` | a DTensor |
+# | `relayout(tensor, layout, mesh=None)` | a DTensor, a `LayoutSpec` and optionally a real mesh | a DTensor |
 #
 # `numbered_tensor(shape)` makes an array of the numbers 0, 1, 2 and so on, row by row.
 # `compare` draws what the layout predicts and what the devices really hold.
@@ -299,11 +302,11 @@ check("01-split", split)
 #
 # `dtensor.relayout` takes a DTensor and returns one in another layout.
 # Where a device then needs data that it does not hold, the devices send it to each other.
-# The cell prints three lines: lines 1 and 2 are an ordinary tensor, copied replicated and copied sharded;
-# line 3 is `rows` in another layout.
-# Each line shows the shape of what one device holds, how many bytes all six hold together,
-# and how many of the 24 numbers are the same as in `rows`:
-# on a mesh of up to 8 devices a matrix keeps its values (tried with TensorFlow 2.21).
+# The cell shows what is held, not what is sent: the shape on one device, the bytes on all six together,
+# and how many of the 24 numbers are the same as in `rows`.
+# A matrix keeps its values.
+# But along a mesh dimension of 12 or more CPUs TensorFlow 2.21 can mix up the blocks:
+# the course refuses such a mesh.
 
 
 # %% move
@@ -315,9 +318,10 @@ whole = tf.constant(numbers)
 replicated = dtensor.copy_to_mesh(whole, dtensor.Layout.replicated(real_mesh, rank=2))
 copied = dtensor.copy_to_mesh(whole, real_layout)
 columns = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-for moved in (replicated, copied, columns):
+for label, moved in {"replicated": replicated, "sharded": copied, "relayout": columns}.items():
     held = unpack(moved)
-    print(held[0].shape, sum(component.nbytes for component in held), agreeing(moved, rows).sum())
+    num_bytes = sum(component.nbytes for component in held)
+    print(f"{label:10} {held[0].shape}, {num_bytes} bytes, {agreeing(moved, rows).sum()} as in rows")
 
 # %% [markdown]
 # **Exercise 3.** A matrix of shape (8, 4) on a mesh `x` 4 × `y` 2 goes
@@ -345,7 +349,8 @@ predict("01-numpy")
 reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 
 # %% [markdown]
-# TensorFlow refuses: the layout splits an axis, and TensorFlow does not collect the parts unasked.
+# TensorFlow refuses: the layout splits an axis, and `.numpy()` does not collect the parts.
+# (Some operations do: `tf.cumsum(rows, axis=0)` comes back replicated, tried with TensorFlow 2.21.)
 # With a replicated layout `.numpy()` gives the whole matrix, as a cell below shows.
 # So either use `relayout` to a replicated layout, and every device holds the whole,
 # or fetch the components and join them on the host, as the course's `to_numpy` does.
@@ -356,8 +361,8 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 # without a whole tensor to begin with.
 # Here the function draws random numbers.
 # Each device draws its own block only, row by row.
-# The seed, and the device's position along the mesh dimensions that the layout uses,
-# decide which series of numbers it draws.
+# In TensorFlow 2.21 a device at position 0 of `y` draws the same series of numbers
+# under `[x, y]` as under `[x, unsharded]`.
 
 # %% predict-random
 predict("01-random")
@@ -379,22 +384,19 @@ for drawing in (in_rows, in_blocks):
     print(unpack(drawing)[0].round(2), end="\n\n")
 everywhere = drawn(dtensor.Layout.replicated(real_mesh, rank=2))
 ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2])
-print((everywhere.numpy() == ordinary.numpy()).sum())
+print(everywhere.numpy()[0, 0].round(2), (everywhere.numpy() == ordinary.numpy()).sum())
 print(outcome(lambda: drawn(real_layout, tf.random.stateless_normal)))
 
 # %% random-why [markdown]
-# The measurement has a 1 where both drawings have the same number:
-# 3 × 2 places, columns 0 and 1 of rows 0, 2 and 4.
-# To see why, look at what device 0 drew.
-# The cell above prints its block of 2 rows and 4 columns under `[x, unsharded]`,
-# and below it the one of 2 rows and 2 columns under `[x, y]`.
-# Row by row, both begin with the same four numbers.
-# The first two are in the same places.
-# The next two are in the first row of the wide block, and in the second row of the narrow one.
+# The measurement has a 1 where both drawings have the same number: columns 0 and 1 of rows 0, 2 and 4.
+# The cell above prints the blocks of device 0 under `[x, unsharded]` and under `[x, y]`.
+# Row by row both begin with the same four numbers, but only the first two are in the same places.
 #
-# Under the replicated layout all 24 numbers are those that an ordinary tensor gets from this seed:
-# the line after the blocks counts them.
-# The last line is what comes without `tf.function`: an error.
+# The line after them begins with the number in the corner of the replicated matrix.
+# It is not the first number of these blocks: device 0 did not cut its block out of the whole.
+# All 24 numbers of the replicated matrix are those that an ordinary tensor gets from this seed.
+# Without `tf.function` the layout is applied to every operation inside,
+# also to the one that makes a vector of the seed: here an error (the last line), though `tf.zeros` works.
 #
 # So two training schemes that draw their weights under different layouts can start from *different* weights,
 # even with one seed.
@@ -458,34 +460,37 @@ def add_up():
 reveal("01-replicas", outcome(add_up))
 
 # %% silent-mistakes
-print(tf.reduce_sum(dtensor.pack(unlike, columns_over_y)).numpy())
+print("unlike replicas:", tf.reduce_sum(dtensor.pack(unlike, columns_over_y)).numpy())
 backwards = dtensor.pack(dtensor.unpack(rows)[::-1], real_layout)
-print(agreeing(backwards, rows).sum())
-print(outcome(lambda: pack_components(unlike, columns_over_y)))
+print("backwards, in place:", agreeing(backwards, rows).sum())
+print("pack_components:", outcome(lambda: pack_components(unlike, columns_over_y)))
 
 cube_mesh = dtensor.create_mesh(list(cube.dims))
 turned = LayoutSpec(["feature", UNSHARDED, "batch"], cube)
 small = pack(numbered_tensor((2, 2, 2)), LayoutSpec(["model", "batch", UNSHARDED], cube), cube_mesh)
-print(unpack(dtensor.relayout(small, to_layout(turned, cube_mesh)))[1].ravel())
-print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
+print("dtensor.relayout:", unpack(dtensor.relayout(small, to_layout(turned, cube_mesh)))[1].ravel())
+print("relayout:", unpack(relayout(small, turned, cube_mesh))[1].ravel())
 
 # %% replicas-why [markdown]
-# TensorFlow took this mistake in silence: one DTensor with three sums.
-# `.numpy()` shows 12, the sum of device 0: line 1 of the cell above.
-# Components in the wrong order pass in silence too:
-# with those of `rows` backwards, 8 of the 24 numbers are still in their places (line 2).
-# The course's `pack` makes neither mistake:
+# Three mistakes pass in silence:
+#
+# 1. Unlike replicas, as in the measurement: one DTensor with three sums.
+#    `.numpy()` shows 12, the sum of device 0.
+# 2. Components in the wrong order.
+#    With those of `rows` backwards, 8 of the 24 numbers are still in their places.
+# 3. One of TensorFlow's own.
+#    With three axes on a mesh of three dimensions, or with four axes even on a mesh with one dimension,
+#    `dtensor.relayout` of TensorFlow 2.21 can return wrong values.
+#    Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
+#    `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
+#
+# The course's `pack` makes neither of the first two:
 # it cuts one array itself and gives each device the block of its position.
 # For components of your own there is `pack_components`:
-# it compares the replicas, and refuses these (line 3).
-#
-# A third mistake is TensorFlow's own.
-# With three axes on a mesh of three dimensions, or with four axes even on a mesh of one,
-# `dtensor.relayout` of TensorFlow 2.21 can return wrong values in silence.
-# The last two lines show what device 1 gets from it, and from the course's own `relayout`.
-# Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
-# `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
-# On this lesson's meshes the course's `relayout` is right with three axes too: use it.
+# it compares the replicas, and refuses these.
+# In place of `dtensor.relayout` use the course's `relayout`:
+# tests try it with three axes on a mesh of 2 × 2 × 2,
+# from every layout to every other (`tests/tf/test_dtensor.py`).
 #
 # ## Layouts for training
 #
@@ -495,13 +500,14 @@ print(unpack(relayout(small, turned, cube_mesh))[1].ravel())
 #
 # **Exercise 4.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the
 # dimensions `batch` 2, `feature` 3 and `model` 2.
-# How many bytes of it does one device hold?
+# What does one device hold of it?
+# Answer with a pair: the local shape, and the bytes.
 
-# %% exercise-weight-bytes
-weight_bytes = 1200 // 3 * (48 // 2) * 4  # solution
+# %% exercise-weight-part
+weight_part = ((1200 // 3, 48 // 2), 1200 // 3 * (48 // 2) * 4)  # solution
 
 # %%
-check("01-weight-bytes", weight_bytes)
+check("01-weight-part", weight_part)
 
 # %% score
 score("01")
@@ -515,7 +521,7 @@ score("01")
 #   Local shape: divide each axis of the global shape by the size of its mesh dimension.
 #   Copies: multiply the sizes of the unused mesh dimensions.
 # - TensorFlow checks shapes and names, not values: lost rows, unlike replicas
-#   and a wrong `dtensor.relayout` of three axes or more pass in silence.
+#   and a wrong `dtensor.relayout` of three axes on a mesh of three dimensions pass in silence.
 #   So compare what the devices hold with what you expect.
 #
 # ## Next

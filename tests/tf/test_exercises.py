@@ -44,8 +44,10 @@ def forms(right):
     elif isinstance(right, (int, float)):
         made = [tf.constant(right), tf.constant(right, tf.float64), tf.Variable(right)]
     elif isinstance(right, tuple):
-        made = [[*each] for each in zip(*map(forms, right), strict=True)]
-        made += [tf.constant(right), tf.Variable(right)]
+        flat = not any(isinstance(part, tuple) for part in right)
+        made = [[*each] for each in zip(*map(forms, right), strict=flat)]
+        if flat:
+            made += [tf.constant(right), tf.Variable(right)]
     elif callable(right):
         made = [functools.partial(_returning, right, number) for number in range(3)]
     return made

@@ -98,6 +98,12 @@ def test_only_a_replicated_tensor_can_be_read(mesh):
         pack(NUMBERS, ROWS, mesh).numpy()
 
 
+def test_some_operations_collect_the_parts_unasked(mesh):
+    summed = tf.cumsum(pack(NUMBERS, ROWS, mesh), axis=0)
+    assert fetch_layout(summed) == WHOLE
+    assert (summed.numpy() == NUMBERS.cumsum(axis=0)).all()
+
+
 def drawn(layout, mesh):
     draw = tf.function(tf.random.stateless_normal)
     return dtensor.call_with_layout(draw, to_layout(layout, mesh), shape=[6, 4], seed=[1, 2])
@@ -107,6 +113,7 @@ def test_random_numbers_begin_alike_on_every_device_of_the_first_column(mesh):
     rows, blocks = (unpack(drawn(layout, mesh)) for layout in (ROWS, BLOCKS))
     for device_id in (0, 2, 4):
         assert (rows[device_id].ravel()[:4] == blocks[device_id].ravel()).all()
+        assert (rows[device_id + 1].ravel()[:4] != blocks[device_id + 1].ravel()).all()
     agreeing = np.argwhere(to_numpy(drawn(BLOCKS, mesh)) == to_numpy(drawn(ROWS, mesh))).tolist()
     assert agreeing == [[row, column] for row in (0, 2, 4) for column in (0, 1)]
     assert (to_numpy(drawn(ROWS, mesh)) == to_numpy(drawn(ROWS, mesh))).all()
@@ -125,14 +132,18 @@ def test_replicated_random_numbers_are_those_of_one_device(mesh):
     ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2]).numpy()
     assert (to_numpy(drawn(WHOLE, mesh)) == ordinary).all()
     for layout in (ROWS, BLOCKS):
+        assert unpack(drawn(layout, mesh))[0][0, 0] != ordinary[0, 0]
+    for layout in (ROWS, BLOCKS):
         moved = dtensor.relayout(drawn(WHOLE, mesh), to_layout(layout, mesh))
         assert (to_numpy(moved) == ordinary).all()
 
 
 def test_drawing_needs_a_function(mesh):
     draw = tf.random.stateless_normal
-    with pytest.raises(tf.errors.UnknownError, match="requires matching rank"):
+    with pytest.raises(tf.errors.UnknownError, match="requires matching rank") as caught:
         dtensor.call_with_layout(draw, to_layout(ROWS, mesh), shape=[6, 4], seed=[1, 2])
+    assert "[Op:StatelessRandomGetKeyCounter]" in str(caught.value)  # which makes a vector of the seed
+    assert fetch_layout(dtensor.call_with_layout(tf.zeros, to_layout(ROWS, mesh), shape=[6, 4])) == ROWS
 
 
 def test_a_relayout_of_three_axes_is_wrong_in_silence_and_the_courses_is_right():
@@ -227,6 +238,13 @@ def tensors(whole, layout):
 )
 def test_a_split_may_be_written_in_tensorflow(function):
     assert check("01-split", function).passed
+
+
+def test_a_split_that_packs_is_told_to_cut():
+    def packed(whole, layout):
+        return unpack(pack(whole, layout))
+
+    assert "Cut it yourself" in check("01-split", packed).message
 
 
 @pytest.mark.parametrize(

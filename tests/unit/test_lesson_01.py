@@ -125,6 +125,13 @@ def test_other_mistakes_are_shown_on_an_input(split, words):
     assert words in result.message
 
 
+def test_a_split_that_needs_an_axis_is_told_of_the_tensor_without_any():
+    def needing_an_axis(whole, layout):
+        return nested_split(whole, layout) if whole.shape[0] else []
+
+    assert "without axes" in check("01-split", needing_an_axis).message
+
+
 def test_a_half_written_split_is_open():
     assert check("01-split", lambda whole, layout: ...).status is Status.OPEN
 
