@@ -145,7 +145,7 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 "Dividing comes first: put brackets around all that `fixed` is to be divided by."
             ),
             _part_not_in_brackets: _(
-                "Multiplying comes before subtracting: put brackets around the part of a row that is saved."
+                "Multiplying comes before subtracting: put brackets around the difference."
             ),
             _rounded_down: rounded,
             _floor_division: rounded,
