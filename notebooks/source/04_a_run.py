@@ -279,6 +279,7 @@ check("04-evaluate", evaluate)
 import tempfile
 
 from course_lib.training import CheckpointFolder
+from course_lib.training.records import StepRecord
 
 folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 
@@ -349,8 +350,6 @@ except course_lib.CourseError as error:
 # Beside it, a run without a folder trains from the beginning, and nobody interrupts that.
 
 # %% resumed
-from course_lib.training.records import StepRecord
-
 resumed = models.MLP(values, plan.data_parallel(8))
 undisturbed = models.MLP(values, plan.data_parallel(8))
 for each in (short_run(resumed), short_run(undisturbed, checkpoints=None)):
@@ -387,7 +386,7 @@ reveal("04-resume", float(max(gaps)))
 # A checkpoint can be restored under another plan or on one device, with the same values to the bit.
 # Another layout adds in another order: the first later steps agree up to rounding,
 # and the following ones amplify the difference.
-# (`tests/tf/test_training.py` tries the refusals and the numbers of epochs, `test_checkpoints.py` the layouts.)
+# (`tests/tf/test_training.py` tries refusals and numbers of epochs, `test_checkpoints.py` layouts.)
 
 # %% speed-text [markdown]
 # ## When are eight devices faster?
