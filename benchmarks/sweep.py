@@ -1,10 +1,10 @@
 """How a train step's time depends on the size of the batch: one device against eight, under two settings.
 
-With one thread a device, as `setup` has it, one device uses one core and eight use all; with TensorFlow's own
-numbers of threads one device uses all cores too. The third setting tells glibc to keep its memory: otherwise
-each step gets every block of more than 32 MiB, such as a batch of 8,192 rows, from the operating system anew.
-Each setting is a process of its own; within it, one device without DTensor and eight with it take turns. The
-steps are those of lesson 04's widget.
+As `setup` has it, two operations run at a time, on one thread each: one device uses about one core and
+eight use two. With TensorFlow's own numbers of threads one device uses all cores too. The third setting
+tells glibc to keep its memory: otherwise each step gets every block of more than 32 MiB, such as a batch of
+8,192 rows, from the operating system anew. Each setting is a process of its own; within it, one device
+without DTensor and eight with it take turns. The steps are those of lesson 04's widget.
 """
 
 from __future__ import annotations

@@ -49,6 +49,10 @@ def _difference_not_in_brackets(fixed: float, per_row: float, devices: int) -> f
     return fixed / per_row - per_row / devices
 
 
+def _part_not_in_brackets(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / (per_row * 1 - 1 / devices)
+
+
 def _rounded_down(fixed: float, per_row: float, devices: int) -> int:
     return math.floor(_break_even(fixed, per_row, devices))
 
@@ -65,12 +69,21 @@ def _rounded(fixed: float, per_row: float, devices: int) -> int:
     return round(_break_even(fixed, per_row, devices))
 
 
+def _rounded_to_a_tenth(fixed: float, per_row: float, devices: int) -> float:
+    return round(_break_even(fixed, per_row, devices), 1)
+
+
+def _rounded_to_a_hundredth(fixed: float, per_row: float, devices: int) -> float:
+    return round(_break_even(fixed, per_row, devices), 2)
+
+
 def _speedup_of_one_row(fixed: float, per_row: float, devices: int) -> float:
     return per_row / (fixed + per_row / devices)
 
 
 def _costs(random: np.random.Generator) -> tuple[float, float, int]:
-    return float(random.integers(20, 90)), float(random.integers(1, 9)) / 8, int(random.integers(2, 17))
+    """Returns costs of which some break even at so few rows that two rounded digits show."""
+    return float(random.integers(20, 90)), float(random.integers(1, 73)) / 8, int(random.integers(2, 17))
 
 
 @exercise(
@@ -92,6 +105,9 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
         (_not_in_brackets, "multiplies"),
         (lambda fixed, per_row, devices: fixed * (devices - 1) / (per_row * devices), "multiplies"),
         (_difference_not_in_brackets, "brackets"),
+        (_part_not_in_brackets, "brackets"),
+        (_rounded_to_a_tenth, "Do not round"),
+        (_rounded_to_a_hundredth, "Do not round"),
         (_rounded_down, "Do not round"),
         (_rounded_up, "Do not round"),
         (_rounded, "Do not round"),
@@ -128,10 +144,15 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             _difference_not_in_brackets: _(
                 "Dividing comes first: put brackets around all that `fixed` is to be divided by."
             ),
+            _part_not_in_brackets: _(
+                "Multiplying comes before subtracting: put brackets around the difference."
+            ),
             _rounded_down: rounded,
             _floor_division: rounded,
             _rounded_up: rounded,
             _rounded: rounded,
+            _rounded_to_a_tenth: rounded,
+            _rounded_to_a_hundredth: rounded,
             _speedup_of_one_row: _("That is the speed-up with one row. Asked for is a number of rows."),
         },
         run=with_lists_or_arrays,

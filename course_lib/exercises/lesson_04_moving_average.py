@@ -48,6 +48,13 @@ def _moving_once(start: float, values: Values) -> float:
     return _moving(start, values[-1:])
 
 
+def _moving_forgets(start: float, values: Values) -> float:
+    moving = start
+    for value in values:
+        moving = 0.9 * start + 0.1 * value
+    return moving
+
+
 def _moving_ends_early(start: float, values: Values) -> float | None:
     return _moving(start, values[:1]) if len(values) else None
 
@@ -92,7 +99,8 @@ def _start_and_values(random: np.random.Generator) -> tuple[float, Values]:
         (_mean_of_values, "plain mean"),
         (_moving_added, "tenth"),
         (_moving_backwards, "first value comes first"),
-        (_moving_once, "every value"),
+        (_moving_once, "the one before"),
+        (_moving_forgets, "the one before"),
         (_moving_from_first, "`start` counts"),
         (_moving_from_second, "skips the first"),
         (_moving_ends_early, "inside the loop"),
@@ -122,7 +130,9 @@ def moving_average(answer: Callable[..., Any]) -> str | None:
                 "`return` stands inside the loop, so that only the first value counts."
                 " Put it behind the loop."
             ),
-            _moving_once: _("Update with every value, not with the last one alone."),
+            _moving_once: _(
+                "Every value makes an update, and each update starts from the result of the one before."
+            ),
             _moving_from_first: _("`start` counts too: the first value makes an update like the others."),
             _moving_from_second: _("This skips the first value. Update with every value."),
         },

@@ -137,8 +137,8 @@ def other_batch() -> Question:
             Option(
                 "counts",
                 _(
-                    "A library may do that. But in batches of 128 an epoch has 25 steps, so that step 41 lies"
-                    " in the second one: the rest of the first would be left out in silence."
+                    "A library may do that. But in batches of 128 an epoch has 25 steps: the last 640 reviews"
+                    " of the first epoch and 15 batches of the second would be left out in silence."
                 ),
                 label=_("It goes on with step 41, in batches of 128"),
             ),
@@ -210,13 +210,13 @@ def step_64() -> Question:
     )
 
 
-@prediction("04-seeds", right=0.2)
+@prediction("04-seeds", right=0.2, fits=lambda measured: 0.15 < measured < 0.25)
 def seeds() -> Question:
     """How far three seeds lie apart on the real reviews."""
     return Question(
         _(
             "Three runs on the real reviews, with raw tf-idf rows and He's initial values. They differ only"
-            " in the seed. About how far apart are the best and the worst test accuracy after three epochs?"
+            " in the seed. How far apart are the best and the worst test accuracy after three epochs?"
         ),
         [
             Option(
@@ -225,6 +225,7 @@ def seeds() -> Question:
                     "So close together that one run would do. With unit rows and He's values it is so,"
                     " with these settings it is not."
                 ),
+                label=_("about 0.01"),
             ),
             Option(
                 0.05,
@@ -232,6 +233,7 @@ def seeds() -> Question:
                     "With raw rows and N(0, 1) it is about that."
                     " Here one seed has begun to learn, two have not."
                 ),
+                label=_("about 0.05"),
             ),
             Option(
                 0.2,
@@ -239,6 +241,7 @@ def seeds() -> Question:
                     "From 0.51, hardly better than a guess, to 0.69."
                     " Whoever tries one seed may report either."
                 ),
+                label=_("about 0.2"),
             ),
         ],
     )

@@ -53,6 +53,7 @@ history = await live.watch(run)
 # A run trains as you ask for its records: one for each step, one for each epoch.
 # It draws nothing.
 # `live.watch` asks for the records in a thread, collects them in a `History` and draws the curves.
+# Those named *held out* show whatever examples the run was given to evaluate, here the test split.
 #
 # A step is the one of lesson 3: a batch of 64 reviews, split over eight devices,
 # and plain SGD on the *sum* of their losses
@@ -63,8 +64,7 @@ history = await live.watch(run)
 #
 # For the accuracy the next cell prints a bound.
 # Another processor adds in another order, so the last bits differ, and the following steps amplify that:
-# where this course was tried, the test accuracy changed by a percentage point or so.
-# Your curves may differ from those stored here.
+# the last digits of a test accuracy, and the curves, differ from machine to machine.
 
 # %% records
 first, last = history.steps[0], history.epochs[-1]
@@ -76,8 +76,8 @@ print("above 0.8" if last.test_accuracy > 0.8 else "below 0.8")
 # 126 batches of 64 are 8,064 reviews: 36 are left out, other ones in each epoch.
 # The first loss is above $\ln 2 \approx 0.69$,
 # the loss of a model that gives both answers the same probability.
-# With random weights the model prefers one answer, as often the wrong one as the right one.
-# At a probability of 0.9 the right one saves 0.6 of that loss, and the wrong one adds 1.6.
+# For each review a random model is fairly sure of one answer, and it is wrong as often as right.
+# At 0.9 a right answer has the loss 0.11 (0.6 less than $\ln 2$), a wrong one 2.30 (1.6 more).
 #
 # **Exercise 1.** The run minimises the sum of the losses of 64 reviews with a learning rate of 0.01.
 # You change the loss to the *mean* over the batch.
@@ -131,12 +131,14 @@ print("the same model on 100 other reviews:", hits[best, 100:].mean())
 # Its records call the results `test_loss` and `test_accuracy` all the same.
 #
 # The next cell chooses a learning rate by the loss on the validation split.
-# Its models have no plan, so that each lies on one device.
+# For one epoch, 1e-4 is far too small.
+# Where settings lie closer, loss and accuracy may prefer different ones:
+# choose loss or accuracy as your criterion before you train.
+#
+# The models of the next cell have no plan, so that each lies on one device.
 # The arithmetic is the same, but rounding differs, and tens of steps amplify that:
 # the losses differ a little from those on eight devices.
-# The choice between these two rates does not hang on it: for one epoch, 1e-4 is far too small.
-# Where settings lie closer, loss and accuracy may prefer different ones:
-# decide before training whether loss or accuracy decides.
+# The choice between these two rates does not hang on it.
 
 # %% validation
 train_set, validation_set = reviews.train.hold_out(1_000)
@@ -159,8 +161,8 @@ print("chosen:", min(losses, key=losses.get))
 # So it is an average over the last steps, and during these steps the weights have moved on.
 #
 # At the end of an epoch the run therefore takes 32 more batches forward, in which the weights stand still.
-# What $m$ was before then counts $0.9^{32}$, about 3 %.
-# Only then it evaluates and saves.
+# After 32 updates the old $m$ counts for $0.9^{32}$, about 3 %.
+# Only then does the run evaluate and save.
 # The next cell evaluates a model on one device right before and right after that, in each of three epochs.
 # Its last line looks at the test split, once: the rate is chosen, and the model is trained.
 
@@ -182,8 +184,9 @@ print("test accuracy above 0.8:", evaluation.evaluate(model, reviews.test)[1] > 
 
 # %% [markdown]
 # No weight changed by a bit.
-# How much catching up does varies: little after the first two epochs,
-# but after the third it lowers the loss by more than 0.05.
+# The effect of catching up varies:
+# in this run only the third epoch's lowers the loss by more than 0.05.
+# With other seeds that we tried it was another epoch, or none.
 # A run that is stopped within an epoch is saved without these 32 batches:
 # finish the epoch before you evaluate it.
 #
@@ -226,7 +229,7 @@ check("04-moving-average", moving_average)
 # 3. Multiply both by the weights, add up, read the two sums back and divide by the number of reviews.
 #
 # Features and weights are float32, labels int64:
-# where DTensors of two types meet, TensorFlow 2.21 can end the process.
+# multiplying a float32 DTensor by an int64 one kills the kernel in TensorFlow 2.21.
 
 # %% exercise-evaluate
 rows_layout = plan.data_parallel(8).layout(("batch", "features"))
@@ -259,11 +262,13 @@ check("04-evaluate", evaluate)
 # If the machine stops, the run loses what it did since its last checkpoint: at most one epoch.
 # Where an epoch takes an hour, that may be too much.
 # Then `close` the run within the epoch, which saves, and go on with a new one.
+# (The new one compiles its steps again.)
 #
 # Run the next two cells and press **Stop** before the second one ends.
 # Then run only the second one again, and watch the curves go on.
 # If it has already ended, no step is left, and running it again trains nothing:
 # run the first one too, which makes a new folder.
+# (The second argument of `live.watch` is the records from before: its curves begin with them.)
 # The last line printed names the checkpoints that were kept.
 #
 # The folder is a temporary one: each time you run the lesson it starts anew.
@@ -274,6 +279,7 @@ check("04-evaluate", evaluate)
 import tempfile
 
 from course_lib.training import CheckpointFolder
+from course_lib.training.records import StepRecord
 
 folder, stoppable = CheckpointFolder(tempfile.mkdtemp()), None
 
@@ -312,8 +318,6 @@ reveal("04-close", saved.step)
 
 # %% [markdown]
 # Within an epoch the model may be up to 31 steps ahead of the record that you hold; `close` takes it back.
-# After the last step of an epoch it is not ahead:
-# so the cell on moving moments could look at the model between two records.
 #
 # Now somebody comes back to the folder of the closed run, with another batch size in the code.
 
@@ -349,8 +353,8 @@ except course_lib.CourseError as error:
 resumed = models.MLP(values, plan.data_parallel(8))
 undisturbed = models.MLP(values, plan.data_parallel(8))
 for each in (short_run(resumed), short_run(undisturbed, checkpoints=None)):
-    *_steps, last = each
-    print(each.start_step, last.step)
+    steps = [record.step for record in each if isinstance(record, StepRecord)]
+    print(each.start_step, len(steps), steps[-1])
 
 # %% predict-resume
 predict("04-resume")
@@ -361,7 +365,7 @@ gaps = [np.abs(ended[name] - expected[name]).max() for name in expected]
 reveal("04-resume", float(max(gaps)))
 
 # %% checkpoint-content [markdown]
-# `start_step` was 40: the first 40 steps were not repeated.
+# The resumed run handed out 60 records of steps, the other one 100: the first 40 steps were not repeated.
 #
 # On the same machine, with the same code and layout, the remaining steps depend on what follows.
 # A checkpoint holds it, or a digest of it:
@@ -382,23 +386,12 @@ reveal("04-resume", float(max(gaps)))
 # A checkpoint can be restored under another plan or on one device, with the same values to the bit.
 # Another layout adds in another order: the first later steps agree up to rounding,
 # and the following ones amplify the difference.
+# (`tests/tf/test_training.py` tries refusals and numbers of epochs, `test_checkpoints.py` layouts.)
 
 # %% speed-text [markdown]
 # ## When are eight devices faster?
 #
 # Data parallelism promises a speed-up close to the number of devices: each computes an eighth of the batch.
-# What stands in the way:
-#
-# - **The all-reduce.** Its cost depends on the size of the model and the number of devices, not on the batch.
-# - **What is not split**: preparing batches on the host, the optimizer's update,
-#   which every device makes in full, and starting each step on each device.
-# - **The slowest device**: in every step all wait for it.
-#
-# Your eight devices are virtual and share the cores of one machine.
-# `setup` lets an operation use one thread, so one device has little use for a second core.
-# Operations of different devices run side by side,
-# but only two at a time (`setup` sets `TF_NUM_INTEROP_THREADS` to 2):
-# so a speed-up much above 2 is not to be had here.
 # Below, one step is timed per call of TensorFlow, with its batch on the devices already.
 
 # %% predict-step
@@ -417,7 +410,21 @@ reveal("04-step-64", faster)
 # %% widget-text [markdown]
 # The one device works without DTensor, here and below.
 #
-# How does that change with the batch?
+# What stands in the way of a speed-up:
+#
+# - **The all-reduce.** It adds up gradients, which are as large as the weights, whatever the batch:
+#   its cost depends on the size of the model and the number of devices.
+# - **What is not split**: preparing batches on the host, the optimizer's update,
+#   which every device makes in full, and starting each step on each device.
+# - **The slowest device**: in every step all wait for it, since the all-reduce needs its gradients.
+#
+# Your eight devices are virtual and share the cores of one machine.
+# `setup` lets an operation use one thread, so one device has little use for a second core.
+# Operations of different devices run side by side,
+# but only two at a time (`setup` sets `TF_NUM_INTEROP_THREADS` to 2):
+# so a speed-up much above 2 is not to be had here.
+#
+# How do the times change with the batch?
 # From 64 to 8,192 reviews a step has 128 times the rows.
 # By how much does its time grow on one device, and by how much on eight?
 # Write down two numbers, then choose both batch sizes and measure.
@@ -439,11 +446,13 @@ for each in batch_sizes.recorded().times:
 # From 64 to 512 reviews, a step on eight devices takes about the same time:
 # nearly all of it is a fixed cost, which does not depend on the rows.
 # With more rows the step grows by less on eight devices than on one: two cores share the rows.
-# So the fixed cost matters less and less; at 4,096 it is about made up for.
+# So the fixed cost matters less and less.
 #
-# At 8,192 the step on one device takes more than twice its time at 4,096.
-# That is not due to the cores but to how Linux hands out memory:
-# the page *Troubleshooting* of the book has the figures, and a setting that avoids it.
+# At 8,192, and now and then at 4,096, one device also pays for memory, because of how Linux hands it out.
+# The page *Troubleshooting* of the book has a setting that avoids this; `make bench` measures with it too.
+# In two such runs one device took 0.96 and 0.99 of the time of eight at 4,096, 1.31 and 1.41 at 8,192.
+# So at 4,096 the fixed cost is about made up for without the cost of memory, too.
+# That eight devices are 1.6 times as fast in the table at 8,192 is partly memory.
 #
 # How far eight virtual devices get depends on the cores that they share
 # and on the numbers of threads that TensorFlow is given; the widget names both.
@@ -479,7 +488,8 @@ check("04-break-even", break_even)
 # with initial weights from $N(0, 1)$ or with He's standard deviation.
 # Raw rows and $N(0, 1)$ are the settings of
 # [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial).
-# Each setting was trained for three epochs from three seeds.
+# Raw rows have very unequal norms: those of long reviews are large.
+# Each setting was trained for three epochs only, from three seeds.
 # A seed draws the initial values and the order of the reviews.
 
 # %% predict-seeds
@@ -490,27 +500,26 @@ from course_lib import measured
 
 results = measured.load("04_imdb")
 lowest, highest = results.runs["he"].spread("test_accuracy")[-1]
-reveal("04-seeds", round(highest - lowest, 1))
+reveal("04-seeds", round(highest - lowest, 2))
 
 # %% real-results
 for name, seeded in results.runs.items():
-    spread = seeded.spread("test_accuracy")
-    pairs = [f"{low:.2f} to {high:.2f}" for low, high in spread]
-    print(f"{name:9}", "   ".join(pairs))
+    by_epoch = zip(*seeded.epochs, strict=True)
+    groups = [" ".join(f"{seed.test_accuracy:.2f}" for seed in seeds) for seeds in by_epoch]
+    print(f"{name:9}", "   ".join(groups))
 measured.picture(results)
 
 # %% [markdown]
-# Each pair is the lowest and the highest test accuracy of the three seeds, after epochs 1, 2 and 3.
+# Each group holds the test accuracies of the three seeds, after epochs 1, 2 and 3.
 # The settings are named in the order of the legend: `tutorial` has raw rows and $N(0, 1)$,
 # `he` He's initial values alone, `unit` rows of unit length alone, and `ours` both.
-# The picture shows the first seed only; what it calls held out is the test split here.
+# The picture shows the first seed only.
 # One seed is one try: with `he`, two of three are hardly better than a guess, at 0.51 and 0.52.
 #
-# The course uses `ours`, which wins on these test reviews: so they flatter it.
-# With 25,000 reviews and settings that lie so far apart, they do so very little.
+# The course uses `ours`, the best on these test reviews, so its figure may be slightly too good.
 # Where settings lie closer, choose by a validation split.
 #
-# What initial values do has nothing to do with distribution.
+# What initial values do has nothing to do with the number of devices.
 # The page *Initial values* of the book has the argument, and the figures of the stand-in beside these.
 
 # %% score
@@ -522,7 +531,8 @@ score("04")
 # - On the same machine, code and layout a run can be resumed to the bit,
 #   if its checkpoint holds what else the remaining steps depend on:
 #   variables, position, and what decides the order of the data.
-# - Choose by a validation split and by several seeds; keep the test split for the end.
+# - Choose by a validation split, and from several seeds: a choice by one can be chance.
+#   Keep the test split for the end.
 # - More devices pay when the work they save is more than the fixed cost they add.
 #   Measure it where you will train.
 
