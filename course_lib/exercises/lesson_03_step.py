@@ -90,9 +90,9 @@ def _first_on_all_rows(models: list[Any], parts: list[replicas.Part], learning_r
     return models
 
 
-def _joined_in_a_new_model(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
-    """Lets a model that is none of the replicas compute the gradient of the whole batch."""
-    values = {name: model_value.numpy() for name, model_value in models[0].trained.items()}
+def _outside_the_replicas(models: list[Any], parts: list[replicas.Part], learning_rate: float) -> list[Any]:
+    """Computes the gradient of the whole batch outside the replicas, as a model of its own would."""
+    values = {name: variable.numpy() for name, variable in models[0].trained.items()}
     found = replicas.gradient(values, replicas.joined(parts))
     for model, name in itertools.product(models, replicas.NAMES):
         model.trained[name].assign_sub(learning_rate * found[name].astype(np.float32))
@@ -151,7 +151,7 @@ def _failing(models: list[Any], parts: list[replicas.Part], learning_rate: float
         (_failing, "ValueError: cannot use [replicas[0], replicas[1], replicas[2]] and <object object>`"),
         (replicas_on_devices.on_all_rows, "8 replicas saw rows of other parts"),
         (_first_on_all_rows, "1 replica saw rows of other parts"),
-        (_joined_in_a_new_model, "8 replicas computed nothing"),
+        (_outside_the_replicas, "8 replicas computed nothing"),
         (
             replicas_on_devices.taking(lambda partial, at, parts: 2 * sum(partial)),
             "with `train_step` on one model",

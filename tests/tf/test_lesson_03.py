@@ -111,7 +111,7 @@ def test_the_iterator_of_a_dtensor_dataset_cannot_be_saved(tmp_path):
     )
     batches = iter(dataset)
     assert len(unpack(next(batches))[0]) == 1
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match="_dataset"):
         tf.train.Checkpoint(batches=batches).save(str(tmp_path / "here"))
 
 
