@@ -1,4 +1,4 @@
-"""Predicted collectives are those that TensorFlow really runs: kind, mesh dimensions, bytes, order, result."""
+"""Predicted collectives are those that TensorFlow runs: kind, mesh dimensions, bytes, order and result."""
 
 import json
 import subprocess
