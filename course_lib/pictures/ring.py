@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
@@ -126,48 +127,45 @@ def _row(moment: RingMoment, device_id: int, left: float) -> Node:
 
 
 def _cell(holding: Holding, slots: Sequence[int], *, new: bool) -> Node:
-    """Returns a chunk on a device: in a slot each the values of the devices that a whole one has."""
-    width = _CELL / len(slots)
-    filled = (
-        _slot(device_id, at * width, width, holding)
-        for at, device_id in enumerate(slots)
-        if device_id in holding.sources
-    )
+    """Returns a chunk on a device, with a slot for each device whose values belong in it."""
+    width, idle = _CELL / len(slots), holding.sent_on or not holding.sources
+    held = {at * width: device_id for at, device_id in enumerate(slots) if device_id in holding.sources}
+    kind = "whole" if holding.whole else "idle" if idle else "partial"
     edge = shapes.rectangle(
-        0,
-        0,
-        _CELL,
-        _CELL_HEIGHT,
+        *(0, 0, _CELL, _CELL_HEIGHT),
         fill="none",
-        stroke=shapes.INK if new else shapes.LINE if _is_idle(holding) else shapes.SOFT_INK,
+        stroke=shapes.INK if new else shapes.LINE if idle else shapes.SOFT_INK,
         stroke_width=2.5 if new else 1,
-        dashes="3 3" if _is_idle(holding) else None,
+        dashes="3 3" if idle else None,
     )
-    kind = "whole" if holding.whole else "idle" if _is_idle(holding) else "partial"
-    return node("g", *filled, edge, class_=f"chunk {kind}")
+    faces = [] if idle else [_face(x, width, device_id, kind) for x, device_id in held.items()]
+    digits = [_digits(held, width, kind)] if held else []
+    return node("g", *faces, *digits, edge, class_=f"chunk {kind}")
 
 
-def _is_idle(holding: Holding) -> bool:
-    return holding.sent_on or not holding.sources
+def _face(x: float, width: float, device_id: int, kind: str) -> Node:
+    """Returns the values of one device in a chunk: striped in a partial sum."""
+    if kind == "whole":
+        return shapes.rectangle(x, 0, width, _CELL_HEIGHT, fill=colour(device_id), stroke_width=0)
+    lines = shapes.stripes(width, _CELL_HEIGHT, stroke=colour(device_id))
+    return replace(lines, attributes=(*lines.attributes, ("transform", f"translate({number(x)})")))
 
 
-def _slot(device_id: int, x: float, width: float, holding: Holding) -> Node:
-    """Returns the values of one device in a chunk: striped in a partial sum, pale if that was sent on."""
-    fill = colour(device_id) if holding.whole else shapes.PANEL
-    face = shapes.rectangle(0, 0, width, _CELL_HEIGHT, fill=fill, stroke_width=0)
-    striped = not (holding.whole or holding.sent_on)
-    lines = [shapes.stripes(width, _CELL_HEIGHT, stroke=colour(device_id))] if striped else []
-    digit = shapes.text(
-        width / 2,
+def _digits(held: Mapping[float, int], width: float, kind: str) -> Node:
+    """Returns the numbers of the devices in one text, each in the middle of its slot."""
+    idle = kind == "idle"
+    digits = shapes.text(
+        0,
         _CELL_HEIGHT / 2 + 4,
-        str(device_id),
-        size=min(_DIGIT_SIZE, width * 1.2),
+        "".join(map(str, held.values())),
+        size=min(_DIGIT_SIZE, width * 1.1),
         anchor="middle",
-        fill=shapes.SOFT_INK if holding.sent_on else shapes.INK,
-        bold=not holding.sent_on,
-        halo=striped,
+        fill=shapes.SOFT_INK if idle else shapes.INK,
+        bold=not idle,
+        halo=kind == "partial",
     )
-    return Drawing(width, _CELL_HEIGHT, (face, *lines, digit)).at(x, 0)
+    middles = " ".join(number(x + width / 2) for x in held)
+    return replace(digits, attributes=(("x", middles), *digits.attributes[1:]))
 
 
 def _arrows(moment: RingMoment, left: float) -> list[Node]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.pictures.text import devices_text
 from course_lib.specs.blocks import block_label
 from course_lib.specs.ring import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER, Holding, Message, RingMoment
 
@@ -43,6 +45,20 @@ def lines(moment: RingMoment) -> list[str]:
     return [bytes_text(moment), "", *sent, _("Chunks"), *_table(moment)]
 
 
+def heard(moment: RingMoment) -> str:
+    """Returns the same for those who hear it: the messages, and what each device has and still needs."""
+    rows = [
+        ", ".join(
+            f"{block_label(chunk)} {_sum(holding.sources)}"
+            for chunk, holding in enumerate(row)
+            if holding.sources and not holding.sent_on
+        )
+        for row in moment.holdings
+    ]
+    messages = [_message(message) for message in moment.messages]
+    return "\n".join([*messages, *(f"{devices_text([at])}: {row}" for at, row in enumerate(rows))])
+
+
 def bytes_text(moment: RingMoment) -> str:
     """Returns how much of how many bytes each device has sent, beside the size of the array."""
     return _(
@@ -68,8 +84,12 @@ def slots(moment: RingMoment, chunk: int) -> tuple[int, ...]:
 
 
 def _message(message: Message) -> str:
-    values = " + ".join(map(str, message.sources))
-    return f"{message.sender} → {message.receiver}  {block_label(message.chunk)}  {values}"
+    chunk = block_label(message.chunk)
+    return f"{message.sender} → {message.receiver}  {chunk}  {_sum(message.sources)}"
+
+
+def _sum(devices: Sequence[int]) -> str:
+    return " + ".join(map(str, devices))
 
 
 def _table(moment: RingMoment) -> list[str]:

@@ -87,7 +87,7 @@ class Ring:
     def __init__(self, kind: str, num_devices: int, whole_bytes: int) -> None:
         cure = _('Write for example Ring("all-reduce", 4, whole_bytes=800).')
         one_of(kind, KINDS, _("{kind!r} does not run in a ring here.", kind=kind), cure=cure)
-        problem = _("A ring cannot have {count!r} devices.", count=num_devices)
+        problem = _("{count!r} is no number of devices for a ring.", count=num_devices)
         count = whole_number(num_devices, problem, least=2, most=MOST_DEVICES, cure=cure)
         problem = _("An array cannot have {size!r} bytes.", size=whole_bytes)
         size = whole_number(whole_bytes, problem, least=0, cure=cure)
