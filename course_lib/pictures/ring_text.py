@@ -110,16 +110,19 @@ def _cell(moment: RingMoment, chunk: int, holding: Holding) -> str:
 def _aim(moment: RingMoment) -> str:
     count = moment.ring.num_devices
     if moment.ring.kind == ALL_GATHER:
-        return _("Each device has one chunk of {count}. In the end each is to have all of them.", count=count)
+        return _(
+            "Each device has one chunk of {count}: device 0 has chunk A, and so on. It needs the others too.",
+            count=count,
+        )
     if moment.ring.kind == REDUCE_SCATTER:
         return _(
-            "Each device has values of its own for all {count} chunks."
-            " In the end each is to have one chunk of the sum over all devices.",
+            "Each device has values of its own for all {count} chunks. It needs one chunk of the sum over all"
+            " devices: device 0 needs chunk A, and so on.",
             count=count,
         )
     return _(
-        "Each device has values of its own for all {count} chunks."
-        " In the end each is to have all chunks of the sum over all devices.",
+        "Each device has values of its own for all {count} chunks. It needs the sum over all devices, every"
+        " chunk of it.",
         count=count,
     )
 
@@ -136,7 +139,10 @@ def _sums(moment: RingMoment) -> str:
     count = len(moment.messages[0].sources) + 1
     if count == moment.ring.num_devices:
         return _("Now each device has the whole sum of one chunk: device 0 of chunk A, and so on.")
-    return _("The chunks that moved now hold the sum over {count} devices. They go on next.", count=count)
+    return _(
+        "The chunks that moved now hold the sum over {count} devices. They go on in the next step.",
+        count=count,
+    )
 
 
 def _sent_copy(moment: RingMoment) -> str:

@@ -52,17 +52,23 @@ def inputs(view):
             yield from inputs(child)
 
 
+def setting(option):
+    """Returns the name in the state that an input sets, and to what."""
+    (name,) = json.loads(option["data-path"])
+    return name, json.loads(option["data-value"])
+
+
 def test_the_first_view_says_what_is_wanted():
     explorer = RingExplorer()
     assert explorer.ring == Ring("all-reduce", 4, WHOLE_BYTES)
     assert shown(explorer, "told") == [
         "Each device has values of its own for all 4 chunks."
-        " In the end each is to have all chunks of the sum over all devices."
+        " It needs the sum over all devices, every chunk of it."
     ]
     assert shown(explorer, "fact") == [
         "Array3,360 bytes",
         "Sent by each device0 of 5,040 bytes",
-        "In sizes of the array0 of 1.5",
+        "Times the array0 of 1.5",
     ]
     assert list(pieces(explorer.view, "sent")) == []
 
@@ -78,7 +84,7 @@ def test_the_reader_steps_forward_and_back_and_jumps():
     assert explorer.moment.step == 1
     choose(explorer, "step", 4)
     assert "4,480 of 4,480 bytes" in shown(explorer, "fact")[1]
-    assert shown(explorer, "fact")[2] == "In sizes of the array1.333 of 1.333"
+    assert shown(explorer, "fact")[2] == "Times the array1.333 of 1.333"
     assert set(explorer.state) == {"kind", "num_devices", "step"}
 
 
@@ -183,13 +189,9 @@ def test_each_input_of_a_view_leads_where_its_value_says(table):
         options = list(inputs(whole(table, view)))
         after = [table["keys"][at] for at in table["leads_to"][place]]
         assert len(options) == len(after)
-        chosen = {
-            json.loads(each["data-path"])[0]: json.loads(each["data-value"])
-            for each in options
-            if "checked" in each
-        }
+        chosen = dict(map(setting, (each for each in options if "checked" in each)))
         for option, reached in zip(options, after, strict=True):
-            (path,), value = json.loads(option["data-path"]), json.loads(option["data-value"])
+            path, value = setting(option)
             assert reached == key(explorer.settled({**chosen, path: value}, page=True))
         choices = [each for group in explorer.controls(chosen, page=True) for each in group.controls]
         assert sum(isinstance(each, Choice) for each in choices) == len(chosen) == 3
