@@ -102,12 +102,11 @@ class RingExplorer(Explorer):
 
 def _facts(moment: RingMoment) -> Node:
     ring = moment.ring
-    sent, total = (f"{ring.bytes_sent(step):,}" for step in (moment.step, ring.num_steps))
     share, most = (ring_text.share_text(ring.share_sent(step)) for step in (moment.step, ring.num_steps))
     return pieces.facts(
         {
-            _("Array"): _("{count} bytes", count=f"{ring.whole_bytes:,}"),
-            _("Sent by each device"): _("{sent} of {total} bytes", sent=sent, total=total),
+            _("Bytes of the array"): f"{ring.whole_bytes:,}",
+            _("Bytes sent by each device"): ring_text.sent_text(moment),
             _("Times the array"): _("{sent} of {total}", sent=share, total=most),
         }
     )

@@ -68,15 +68,8 @@ def chunks_drawing(moment: RingMoment) -> Drawing:
 def sent_drawing(moment: RingMoment) -> Drawing:
     """Returns the array, and what each device sends of it, chunk by chunk on the same scale."""
     ring, steps = moment.ring, range(1, moment.ring.num_steps + 1)
-    labels = _("Array"), _("Sent by each device")
-    figures = (
-        _("{count} bytes", count=f"{ring.whole_bytes:,}"),
-        _(
-            "{sent} of {total} bytes",
-            sent=f"{ring.bytes_sent(moment.step):,}",
-            total=f"{ring.bytes_sent(ring.num_steps):,}",
-        ),
-    )
+    labels = _("Bytes of the array"), _("Bytes sent by each device")
+    figures = f"{ring.whole_bytes:,}", ring_text.sent_text(moment)
     width = _ARRAY / ring.num_devices
     array = [_part(width, shapes.EMPTY) for _chunk in range(ring.num_devices)]
     sent = [_sent_part(moment, step, width) if step <= moment.step else _part(width) for step in steps]
@@ -219,7 +212,7 @@ def _require_few(moment: RingMoment) -> None:
     count = moment.ring.num_devices
     if count > MOST_DEVICES:
         raise CourseError(
-            _("A ring of {count} devices cannot be drawn.", count=count),
+            _("{count} is too large a number of devices for a picture of a ring.", count=count),
             allowed=_("up to {most} devices", most=MOST_DEVICES),
             cure=_("Look at a smaller ring: its steps are of the same kind."),
         )

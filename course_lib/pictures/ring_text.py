@@ -15,10 +15,11 @@ NOT_THERE = "."
 
 def title(moment: RingMoment) -> str:
     """Returns which collective it is, of how many devices, and after which step."""
-    return _(
+    return ngettext(
+        "Ring {kind} of {count} device: step {step} of {last}",
         "Ring {kind} of {count} devices: step {step} of {last}",
+        moment.ring.num_devices,
         kind=moment.ring.kind,
-        count=moment.ring.num_devices,
         step=moment.step,
         last=moment.ring.num_steps,
     )
@@ -61,12 +62,19 @@ def heard(moment: RingMoment) -> str:
 
 def bytes_text(moment: RingMoment) -> str:
     """Returns how much of how many bytes each device has sent, beside the size of the array."""
-    return _(
-        "Each device has sent {sent} of {total} bytes. The array has {whole}.",
-        sent=f"{moment.ring.bytes_sent(moment.step):,}",
-        total=f"{moment.ring.bytes_sent(moment.ring.num_steps):,}",
-        whole=f"{moment.ring.whole_bytes:,}",
-    )
+    sent = _("Bytes sent by each device: {sent}.", sent=sent_text(moment))
+    return join_sentences([sent, _("Bytes of the array: {whole}.", whole=f"{moment.ring.whole_bytes:,}")])
+
+
+def sent_text(moment: RingMoment) -> str:
+    """Returns how many bytes each device has sent, and how many it will have sent in the end.
+
+    >>> from course_lib.specs.ring import Ring
+    >>> sent_text(Ring("all-reduce", 2, whole_bytes=8000).after(1))
+    '4,000 of 8,000'
+    """
+    sent, total = (moment.ring.bytes_sent(step) for step in (moment.step, moment.ring.num_steps))
+    return _("{sent} of {total}", sent=f"{sent:,}", total=f"{total:,}")
 
 
 def share_text(share: Fraction) -> str:
@@ -139,9 +147,10 @@ def _sums(moment: RingMoment) -> str:
     count = len(moment.messages[0].sources) + 1
     if count == moment.ring.num_devices:
         return _("Now each device has the whole sum of one chunk: device 0 of chunk A, and so on.")
-    return _(
+    return ngettext(
+        "The chunks that moved now hold the sum over {count} device. They go on in the next step.",
         "The chunks that moved now hold the sum over {count} devices. They go on in the next step.",
-        count=count,
+        count,
     )
 
 
@@ -182,8 +191,8 @@ def _result(moment: RingMoment) -> str:
         return _("Each device sent ({count} − 1) / {count} {share} of the array.", **values)
     sent = _("Each device sent 2 ({count} − 1) / {count} {share} times the array.", **values)
     naive = ngettext(
-        "To send its whole array to the other device would have cost as much.",
-        "To send its whole array to each of the {count} others would have cost {count} times the array.",
+        "To send its whole array to {count} other device would have cost {count} times the array.",
+        "To send its whole array to {count} other devices would have cost {count} times the array.",
         count - 1,
     )
     return join_sentences([sent, naive])

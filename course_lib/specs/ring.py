@@ -93,7 +93,11 @@ class Ring:
         size = whole_number(whole_bytes, problem, least=0, cure=cure)
         if size % count:
             raise CourseError(
-                _("{size} bytes cannot be cut into {count} equal chunks.", size=size, count=count),
+                _(
+                    "The size, {size}, does not divide by the number of devices, {count}.",
+                    size=size,
+                    count=count,
+                ),
                 allowed=_("multiples of {count}", count=count),
                 cure=_("Pad the array until its chunks are equal."),
             )

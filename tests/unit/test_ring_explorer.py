@@ -66,8 +66,8 @@ def test_the_first_view_says_what_is_wanted():
         " It needs the sum over all devices, every chunk of it."
     ]
     assert shown(explorer, "fact") == [
-        "Array3,360 bytes",
-        "Sent by each device0 of 5,040 bytes",
+        "Bytes of the array3,360",
+        "Bytes sent by each device0 of 5,040",
         "Times the array0 of 1.5",
     ]
     assert list(pieces(explorer.view, "sent")) == []
@@ -83,7 +83,7 @@ def test_the_reader_steps_forward_and_back_and_jumps():
     choose(explorer, "move", -1)
     assert explorer.moment.step == 1
     choose(explorer, "step", 4)
-    assert "4,480 of 4,480 bytes" in shown(explorer, "fact")[1]
+    assert "4,480 of 4,480" in shown(explorer, "fact")[1]
     assert shown(explorer, "fact")[2] == "Times the array1.333 of 1.333"
     assert set(explorer.state) == {"kind", "num_devices", "step"}
 
@@ -111,7 +111,7 @@ def test_it_ends_with_the_cost_of_the_ring():
     explorer = RingExplorer("all-reduce", 8, 14)
     assert shown(explorer, "told")[0].endswith(
         "Each device sent 2 (8 − 1) / 8 = 1.75 times the array."
-        " To send its whole array to each of the 7 others would have cost 7 times the array."
+        " To send its whole array to 7 other devices would have cost 7 times the array."
     )
 
 
