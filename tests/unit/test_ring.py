@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from course_lib import CourseError
 from course_lib.pictures import ring_text, shapes
+from course_lib.pictures.ring import sent_drawing
 from course_lib.specs.ring import KINDS, Holding, Message, Ring
 
 SVG_TAG = "{http://www.w3.org/2000/svg}"
@@ -388,3 +389,16 @@ def test_the_arrow_back_to_the_first_device_is_drawn_at_both_ends(step, arrows):
 def test_more_devices_than_colours_are_not_drawn():
     with pytest.raises(CourseError, match=r"9 is too large a number of devices .*\n.*up to 8"):
         Ring("all-gather", 9, 9).after(1).picture()
+
+
+@given(rings(most=8), st.data())
+@settings(max_examples=20, deadline=None)
+def test_array_and_what_is_sent_are_bars_of_one_scale(ring, data):
+    moment = ring.after(data.draw(st.integers(0, ring.num_steps)))
+    bars = ElementTree.fromstring(shapes.to_svg(shapes.node("svg", *sent_drawing(moment).nodes)))
+    parts = list(bars.iter("rect"))
+    assert len({part.get("width") for part in parts}) == 1
+    assert len(parts) == ring.num_devices + ring.num_steps
+    assert sum("stroke-dasharray" in part.attrib for part in parts) == ring.num_steps - moment.step
+    reducing = 0 if ring.kind == "all-gather" else min(moment.step, ring.num_devices - 1)
+    assert len(list(bars.iter("path"))) == reducing
