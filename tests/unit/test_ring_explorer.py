@@ -179,7 +179,7 @@ def test_the_table_holds_every_step_of_every_ring_and_is_small(table):
     for state in states[::7]:
         view = whole(table, table["views"][table["keys"].index(key(state))])
         assert view == shapes.to_json(explorer.tree(state, page=True))
-    assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < 400_000
+    assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < 320_000
 
 
 def test_each_input_of_a_view_leads_where_its_value_says(table):
