@@ -19,8 +19,11 @@ const STYLE = `
     min-height: 1.75rem; white-space: nowrap; }
   .choice:hover span { border-color: currentColor; }
   .choice input:checked + span { background: #1F5FBF; border-color: #1F5FBF; color: #FFF; font-weight: 600; }
-  .choice:has(:focus-visible), .number input:focus-visible, button:focus-visible, .flow:focus-visible {
-    outline: 3px solid currentColor; outline-offset: 2px; }
+  .choice:has(:focus-visible), input:is([type=button], [type=number]):focus-visible, button:focus-visible,
+  .flow:focus-visible { outline: 3px solid currentColor; outline-offset: 2px; }
+  input[type=button] { font: inherit; color: inherit; background: transparent; cursor: pointer; padding: .1rem .8rem;
+    border: 1px solid currentColor; border-radius: 8px; min-height: 1.75rem; }
+  input[type=button][aria-disabled] { border: 1px dashed var(--line); cursor: default; }
   .number { display: flex; gap: .4rem; align-items: baseline; margin-right: .9rem; }
   .number input { font: inherit; font-variant-numeric: tabular-nums; color: inherit; background: transparent;
     width: 5rem; padding: .05rem .4rem; border: 1px solid var(--line); border-radius: 6px; }
@@ -135,6 +138,7 @@ function mount(host, listener) {
     const marked = target.closest("[data-device]");
     if (marked) look(marked.dataset.device);
     if (target.closest(".press")) { late(); listener.press(); }
+    if (target.matches("input[type=button]")) choose(target);
   });
   root.addEventListener("keydown", (event) => {
     pressed = event.key; // for the `change` that may follow at once
