@@ -32,8 +32,8 @@ FRAMEWORKS = tuple(_FRAMEWORKS)
 def code_of(choice: Choice, framework: str) -> str:
     """Returns a program that makes what was chosen, without this library.
 
-    For a sharding it makes `tensor`, and for a plan `distributed(value, *axes)`, which makes tensors with named
-    axes. Each device gets what the sharding says.
+    For a sharding it makes `tensor`, and for a plan `distributed(value, *axes)`, which makes a tensor with
+    named axes. Each device gets what the sharding says.
 
     Args:
         choice: `layout.of(global_shape)`, or a plan.

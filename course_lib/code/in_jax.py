@@ -23,7 +23,11 @@ def of_sharding(sharding: Sharding) -> list[str]:
     entries = ["None" if name == UNSHARDED else quoted(name) for name in sharding.layout.sharding_specs]
     return [
         *_mesh(sharding.mesh),
-        section(call("spec = PartitionSpec(", entries), "sharding = NamedSharding(mesh, spec)"),
+        section(
+            shared.entries_comment(),
+            call("spec = PartitionSpec(", entries),
+            "sharding = NamedSharding(mesh, spec)",
+        ),
         shared.own_tensor("np.arange({count}, dtype=np.float32)", sharding),
         section("tensor = jax.device_put(value, sharding)"),
     ]

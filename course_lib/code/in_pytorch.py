@@ -7,6 +7,8 @@ Source: https://docs.pytorch.org/docs/stable/distributed.tensor.html
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from course_lib.code import shared
 from course_lib.code.writing import display, quoted, section
 from course_lib.i18n import _
@@ -24,7 +26,7 @@ def of_sharding(sharding: Sharding) -> list[str]:
         f"Shard({specs.index(name)})" if name in specs else "Replicate()" for name in sharding.mesh.names
     ]
     return [
-        *_mesh(sharding.mesh),
+        *_mesh(sharding.mesh, sorted({placement.split("(")[0] for placement in placements})),
         section(
             f"# {_('A placement for each mesh dimension, not for each tensor axis.')}",
             display("placements = [", placements, "]"),
@@ -37,7 +39,7 @@ def of_sharding(sharding: Sharding) -> list[str]:
 def of_plan(plan: Plan) -> list[str]:
     """Returns the code that scatters tensors by the names of their axes."""
     return [
-        *_mesh(plan.mesh),
+        *_mesh(plan.mesh, ["Replicate", "Shard"]),
         shared.splits(plan),
         shared.function(
             "placements(*axes)",
@@ -56,14 +58,15 @@ def of_plan(plan: Plan) -> list[str]:
     ]
 
 
-def _mesh(mesh: MeshSpec) -> list[str]:
+def _mesh(mesh: MeshSpec, placements: Sequence[str]) -> list[str]:
+    """Returns the sections up to the mesh; the program uses the placements of these names."""
     command = f"torchrun --nproc-per-node={mesh.size} FILE.py"
     return [
         shared.requirement(
             f'"{REQUIREMENT}" numpy',
             "import torch",
             "from torch.distributed.device_mesh import init_device_mesh",
-            "from torch.distributed.tensor import Replicate, Shard, distribute_tensor",
+            f"from torch.distributed.tensor import {', '.join(placements)}, distribute_tensor",
         ),
         section(
             f"# {_('A process for each device: {command}', command=command)}",

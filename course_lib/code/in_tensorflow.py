@@ -21,7 +21,11 @@ def of_sharding(sharding: Sharding) -> list[str]:
     return [
         _requirement("import numpy as np"),
         *_mesh(sharding.mesh),
-        section(display("sharding_specs = [", specs, "]"), "layout = dtensor.Layout(sharding_specs, mesh)"),
+        section(
+            shared.entries_comment(),
+            display("sharding_specs = [", specs, "]"),
+            "layout = dtensor.Layout(sharding_specs, mesh)",
+        ),
         shared.own_tensor("np.arange({count}, dtype=np.float32)", sharding),
         section(*_components(sharding), "tensor = dtensor.pack(components, layout)"),
     ]

@@ -44,11 +44,16 @@ def function(head: str, docstring: str, *lines: str) -> str:
     return section(f"def {head}:", f'    """{docstring}"""', *(f"    {line}" for line in lines))
 
 
+def entries_comment() -> str:
+    """Returns what stands above the layout in frameworks whose layouts have an entry for each axis."""
+    return f"# {_('An entry for each tensor axis.')}"
+
+
 def layout_docstring() -> str:
-    """Returns what `layout` says in frameworks whose layouts have an entry for each axis."""
+    """Returns what the function `layout` of a plan says."""
     return _("Returns the layout of a tensor with these axes.")
 
 
 def distributed_docstring() -> str:
-    """Returns what `distributed` says."""
+    """Returns what the function `distributed` of a plan says."""
     return _("Returns a tensor with these axes as the plan splits it.")
