@@ -111,7 +111,7 @@ function mount(host, listener) {
   const style = document.createElement("style");
   style.textContent = STYLE;
   root.append(style);
-  let widget, device = "0", listing, pressed = "";
+  let widget, device = "0", listing, unfolded = false, pressed = "";
 
   /** Marks a device and all that shows the same block; the card's own text says what it holds. */
   function look(number) {
@@ -127,6 +127,7 @@ function mount(host, listener) {
       each.setAttribute("tabindex", each === card ? 0 : -1);
       each.setAttribute("aria-pressed", each === card);
     }
+    for (const each of widget.querySelectorAll("details")) each.open = unfolded;
     for (const each of listing ? widget.querySelectorAll("[data-listing]") : []) {
       const shown = each.dataset.listing === listing;
       if (each.localName === "input") each.checked = shown;
@@ -149,6 +150,7 @@ function mount(host, listener) {
     if (!confirm || !pressed.startsWith("Arrow")) choose(target);
     else confirm.textContent = confirm.dataset.text;
   });
+  root.addEventListener("toggle", ({ target }) => { unfolded = target.open; }, true); // it does not bubble
   root.addEventListener("focusin", ({ target }) => target.role === "button" && look(target.dataset.device));
   root.addEventListener("click", ({ target }) => {
     const marked = target.closest("[data-device]");
