@@ -9,7 +9,7 @@ Source: https://docs.jax.dev/en/latest/notebooks/Distributed_arrays_and_automati
 from __future__ import annotations
 
 from course_lib.code import shared
-from course_lib.code.writing import call, display, quoted, section
+from course_lib.code.writing import call, comment, display, quoted, section
 from course_lib.i18n import _
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan
@@ -62,7 +62,7 @@ def _mesh(mesh: MeshSpec) -> list[str]:
             "from jax.sharding import Mesh, NamedSharding, PartitionSpec",
         ),
         section(
-            f"# {_('Virtual CPUs; leave these lines out where there are real devices.')}",
+            comment(_("Virtual CPUs; leave these lines out where there are real devices.")),
             'jax.config.update("jax_platforms", "cpu")',
             f'jax.config.update("jax_num_cpu_devices", {mesh.size})',
         ),

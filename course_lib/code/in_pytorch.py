@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from course_lib.code import shared
-from course_lib.code.writing import display, quoted, section
+from course_lib.code.writing import comment, display, quoted, section
 from course_lib.i18n import _
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import Plan
@@ -28,7 +28,7 @@ def of_sharding(sharding: Sharding) -> list[str]:
     return [
         *_mesh(sharding.mesh, sorted({placement.split("(")[0] for placement in placements})),
         section(
-            f"# {_('A placement for each mesh dimension, not for each tensor axis.')}",
+            comment(_("A placement for each mesh dimension, not for each tensor axis.")),
             display("placements = [", placements, "]"),
         ),
         shared.own_tensor("torch.arange({count}, dtype=torch.float32)", sharding),
@@ -69,7 +69,7 @@ def _mesh(mesh: MeshSpec, placements: Sequence[str]) -> list[str]:
             f"from torch.distributed.tensor import {', '.join(placements)}, distribute_tensor",
         ),
         section(
-            f"# {_('A process for each device: {command}', command=command)}",
+            comment(_("A process for each device: {command}", command=command)),
             'torch.distributed.init_process_group("gloo")',
         ),
         section(

@@ -6,7 +6,7 @@ Source: https://www.tensorflow.org/guide/dtensor_overview
 from __future__ import annotations
 
 from course_lib.code import shared
-from course_lib.code.writing import call, display, quoted, section
+from course_lib.code.writing import call, comment, display, quoted, section
 from course_lib.i18n import _
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan
@@ -73,7 +73,7 @@ def _mesh(mesh: MeshSpec) -> list[str]:
     dims = [f"({quoted(name)}, {size})" for name, size in mesh.dims]
     return [
         section(
-            f"# {_('Virtual CPUs; leave these lines out where TensorFlow has started.')}",
+            comment(_("Virtual CPUs; leave these lines out where TensorFlow has started.")),
             'cpu = tf.config.list_physical_devices("CPU")[0]',
             f"virtual = [tf.config.LogicalDeviceConfiguration()] * {mesh.size}",
             "tf.config.set_logical_device_configuration(cpu, virtual)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from course_lib.code.writing import call, display, quoted, section
+from course_lib.code.writing import call, comment, display, quoted, section
 from course_lib.i18n import _
 from course_lib.specs.plan import Plan
 from course_lib.specs.sharding import Sharding
@@ -25,7 +25,7 @@ def own_tensor(numbers: str, sharding: Sharding) -> str:
     shape = [str(length) for length in sharding.global_shape] or ["()"]
     count = math.prod(sharding.global_shape)
     return section(
-        f"# {_('Your own tensor of this shape goes here.')}",
+        comment(_("Your own tensor of this shape goes here.")),
         call(f"value = {numbers.format(count=count)}.reshape(", shape),
     )
 
@@ -34,7 +34,7 @@ def splits(plan: Plan) -> str:
     """Returns the section that says which mesh dimension splits which axis."""
     entries = [f"{quoted(axis)}: {quoted(name)}" for axis, name in plan.splits.items()]
     return section(
-        f"# {_('The axes that are split, each with its mesh dimension.')}",
+        comment(_("The axes that are split, each with its mesh dimension.")),
         display("splits = {", entries, "}"),
     )
 
@@ -46,7 +46,7 @@ def function(head: str, docstring: str, *lines: str) -> str:
 
 def entries_comment() -> str:
     """Returns what stands above the layout in frameworks whose layouts have an entry for each axis."""
-    return f"# {_('An entry for each tensor axis.')}"
+    return comment(_("An entry for each tensor axis."))
 
 
 def layout_docstring() -> str:

@@ -47,6 +47,11 @@ def display(before: str, entries: Sequence[str], after: str) -> str:
     return one_line if _fits(one_line) else _one_a_line(before, entries, after, "")
 
 
+def comment(text: str) -> str:
+    """Returns a text as a comment."""
+    return f"# {text}"
+
+
 def section(*lines: str) -> str:
     """Returns lines that belong together; the last one ends too."""
     return "\n".join(lines) + "\n"
