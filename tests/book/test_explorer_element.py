@@ -8,7 +8,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
-from course_lib.code.choices import code_of
+from course_lib.code import code_of
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.sharding import numbered_tensor
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
@@ -217,7 +217,7 @@ def test_a_page_without_a_clipboard_copies_as_before_there_was_one_or_says_so(vi
     page.evaluate(
         """works => {
       Object.defineProperty(navigator, "clipboard", { value: undefined });
-      document.execCommand = () => { window.copied = getSelection().toString(); return works; };
+      document.execCommand = () => { window.copied = document.activeElement.value; return works; };
     }""",
         works,
     )

@@ -18,7 +18,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.code.choices import FRAMEWORKS, code_of, sections_of
+from course_lib.code import FRAMEWORKS, code_of
+from course_lib.code.choices import sections_of
 from course_lib.code.in_jax import REQUIREMENT as JAX_REQUIREMENT
 from course_lib.code.in_pytorch import REQUIREMENT as PYTORCH_REQUIREMENT
 from course_lib.code.in_tensorflow import REQUIREMENT as TENSORFLOW_REQUIREMENT
@@ -158,7 +159,7 @@ def test_what_to_install_is_what_is_tested():
 
 
 def test_code_needs_no_tensorflow():
-    code = "import sys; from course_lib.code.choices import code_of; print('tensorflow' in sys.modules)"
+    code = "import sys; from course_lib.code import code_of; print('tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "False\n"
 

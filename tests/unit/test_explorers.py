@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, explorers
-from course_lib.code.choices import FRAMEWORKS, code_of
+from course_lib.code import FRAMEWORKS, code_of
 from course_lib.explorers.batch_sizes import BatchSizeExplorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES

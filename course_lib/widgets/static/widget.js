@@ -192,11 +192,12 @@ async function copy(listings) {
 function copiedAsBefore(text) {
   const focused = document.activeElement?.shadowRoot?.activeElement ?? document.activeElement;
   const area = document.body.appendChild(document.createElement("textarea"));
+  area.style.cssText = "position: fixed; top: 0; opacity: 0"; // else the page would scroll to it
   area.value = text;
   area.select();
   const done = document.execCommand("copy");
   area.remove();
-  focused?.focus();
+  focused?.focus({ preventScroll: true });
   return done;
 }
 
