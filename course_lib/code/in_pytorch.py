@@ -1,8 +1,9 @@
 """Meshes, layouts and plans in PyTorch: a process for each device, which all run the same program.
 
-Gloo is named, since a machine with a GPU would otherwise talk over NCCL, which does not know CPUs.
+Gloo is named, since PyTorch may otherwise choose NCCL, which needs GPUs, also for a mesh of CPUs.
 
-Source: https://docs.pytorch.org/docs/stable/distributed.tensor.html
+Source: https://docs.pytorch.org/docs/stable/distributed.tensor.html,
+https://github.com/pytorch/pytorch/issues/117746
 """
 
 from __future__ import annotations
