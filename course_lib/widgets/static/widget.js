@@ -90,8 +90,7 @@ function paint(old, tree, space = "http://www.w3.org/1999/xhtml") {
   const [tag, attributes, ...children] = tree;
   if (tag === "svg") space = "http://www.w3.org/2000/svg";
   const element = old?.localName === tag ? old : document.createElementNS(space, tag);
-  for (const name of element.getAttributeNames())
-    if (!(name in attributes) && name !== "open") element.removeAttribute(name); // what the reader unfolded stays so
+  for (const name of element.getAttributeNames()) if (!(name in attributes)) element.removeAttribute(name);
   for (const [name, value] of Object.entries(attributes))
     if (element.getAttribute(name) !== value) element.setAttribute(name, value);
   if (tag === "input") Object.assign(element, { checked: "checked" in attributes, value: attributes.value ?? "on" });
@@ -127,7 +126,6 @@ function mount(host, listener) {
       each.setAttribute("tabindex", each === card ? 0 : -1);
       each.setAttribute("aria-pressed", each === card);
     }
-    for (const each of widget.querySelectorAll("details")) each.open = unfolded;
     for (const each of listing ? widget.querySelectorAll("[data-listing]") : []) {
       const shown = each.dataset.listing === listing;
       if (each.localName === "input") each.checked = shown;
@@ -150,7 +148,6 @@ function mount(host, listener) {
     if (!confirm || !pressed.startsWith("Arrow")) choose(target);
     else confirm.textContent = confirm.dataset.text;
   });
-  root.addEventListener("toggle", ({ target }) => { unfolded = target.open; }, true); // it does not bubble
   root.addEventListener("focusin", ({ target }) => target.role === "button" && look(target.dataset.device));
   root.addEventListener("click", ({ target }) => {
     const marked = target.closest("[data-device]");
@@ -175,7 +172,9 @@ function mount(host, listener) {
     cards[(at + step + cards.length) % cards.length].focus();
   });
   return (tree) => {
+    unfolded = widget?.querySelector("details")?.open ?? unfolded; // also when choices without one come between
     widget = paint(widget, tree);
+    for (const each of widget.querySelectorAll("details")) each.open = unfolded;
     if (!widget.isConnected) root.append(widget);
     look();
   };
