@@ -13,7 +13,7 @@ NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
-.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench jax drill drill-all lock clean
+.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench jax torch drill drill-all lock clean
 
 lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese
 	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
@@ -64,9 +64,14 @@ results: .venv/ready  ## measure what lesson 04 and the book quote: trainings on
 bench: .venv/ready  ## what is fast, as ratios measured in one run; after `make jax`, beside JAX
 	$(BIN)/python -m benchmarks
 
-jax: .venv/ready  ## an environment with JAX for `make bench`; nothing else needs it
+jax: .venv/ready  ## an environment with JAX, for `make bench` and for the drill of its code
 	$(BIN)/python -m venv build/jax-venv
 	build/jax-venv/bin/pip install --quiet "jax>=0.10,<0.11"
+
+torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then its code on as many processes as devices
+	test -x build/torch-venv/bin/torchrun || $(BIN)/python -m venv build/torch-venv
+	build/torch-venv/bin/pip install --quiet "torch>=2.5,<3" numpy
+	$(PYTEST) tests/drill/test_code.py -q -m drill_all -k pytorch
 
 drill: .venv/ready  ## the long checks of each CI run: kills, one other processor, Colab's versions in one language
 	$(PYTEST) tests -q -m drill

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy.typing as npt
 
+from course_lib.code.choices import FRAMEWORKS, sections_of
 from course_lib.errors import CourseError
 from course_lib.explorers import mesh_layout_state as states
 from course_lib.i18n import _
@@ -23,6 +24,7 @@ from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Group, State
+from course_lib.widgets.listings import listings
 
 __all__ = ["MeshLayoutExplorer", "numbered_tensor"]
 
@@ -121,7 +123,7 @@ class MeshLayoutExplorer(Explorer):
         return figure(self.sharding)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns the facts, the tensor, the prediction and the reality, or why the choice is illegal."""
+        """Returns the facts, tensor, prediction, reality and code, or why the choice is illegal."""
         reality = self._reality[1] if self._reality and self._reality[0] == state else ""
         comparison = reality if isinstance(reality, Comparison) else None
         try:
@@ -134,6 +136,7 @@ class MeshLayoutExplorer(Explorer):
             pieces.said(),
             *pieces.button(_button_text(), why_not=_why_not_on_a_page() if page else self._why_not(sharding)),
             pieces.spoken("verdict", _verdict(comparison) if comparison else str(reality)),
+            listings(_code_heading(), {name: sections_of(sharding, name) for name in FRAMEWORKS}),
         ]
 
     def observe_choice(self) -> Comparison:
@@ -218,6 +221,10 @@ def _verdict(comparison: Comparison) -> str:
 
 def _button_text() -> str:
     return _("Make the real DTensor and compare")
+
+
+def _code_heading() -> str:
+    return _("The code of this choice")
 
 
 def _waiting() -> str:

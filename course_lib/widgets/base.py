@@ -25,7 +25,7 @@ from course_lib.pictures import shapes
 from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import controls
-from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.controls import Group, State
 
 MODULE = Path(__file__).parent / "static" / "widget.js"
 
@@ -62,7 +62,7 @@ class TreeWidget(anywidget.AnyWidget):
 
     @abstractmethod
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
-        """Returns what the reader can choose now; on a page `Choice` alone."""
+        """Returns what the reader can choose now; on a page no `Number`."""
 
     @abstractmethod
     def settled(self, state: State, *, page: bool) -> State:
@@ -107,8 +107,7 @@ class TreeWidget(anywidget.AnyWidget):
             self.settled(controls.with_value(state, control.path, value), page=True)
             for group in self.controls(state, page=True)
             for control in group.controls
-            if isinstance(control, Choice)
-            for value, _text in control.options
+            for value in controls.leads_to(control)
         ]
 
     def to_html(self) -> str:

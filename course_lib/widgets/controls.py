@@ -52,11 +52,31 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Move:
+    """A button that sets a value which the explorer takes as one move, such as a step forward.
+
+    Attributes:
+        path: the place in the state; the settled state needs none there.
+        value: what it sets.
+        text: what stands on it.
+        idle: whether it changes nothing now; it stays where it is, so that it keeps the focus.
+    """
+
+    path: Path
+    value: Any
+    text: str
+    idle: bool = False
+
+
+Control = Choice | Move | Number
+
+
+@dataclass(frozen=True)
 class Group:
     """Controls with one heading."""
 
     heading: str
-    controls: Sequence[Choice | Number]
+    controls: Sequence[Control]
 
 
 def value_at(state: State, path: Path) -> Any:
@@ -89,7 +109,20 @@ def group_node(group: Group, state: State) -> Node:
     return node("fieldset", node("legend", *words(group.heading)), node("div", *pieces, class_="options"))
 
 
-def _pieces(control: Choice | Number, state: State) -> list[Node]:
+def leads_to(control: Control) -> list[Any]:
+    """Returns the values that clicks on a control set, in the order in which it shows them.
+
+    >>> leads_to(Choice(("size",), [(2, "two"), (4, "four")])), leads_to(Move(("move",), 1, "Forward"))
+    ([2, 4], [1])
+    """
+    if isinstance(control, Choice):
+        return [value for value, _text in control.options]
+    return [control.value] if isinstance(control, Move) else []
+
+
+def _pieces(control: Control, state: State) -> list[Node]:
+    if isinstance(control, Move):
+        return [_button(control)]
     chosen = value_at(state, control.path)
     if isinstance(control, Number):
         return [node("label", node("span", control.label), _number(control, chosen), class_="number")]
@@ -113,6 +146,17 @@ def _number(control: Number, chosen: Any) -> Node:
         step="1" if control.whole else "any",
         value="" if chosen is None else str(chosen),
         data_path=json.dumps(control.path),
+    )
+
+
+def _button(control: Move) -> Node:
+    return node(
+        "input",
+        type="button",
+        value=control.text,
+        aria_disabled="true" if control.idle else None,
+        data_path=json.dumps(control.path),
+        data_value=json.dumps(control.value),
     )
 
 

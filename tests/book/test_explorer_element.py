@@ -7,7 +7,8 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib import UNSHARDED, MeshSpec
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib.code import code_of
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.sharding import numbered_tensor
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
@@ -46,6 +47,8 @@ def folder(tmp_path_factory):
 
 
 CARDS = ".device[role=button]"
+FOCUSED = "document.activeElement.shadowRoot.activeElement"
+MESH = MeshSpec([("x", 2), ("y", 4)])
 
 
 def pick(place, group: str, option: str) -> None:
@@ -133,8 +136,7 @@ def test_everything_works_by_keyboard(visit):
     page.keyboard.press("Tab")  # to the mesh
     page.keyboard.press("ArrowRight")
     settle.wait_for()
-    focused = "document.activeElement.shadowRoot.activeElement"
-    assert page.evaluate(f"{focused}.parentNode.innerText") == "x 4 × y 2"
+    assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "x 4 × y 2"
     assert labels(page) == [f"{device} {'ABCD'[device // 2]}" for device in range(8)]
     for _group in ("tensor", "axis 0", "axis 1"):
         page.keyboard.press("Tab")
@@ -147,7 +149,7 @@ def test_everything_works_by_keyboard(visit):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     assert devices(page, "chosen") == ["2"]
-    assert page.evaluate(f"{focused}.matches(':focus-visible[data-device=\"2\"]')")
+    assert page.evaluate(f"{FOCUSED}.matches(':focus-visible[data-device=\"2\"]')")
     assert page.locator(f"{CARDS}[aria-pressed=true]").count() == 1
     assert page.locator(f"{CARDS}[tabindex='0']").count() == 1
 
@@ -158,6 +160,91 @@ def test_without_a_kernel_the_button_says_what_it_needs(visit):
     assert page.locator(".why").inner_text() == (
         "The button needs a running notebook: open this lesson in Jupyter or Colab."
     )
+
+
+def shown_code(place) -> str:
+    """Returns the program that the reader sees."""
+    (listing,) = [each for each in place.locator("pre").all() if each.is_visible()]
+    return listing.text_content()
+
+
+def test_the_code_of_the_choice_follows_the_clicks_and_the_framework_stays(visit):
+    page = visit("one")
+    assert [each for each in page.locator("pre").all() if each.is_visible()] == []
+    page.get_by_text("The code of this choice").click()
+    assert shown_code(page) == code_of(LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)), "TensorFlow")
+    page.locator(".listings label", has_text="PyTorch").click()
+    pick(page, "axis 0, length 8", "y")
+    assert shown_code(page) == code_of(LayoutSpec(["y", UNSHARDED], MESH).of((8, 6)), "PyTorch")
+    pick(page, "Tensor", "(4, 6, 8)")
+    assert shown_code(page) == code_of(LayoutSpec(["y", UNSHARDED, UNSHARDED], MESH).of((4, 6, 8)), "PyTorch")
+    assert page.locator(".listings label:has(:checked)").inner_text() == "PyTorch"
+
+
+def test_an_illegal_choice_has_no_code_and_the_next_legal_one_has_it_unfolded(visit):
+    page = visit("one")
+    page.get_by_text("The code of this choice").click()
+    page.locator(".listings label", has_text="JAX").click()
+    pick(page, "axis 1, length 6", "x")
+    assert page.locator("pre").count() == 0
+    pick(page, "axis 1, length 6", "unsharded")
+    assert shown_code(page) == code_of(LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)), "JAX")
+
+
+def test_code_is_unfolded_chosen_and_copied_by_keyboard(visit):
+    page = visit("one")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(f"{CARDS}[data-device='0']").focus()
+    page.keyboard.press("Tab")  # the button that needs a notebook is no stop
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    expected = code_of(LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)), "JAX")
+    assert shown_code(page) == expected
+    page.keyboard.press("Tab")
+    assert page.evaluate(f"{FOCUSED}.className") == "listing"  # arrows move what is too long or too wide
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.locator(".copied", has_text="Copied.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == expected
+    page.locator(".listings label", has_text="TensorFlow").click()
+    assert page.locator(".copied").inner_text() == ""
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_a_page_without_a_clipboard_copies_as_before_there_was_one_or_says_so(visit, works):
+    page = visit("one")
+    page.evaluate(
+        """works => {
+      Object.defineProperty(navigator, "clipboard", { value: undefined });
+      document.execCommand = () => { window.copied = document.activeElement.value; return works; };
+    }""",
+        works,
+    )
+    page.get_by_text("The code of this choice").click()
+    page.get_by_role("button", name="Copy").click()
+    said = "Copied." if works else "The browser does not let this page copy."
+    page.locator(".copied", has_text=said).wait_for()
+    assert page.evaluate("copied") == shown_code(page)
+    assert page.evaluate(f"{FOCUSED}.className") == "copy"
+    assert page.locator("textarea").count() == 0
+
+
+def test_in_a_notebook_the_framework_is_no_matter_for_python(visit):
+    page = visit("none")
+    explorer = MeshLayoutExplorer(observe)
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    page.get_by_text("The code of this choice").click()
+    page.locator(".listings label", has_text="JAX").click()
+    assert page.evaluate("model.sent") == []
+    assert page.locator(".busy").count() == 0
+    page.locator("fieldset").last.locator("label", has_text="x").click()
+    answered(page, explorer)
+    page.locator("fieldset").last.locator("label", has_text="unsharded").click()
+    answered(page, explorer)
+    page.locator("fieldset").nth(4).locator("label", has_text="y").click()
+    answered(page, explorer)
+    assert shown_code(page) == code_of(explorer.sharding, "JAX")
 
 
 def test_two_explorers_on_a_page_are_independent_and_one_shows_its_stored_reality(visit):
@@ -253,6 +340,7 @@ def test_has_no_accessibility_violation(visit, name, theme):
     page = visit(name, theme)
     if name != "illegal":
         page.locator(CARDS).nth(2).click()
+        page.locator("summary").first.click()
     violations = Axe().run(page).response["violations"]
     assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
 
@@ -261,6 +349,7 @@ def test_has_no_accessibility_violation(visit, name, theme):
 def test_in_a_notebook_too(visit, theme):
     page = visit("none", theme)
     page.evaluate(NOTEBOOK_HOST, MeshLayoutExplorer(observe).view)
+    page.locator("summary").click()
     violations = Axe().run(page).response["violations"]
     assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
 
@@ -269,9 +358,11 @@ def test_in_a_notebook_too(visit, theme):
 def test_fits_a_telephone(visit, name):
     page = visit(name)
     page.set_viewport_size({"width": 390, "height": 844})
+    for summary in page.locator("summary").all():
+        summary.click()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     overflowing = page.evaluate("""() => [...document.querySelectorAll("course-explorer")]
       .flatMap((each) => [...each.shadowRoot.querySelectorAll(".explorer *")])
-      .filter((part) => !part.parentNode.closest(".flow:not(.fits)")) // the reader can move these
+      .filter((part) => !part.parentNode.closest(".flow:not(.fits), .listing")) // the reader can move these
       .filter((part) => part.getBoundingClientRect().right > 390.5).map((part) => part.outerHTML)""")
     assert overflowing == []

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, explorers
+from course_lib.code import FRAMEWORKS, code_of
 from course_lib.explorers.batch_sizes import BatchSizeExplorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
+from course_lib.explorers.ring import RingExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
 from course_lib.specs.sharding import numbered_tensor
@@ -197,6 +199,35 @@ def test_a_choice_that_changes_nothing_is_answered_all_the_same(monkeypatch):
     monkeypatch.setattr(explorer, "send", answers.append)
     choose(explorer, "mesh", 0, 1, to=2)
     assert answers == [{"kind": "answered"}]
+
+
+def programs(explorer) -> dict[str, str]:
+    """Returns the program of each framework that the view has."""
+    details = pieces(explorer.view, "listings")
+    listed = [piece for each in details for piece in each[4][2:]]
+    return {listing[1]["data-listing"]: text_of(listing) for listing in listed}
+
+
+def test_the_code_of_the_choice_is_there_to_copy():
+    explorer = MeshLayoutExplorer(mesh=MESH_3X2, global_shape=(6, 4))
+    choose(explorer, "layout", 1, to="y")
+    sharding = LayoutSpec(["x", "y"], MESH_3X2).of((6, 4))
+    assert programs(explorer) == {name: code_of(sharding, name) for name in FRAMEWORKS}
+    choose(explorer, "layout", 1, to="x")
+    assert programs(explorer) == {}
+
+
+def test_one_program_is_shown_and_the_reader_can_choose_another():
+    view = MeshLayoutExplorer().view
+    (details,) = pieces(view, "listings")
+    assert [text_of(part) for part in details[2:4]] == ["The code of this choice", "TensorFlowJAXPyTorch"]
+    assert ["hidden" in listing[1] for listing in details[4][2:]] == [False, True, True]
+    radios = [label[2][1] for label in details[3][2:]]
+    assert [(radio["data-listing"], "checked" in radio) for radio in radios] == [
+        ("TensorFlow", True),
+        ("JAX", False),
+        ("PyTorch", False),
+    ]
 
 
 # Reality
@@ -424,13 +455,14 @@ class NeedsAnArgument(MeshLayoutExplorer):
 
 
 def test_the_book_finds_each_explorer_that_needs_no_argument(tmp_path, monkeypatch):
-    assert list(found()) == [BatchSizeExplorer, MeshLayoutExplorer]
+    assert list(found()) == [BatchSizeExplorer, MeshLayoutExplorer, RingExplorer]
     (tmp_path / "new_one.py").write_text(NEW_EXPLORERS, "utf-8")
     monkeypatch.setattr(explorers, "__path__", [*explorers.__path__, str(tmp_path)])
     assert sorted(explorer.__name__ for explorer in found()) == [
         "BatchSizeExplorer",
         "Made",
         "MeshLayoutExplorer",
+        "RingExplorer",
     ]
     monkeypatch.delitem(sys.modules, "course_lib.explorers.new_one")
     monkeypatch.delattr(explorers, "new_one")

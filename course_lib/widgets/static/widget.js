@@ -19,8 +19,12 @@ const STYLE = `
     min-height: 1.75rem; white-space: nowrap; }
   .choice:hover span { border-color: currentColor; }
   .choice input:checked + span { background: #1F5FBF; border-color: #1F5FBF; color: #FFF; font-weight: 600; }
-  .choice:has(:focus-visible), .number input:focus-visible, button:focus-visible, .flow:focus-visible {
-    outline: 3px solid currentColor; outline-offset: 2px; }
+  .choice:has(:focus-visible), input:is([type=button], [type=number]):focus-visible, button:focus-visible,
+  .flow:focus-visible, summary:focus-visible, .listing:focus-visible { outline: 3px solid currentColor;
+    outline-offset: 2px; }
+  input[type=button] { font: inherit; color: inherit; background: transparent; cursor: pointer; padding: .1rem .8rem;
+    border: 1px solid currentColor; border-radius: 8px; min-height: 1.75rem; }
+  input[type=button][aria-disabled] { border: 1px dashed var(--line); cursor: default; }
   .number { display: flex; gap: .4rem; align-items: baseline; margin-right: .9rem; }
   .number input { font: inherit; font-variant-numeric: tabular-nums; color: inherit; background: transparent;
     width: 5rem; padding: .05rem .4rem; border: 1px solid var(--line); border-radius: 6px; }
@@ -47,8 +51,9 @@ const STYLE = `
     background: color-mix(in srgb, #D9822B 10%, transparent); }
   .refusal strong { display: block; }
   .says { margin: .9rem 0; min-height: 1.5em; } .says:empty { display: none; }
-  .press { margin: .5rem 0; font: inherit; font-weight: 600; padding: .35rem 1rem; border-radius: 8px; cursor: pointer;
+  .press, .copy { font: inherit; font-weight: 600; padding: .35rem 1rem; border-radius: 8px; cursor: pointer;
     border: 1px solid #1F5FBF; background: #1F5FBF; color: #FFF; }
+  .press { margin: .5rem 0; }
   .press:disabled { background: transparent; color: inherit; border: 1px dashed var(--line); cursor: default; }
   .verdict { margin: .6rem 0 0; font-weight: 600; white-space: pre-line; } .verdict:empty { display: none; }
   .why { font-size: .85em; margin: .3rem 0 0; }
@@ -57,6 +62,12 @@ const STYLE = `
   @keyframes appear { from { visibility: hidden; } to { visibility: hidden; } }
   @container (max-width: 34rem) { fieldset { grid-template-columns: 1fr; } }
   code { font: .93em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+  .listings { margin-top: .9rem; } summary { width: fit-content; font-weight: 600; cursor: pointer; }
+  .listings .options { margin: .6rem 0; }
+  .listing { margin: 0; padding: .7rem .9rem; border: 1px solid var(--line); border-radius: 8px; overflow-x: auto;
+    background: color-mix(in srgb, currentColor 5%, transparent); }
+  .listing pre { margin: 0; font: .87em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+  .copying { display: flex; flex-wrap: wrap; gap: .3rem .8rem; align-items: baseline; margin-top: .6rem; }
   .prediction { max-width: 46rem; border-left-width: 5px; border-left-color: #1F5FBF; }
   .prediction::before { content: attr(aria-label) / ""; display: block; margin-bottom: .15rem; font-size: .85em;
     font-weight: 600; opacity: .8; }
@@ -102,7 +113,7 @@ function mount(host, listener) {
   const style = document.createElement("style");
   style.textContent = STYLE;
   root.append(style);
-  let widget, device = "0", pressed = "";
+  let widget, device = "0", listing, unfolded = false, pressed = "";
 
   /** Marks a device and all that shows the same block; the card's own text says what it holds. */
   function look(number) {
@@ -118,13 +129,23 @@ function mount(host, listener) {
       each.setAttribute("tabindex", each === card ? 0 : -1);
       each.setAttribute("aria-pressed", each === card);
     }
+    for (const each of listing ? widget.querySelectorAll("[data-listing]") : []) {
+      const shown = each.dataset.listing === listing;
+      if (each.localName === "input") each.checked = shown;
+      else each.hidden = !shown;
+    }
     const says = widget.querySelector(".says");
     if (says) says.textContent = card?.getAttribute("aria-label") ?? "";
     return card;
   }
 
   const late = () => widget.classList.add("busy");
-  const choose = (input) => { late(); listener.change(input); };
+  const choose = (input) => {
+    if (!input.dataset.listing) { late(); return listener.change(input); }
+    listing = input.dataset.listing;
+    widget.querySelector(".copied").textContent = "";
+    look();
+  };
   root.addEventListener("change", ({ target }) => {
     const confirm = widget.querySelector(".confirm"); // where a choice cannot be undone, arrows only move
     if (!confirm || !pressed.startsWith("Arrow")) choose(target);
@@ -135,6 +156,8 @@ function mount(host, listener) {
     const marked = target.closest("[data-device]");
     if (marked) look(marked.dataset.device);
     if (target.closest(".press")) { late(); listener.press(); }
+    if (target.matches("input[type=button]")) choose(target);
+    if (target.closest(".copy")) copy(target.closest(".listings"));
   });
   root.addEventListener("keydown", (event) => {
     pressed = event.key; // for the `change` that may follow at once
@@ -153,10 +176,32 @@ function mount(host, listener) {
     cards[(at + step + cards.length) % cards.length].focus();
   });
   return (tree) => {
+    unfolded = widget?.querySelector("details")?.open ?? unfolded; // also when choices without one come between
     widget = paint(widget, tree);
+    for (const each of widget.querySelectorAll("details")) each.open = unfolded;
     if (!widget.isConnected) root.append(widget);
     look();
   };
+}
+
+/** Copies the program that is shown, and says so. */
+async function copy(listings) {
+  const { textContent } = listings.querySelector("pre:not([hidden])"), said = listings.querySelector(".copied");
+  const done = await navigator.clipboard?.writeText(textContent).then(() => true, () => false);
+  said.textContent = done || copiedAsBefore(textContent) ? said.dataset.done : said.dataset.failed;
+}
+
+/** Copies as before there was a clipboard, which pages without https and frames without permission lack. */
+function copiedAsBefore(text) {
+  const focused = document.activeElement?.shadowRoot?.activeElement ?? document.activeElement;
+  const area = document.body.appendChild(document.createElement("textarea"));
+  area.style.cssText = "position: fixed; top: 0; opacity: 0"; // else the page would scroll to it
+  area.value = text;
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  focused?.focus({ preventScroll: true });
+  return done;
 }
 
 const isPlain = ({ key, altKey, ctrlKey, metaKey, shiftKey }) =>

@@ -1,0 +1,256 @@
+"""Which collectives a relayout or a matrix product takes, step by step, by the rules that DTensor follows.
+
+Found by running TensorFlow 2.21 and tested against it: tests/tf/test_communication.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
+from course_lib.specs.sharding import Sharding
+
+_FLOAT32_BYTES = 4
+_MATRIX_AXES = 2
+_Stage = tuple["Rule", tuple[str, ...], Kind | None, list[str]]  # why, the layout after it, how, over what
+
+
+class Rule(StrEnum):
+    """Why a tensor changes its layout, or why devices add."""
+
+    MOVE = "move"
+    CUT = "cut"
+    GATHER = "gather"
+    ROWS_LIKE_COLUMNS = "rows like columns"
+    ROWS_LIKE_ROWS = "rows like rows"
+    COLUMNS_LIKE_COLUMNS = "columns like columns"
+    PARTIAL_SUM = "partial sum"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change of the layout of a tensor, or one sum over devices.
+
+    Attributes:
+        tensor: what the tensor is called: `A`, `B` or `AB`.
+        rule: why.
+        sharding: what the tensor is afterwards.
+        collective: the exchange that it takes, or None where every device has what it needs.
+    """
+
+    tensor: str
+    rule: Rule
+    sharding: Sharding
+    collective: Collective | None
+
+
+@dataclass(frozen=True)
+class Communication:
+    """What the devices exchange for one operation, in order, and the layout of its result.
+
+    Attributes:
+        steps: what happens, in order.
+        result: the sharding of the result.
+    """
+
+    steps: tuple[Step, ...]
+    result: Sharding
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The exchanges, in order."""
+        return tuple(step.collective for step in self.steps if step.collective is not None)
+
+    @property
+    def bytes_sent(self) -> float:
+        """How many bytes a device sends in all of them, each as a ring."""
+        return float(sum(collective.bytes_sent for collective in self.collectives))
+
+
+def relayout(source: Sharding, target: LayoutSpec, tensor: str = "A") -> Communication:
+    """Returns what devices exchange to give a matrix another layout.
+
+    A mesh dimension that only moves from one axis to the other takes an all-to-all. Else what can be cut
+    without data of others is cut first, one all-gather joins all that does not stay, and the rest is cut.
+
+    >>> from course_lib import MeshSpec
+    >>> mesh = MeshSpec([("x", 4), ("y", 2)])
+    >>> rows = LayoutSpec(["x", UNSHARDED], mesh).of((8, 8))
+    >>> for entries in ([UNSHARDED, "x"], ["x", "y"], [UNSHARDED, "y"]):
+    ...     print(*relayout(rows, LayoutSpec(entries, mesh)).collectives)
+    all-to-all over x, 64 bytes
+    <BLANKLINE>
+    all-gather over x, 128 bytes
+
+    Raises:
+        CourseError: the layout does not fit the tensor.
+    """
+    target.of(source.global_shape)
+    before, after = source.layout.sharding_specs, target.sharding_specs
+    name = _moving_dim(before, after)
+    if name is not None:
+        stages: list[_Stage] = [(Rule.MOVE, after, Kind.ALL_TO_ALL, [name])]
+    else:
+        cut = tuple(
+            new if old == UNSHARDED and new not in before else old
+            for old, new in zip(before, after, strict=True)
+        )
+        joined = tuple(old if old == new else UNSHARDED for old, new in zip(cut, after, strict=True))
+        gone = [name for name in cut if name not in joined]
+        stages = [
+            (Rule.CUT, cut, None, []),
+            (Rule.GATHER, joined, Kind.ALL_GATHER, gone),
+            (Rule.CUT, after, None, []),
+        ]
+    steps: list[Step] = []
+    now = source
+    for rule, entries, kind, names in stages:
+        if entries != now.layout.sharding_specs:
+            now = LayoutSpec(entries, source.mesh).of(source.global_shape, element_bytes=source.element_bytes)
+            steps.append(Step(tensor, rule, now, _collective(kind, now, names)))
+    return Communication(tuple(steps), now)
+
+
+def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Communication:
+    """Returns what devices exchange to multiply two matrices that are laid out: `A @ B`.
+
+    >>> from course_lib import MeshSpec
+    >>> mesh = MeshSpec([("x", 4), ("y", 2)])
+    >>> columns, rows = LayoutSpec([UNSHARDED, "x"], mesh), LayoutSpec(["x", UNSHARDED], mesh)
+    >>> contracted = product(columns.of((8, 8)), rows.of((8, 8)))
+    >>> print(*contracted.collectives, contracted.result.layout)
+    all-reduce over x, 256 bytes [unsharded, unsharded]
+    >>> print(*map(str, product(rows.of((8, 8)), columns.of((8, 8))).collectives), sep="; ")
+    all-gather over x, 256 bytes; all-gather over x, 256 bytes
+
+    Args:
+        left: `A`, of the shape `[rows, inner] global`.
+        right: `B`, of the shape `[inner, columns] global`, on the same mesh.
+        wanted: the layout that the one reader of the product gives it; DTensor plans the product for it.
+
+    Raises:
+        CourseError: they are no matrices that can be multiplied, or two mesh dimensions split the inner axis.
+    """
+    _require_factors(left, right)
+    wishes = (UNSHARDED, UNSHARDED) if wanted is None else wanted.sharding_specs
+    here, there = _outer(left.layout, right.layout, wishes)
+    inner = _inner(left.layout, right.layout)
+    twice = left.layout.sharding_specs[0] == right.layout.sharding_specs[1]
+    rule = Rule.ROWS_LIKE_COLUMNS if twice else Rule.COLUMNS_LIKE_COLUMNS
+    first = _because(relayout(left, LayoutSpec([here, inner], left.mesh), "A"), rule)
+    rule = Rule.ROWS_LIKE_COLUMNS if twice else Rule.ROWS_LIKE_ROWS
+    second = _because(relayout(right, LayoutSpec([inner, there], left.mesh), "B"), rule)
+    shape = left.global_shape[0], right.global_shape[1]
+    whole = LayoutSpec([here, there], left.mesh).of(shape, element_bytes=left.element_bytes)
+    sums = []
+    if inner != UNSHARDED:
+        sums = [Step("AB", Rule.PARTIAL_SUM, whole, _collective(Kind.ALL_REDUCE, whole, [inner]))]
+    output = relayout(whole, _output(left.layout, right.layout, wishes), "AB")
+    steps = (*first, *second, *sums, *_because(output, Rule.OUTPUT))
+    if wanted is None:
+        return Communication(steps, output.result)
+    read = relayout(output.result, wanted, "AB")
+    return Communication((*steps, *read.steps), read.result)
+
+
+def _outer(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> tuple[str, str]:
+    """Returns what splits the rows of A and the columns of B while they are multiplied.
+
+    One mesh dimension cannot split both: the rows are gathered, or the columns if the rows are wished split.
+    An unsharded axis is cut for nothing where the wish names a mesh dimension that neither factor uses.
+    """
+    rows, columns = left.sharding_specs[0], right.sharding_specs[1]
+    if rows == columns != UNSHARDED:
+        return (rows, UNSHARDED) if wishes[0] == rows else (UNSHARDED, columns)
+    used = {*left.sharding_specs, *right.sharding_specs}
+    cuts = [
+        wish if entry == UNSHARDED and wish not in used else entry
+        for entry, wish in zip((rows, columns), wishes, strict=True)
+    ]
+    return cuts[0], cuts[1]
+
+
+def _output(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> LayoutSpec:
+    """Returns the layout of a product: A's rows and B's columns, and where these are unsharded the wish."""
+    entries = [left.sharding_specs[0], right.sharding_specs[1]]
+    if entries[0] == entries[1]:
+        entries = [UNSHARDED, UNSHARDED]
+    for axis, wish in enumerate(wishes):
+        if entries[axis] == UNSHARDED and wish not in entries:
+            entries[axis] = wish
+    return LayoutSpec(entries, left.mesh)
+
+
+def _inner(left: LayoutSpec, right: LayoutSpec) -> str:
+    """Returns the mesh dimension over which the inner axis of a product is split when it is summed."""
+    (rows, inner_left), (inner_right, columns) = left.sharding_specs, right.sharding_specs
+    if inner_left not in (columns, UNSHARDED):
+        return inner_left
+    return inner_right if inner_right != rows else UNSHARDED
+
+
+def _because(changed: Communication, rule: Rule) -> list[Step]:
+    """Returns the steps of a relayout, with the reason why data of others are needed."""
+    gathers = {Rule.GATHER: rule, Rule.MOVE: rule}
+    return [replace(step, rule=gathers.get(step.rule, step.rule)) for step in changed.steps]
+
+
+def _moving_dim(before: tuple[str, ...], after: tuple[str, ...]) -> str | None:
+    """Returns the mesh dimension that leaves one axis for another, where nothing else changes."""
+    changes = sorted((old, new) for old, new in zip(before, after, strict=True) if old != new)
+    moves = (name for name in before if changes == sorted([(name, UNSHARDED), (UNSHARDED, name)]))
+    return next(moves, None)
+
+
+def _collective(kind: Kind | None, held: Sharding, mesh_dims: Iterable[str]) -> Collective | None:
+    """Returns the exchange after which the devices hold `held`; none where a group has one device."""
+    if kind is None:
+        return None
+    found = Collective(
+        kind, held.mesh, tuple(mesh_dims), held.bytes_per_device(held.element_bytes or _FLOAT32_BYTES)
+    )
+    return found if found.group_size > 1 else None
+
+
+def _require_factors(left: Sharding, right: Sharding) -> None:
+    """Checks that two shardings are of matrices that can be multiplied.
+
+    Raises:
+        CourseError: they cannot, or two mesh dimensions split the inner axis.
+    """
+    shapes = left.global_shape, right.global_shape
+    matrices = all(each.layout.num_axes == _MATRIX_AXES for each in (left, right))
+    if not matrices or shapes[0][1] != shapes[1][0]:
+        raise CourseError(
+            _(
+                "A matrix of shape {left} cannot be multiplied by one of shape {right}.",
+                left=shapes[0],
+                right=shapes[1],
+            ),
+            allowed=_("as many columns in the first matrix as rows in the second"),
+            cure=_("Make the inner lengths equal."),
+        )
+    if left.mesh != right.mesh:
+        raise CourseError(
+            _("The factors are on different meshes: {left} and {right}.", left=left.mesh, right=right.mesh),
+            allowed=_("one mesh for both"),
+            cure=_("Lay both out on the same mesh."),
+        )
+    inner = left.layout.sharding_specs[1], right.layout.sharding_specs[0]
+    if UNSHARDED not in inner and inner[0] != inner[1]:
+        raise CourseError(
+            _(
+                "The inner axis is split over {first} in one factor and over {second} in the other.",
+                first=inner[0],
+                second=inner[1],
+            ),
+            allowed=_("one mesh dimension for the axis that is summed over"),
+            cure=_("Split it over the same mesh dimension in both, or leave it unsharded in one."),
+        )

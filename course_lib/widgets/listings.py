@@ -1,0 +1,64 @@
+"""Programs to read and to copy, of which a widget shows one at a time.
+
+Which one is shown, and whether any, the module remembers: it is how the reader looks, and no part of the
+choice, so a page's table needs no view for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from course_lib.i18n import _
+from course_lib.pictures.shapes import Node, node
+
+
+def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:
+    """Returns programs that the reader can unfold, choose among, and copy.
+
+    Args:
+        heading: what they are.
+        programs: for each name the parts of its program; equal parts stand in the table of a page once.
+    """
+    first, *_others = programs
+    return node(
+        "details",
+        node("summary", heading),
+        node(
+            "div",
+            *(_option(name, chosen=name == first) for name in programs),
+            class_="options",
+            role="radiogroup",
+            aria_label=heading,
+        ),
+        node(
+            "div",
+            *(_listing(name, parts, shown=name == first) for name, parts in programs.items()),
+            class_="listing",
+            tabindex="0",
+            role="region",
+            aria_label=heading,
+        ),
+        node(
+            "div",
+            node("button", _("Copy"), type="button", class_="copy"),
+            node("span", class_="copied", role="status", data_done=_("Copied."), data_failed=_not_copied()),
+            class_="copying",
+        ),
+        class_="listings",
+    )
+
+
+def _option(name: str, *, chosen: bool) -> Node:
+    radio = node("input", type="radio", name="listing", checked="" if chosen else None, data_listing=name)
+    return node("label", radio, node("span", name), class_="choice")
+
+
+def _listing(name: str, parts: Sequence[str], *, shown: bool) -> Node:
+    """Returns a program in as few attributes as can be: a page's table has it once for each choice."""
+    return node(
+        "pre", *(node("span", part) for part in parts), data_listing=name, hidden=None if shown else ""
+    )
+
+
+def _not_copied() -> str:
+    return _("The browser does not let this page copy. Select the code and copy it yourself.")

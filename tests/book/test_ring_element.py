@@ -1,0 +1,132 @@
+"""The ring stepper on a bare page and in a notebook: its buttons, keys and steps."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from course_lib.explorers.ring import RingExplorer
+from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tools.book.explorers import write_explorer_tables
+
+BACK, FORWARD = "← Back", "Forward →"
+FOCUSED = "document.querySelector('{host}').shadowRoot.activeElement.value"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    write_explorer_tables(["en"], folder)
+    write_pages(
+        folder,
+        {
+            "four": RingExplorer().to_html(),
+            "eight": RingExplorer(num_devices=8, step=5).to_html(),
+            "none": "",
+        },
+    )
+    return folder
+
+
+def button(place, name: str):
+    return place.get_by_role("button", name=name)
+
+
+def settle(page) -> None:
+    page.locator(".explorer:not(.busy)").first.wait_for()
+
+
+def step(page) -> str:
+    """Returns the step at which the ring is, out of the heading of its picture."""
+    return page.locator("h3").inner_text().split(": step ")[1]
+
+
+def test_the_buttons_step_forward_and_back_without_a_kernel(visit):
+    page = visit("four")
+    assert step(page) == "0 of 6"
+    assert page.locator(".explorer .sent").count() == 0
+    for _press in range(2):
+        button(page, FORWARD).click()
+        settle(page)
+    assert step(page) == "2 of 6"
+    assert page.locator(".explorer .sent").count() == 5
+    assert "Reduce-scatter, step 2 of 3" in page.locator(".told").inner_text()
+    button(page, BACK).click()
+    settle(page)
+    assert step(page) == "1 of 6"
+
+
+def test_a_button_at_its_end_changes_nothing(visit):
+    page = visit("four")
+    button(page, BACK).dispatch_event("click")
+    settle(page)
+    assert step(page) == "0 of 6"
+    assert button(page, BACK).get_attribute("aria-disabled") == "true"
+    assert button(page, FORWARD).get_attribute("aria-disabled") is None
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_a_key_on_a_button_makes_one_step_and_keeps_the_focus(visit, key):
+    page = visit("four")
+    button(page, FORWARD).focus()
+    for at in (1, 2, 3):
+        page.keyboard.press(key)
+        settle(page)
+        assert step(page) == f"{at} of 6"
+    assert page.evaluate(FOCUSED.format(host="course-explorer")) == FORWARD
+
+
+def test_arrows_walk_along_the_row_of_steps(visit):
+    page = visit("four")
+    page.get_by_role("radio", name="0", exact=True).focus()
+    for expected in ("1 of 6", "2 of 6"):
+        page.keyboard.press("ArrowRight")
+        settle(page)
+        assert step(page) == expected
+    page.keyboard.press("ArrowLeft")
+    settle(page)
+    assert step(page) == "1 of 6"
+
+
+def test_collective_and_devices_change_the_ring(visit):
+    page = visit("four")
+    page.locator("label", has_text="all-gather").click()
+    settle(page)
+    page.locator("fieldset", has_text="Devices").locator("label", has_text="8").click()
+    settle(page)
+    assert step(page) == "0 of 7"
+    assert page.locator(".explorer .holder").count() == 8
+    assert page.locator(".explorer .whole").count() == 8
+    page.locator("fieldset", has_text="Step").locator("label", has_text="7").click()
+    settle(page)
+    assert page.locator(".explorer .whole").count() == 64
+    assert page.locator(".fact", has_text="Times the array").locator("dd").inner_text() == "0.875 of 0.875"
+
+
+def test_in_a_notebook_each_press_is_one_message(visit):
+    page = visit("none")
+    explorer = RingExplorer()
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    button(page, FORWARD).click()
+    button(page, FORWARD).click()
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["move"], "value": 1}] * 2
+    answered(page, explorer)
+    assert explorer.moment.step == 2
+    assert step(page) == "2 of 6"
+    button(page, FORWARD).press("Enter")
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["move"], "value": 1}]
+
+
+@pytest.mark.parametrize("theme", STYLES)
+@pytest.mark.parametrize("name", ["four", "eight"])
+def test_it_has_no_accessibility_violation(visit, name, theme):
+    page = visit(name, theme)
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+
+
+@pytest.mark.parametrize("name", ["four", "eight"])
+def test_it_fits_a_telephone(visit, name):
+    page = visit(name)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390

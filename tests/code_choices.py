@@ -1,0 +1,52 @@
+"""Choices whose code is run, in this process or in another one, and what each device must then hold."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib.code import code_of
+from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.sharding import Sharding, numbered_tensor
+
+PLANS = (
+    data_parallel(8),
+    replicated(3),
+    model_parallel(4, 2),
+    spatial_parallel(2, 2, 2),
+    Plan("odd", MeshSpec([("x", 2), ("class", 4)]), {"batch": "x", "hidden": "x", 'it\'s "odd"\\': "class"}),
+)
+TENSORS = (("batch", "features"), ("features", "hidden"), ("hidden",), (), ('it\'s "odd"\\', "batch"))
+
+
+def page_shardings() -> Iterator[Sharding]:
+    """Yields every legal choice that the mesh and layout explorer offers on a page, and a number."""
+    for mesh, shape in itertools.product(PAGE_MESHES, PAGE_SHAPES):
+        for entries in itertools.product([UNSHARDED, *mesh.names], repeat=len(shape)):
+            try:
+                yield LayoutSpec(entries, mesh).of(shape)
+            except CourseError:
+                continue
+    yield LayoutSpec([], PAGE_MESHES[1]).of(())
+
+
+def program(choice: Sharding | Plan, framework: str) -> dict[str, Any]:
+    """Returns the code of a choice, how many devices it takes, and the tensors to lay out if it is a plan."""
+    tensors = [] if isinstance(choice, Sharding) else [(shape_of(choice, axes), axes) for axes in TENSORS]
+    return {"code": code_of(choice, framework), "num_devices": choice.mesh.size, "tensors": tensors}
+
+
+def expected(choice: Sharding | Plan) -> list[list[Any]]:
+    """Returns for each tensor that a program makes the shard of each device."""
+    if isinstance(choice, Sharding):
+        return [[part.tolist() for part in choice.split(numbered_tensor(choice.global_shape))]]
+    shardings = [choice.layout(axes).of(shape_of(choice, axes)) for axes in TENSORS]
+    return [shards for sharding in shardings for shards in expected(sharding)]
+
+
+def shape_of(plan: Plan, axes: tuple[str, ...]) -> list[int]:
+    """Returns a shape that the plan splits evenly."""
+    return [2 * plan.num_shards(axis) for axis in axes]

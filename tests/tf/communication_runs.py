@@ -1,0 +1,110 @@
+"""Every relayout and product of matrices on a mesh: what is predicted beside what TensorFlow really runs.
+
+Usage: communication_runs.py MESH, with a mesh such as 3x3, in a process with as many devices as it needs.
+Prints the number of cases and those in which the two differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+
+import numpy as np
+
+import course_lib
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib.specs import communication
+from course_lib.specs.communication import Communication
+
+GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"  # 1: none becomes part of another
+SHAPES = ((720, 360), (360, 1440))  # all lengths differ, and every mesh here divides them
+
+
+def mesh_of(sizes: str) -> MeshSpec:
+    return MeshSpec(zip("xyz", map(int, sizes.split("x")), strict=False))
+
+
+def layouts(mesh: MeshSpec) -> list[LayoutSpec]:
+    pairs = itertools.product([UNSHARDED, *mesh.names], repeat=2)
+    return [LayoutSpec(pair, mesh) for pair in pairs if pair[0] != pair[1] or pair[0] == UNSHARDED]
+
+
+def report(mesh: MeshSpec, *, readers: bool = False) -> dict:
+    os.environ[GROUP_SIZE] = "1"
+    pairs = list(itertools.product(layouts(mesh), repeat=2))
+    triples = list(itertools.product(layouts(mesh), repeat=3)) if readers else []
+    found = [
+        *itertools.starmap(relayout_differs, pairs),
+        *itertools.starmap(product_differs, pairs),
+        *itertools.starmap(product_differs, triples),
+    ]
+    return {"cases": len(found), "disagreements": [each for each in found if each]}
+
+
+def relayout_differs(source: LayoutSpec, target: LayoutSpec) -> str:
+    """Returns how a relayout differs from its prediction; "" where it does not."""
+    from course_lib import dtensor
+
+    matrix = np.ones(SHAPES[0], "float32")
+    predicted = communication.relayout(source.of(matrix.shape), target)
+    return difference(
+        f"{source} to {target}",
+        predicted,
+        lambda value: dtensor.relayout(value, target),
+        dtensor.pack(matrix, source),
+    )
+
+
+def product_differs(left: LayoutSpec, right: LayoutSpec, wanted: LayoutSpec | None = None) -> str:
+    """Returns how a product differs from its prediction; "" where it does not."""
+    from course_lib import dtensor
+
+    tf = course_lib.start_tensorflow()
+    factors = [
+        dtensor.pack(np.ones(shape, "float32"), each)
+        for shape, each in zip(SHAPES, (left, right), strict=True)
+    ]
+    case = f"{left} @ {right}" + (f" as {wanted}" if wanted else "")
+
+    def multiplied(*factors):
+        product = tf.matmul(*factors)
+        return dtensor.relayout(product, wanted) if wanted else product
+
+    try:
+        predicted = communication.product(left.of(SHAPES[0]), right.of(SHAPES[1]), wanted)
+    except CourseError:
+        try:
+            tf.function(multiplied)(*factors)
+        except Exception:
+            return ""
+        return f"{case}: refused, and TensorFlow runs it"
+    return difference(case, predicted, multiplied, *factors)
+
+
+def difference(case: str, predicted: Communication, function, *arguments) -> str:
+    from course_lib import dtensor, observed
+
+    result = []
+
+    def kept(*arguments):
+        result.append(function(*arguments))
+        return result[-1]
+
+    mesh = predicted.result.mesh
+    try:
+        seen = list(map(str, observed.collectives(kept, *arguments, mesh=mesh)))
+        layout = dtensor.fetch_layout(course_lib.start_tensorflow().function(function)(*arguments))
+    except Exception as error:
+        return f"{case}: {type(error).__name__}: {str(error)[:200]}"
+    told = [str(each.as_run("CPU")) for each in predicted.collectives]
+    if told != seen or str(layout) != str(predicted.result.layout):
+        return f"{case}: predicted {told} {predicted.result.layout}, observed {seen} {layout}"
+    return ""
+
+
+if __name__ == "__main__":
+    wanted = mesh_of(sys.argv[1])
+    course_lib.setup(devices=wanted.size)
+    print(json.dumps(report(wanted, readers="readers" in sys.argv)))
