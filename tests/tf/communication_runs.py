@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 
 import numpy as np
@@ -18,7 +17,6 @@ from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.specs import communication
 from course_lib.specs.communication import Communication
 
-GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"  # 1: none becomes part of another
 SHAPES = ((720, 360), (360, 1440))  # all lengths differ, and every mesh here divides them
 
 
@@ -32,7 +30,6 @@ def layouts(mesh: MeshSpec) -> list[LayoutSpec]:
 
 
 def report(mesh: MeshSpec, *, readers: bool = False) -> dict:
-    os.environ[GROUP_SIZE] = "1"
     pairs = list(itertools.product(layouts(mesh), repeat=2))
     triples = list(itertools.product(layouts(mesh), repeat=3)) if readers else []
     found = [
