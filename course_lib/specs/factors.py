@@ -1,4 +1,4 @@
-"""Which laid-out matrices DTensor multiplies, and for which reader of the product."""
+"""Which laid-out matrices DTensor multiplies, for which reader of the product, and which it lays out anew."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
         raise CourseError(
             _("The product cannot have the layout {layout} on {mesh}.", layout=wanted, mesh=wanted.mesh),
             allowed=_("layouts of two axes on the mesh of the factors, {mesh}", mesh=left.mesh),
-            cure=_("Give the rows and the columns a mesh dimension of the factors, or leave them unsharded."),
+            cure=_("Give the rows and the columns a dimension of that mesh each, or leave them unsharded."),
         )
     rows, columns = left.layout.sharding_specs[0], right.layout.sharding_specs[1]
     others = {*wanted.sharded_dims} - {rows}
@@ -84,7 +84,23 @@ def require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
                 others=_(", ").join(sorted(map(repr, others))),
             ),
             allowed=f"[unsharded, unsharded], [{rows}, unsharded], [unsharded, {rows}]",
-            cure=_(
-                "Let the first reader of the product want one of these; its result can then have any layout."
+            cure=_("Relayout the product to one of these first, and then to the layout that you want."),
+        )
+
+
+def require_mesh(source: Sharding, target: LayoutSpec) -> None:
+    """Checks that a tensor and the layout that it is to have are on one mesh.
+
+    Raises:
+        CourseError: they are not.
+    """
+    if source.mesh != target.mesh:
+        raise CourseError(
+            _(
+                "The tensor is on the mesh {mesh}; the layout is on {other}.",
+                mesh=source.mesh,
+                other=target.mesh,
             ),
+            allowed=_("one mesh for both"),
+            cure=_("Write the layout for the mesh that the tensor is on."),
         )
