@@ -1,4 +1,4 @@
-"""Which laid-out matrices DTensor multiplies, for which reader of the product, and which it lays out anew."""
+"""Which products and relayouts of matrices can be told beforehand, and which products DTensor refuses."""
 
 from __future__ import annotations
 
@@ -88,12 +88,18 @@ def require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
         )
 
 
-def require_mesh(source: Sharding, target: LayoutSpec) -> None:
-    """Checks that a tensor and the layout that it is to have are on one mesh.
+def require_relayout(source: Sharding, target: LayoutSpec) -> None:
+    """Checks that it is known what devices exchange to give a tensor another layout.
 
     Raises:
-        CourseError: they are not.
+        CourseError: the tensor has three axes or more, or the layout is on another mesh.
     """
+    if target.num_axes > _MATRIX_AXES:
+        raise CourseError(
+            _("What a relayout of the shape {shape} takes is not known.", shape=source.global_shape),
+            allowed=_("tensors of at most two axes"),
+            cure=_("See what really runs: observed.collectives."),
+        )
     if source.mesh != target.mesh:
         raise CourseError(
             _(

@@ -121,6 +121,12 @@ def test_a_relayout_stays_on_its_mesh():
         relayout(layout("..").of((8, 8)), LayoutSpec(["x", "y"], WIDE))
 
 
+def test_what_three_axes_take_is_not_told():
+    three = LayoutSpec(["x", UNSHARDED, UNSHARDED], MESH)
+    with pytest.raises(CourseError, match=r"the shape \(8, 8, 8\) takes is not known"):
+        relayout(three.of((8, 8, 8)), three)
+
+
 def test_all_to_alls_among_many_cpus_are_refused_and_nothing_else():
     eleven, twelve = (MeshSpec([("x", devices)]) for devices in (11, 12))
     require_right([Collective(Kind.ALL_TO_ALL, eleven, ("x",), 44)], "CPU")
