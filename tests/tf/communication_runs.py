@@ -33,7 +33,7 @@ def layouts(mesh: MeshSpec) -> list[LayoutSpec]:
 
 
 def report(mesh: MeshSpec, count: int = ALL) -> dict:
-    """Returns how many relayouts and products there are, and which are not as predicted; of all or a sample."""
+    """Returns how many relayouts and products were tried, all or a sample, and which differ."""
     pairs = list(itertools.product(layouts(mesh), repeat=2))
     cases = [(differs, pair) for differs in (relayout_differs, product_differs) for pair in pairs]
     return told([differs(*pair) for differs, pair in sample(cases, count)])
@@ -95,7 +95,7 @@ def product_differs(left: LayoutSpec, right: LayoutSpec, wanted: LayoutSpec | No
 
 
 def difference(case: str, predicted: Communication, function, *arguments, is_laid_out: bool) -> str:
-    """Returns how a function differs from its prediction; where its result is laid out, only its collectives."""
+    """Returns how a function differs from its prediction; a result that it lays out itself is not looked at."""
     from course_lib import dtensor, observed
 
     told, told_layout = [str(each.as_run("CPU")) for each in predicted.collectives], predicted.result.layout
