@@ -95,7 +95,7 @@ def product_differs(left: LayoutSpec, right: LayoutSpec, wanted: LayoutSpec | No
 
 
 def difference(case: str, predicted: Communication, function, *arguments, is_laid_out: bool) -> str:
-    """Returns how a function differs from its prediction; a result that it lays out itself is not looked at."""
+    """Returns how a function differs from its prediction; a layout that it gives is not checked."""
     from course_lib import dtensor, observed
 
     told, told_layout = [str(each.as_run("CPU")) for each in predicted.collectives], predicted.result.layout
