@@ -1,22 +1,35 @@
-"""The collectives that TensorFlow really inserts into a function of DTensors, read from the graphs it ran."""
+"""The collectives that TensorFlow really inserts into a function of DTensors, read from the graphs it ran.
+
+`product` and `relayout` put them beside the prediction.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy.typing as npt
 from tensorflow.python.eager import context  # there is no public way to the graphs that ran
 
-from course_lib.errors import CourseError
+from course_lib import dtensor
+from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
-from course_lib.runtime import start_tensorflow
+from course_lib.runtime import device_kind, start_tensorflow
+from course_lib.specs import communication
 from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.communication import Communication
+from course_lib.specs.compared import Compared
+from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.sharding import Sharding, numbered_tensor
 
 tf = start_tensorflow()
+
+Array = npt.NDArray[Any]
 
 _KINDS = {
     "CollectiveReduceV2": Kind.ALL_REDUCE,
@@ -24,6 +37,9 @@ _KINDS = {
     "CollectiveReduceScatterV2": Kind.REDUCE_SCATTER,
     "CollectiveAllToAllV2": Kind.ALL_TO_ALL,
 }
+_DTYPES = {4: "float32", 8: "float64"}
+_MOST_VALUES = 7  # few enough that float32 has every sum of their products
+_COMBINE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"  # 1: no all-reduce becomes part of another
 _GROUP_KEY = 2  # the place of the group's key among the inputs of a collective
 
 
@@ -40,10 +56,97 @@ def collectives(function: Callable[..., Any], *arguments: Any, mesh: MeshSpec) -
     Raises:
         CourseError: a collective among devices that form no group of this mesh.
     """
+    return _run(function, arguments, mesh)[1]
+
+
+def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Compared:
+    """Returns the predicted communication of `A @ B` beside what TensorFlow runs. It draws itself.
+
+    The factors are made, multiplied on the devices, and the product is compared with NumPy's. TensorFlow
+    runs each all-reduce by itself here: otherwise it joins those that can run together.
+
+    Args:
+        left: `A`, of the shape `[rows, inner] global`.
+        right: `B`, of the shape `[inner, columns] global`, on the same mesh.
+        wanted: the layout that the one reader of the product gives it.
+
+    Raises:
+        CourseError: as `communication.product`; elements of another size than those of float32 and float64,
+            or a mesh with more devices than there are.
+    """
+    predicted = communication.product(left, right, wanted)
+    factors = [_filled(left), _filled(right)]
+
+    def multiplied(*tensors: Any) -> Any:
+        found = tf.matmul(*tensors)
+        return found if wanted is None else dtensor.relayout(found, wanted)
+
+    return _compared(predicted, multiplied, factors, factors[0] @ factors[1])
+
+
+def relayout(source: Sharding, target: LayoutSpec) -> Compared:
+    """Returns the predicted communication of a change of layout beside what TensorFlow runs. It draws itself.
+
+    The tensor is made on the devices, given the other layout, and then compared with what it was.
+
+    Args:
+        source: the tensor, a matrix.
+        target: the layout that it gets.
+
+    Raises:
+        CourseError: as `product`.
+    """
+    predicted = communication.relayout(source, target)
+    matrix = _filled(source)
+    return _compared(predicted, lambda tensor: dtensor.relayout(tensor, target), [matrix], matrix)
+
+
+def _compared(
+    predicted: Communication, function: Callable[..., Any], values: Sequence[Array], right: Array
+) -> Compared:
+    layouts = [operand.layout for operand in predicted.operands]
+    tensors = [dtensor.pack(value, layout) for value, layout in zip(values, layouts, strict=True)]
+    with _uncombined():
+        result, seen = _run(function, tensors, predicted.result.mesh)
+    layout = dtensor.fetch_layout(result)
+    same = layout.of(right.shape).compare(right, dtensor.unpack(result)).agrees
+    return Compared(predicted, tuple(seen), layout, device_kind(), values_agree=same)
+
+
+def _filled(sharding: Sharding) -> Array:
+    """Returns a tensor, `[...] global`, of small whole numbers, so that no sum is rounded."""
+    num_bytes = 4 if sharding.element_bytes is None else sharding.element_bytes
+    one_of(
+        num_bytes,
+        _DTYPES,
+        _("No real tensor is made of elements of {size} bytes.", size=num_bytes),
+        cure=_("Leave element_bytes out: the elements are then of float32."),
+    )
+    return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(_DTYPES[num_bytes])
+
+
+@contextlib.contextmanager
+def _uncombined() -> Iterator[None]:
+    before = os.environ.get(_COMBINE)
+    os.environ[_COMBINE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_COMBINE]
+        else:
+            os.environ[_COMBINE] = before
+
+
+def _run(
+    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec
+) -> tuple[Any, list[Collective]]:
+    """Returns the result of a function, compiled anew, and the collectives of device 0, in order."""
     compiled = tf.function(function)
+    results: list[Any] = []
     with _unchanged(compiled.get_concrete_function(*arguments).variables):
-        graphs = _graphs_of(lambda: compiled(*arguments))
-    return [
+        graphs = _graphs_of(lambda: results.append(compiled(*arguments)))
+    return results[0], [
         _collective(node, {each.name: each for each in graph.node}, mesh)
         for graph in graphs
         for node in graph.node
