@@ -132,13 +132,13 @@ def _holding(device_id: int, named: Sequence[tuple[str, Sharding]]) -> Drawing:
 
 def _held(name: str, sharding: Sharding, device_id: int) -> Drawing:
     """Returns the block that a device holds of a tensor, as a swatch with its letter."""
-    block = sharding.holdings[device_id]
-    label = sharding.blocks[block].label.lower()
     width = max(30.0, arranging.text_width(name, _TEXT) + 4)
     nodes = (
         shapes.text(width / 2, 10, name, size=_SMALL, anchor="middle", fill=shapes.SOFT_INK),
-        shapes.rectangle(0, 15, width, 22, fill=colour(block), stroke=shapes.SOFT_INK),
-        shapes.text(width / 2, 31, label, size=_TEXT, anchor="middle", bold=True),
+        shapes.rectangle(0, 15, width, 22, fill=colour(sharding.holdings[device_id]), stroke=shapes.SOFT_INK),
+        shapes.text(
+            width / 2, 31, words.block_of(sharding, device_id), size=_TEXT, anchor="middle", bold=True
+        ),
     )
     return Drawing(width, 38, nodes)
 

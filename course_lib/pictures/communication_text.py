@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.pictures.text import devices_text
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, Step
 from course_lib.specs.compared import Compared, Pair
@@ -40,6 +41,20 @@ def tensor_text(name: str, sharding: Sharding) -> str:
     return f"{name} {sharding.global_shape} {sharding.layout}"
 
 
+def holding_lines(communication: Communication) -> list[str]:
+    """Returns for each device the letters of its blocks."""
+    named = tensor_names(communication)
+    return [
+        f"{devices_text([at])}: {', '.join(f'{name} {block_of(each, at)}' for name, each in named)}"
+        for at in range(communication.result.mesh.size)
+    ]
+
+
+def block_of(sharding: Sharding, device_id: int) -> str:
+    """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
+    return sharding.blocks[sharding.holdings[device_id]].label.lower()
+
+
 def step_title(number: int, step: Step) -> str:
     """Returns the number of a step, its tensor, and from which layout it goes to which."""
     if step.rule is Rule.PARTIAL_SUM:
@@ -61,6 +76,12 @@ def collective_lines(collective: Collective | None) -> list[str]:
         _("payload: {size} bytes", size=f"{collective.payload_bytes:,}"),
         _("each device sends {size} bytes as a ring", size=bytes_text(collective.bytes_sent)),
     ]
+
+
+def collective_text(collective: Collective | None) -> list[str]:
+    """Returns the same, and the groups of devices."""
+    groups = [] if collective is None else [groups_text(collective)]
+    return [*collective_lines(collective), *groups]
 
 
 def exchange(collective: Collective) -> str:
@@ -192,7 +213,7 @@ def lines(communication: Communication) -> list[str]:
 
 def step_lines(number: int, step: Step) -> list[str]:
     """Returns a step in words."""
-    inside = [*_collective_text(step.collective), told(step)]
+    inside = [*collective_text(step.collective), told(step)]
     return [step_title(number, step), *(f"   {line}" for line in inside)]
 
 
@@ -209,8 +230,8 @@ def pair_lines(number: int, pair: Pair) -> list[str]:
     planned = pair.step.collective if pair.step else None
     inside = [
         *([told(pair.step)] if pair.step else []),
-        f"{predicted()}: {'; '.join(_collective_text(planned))}",
-        f"{observed()}: {mark(pair.agrees)} {'; '.join(_collective_text(pair.observed))}",
+        f"{predicted()}: {'; '.join(collective_text(planned))}",
+        f"{observed()}: {mark(pair.agrees)} {'; '.join(collective_text(pair.observed))}",
         *emulated(pair),
     ]
     return [pair_title(number, pair), *(f"   {line}" for line in inside)]
@@ -270,11 +291,6 @@ def _different_layout(real: LayoutSpec, predicted: LayoutSpec) -> str:
 
 def _tensor_lines(communication: Communication) -> list[str]:
     return [tensor_text(name, sharding) for name, sharding in tensor_names(communication)]
-
-
-def _collective_text(collective: Collective | None) -> list[str]:
-    groups = [] if collective is None else [groups_text(collective)]
-    return [*collective_lines(collective), *groups]
 
 
 def _gone(step: Step) -> list[str]:
