@@ -132,9 +132,8 @@ class ProductExplorer(Explorer):
         why_not = _why_not_on_a_page() if page else "" if self._observe else _why_no_function()
         return [
             _facts(predicted),
-            pieces.panels(_tensors(predicted)),
-            pieces.panels(_steps(predicted) if ran is None else _pairs(ran)),
-            pieces.spoken("told", words.totals(predicted.collectives)),
+            pieces.panels([*_tensors(predicted), *(_steps(predicted) if ran is None else _pairs(ran))]),
+            pieces.spoken("told", words.totals(predicted.collectives) if ran is None else ""),
             *pieces.button(_button_text(), why_not=why_not),
             pieces.spoken("verdict", str(reality) if ran is None else _verdict(ran)),
         ]

@@ -20,7 +20,7 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
 _WIDTH, _GAP, _SMALL, _TEXT = 720.0, 24.0, 11.0, 12.0
-_CELL, _CELL_HEIGHT, _CELL_GAP, _ARROW = 38.0, 26.0, 4.0, 22.0
+_CELL, _CELL_HEIGHT, _CELL_GAP, _ARROW = 31.0, 32.0, 4.0, 22.0
 
 
 @figure.register
@@ -173,12 +173,13 @@ def _plane(plane: Plane, group_of: dict[int, int], mesh: MeshSpec) -> Drawing:
 
 
 def _cell(device_id: int, group: int, x: float, y: float) -> Node:
-    """Returns a device with the number of its group."""
+    """Returns a device with the number of its group below."""
+    middle = x + _CELL / 2
     return node(
         "g",
         shapes.rectangle(x, y, _CELL, _CELL_HEIGHT, fill=colour(group), stroke=shapes.SOFT_INK, radius=4),
-        shapes.text(x + 5, y + 17, str(device_id), size=13, bold=True),
-        shapes.text(x + _CELL - 4, y + 17, words.roman(group + 1), size=9, anchor="end"),
+        shapes.text(middle, y + 15, str(device_id), size=13, anchor="middle", bold=True),
+        shapes.text(middle, y + 27, words.roman(group + 1), size=9, anchor="middle"),
         class_="member",
     )
 

@@ -71,11 +71,8 @@ def collective_lines(collective: Collective | None) -> list[str]:
     """Returns what is exchanged over which mesh dimensions, the payload, and what a device sends of it."""
     if collective is None:
         return [_("free: nothing is sent")]
-    return [
-        exchange(collective),
-        _("payload: {size} bytes", size=f"{collective.payload_bytes:,}"),
-        _("each device sends {size} bytes as a ring", size=bytes_text(collective.bytes_sent)),
-    ]
+    payload = _("payload: {size} bytes", size=f"{collective.payload_bytes:,}")
+    return [exchange(collective), payload, _sent(collective)]
 
 
 def collective_text(collective: Collective | None) -> list[str]:
@@ -170,7 +167,8 @@ def reasons(step: Step) -> dict[Rule, str]:
             name=name,
         ),
         Rule.OUTPUT: _(
-            "{name} splits the rows of A and the columns of B. DTensor then gives the product neither.",
+            "{name} splits the rows of A and the columns of B. DTensor then splits neither axis of the product"
+            " over {name}.",
             name=name,
         ),
     }
@@ -291,6 +289,13 @@ def _different_layout(real: LayoutSpec, predicted: LayoutSpec) -> str:
 
 def _tensor_lines(communication: Communication) -> list[str]:
     return [tensor_text(name, sharding) for name, sharding in tensor_names(communication)]
+
+
+def _sent(collective: Collective) -> str:
+    size = bytes_text(collective.bytes_sent)
+    if collective.kind is Kind.ALL_TO_ALL:  # each part goes to the one device that needs it
+        return _("each device sends {size} bytes", size=size)
+    return _("each device sends {size} bytes in a ring", size=size)
 
 
 def _gone(step: Step) -> list[str]:
