@@ -12,7 +12,7 @@ from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.drawn import Figure, figure
-from course_lib.pictures.shapes import Node
+from course_lib.pictures.shapes import Node, node
 from course_lib.specs.communication import Communication, Step
 from course_lib.specs.compared import Compared, Pair
 from course_lib.specs.layout import LayoutSpec
@@ -209,10 +209,12 @@ def _pairs(ran: Compared) -> list[Node]:
 
 def _pair(number: int, pair: Pair) -> Node:
     title, *heard = words.pair_lines(number, pair)
-    change = [drawings.change_drawing(pair.step)] if pair.step else []
-    notes = [words.told(pair.step)] if pair.step else []
-    image = _images([*change, *drawings.pair_drawings(pair)], heard)
-    return pieces.panel(title, image, [*notes, *words.emulated(pair)])
+    exchanges = _images(drawings.pair_drawings(pair), heard)
+    if pair.step is None:
+        return pieces.panel(title, exchanges)
+    change = _images([drawings.change_drawing(pair.step)], [title])
+    notes = [words.told(pair.step), *words.emulated(pair)]
+    return pieces.panel(title, node("div", change, exchanges), notes)
 
 
 def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:

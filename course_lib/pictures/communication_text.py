@@ -167,8 +167,8 @@ def reasons(step: Step) -> dict[Rule, str]:
             name=name,
         ),
         Rule.OUTPUT: _(
-            "{name} splits the rows of A and the columns of B. DTensor then splits neither axis of the product"
-            " over {name}.",
+            "{name} splits the rows of A and the columns of B. DTensor then splits neither axis of the"
+            " product over {name}.",
             name=name,
         ),
     }
