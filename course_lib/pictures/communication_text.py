@@ -45,7 +45,7 @@ def holding_lines(communication: Communication) -> list[str]:
     """Returns for each device the letters of its blocks."""
     named = tensor_names(communication)
     return [
-        f"{devices_text([at])}: {', '.join(f'{name} {block_of(each, at)}' for name, each in named)}"
+        _headed(devices_text([at]), ", ".join(f"{name} {block_of(each, at)}" for name, each in named))
         for at in range(communication.result.mesh.size)
     ]
 
@@ -64,7 +64,13 @@ def step_title(number: int, step: Step) -> str:
             tensor=step.tensor,
             layout=step.source.layout,
         )
-    return f"{number}. {step.tensor}: {step.source.layout} → {step.sharding.layout}"
+    return _(
+        "{number}. {tensor}: {source} → {target}",
+        number=number,
+        tensor=step.tensor,
+        source=step.source.layout,
+        target=step.sharding.layout,
+    )
 
 
 def collective_lines(collective: Collective | None) -> list[str]:
@@ -189,7 +195,7 @@ def totals(collectives: Sequence[Collective]) -> str:
 def both_totals(compared: Compared) -> list[str]:
     """Returns the same as predicted and as observed."""
     both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
-    return [f"{heading}: {totals(collectives)}" for heading, collectives in both]
+    return [_headed(heading, totals(collectives)) for heading, collectives in both]
 
 
 def predicted() -> str:
@@ -228,8 +234,8 @@ def pair_lines(number: int, pair: Pair) -> list[str]:
     planned = pair.step.collective if pair.step else None
     inside = [
         *([told(pair.step)] if pair.step else []),
-        f"{predicted()}: {'; '.join(collective_text(planned))}",
-        f"{observed()}: {mark(pair.agrees)} {'; '.join(collective_text(pair.observed))}",
+        _headed(predicted(), "; ".join(collective_text(planned))),
+        _headed(observed(), f"{mark(pair.agrees)} {'; '.join(collective_text(pair.observed))}"),
         *emulated(pair),
     ]
     return [pair_title(number, pair), *(f"   {line}" for line in inside)]
@@ -281,6 +287,10 @@ def verdict(compared: Compared) -> str:
 def mark(agrees: bool) -> str:
     """Returns the sign for what agrees, or for what does not."""
     return "✓" if agrees else "✗"
+
+
+def _headed(heading: str, content: str) -> str:
+    return _("{heading}: {content}", heading=heading, content=content)
 
 
 def _different_layout(real: LayoutSpec, predicted: LayoutSpec) -> str:
