@@ -9,6 +9,7 @@ from course_lib.errors import CourseError
 from course_lib.explorers import product_state as states
 from course_lib.i18n import _
 from course_lib.pictures import communication as drawings
+from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.drawn import Figure, figure
@@ -200,7 +201,7 @@ def _steps(predicted: Communication) -> list[Node]:
 def _step(number: int, step: Step) -> Node:
     shown = [drawings.change_drawing(step), drawings.collective_drawing(step.collective)]
     heard = words.collective_text(step.collective)
-    return pieces.panel(words.step_title(number, step), _images(shown, heard), [words.told(step)])
+    return pieces.panel(words.step_title(number, step), _images(shown, heard), [rules.told(step)])
 
 
 def _pairs(ran: Compared) -> list[Node]:
@@ -213,7 +214,7 @@ def _pair(number: int, pair: Pair) -> Node:
     if pair.step is None:
         return pieces.panel(title, exchanges)
     change = _images([drawings.change_drawing(pair.step)], [title])
-    notes = [words.told(pair.step), *words.emulated(pair)]
+    notes = [rules.told(pair.step), *rules.emulated(pair)]
     return pieces.panel(title, node("div", change, exchanges), notes)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
+from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.figures import Figure, figure, framed
@@ -68,7 +69,7 @@ def tensor_drawings(communication: Communication) -> list[Drawing]:
 def step_drawing(number: int, step: Step) -> Drawing:
     """Returns a step: what changes, the collective beside it, and the reason below."""
     row = arranging.flowing([change_drawing(step), collective_drawing(step.collective)], _GAP, _WIDTH)
-    drawn = arranging.stacked([row, _said(words.told(step))], 6)
+    drawn = arranging.stacked([row, _said(rules.told(step))], 6)
     return arranging.titled(words.step_title(number, step), drawn)
 
 
@@ -76,8 +77,8 @@ def pair_drawing(number: int, pair: Pair) -> Drawing:
     """Returns a step with its predicted and its observed collective side by side."""
     row = arranging.flowing(pair_drawings(pair), _GAP, _WIDTH)
     change = [] if pair.step is None else [change_drawing(pair.step)]
-    reasons = [] if pair.step is None else [words.told(pair.step)]
-    said = map(_said, [*reasons, *words.emulated(pair)])
+    reasons = [] if pair.step is None else [rules.told(pair.step)]
+    said = map(_said, [*reasons, *rules.emulated(pair)])
     return arranging.titled(words.pair_title(number, pair), arranging.stacked([*change, row, *said], 8))
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.pictures.communication_text import bytes_text, reasons, roman, told
+from course_lib.pictures.communication_rules import reasons, told
+from course_lib.pictures.communication_text import bytes_text, roman
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, product, relayout
 from course_lib.specs.compared import Compared
