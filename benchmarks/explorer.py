@@ -127,7 +127,7 @@ def _served_pages() -> Iterator[str]:
     """Gives the address of a folder with a page for each explorer, named after it."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(MODULE, folder)
-        write_explorer_tables(["en"], Path(folder))
+        write_explorer_tables(["en"], Path(folder), EXPLORERS)
         for explorer in (make() for make in EXPLORERS):
             text = PAGE.format(explorer=explorer.to_html(), module=MODULE.name)
             (Path(folder) / f"{explorer.name}.html").write_text(text, encoding="utf-8")

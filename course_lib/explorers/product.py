@@ -17,7 +17,7 @@ from course_lib.pictures.shapes import Node, node
 from course_lib.specs.communication import Communication, Step
 from course_lib.specs.compared import Compared, Pair
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -37,7 +37,8 @@ class ProductExplorer(Explorer):
             the button is disabled.
         mesh: the mesh shown first, of 3 dimensions and 16 devices at most.
         shapes: rows and columns of `A` and of `B`.
-        left: the layout of `A` shown first; it may be one that is illegal.
+        left: the layout of `A` shown first; it may be one that is illegal. By default the first mesh
+            dimension splits the axis that is summed over, in both factors.
         right: the layout of `B` shown first.
         wanted: the layout that the reader of the product wants first, or None.
 
@@ -53,8 +54,8 @@ class ProductExplorer(Explorer):
         *,
         mesh: MeshSpec = states.MESHES[0],
         shapes: Sequence[Sequence[int]] = states.SHAPES,
-        left: Sequence[str] = (UNSHARDED, "x"),
-        right: Sequence[str] = ("x", UNSHARDED),
+        left: Sequence[str] | None = None,
+        right: Sequence[str] | None = None,
         wanted: Sequence[str] | None = None,
     ) -> None:
         self._observe = observe

@@ -94,7 +94,8 @@ def pair_drawings(pair: Pair) -> list[Drawing]:
 
 def change_drawing(step: Step) -> Drawing:
     """Returns a tensor before and after a step, striped where it is a partial sum."""
-    before = _laid_out(step.source, partial=step.rule is Rule.PARTIAL_SUM)
+    adds = step.rule is Rule.PARTIAL_SUM and step.collective is not None
+    before = _laid_out(step.source, partial=adds)
     after = _laid_out(step.sharding)
     middle = min(before.height, after.height) / 2
     line = node("path", d=f"M0 {shapes.number(middle)}h{_ARROW - 8:g}", stroke=shapes.INK, stroke_width=2)

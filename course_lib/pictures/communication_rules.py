@@ -13,7 +13,7 @@ from course_lib.specs.compared import Pair
 def told(step: Step) -> str:
     """Returns why a step is taken, and what its collective does."""
     if step.collective is None:
-        return reasons(step)[Rule.CUT] if step.rule is Rule.CUT else _alone(step)
+        return reasons(step)[Rule.CUT] if step.rule is Rule.CUT else _alone()
     how = _what_it_does(step.collective.kind)
     return join_sentences([reasons(step)[step.rule], how])
 
@@ -94,8 +94,8 @@ def _gone(step: Step) -> list[str]:
     return [old for old, new in pairs if old != new and old in step.source.mesh.names]
 
 
-def _alone(step: Step) -> str:
-    return _("Along {name} there is one device only. Nothing is sent.", name=dims_text(_gone(step)))
+def _alone() -> str:
+    return _("Along this mesh dimension there is one device only. Nothing is sent.")
 
 
 def _what_it_does(kind: Kind) -> str:

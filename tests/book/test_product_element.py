@@ -24,7 +24,7 @@ def observe(left, right, wanted):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    write_explorer_tables(["en"], folder)
+    write_explorer_tables(["en"], folder, [ProductExplorer])
     gathers = ProductExplorer(mesh=CUBE, left=("x", "y"), right=("y", "x"))
     write_pages(folder, {"sum": ProductExplorer().to_html(), "gathers": gathers.to_html(), "none": ""})
     return folder

@@ -85,6 +85,6 @@ def test_what_cannot_be_run_is_refused_before_tensorflow_sees_it():
     wrong = LayoutSpec([UNSHARDED, "x"], GRID).of((8, 8)), LayoutSpec(["y", UNSHARDED], GRID).of((8, 8))
     with pytest.raises(CourseError, match="split over x in one factor and over y"):
         observed.product(*wrong)
-    large = MeshSpec([("x", 64)])
+    large = MeshSpec([("x", 4), ("y", 4)])
     with pytest.raises(CourseError, match="There is no device CPU:8"):
-        observed.relayout(LayoutSpec(["x"], large).of((64,)), LayoutSpec([UNSHARDED], large))
+        observed.relayout(LayoutSpec(["x", "y"], large).of((8, 8)), LayoutSpec([UNSHARDED] * 2, large))

@@ -19,6 +19,7 @@ from course_lib.specs.compared import Compared
 ROW = MeshSpec([("x", 8)])
 GRID = MeshSpec([("x", 4), ("y", 2)])
 CUBE = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
+ALONE = MeshSpec([("x", 1), ("y", 2)])
 SVG_TAG = "{http://www.w3.org/2000/svg}"
 
 
@@ -211,12 +212,19 @@ def test_every_rule_has_a_sentence_of_its_own():
     assert len(set(sentences.values())) == len(Rule)
 
 
-def test_a_group_of_one_device_sends_nothing():
-    mesh = MeshSpec([("x", 1), ("y", 2)])
-    changed = relayout(LayoutSpec(["x", UNSHARDED], mesh).of((4, 4)), LayoutSpec([UNSHARDED] * 2, mesh))
-    (step,) = changed.steps
+@pytest.mark.parametrize(
+    "communication",
+    [
+        relayout(LayoutSpec(["x", UNSHARDED], ALONE).of((16, 8)), LayoutSpec([UNSHARDED] * 2, ALONE)),
+        multiplied(ALONE, [UNSHARDED, "x"], ["x", UNSHARDED]),
+    ],
+    ids=["relayout", "product"],
+)
+def test_a_group_of_one_device_sends_nothing_and_has_no_partial_sum(communication):
+    (step,) = communication.steps
     assert step.collective is None
-    assert told(step) == "Along x there is one device only. Nothing is sent."
+    assert told(step) == "Along this mesh dimension there is one device only. Nothing is sent."
+    assert of_class(picture(communication), "partial") == []
 
 
 def layouts(mesh: MeshSpec) -> list[LayoutSpec]:

@@ -79,6 +79,11 @@ def test_the_first_view_shows_a_partial_sum():
     assert shown(explorer, "told") == ["1 collective; each device sends 2,688 bytes."]
 
 
+def test_another_mesh_begins_with_a_partial_sum_too():
+    explorer = ProductExplorer(mesh=MeshSpec([("model", 2), ("batch", 4)]))
+    assert explorer.communication.collectives[0].mesh_dims == ("model",)
+
+
 def test_the_reader_sets_mesh_layouts_and_what_reads_the_product():
     explorer = ProductExplorer()
     choose(explorer, "left", 0, to="x")
