@@ -166,8 +166,9 @@ def _milliseconds(name: str) -> Callable[[StepParts], str]:
 
 _ROWS: dict[str, Callable[[StepParts], str]] = {
     **{name: _milliseconds(name) for name in ("packing", "dispatch", "arithmetic", "exchanges")},
+    "step": _milliseconds("step"),
+    "explained": lambda parts: f"{parts.explained:.0%}",
+    "loop": _milliseconds("loop"),
     "num_collectives": lambda parts: str(parts.num_collectives),
     "payload_bytes": lambda parts: f"{parts.payload_bytes:,}",
-    **{name: _milliseconds(name) for name in ("step", "loop")},
-    "explained": lambda parts: f"{parts.explained:.0%}",
 }
