@@ -20,9 +20,10 @@ from course_lib.pictures.figures import Figure
 from course_lib.pictures.overlay import STYLES
 from course_lib.pictures.shapes import Node
 from course_lib.training.records import History
+from course_lib.turns import let_cells_take_turns, turns
 from course_lib.watch import lab_setting, lab_view, trains_now
 from course_lib.watch.lab_folder import LabFolder
-from course_lib.watch.lab_runs import LabRun, Status
+from course_lib.watch.lab_runs import InTurns, LabRun, Status
 from course_lib.watch.lab_setting import Setting, Subject
 from course_lib.watch.live import Pace, Run, collect
 from course_lib.widgets import pieces
@@ -94,6 +95,7 @@ class TrainingLab(TreeWidget):
         self._first = lab_setting.first_state(setting or Setting(None), scheme, self._subject)
         super().__init__(self._first)
         _labs.add(self)
+        let_cells_take_turns()
 
     @property
     def runs(self) -> tuple[LabRun, ...]:
@@ -133,7 +135,8 @@ class TrainingLab(TreeWidget):
     def wait(self, seconds: float | None = None) -> None:
         """Waits until no run of this lab trains, or for so many seconds."""
         if self._thread is not None:
-            self._thread.join(seconds)
+            with turns.left_to_others():
+                self._thread.join(seconds)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -188,12 +191,8 @@ class TrainingLab(TreeWidget):
         drawing = arranging.lines_of_text(lines, size=14, max_width=_STILL_WIDTH)
         return Figure(shapes.to_svg(arranging.document(drawing, self.title())), "\n".join(lines))
 
-    def _answer(self, widget: Any, message: Any, buffers: Any) -> None:
-        if message.get("kind") == "press":
-            self._press(message.get("name"))
-        super()._answer(widget, message, buffers)
-
-    def _press(self, name: str) -> None:
+    def heard(self, name: str) -> None:
+        """Begins the chosen training or ends the one that runs, and says why it cannot."""
         if name == "stop":
             trains_now.stop_lab()
         if name == "run":
@@ -212,7 +211,8 @@ class TrainingLab(TreeWidget):
                 pace.time(self.show)
 
         try:
-            training = self._begin_run(run.setting, folder)
+            with turns.turn(patient=True):
+                training = InTurns(self._begin_run(run.setting, folder))
             run.total_steps, run.status = training.total_steps, Status.TRAINING
             collect(training, iter(training), run.history, run.stop, after_each)
             run.status = Status.FINISHED if run.step == run.total_steps else Status.STOPPED

@@ -76,15 +76,14 @@ def _status(run: LabRun) -> str:
 
 
 def _difference_told(difference: Difference) -> str:
-    first, second = difference.runs
     told = {"loss": _("Largest difference in loss"), "accuracy": _("Largest difference in accuracy")}
+    first, second = difference.runs
+    where = _(" (step {step}, runs {first} and {second})", step=difference.step, first=first, second=second)
     return _(
-        "{quantity} at the same step: {value} (step {step}, runs {first} and {second}).",
+        "{quantity} at the same step: {value}{where}.",
         quantity=told[difference.quantity],
         value=f"{difference.value:.2g}",
-        step=difference.step,
-        first=first,
-        second=second,
+        where=where if difference.value else "",
     )
 
 
