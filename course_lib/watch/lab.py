@@ -92,8 +92,8 @@ class TrainingLab(TreeWidget):
         self._said = ""
         self._thread: threading.Thread | None = None
         self._painting = threading.RLock()  # two threads paint: the one that trains, and the kernel's
-        self._first = lab_setting.first_state(setting or Setting(None), scheme, self._subject)
-        super().__init__(self._first)
+        self._numbers = setting or Setting(None)
+        super().__init__(lab_setting.first_state(self._numbers, scheme, self._subject))
         _labs.add(self)
         let_cells_take_turns()
 
@@ -147,8 +147,9 @@ class TrainingLab(TreeWidget):
         return lab_setting.groups(state, self._folder.starts(), page=page)
 
     def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state made whole after a choice."""
-        del page
+        """Returns the state made whole after a choice; on a page that of the chosen scheme."""
+        if page:
+            return lab_setting.first_state(self._numbers, state["scheme"], self._subject)
         return lab_setting.settled(state, self._subject, self._folder.starts())
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
@@ -169,11 +170,16 @@ class TrainingLab(TreeWidget):
 
     def for_a_page(self) -> dict[str, Any]:
         """Returns a view for each scheme: they are few, and need no file."""
-        return {"table": page_table(self, self._first)}
+        return {"table": page_table(self)}
 
     def still(self) -> str:
         """Returns what the lab is, for pages where scripts do not run."""
         return self._figure().svg
+
+    def close(self) -> None:
+        """Takes the lab off the page; its runs and their checkpoints stay."""
+        _labs.discard(self)
+        super().close()
 
     def show(self, *_change: object) -> None:
         """Brings what the notebook shows up to date; from any thread."""

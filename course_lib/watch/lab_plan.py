@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _, ngettext
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
@@ -21,7 +21,17 @@ _NEW_NAMES = ("batch", "model", "feature", "x")  # one more than dimensions, as 
 
 
 def first_state(scheme: str, axes: Sequence[str], devices: int) -> State:
-    """Returns the state of a scheme, or of one device, before the reader has chosen."""
+    """Returns the state of a scheme, or of one device, before the reader has chosen.
+
+    Raises:
+        CourseError: there is no such scheme.
+    """
+    one_of(
+        scheme,
+        [ONE_DEVICE, *SCHEMES],
+        _("The lab has no scheme {scheme!r}.", scheme=scheme),
+        cure=_("Name one of these first; everything else is chosen in the lab."),
+    )
     begin = {"scheme": scheme, "laid_out": "", "num_dims": 1, "mesh": [], "splits": {}}
     return settled(settled({**begin, "scheme": "data"}, axes, devices) | {"scheme": scheme}, axes, devices)
 

@@ -63,6 +63,7 @@ def make(tmp_path):
     for lab in labs:
         trains_now.stop_lab()
         lab.wait(10)
+        lab.close()
 
 
 def choose(lab, *path_and_value):
@@ -124,9 +125,8 @@ class TestPlan:
 
     def test_other_sizes_of_a_scheme_are_the_same_scheme(self, make):
         lab = make(scheme="model")
-        choose(lab, "mesh", 0, 2)
+        choose(lab, "mesh", 0, 1, 2)
         choose(lab, "mesh", 1, 1, 4)
-        choose(lab, "mesh", 0, ["batch", 2])
         assert lab.setting.plan == model_parallel(2, 4)
 
     def test_another_split_makes_it_the_readers_own_plan(self, make):
@@ -176,7 +176,7 @@ class TestPlan:
         ([("splits", "features", "batch")], "would split two axes"),
         ([("batch_size", 12)], "does not divide among the 8 places"),
         ([("batch_size", 0)], "cannot be the size of a batch"),
-        ([("batch_size", 2568)], "does not fill one batch"),
+        ([("batch_size", 2568)], "do not fill one batch"),
         ([("learning_rate", 0)], "cannot be a learning rate"),
         ([("learning_rate", None)], "cannot be a learning rate"),
         ([("learning_rate", -1e-3)], "cannot be a learning rate"),
@@ -433,7 +433,6 @@ class TestCosts:
 
     def test_what_is_drawn_is_what_is_held(self, make):
         told = text_of(make(scheme="spatial").view)
-        assert "115,496" not in told
         assert f"{4 * (600 * 24 + 24 + 24 * 2 + 2) + 96:,}" in told
 
 
@@ -452,7 +451,7 @@ class TestPages:
         table = lab.for_a_page()["table"]
         assert len(table["keys"]) == 4
         shown = json.dumps(table)
-        for told in ("PartitionSpec", "DeviceMesh", "dtensor.Layout", "needs a running notebook"):
+        for told in ("PartitionSpec", "init_device_mesh", "dtensor.Layout", "needs a running notebook"):
             assert told in shown
 
     def test_recorded_runs_are_the_first_picture_also_on_a_page(self, make):
