@@ -154,18 +154,19 @@ class TrainingLab(TreeWidget):
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the buttons, the curves and costs of the runs, and the code of the choice."""
+        starts = {} if page else self._folder.starts()
+        chosen, refused = None, []
         try:
-            setting = lab_setting.setting_of(state, self._subject, {} if page else self._folder.starts())
-            chosen, refused = [setting], []
+            chosen = lab_setting.setting_of(state, self._subject, starts)
         except CourseError as error:
-            chosen, refused = [], [pieces.refusal(error)]
+            refused = [pieces.refusal(error)]
         runs = self._shown(page=page)
         return [
             *refused,
-            *self._buttons(legal=bool(chosen), page=page),
+            *self._buttons(legal=not refused, page=page),
             *lab_view.curve_panels(runs, {run.number: _style(run) for run in runs}),
-            *self._costs(chosen, runs),
-            *(node for each in chosen for node in lab_view.code(each.plan)),
+            *lab_view.cost_panels(self._subject, chosen, runs),
+            *(lab_view.code(chosen.plan) if chosen else []),
         ]
 
     def for_a_page(self) -> dict[str, Any]:
@@ -239,11 +240,6 @@ class TrainingLab(TreeWidget):
             *pieces.button(_("Stop"), name="stop", idle=not trains_now.a_lab()),
             pieces.spoken("verdict", self._said),
         ]
-
-    def _costs(self, chosen: Sequence[Setting], runs: Sequence[LabRun]) -> list[Node]:
-        settings = {_("this choice"): setting for setting in chosen}
-        settings |= {f"{run.number}: {lab_view.setting_told(run.setting)}": run.setting for run in runs}
-        return [lab_view.bytes_panel(self._subject, settings)] if settings else []
 
     def _shown(self, *, page: bool) -> tuple[LabRun, ...]:
         return (self._recorded if page else self.runs)[-len(STYLES) :]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.curves import QUANTITIES
 from course_lib.pictures.overlay import Overlaid, overlay_drawing, swatch
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import Plan
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
-from course_lib.watch.lab_costs import held
+from course_lib.watch.lab_costs import held, step_communication
 from course_lib.watch.lab_plan import described
 from course_lib.watch.lab_runs import Difference, LabRun, Status, largest_differences
 from course_lib.watch.lab_setting import Setting, Subject
@@ -87,22 +87,69 @@ def _difference_told(difference: Difference) -> str:
     )
 
 
-def bytes_panel(subject: Subject, settings: dict[str, Setting]) -> Node:
-    """Returns the bytes that a device holds in each of some trainings, by their headings."""
-    groups = [_bars(heading, subject, setting) for heading, setting in settings.items()]
-    picture = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
-    return pieces.panel(_("Bytes on each device"), picture)
+def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]) -> list[Node]:
+    """Returns what a device holds, and sends in a step, under the present choice and in each run."""
+    settings = {} if chosen is None else {_("this choice"): chosen}
+    settings |= {_("run {number}", number=run.number): run.setting for run in runs}
+    if not settings:
+        return []
+    sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings), [_how_predicted()])
+    held_bytes = pieces.panel(_("Held by each device"), _held(subject, settings))
+    return [pieces.panels([held_bytes, sent]), *([] if chosen is None else [_exchanges(subject, chosen)])]
 
 
-def _bars(heading: str, subject: Subject, setting: Setting) -> Bars:
-    bytes_held = held(subject, setting.plan, setting.batch_size)
-    named = {
-        _("parameters"): bytes_held.parameters,
-        _("gradients"): bytes_held.gradients,
-        _("optimizer"): bytes_held.optimizer,
-        _("batch"): bytes_held.batch,
+def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
+    costs = {label: held(subject, each.plan, each.batch_size) for label, each in settings.items()}
+    values = {
+        _("parameters"): {label: cost.parameters for label, cost in costs.items()},
+        _("gradients"): {label: cost.gradients for label, cost in costs.items()},
+        _("optimizer"): {label: cost.optimizer for label, cost in costs.items()},
+        _("batch"): {label: cost.batch for label, cost in costs.items()},
     }
-    return Bars(heading, tuple(Bar(name, value, f"{value:,}") for name, value in named.items()))
+    return _bars({heading: of_runs for heading, of_runs in values.items() if any(of_runs.values())})
+
+
+def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
+    steps = {label: step_communication(subject, s.plan, s.batch_size) for label, s in settings.items()}
+    figures = {
+        label: ngettext(
+            "{bytes_sent} bytes in {count} collective",
+            "{bytes_sent} bytes in {count} collectives",
+            len(step.collectives),
+            bytes_sent=f"{step.bytes_sent:,.0f}",
+        )
+        for label, step in steps.items()
+    }
+    bars = tuple(Bar(label, step.bytes_sent, figures[label]) for label, step in steps.items())
+    return _picture([Bars(_("all collectives"), bars)])
+
+
+def _bars(values: Mapping[str, Mapping[str, int]]) -> Node:
+    return _picture(
+        [
+            Bars(heading, tuple(Bar(label, size, _bytes(size)) for label, size in sizes.items()))
+            for heading, sizes in values.items()
+        ]
+    )
+
+
+def _picture(groups: Sequence[Bars]) -> Node:
+    return pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
+
+
+def _bytes(size: int) -> str:
+    return ngettext("{size} byte", "{size} bytes", size, size=f"{size:,}")
+
+
+def _exchanges(subject: Subject, setting: Setting) -> Node:
+    """Returns the collectives of a step under the present choice, one a line, to unfold."""
+    found = step_communication(subject, setting.plan, setting.batch_size).exchanges
+    lines = [node("li", str(exchange)) for exchange in found] or [node("li", _("none"))]
+    return pieces.panel(_("Collectives of a step under this choice"), node("ol", *lines, class_="exchanges"))
+
+
+def _how_predicted() -> str:
+    return _("Predicted from the layouts: each collective as a ring, before TensorFlow joins small ones.")
 
 
 def code(plan: Plan | None) -> list[Node]:

@@ -35,6 +35,7 @@ SPEC = ModelSpec(
     },
     inputs=("batch", "features"),
     outputs=("batch", "classes"),
+    normalised=("hidden",),
 )
 SIZES = {"features": 1200, "hidden": 48, "classes": 2}
 SUBJECT = Subject(SPEC, SIZES, 2560)
@@ -434,6 +435,24 @@ class TestCosts:
     def test_what_is_drawn_is_what_is_held(self, make):
         told = text_of(make(scheme="spatial").view)
         assert f"{4 * (600 * 24 + 24 + 24 * 2 + 2) + 96:,}" in told
+
+    @pytest.mark.parametrize(
+        ("scheme", "told"),
+        [
+            ("one device", "0 bytes in 0 collectives"),
+            # 2 (n - 1) / n of the payloads of tests/tf/test_step_communication.py, and 1 for the all-gather.
+            (
+                "data",
+                f"{(2 * 7 * (384 + 384 + 8 + 230400 + 192 + 8) + 7 * 3072) // 8:,} bytes in 8 collectives",
+            ),
+            (
+                "model",
+                f"{(2 * 3 * (192 + 192 + 8 + 115200 + 96 + 8) + 3 * 768) // 4 + 128:,} bytes in 9 coll",
+            ),
+        ],
+    )
+    def test_the_bytes_sent_are_those_of_rings(self, make, scheme, told):
+        assert told in text_of(make(scheme=scheme).view)
 
 
 class TestPages:
