@@ -5,17 +5,15 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from course_lib.pictures.curves import QUANTITIES, Quantity
-from course_lib.training.records import History, Record, StepRecord
-from course_lib.turns import turns
+from course_lib.training.records import History, StepRecord
 from course_lib.watch.curves import last_step
 from course_lib.watch.lab_setting import Setting
-from course_lib.watch.live import Run
 
 
 class Status(Enum):
@@ -67,40 +65,6 @@ class LabRun:
             each for each in seconds if each != seconds[0]
         ]  # a call's steps share one time
         return statistics.median(after_the_first_call) if after_the_first_call else None
-
-
-class InTurns:
-    """A training that uses the devices only when nobody else does: `live.Run`, in turns with the cells."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self.total_steps, self.start_step = run.total_steps, run.start_step
-        self.steps_per_epoch = run.steps_per_epoch
-
-    @property
-    def finished(self) -> bool:
-        """Whether it has handed out its last record."""
-        return self._run.finished
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        return self._run.closed
-
-    def __iter__(self) -> Iterator[Record]:
-        """Trains as the records are asked for, and takes a turn for each."""
-        records = iter(self._run)
-        while True:
-            with turns.turn(patient=True):
-                record = next(records, None)
-            if record is None:
-                return
-            yield record
-
-    def close(self) -> None:
-        """Ends training early, when it is its turn."""
-        with turns.turn(patient=True):
-            self._run.close()
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
 from course_lib.i18n import _, ngettext
+from course_lib.pictures import arranging
+from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.curves import QUANTITIES
-from course_lib.pictures.overlay import Overlaid, overlay_drawing, swatch
+from course_lib.pictures.overlay import STYLES, Overlaid, overlay_drawing, swatch
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import Plan
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
@@ -20,36 +22,42 @@ from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
 
 
-def curve_panels(runs: Sequence[LabRun], style_of: dict[int, int]) -> list[Node]:
+def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
     """Returns loss and accuracy of the runs over each other, and a line of the legend for each run."""
     if not runs:
         return []
-    overlaid = [Overlaid(style_of[run.number], curves(run.history)) for run in runs]
-    last = max(max(run.total_steps, run.step) for run in runs)
-    titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
     told = _("; ").join(f"{run.number}: {summary(run.history)}" for run in runs)
-    drawn = [
-        pieces.panel(
-            titles[quantity], pieces.image(overlay_drawing(overlaid, quantity, last, _("step")), told)
-        )
-        for quantity in QUANTITIES
-    ]
+    titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
+    drawn = zip(QUANTITIES, curve_drawings(runs), strict=True)
+    shown = [pieces.panel(titles[quantity], pieces.image(drawing, told)) for quantity, drawing in drawn]
     lines = _("Lines: training, mean of {steps} steps. Circles: held out.", steps=SMOOTHING_STEPS)
     return [
-        pieces.panels(drawn),
+        pieces.panels(shown),
         node("p", lines, class_="why"),
-        node("ul", *(_legend(run, style_of[run.number]) for run in runs), class_="runs"),
+        node("ul", *(_legend(run) for run in runs), class_="runs"),
         *(node("p", _difference_told(each), class_="why") for each in largest_differences(runs)),
     ]
 
 
-def _legend(run: LabRun, style: int) -> Node:
+def curve_drawings(runs: Sequence[LabRun]) -> list[Drawing]:
+    """Returns the loss, and then the accuracy, of the runs over each other."""
+    overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
+    last = max(max(run.total_steps, run.step) for run in runs)
+    return [overlay_drawing(overlaid, quantity, last, _("step")) for quantity in QUANTITIES]
+
+
+def _style(run: LabRun) -> int:
+    return (run.number - 1) % len(STYLES)
+
+
+def _legend(run: LabRun) -> Node:
     words = [f"{run.number}", setting_told(run.setting), _status(run)]
     seconds = None if run.status is Status.RECORDED else run.step_seconds
     if seconds is not None:
         words.append(_("{milliseconds} ms a step", milliseconds=f"{1000 * seconds:.1f}"))
     errors = [node("div", run.error, class_="refusal", role="alert")] if run.error else []
-    return node("li", pieces.image(swatch(style), ""), node("span", " · ".join(words)), *errors)
+    line = arranging.part_of_a_page(swatch(_style(run)), aria_hidden="true")
+    return node("li", node("div", line, class_="flow"), node("span", " · ".join(words)), *errors)
 
 
 def setting_told(setting: Setting) -> str:
