@@ -57,7 +57,7 @@ class TrainingLab(TreeWidget):
         begin: makes a run of a setting, in place of the library's own training.
 
     Raises:
-        CourseError: the values do not fit the model, or there is no such scheme.
+        CourseError: the values do not fit the model, there is no such scheme, or a folder has no name.
     """
 
     kind = "explorer"

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+import numpy as np
+
 from course_lib.pictures.curves import QUANTITIES, Quantity
-from course_lib.training.records import History, StepRecord
+from course_lib.training.records import History
 from course_lib.watch.curves import last_step
 from course_lib.watch.lab_setting import Setting
 
@@ -99,19 +101,22 @@ def largest_differences(runs: Sequence[LabRun]) -> list[Difference]:
 
 
 def _differences(first: LabRun, second: LabRun) -> list[Difference]:
-    left, right = _by_step(first), _by_step(second)
-    both = left.keys() & right.keys()
-    if not both:
+    left, right = tuple(first.history.steps), tuple(second.history.steps)
+    steps, *places = np.intersect1d(
+        np.array([record.step for record in left], np.int64),
+        np.array([record.step for record in right], np.int64),
+        assume_unique=True,
+        return_indices=True,
+    )
+    if not len(steps):
         return []
-    numbers = first.number, second.number
-    differences = []
+    found = []
     for quantity in QUANTITIES:
-        value, step = max(
-            (abs(getattr(left[step], quantity) - getattr(right[step], quantity)), -step) for step in both
+        values = (
+            np.array([getattr(records[at], quantity) for at in those])
+            for records, those in zip((left, right), places, strict=True)
         )
-        differences.append(Difference(quantity, value, -step, numbers))
-    return differences
-
-
-def _by_step(run: LabRun) -> dict[int, StepRecord]:
-    return {record.step: record for record in tuple(run.history.steps)}
+        gaps = np.abs(np.subtract(*values))
+        at = int(gaps.argmax())
+        found.append(Difference(quantity, float(gaps[at]), int(steps[at]), (first.number, second.number)))
+    return found

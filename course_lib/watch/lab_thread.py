@@ -29,13 +29,14 @@ def train(run: LabRun, folder: Path, begin: Begin, show: Callable[[], None]) -> 
     pace = Pace()
 
     def after_each() -> None:
+        run.status = Status.TRAINING
         if pace.is_due():
             pace.time(show)
 
     try:
         with turns.of_training():
             training = _InTurns(begin(run.setting, folder))
-        run.total_steps, run.status = training.total_steps, Status.TRAINING
+        run.total_steps = training.total_steps
         collect(training, iter(training), run.history, run.stop, after_each)
         run.status = Status.FINISHED if run.step == run.total_steps else Status.STOPPED
     except CourseError as error:

@@ -73,6 +73,9 @@ def setting_told(setting: Setting) -> str:
 
 def _status(run: LabRun) -> str:
     values = {"step": run.step, "total_steps": run.total_steps}
+    under_way = run.status in (Status.PREPARING, Status.TRAINING)
+    if under_way and run.stop.is_set():
+        return _("stopping")
     return {
         Status.PREPARING: _("preparing: the first steps are compiled"),
         Status.TRAINING: _("step {step} of {total_steps}", **values),

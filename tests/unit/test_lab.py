@@ -206,6 +206,9 @@ def test_an_illegal_choice_is_refused_in_words_and_cannot_be_run(make, choices, 
 def test_it_cannot_be_made_with_values_of_another_model_or_an_unknown_scheme(make):
     with pytest.raises(CourseError, match="scheme"):
         make(scheme="pipeline")
+    for checkpoints in (SimpleNamespace(path="folder"), {"lesson 4": 4}):
+        with pytest.raises(CourseError, match="cannot take its checkpoints"):
+            make(checkpoints=checkpoints)
     with pytest.raises(CourseError, match="hidden_weight"):
         TrainingLab(SimpleNamespace(spec=SPEC), {}, (np.zeros((1, 2)), np.zeros(1)))
 
@@ -251,6 +254,7 @@ class TestRuns:
         choose(lab, "scheme", "spatial")
         assert lab.setting.plan == spatial_parallel()
         press(lab, "stop")
+        assert "stopping" in text_of(lab.view) or lab.runs[0].status is Status.STOPPED
         lab.wait(10)
         stopped = lab.runs[0]
         assert stopped.status is Status.STOPPED
