@@ -42,7 +42,7 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
 def curve_drawings(runs: Sequence[LabRun]) -> list[Drawing]:
     """Returns the loss, and then the accuracy, of the runs over each other."""
     overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
-    last = max(max(run.total_steps, run.step) for run in runs)
+    last = max(run.total_steps if run.trains else run.step for run in runs)
     return [overlay_drawing(overlaid, quantity, last, _("step")) for quantity in QUANTITIES]
 
 
@@ -73,8 +73,7 @@ def setting_told(setting: Setting) -> str:
 
 def _status(run: LabRun) -> str:
     values = {"step": run.step, "total_steps": run.total_steps}
-    under_way = run.status in (Status.PREPARING, Status.TRAINING)
-    if under_way and run.stop.is_set():
+    if run.trains and run.stop.is_set():
         return _("stopping")
     return {
         Status.PREPARING: _("preparing: the first steps are compiled"),
