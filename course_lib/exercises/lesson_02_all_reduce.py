@@ -48,7 +48,8 @@ def naive(answer: OnDevice) -> str | None:
     wrong=[
         (attempts.one_round_short, "sends 5 times"),
         (attempts.copies_one_round_short, "sends 5 times"),
-        (attempts.wrong_chunk, "different places in one sum"),
+        (attempts.wrong_chunk, "missing: those of device 1, device 2, device 3"),
+        (attempts.chunk_before, "different places in one sum"),
         (attempts.keeps_adding, "more than once"),
         (attempts.whole_arrays, "sends whole arrays"),
         (attempts.down_the_line, "work is not shared"),

@@ -114,6 +114,11 @@ def wrong_chunk(mine: Array, device: Device) -> Array:
     return _round_again(_added(mine, device, off_by=1), device, device.id)
 
 
+def chunk_before(mine: Array, device: Device) -> Array:
+    """Adds what it receives to the chunk before the one that it is."""
+    return _round_again(_added(mine, device, off_by=-1), device, device.id)
+
+
 def keeps_adding(mine: Array, device: Device) -> Array:
     """Adds in the second half too, where finished chunks replace others."""
     chunks = _added(mine, device)
@@ -159,7 +164,8 @@ def chunks_out_of_place(mine: Array, device: Device) -> Array:
 
 def reduce_scatter_only(mine: Array, device: Device) -> Array:
     """Stops in the middle, with one finished chunk."""
-    return _added(mine, device)[device.id]
+    chunk: Array = _added(mine, device)[device.id]
+    return chunk
 
 
 def mean_by_ring(mine: Array, device: Device) -> Array:
