@@ -48,9 +48,9 @@ def _on_grid(rows: str, columns: str) -> LayoutSpec:
         ((_SUM, ("all-reduce", "x", 64)), "In product 2: every device has"),
         ((_SUM, ("all-to-all", "x", 64)), "In product 2: every device has"),
         ((_SUM, ("all-gather", "y", 64)), "In product 2: look for the mesh dimension"),
-        ((_GATHER, _SUM), "In product 1: A and B"),
+        ((_GATHER, _SUM), "partial sum"),
         ((_SUM,), "two"),
-        ((_SUM, "nothing"), "kind, mesh dimension, bytes"),
+        ((_SUM, "nothing"), "In place 1"),
         ("all-reduce", "tuple or list"),
     ],
 )

@@ -45,7 +45,7 @@ def ring_in_place(mine: Array, device: Device) -> Array:
         device.send(device.next, sent)
         adds = step < device.count - 1
         kept[:] = device.receive(device.previous) + (kept if adds else 0)
-    return mine
+    return mine.copy()
 
 
 def only_device_0(mine: Array, device: Device) -> Array:

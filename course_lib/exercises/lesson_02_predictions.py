@@ -87,22 +87,22 @@ def layers() -> Question:
     )
 
 
-@prediction("02-ring-sent", right=112)
+@prediction("02-ring-sent", right=1400)
 def ring_sent() -> Question:
     """How much a device sends in a ring."""
     return Question(
         _(
-            "Eight devices all-reduce 64 numbers as a ring, in chunks of 8 numbers."
+            "Eight devices all-reduce 800 numbers as a ring, in chunks of 100 numbers."
             " How many numbers does each device send in all?"
         ),
         [
-            Option(112, _("Seven steps of adding and seven of copying, with a chunk of 8 numbers in each.")),
-            Option(56, _("That is the first half. Then the finished chunks go round too.")),
-            Option(64, _("That is the array once. Count the steps: in each, a chunk leaves every device.")),
-            Option(448, _("That is 7 × 64: everything to everyone. In a ring a step sends one chunk.")),
             Option(
-                128, _("Almost: a chunk that starts at a device needs only seven steps to reach the rest.")
+                1400, _("Seven steps of adding and seven of copying, with a chunk of 100 numbers in each.")
             ),
+            Option(700, _("That is the first half. Then the finished chunks go round too.")),
+            Option(800, _("That is the array once. Count the steps: in each, a chunk leaves every device.")),
+            Option(5600, _("That is 7 × 800: everything to everyone. In a ring a step sends one chunk.")),
+            Option(1600, _("Almost: a chunk needs only seven steps to get from one device to all others.")),
         ],
         field=True,
         otherwise=_("How many steps has each half, and how many numbers does a device send in one step?"),

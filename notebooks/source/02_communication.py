@@ -279,7 +279,7 @@ from course_lib.exercises.messages import run_on_each
 from course_lib.explorers.ring import RingExplorer
 from course_lib.specs.ring import Ring
 
-ring = Ring("all-reduce", num_devices=8, whole_bytes=4 * 64)
+ring = Ring("all-reduce", num_devices=8, whole_bytes=4 * 800)
 reveal("02-ring-sent", ring.bytes_sent(ring.num_steps) // 4)
 
 # %% stepper
