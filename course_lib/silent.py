@@ -98,8 +98,8 @@ def _relayout_of_three_axes() -> tuple[list[int], list[int]]:
     cube = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
     source, target = LayoutSpec(["z", "x", UNSHARDED], cube), LayoutSpec(["y", UNSHARDED, "x"], cube)
     numbers = numbered_tensor((2, 2, 2))
-    held = _relaid(numbers, source, target)
-    return held[1].ravel().astype(int).tolist(), target.of(numbers.shape).split(numbers)[1].ravel().tolist()
+    held, right = _relaid(numbers, source, target)[1], target.of(numbers.shape).split(numbers)[1]
+    return held.ravel().astype(int).tolist(), right.ravel().astype(int).tolist()
 
 
 def _swapped() -> list[Message]:

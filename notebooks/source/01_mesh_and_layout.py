@@ -526,7 +526,7 @@ score("01")
 #
 # ## Next
 #
-# Lesson 2 is not written yet.
+# Lesson 2 shows what communication a layout costs.
 # Lesson 3 trains a model with these pieces, the batch split over eight devices,
 # and takes one step of the training apart.
 #
