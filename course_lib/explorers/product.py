@@ -9,14 +9,15 @@ from course_lib.errors import CourseError
 from course_lib.explorers import product_state as states
 from course_lib.i18n import _
 from course_lib.pictures import communication as drawings
+from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.drawn import Figure, figure
-from course_lib.pictures.shapes import Node
+from course_lib.pictures.shapes import Node, node
 from course_lib.specs.communication import Communication, Step
 from course_lib.specs.compared import Compared, Pair
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -36,7 +37,8 @@ class ProductExplorer(Explorer):
             the button is disabled.
         mesh: the mesh shown first, of 3 dimensions and 16 devices at most.
         shapes: rows and columns of `A` and of `B`.
-        left: the layout of `A` shown first; it may be one that is illegal.
+        left: the layout of `A` shown first; it may be one that is illegal. By default the first mesh
+            dimension splits the axis that is summed over, in both factors.
         right: the layout of `B` shown first.
         wanted: the layout that the reader of the product wants first, or None.
 
@@ -52,8 +54,8 @@ class ProductExplorer(Explorer):
         *,
         mesh: MeshSpec = states.MESHES[0],
         shapes: Sequence[Sequence[int]] = states.SHAPES,
-        left: Sequence[str] = (UNSHARDED, "x"),
-        right: Sequence[str] = ("x", UNSHARDED),
+        left: Sequence[str] | None = None,
+        right: Sequence[str] | None = None,
         wanted: Sequence[str] | None = None,
     ) -> None:
         self._observe = observe
@@ -132,9 +134,8 @@ class ProductExplorer(Explorer):
         why_not = _why_not_on_a_page() if page else "" if self._observe else _why_no_function()
         return [
             _facts(predicted),
-            pieces.panels(_tensors(predicted)),
-            pieces.panels(_steps(predicted) if ran is None else _pairs(ran)),
-            pieces.spoken("told", words.totals(predicted.collectives)),
+            pieces.panels([*_tensors(predicted), *(_steps(predicted) if ran is None else _pairs(ran))]),
+            pieces.spoken("told", words.totals(predicted.collectives) if ran is None else ""),
             *pieces.button(_button_text(), why_not=why_not),
             pieces.spoken("verdict", str(reality) if ran is None else _verdict(ran)),
         ]
@@ -201,7 +202,7 @@ def _steps(predicted: Communication) -> list[Node]:
 def _step(number: int, step: Step) -> Node:
     shown = [drawings.change_drawing(step), drawings.collective_drawing(step.collective)]
     heard = words.collective_text(step.collective)
-    return pieces.panel(words.step_title(number, step), _images(shown, heard), [words.told(step)])
+    return pieces.panel(words.step_title(number, step), _images(shown, heard), [rules.told(step)])
 
 
 def _pairs(ran: Compared) -> list[Node]:
@@ -210,10 +211,12 @@ def _pairs(ran: Compared) -> list[Node]:
 
 def _pair(number: int, pair: Pair) -> Node:
     title, *heard = words.pair_lines(number, pair)
-    change = [drawings.change_drawing(pair.step)] if pair.step else []
-    notes = [words.told(pair.step)] if pair.step else []
-    image = _images([*change, *drawings.pair_drawings(pair)], heard)
-    return pieces.panel(title, image, [*notes, *words.emulated(pair)])
+    exchanges = _images(drawings.pair_drawings(pair), heard)
+    if pair.step is None:
+        return pieces.panel(title, exchanges)
+    change = _images([drawings.change_drawing(pair.step)], [title])
+    notes = [rules.told(pair.step), *rules.emulated(pair)]
+    return pieces.panel(title, node("div", change, exchanges), notes)
 
 
 def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:

@@ -26,8 +26,8 @@ _WHOLE = [UNSHARDED] * _MATRIX_AXES
 def first_state(
     mesh: MeshSpec,
     shapes: Sequence[Sequence[int]],
-    left: Sequence[str],
-    right: Sequence[str],
+    left: Sequence[str] | None,
+    right: Sequence[str] | None,
     wanted: Sequence[str] | None,
 ) -> State:
     """Returns the state that the explorer begins with.
@@ -36,13 +36,15 @@ def first_state(
         CourseError: one of them is of another kind, or the factors cannot be multiplied.
     """
     require_mesh(mesh)
-    for entries in (left, right, *([] if wanted is None else [wanted])):
+    first = [UNSHARDED, mesh.names[0]] if left is None else left
+    second = [mesh.names[0], UNSHARDED] if right is None else right
+    for entries in (first, second, *([] if wanted is None else [wanted])):
         require_entries(entries, mesh, _MATRIX_AXES)
     return {
         "mesh": _as_lists(mesh),
         "shapes": [list(lengths) for lengths in _checked_shapes(shapes, mesh)],
-        "left": list(left),
-        "right": list(right),
+        "left": list(first),
+        "right": list(second),
         "wanted": None if wanted is None else list(wanted),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
+from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.figures import Figure, figure, framed
@@ -20,7 +21,7 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
 _WIDTH, _GAP, _SMALL, _TEXT = 720.0, 24.0, 11.0, 12.0
-_CELL, _CELL_HEIGHT, _CELL_GAP, _ARROW = 38.0, 26.0, 4.0, 22.0
+_CELL, _CELL_HEIGHT, _CELL_GAP, _ARROW = 31.0, 32.0, 4.0, 22.0
 
 
 @figure.register
@@ -68,7 +69,7 @@ def tensor_drawings(communication: Communication) -> list[Drawing]:
 def step_drawing(number: int, step: Step) -> Drawing:
     """Returns a step: what changes, the collective beside it, and the reason below."""
     row = arranging.flowing([change_drawing(step), collective_drawing(step.collective)], _GAP, _WIDTH)
-    drawn = arranging.stacked([row, _said(words.told(step))], 6)
+    drawn = arranging.stacked([row, _said(rules.told(step))], 6)
     return arranging.titled(words.step_title(number, step), drawn)
 
 
@@ -76,8 +77,8 @@ def pair_drawing(number: int, pair: Pair) -> Drawing:
     """Returns a step with its predicted and its observed collective side by side."""
     row = arranging.flowing(pair_drawings(pair), _GAP, _WIDTH)
     change = [] if pair.step is None else [change_drawing(pair.step)]
-    reasons = [] if pair.step is None else [words.told(pair.step)]
-    said = map(_said, [*reasons, *words.emulated(pair)])
+    reasons = [] if pair.step is None else [rules.told(pair.step)]
+    said = map(_said, [*reasons, *rules.emulated(pair)])
     return arranging.titled(words.pair_title(number, pair), arranging.stacked([*change, row, *said], 8))
 
 
@@ -93,7 +94,8 @@ def pair_drawings(pair: Pair) -> list[Drawing]:
 
 def change_drawing(step: Step) -> Drawing:
     """Returns a tensor before and after a step, striped where it is a partial sum."""
-    before = _laid_out(step.source, partial=step.rule is Rule.PARTIAL_SUM)
+    adds = step.rule is Rule.PARTIAL_SUM and step.collective is not None
+    before = _laid_out(step.source, partial=adds)
     after = _laid_out(step.sharding)
     middle = min(before.height, after.height) / 2
     line = node("path", d=f"M0 {shapes.number(middle)}h{_ARROW - 8:g}", stroke=shapes.INK, stroke_width=2)
@@ -173,12 +175,13 @@ def _plane(plane: Plane, group_of: dict[int, int], mesh: MeshSpec) -> Drawing:
 
 
 def _cell(device_id: int, group: int, x: float, y: float) -> Node:
-    """Returns a device with the number of its group."""
+    """Returns a device with the number of its group below."""
+    middle = x + _CELL / 2
     return node(
         "g",
         shapes.rectangle(x, y, _CELL, _CELL_HEIGHT, fill=colour(group), stroke=shapes.SOFT_INK, radius=4),
-        shapes.text(x + 5, y + 17, str(device_id), size=13, bold=True),
-        shapes.text(x + _CELL - 4, y + 17, words.roman(group + 1), size=9, anchor="end"),
+        shapes.text(middle, y + 15, str(device_id), size=13, anchor="middle", bold=True),
+        shapes.text(middle, y + 27, words.roman(group + 1), size=9, anchor="middle"),
         class_="member",
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.pictures.communication_rules import dims_text, emulated, told
 from course_lib.pictures.text import devices_text
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, Step
@@ -45,7 +46,7 @@ def holding_lines(communication: Communication) -> list[str]:
     """Returns for each device the letters of its blocks."""
     named = tensor_names(communication)
     return [
-        f"{devices_text([at])}: {', '.join(f'{name} {block_of(each, at)}' for name, each in named)}"
+        _headed(devices_text([at]), ", ".join(f"{name} {block_of(each, at)}" for name, each in named))
         for at in range(communication.result.mesh.size)
     ]
 
@@ -64,18 +65,21 @@ def step_title(number: int, step: Step) -> str:
             tensor=step.tensor,
             layout=step.source.layout,
         )
-    return f"{number}. {step.tensor}: {step.source.layout} → {step.sharding.layout}"
+    return _(
+        "{number}. {tensor}: {source} → {target}",
+        number=number,
+        tensor=step.tensor,
+        source=step.source.layout,
+        target=step.sharding.layout,
+    )
 
 
 def collective_lines(collective: Collective | None) -> list[str]:
     """Returns what is exchanged over which mesh dimensions, the payload, and what a device sends of it."""
     if collective is None:
         return [_("free: nothing is sent")]
-    return [
-        exchange(collective),
-        _("payload: {size} bytes", size=f"{collective.payload_bytes:,}"),
-        _("each device sends {size} bytes as a ring", size=bytes_text(collective.bytes_sent)),
-    ]
+    payload = _("payload: {size} bytes", size=f"{collective.payload_bytes:,}")
+    return [exchange(collective), payload, _sent(collective)]
 
 
 def collective_text(collective: Collective | None) -> list[str]:
@@ -122,60 +126,6 @@ def bytes_text(size: Fraction | float) -> str:
     return f"{float(size):,.1f}".removesuffix(".0")
 
 
-def dims_text(names: Sequence[str]) -> str:
-    """Returns mesh dimensions as words."""
-    return _(", ").join(names)
-
-
-def told(step: Step) -> str:
-    """Returns why a step is taken, and what its collective does."""
-    if step.collective is None:
-        return reasons(step)[Rule.CUT] if step.rule is Rule.CUT else _alone(step)
-    how = _what_it_does(step.collective.kind)
-    return join_sentences([reasons(step)[step.rule], how])
-
-
-def reasons(step: Step) -> dict[Rule, str]:
-    """Returns for every rule why it asks for a step such as this one."""
-    name = dims_text(step.collective.mesh_dims if step.collective else _gone(step))
-    tensor = step.tensor
-    return {
-        Rule.CUT: _(
-            "Each device already holds all that its new block needs and cuts it out. Nothing is sent."
-        ),
-        Rule.MOVE: _("{name} moves from one axis of {tensor} to the other.", name=name, tensor=tensor),
-        Rule.GATHER: _(
-            "Parts of {tensor} that lie on different devices along {name} have to come together.",
-            tensor=tensor,
-            name=name,
-        ),
-        Rule.ROWS_LIKE_COLUMNS: _(
-            "{name} splits the rows of A and the columns of B, but can split one axis of the product only:"
-            " {tensor} is gathered.",
-            name=name,
-            tensor=tensor,
-        ),
-        Rule.ROWS_LIKE_ROWS: _(
-            "{name} splits the rows of A and the rows of B. The rows of B are summed over, so {name} would"
-            " have to split two axes of one product: B is gathered.",
-            name=name,
-        ),
-        Rule.COLUMNS_LIKE_COLUMNS: _(
-            "{name} splits the columns of A and the columns of B. The columns of A are summed over, so {name}"
-            " would have to split two axes of one product: A is gathered.",
-            name=name,
-        ),
-        Rule.PARTIAL_SUM: _(
-            "The axis that is summed over is split over {name}: each device has added its own terms only.",
-            name=name,
-        ),
-        Rule.OUTPUT: _(
-            "{name} splits the rows of A and the columns of B. DTensor then gives the product neither.",
-            name=name,
-        ),
-    }
-
-
 def totals(collectives: Sequence[Collective]) -> str:
     """Returns how many collectives there are and what a device sends in all of them."""
     if not collectives:
@@ -191,7 +141,7 @@ def totals(collectives: Sequence[Collective]) -> str:
 def both_totals(compared: Compared) -> list[str]:
     """Returns the same as predicted and as observed."""
     both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
-    return [f"{heading}: {totals(collectives)}" for heading, collectives in both]
+    return [_headed(heading, totals(collectives)) for heading, collectives in both]
 
 
 def predicted() -> str:
@@ -230,8 +180,8 @@ def pair_lines(number: int, pair: Pair) -> list[str]:
     planned = pair.step.collective if pair.step else None
     inside = [
         *([told(pair.step)] if pair.step else []),
-        f"{predicted()}: {'; '.join(collective_text(planned))}",
-        f"{observed()}: {mark(pair.agrees)} {'; '.join(collective_text(pair.observed))}",
+        _headed(predicted(), "; ".join(collective_text(planned))),
+        _headed(observed(), f"{mark(pair.agrees)} {'; '.join(collective_text(pair.observed))}"),
         *emulated(pair),
     ]
     return [pair_title(number, pair), *(f"   {line}" for line in inside)]
@@ -240,29 +190,6 @@ def pair_lines(number: int, pair: Pair) -> list[str]:
 def pair_title(number: int, pair: Pair) -> str:
     """Returns the title of a step, or says that nobody predicted it."""
     return step_title(number, pair.step) if pair.step else _("{number}. Not predicted", number=number)
-
-
-def emulated(pair: Pair) -> list[str]:
-    """Returns what is run in the place of the predicted collective, where that is another one."""
-    planned = pair.step.collective if pair.step else None
-    if planned is None or pair.expected is None or planned == pair.expected:
-        return []
-    values = {"kind": planned.kind, "size": f"{pair.expected.payload_bytes:,}"}
-    if planned.kind is Kind.ALL_GATHER:
-        return [
-            _(
-                "On CPUs TensorFlow 2.21 has no {kind}. It runs an all-reduce of {size} bytes in its place:"
-                " each device adds its own part, and zeros for the others.",
-                **values,
-            )
-        ]
-    return [
-        _(
-            "On CPUs TensorFlow 2.21 has no {kind}. It runs an all-reduce of {size} bytes in its place,"
-            " of which each device keeps its part.",
-            **values,
-        )
-    ]
 
 
 def verdict(compared: Compared) -> str:
@@ -285,6 +212,10 @@ def mark(agrees: bool) -> str:
     return "✓" if agrees else "✗"
 
 
+def _headed(heading: str, content: str) -> str:
+    return _("{heading}: {content}", heading=heading, content=content)
+
+
 def _different_layout(real: LayoutSpec, predicted: LayoutSpec) -> str:
     return _("The result has the layout {real}; predicted was {predicted}.", real=real, predicted=predicted)
 
@@ -293,20 +224,8 @@ def _tensor_lines(communication: Communication) -> list[str]:
     return [tensor_text(name, sharding) for name, sharding in tensor_names(communication)]
 
 
-def _gone(step: Step) -> list[str]:
-    """Returns the mesh dimensions that a step takes away from an axis."""
-    pairs = zip(step.source.layout.sharding_specs, step.sharding.layout.sharding_specs, strict=True)
-    return [old for old, new in pairs if old != new and old in step.source.mesh.names]
-
-
-def _alone(step: Step) -> str:
-    return _("Along {name} there is one device only. Nothing is sent.", name=dims_text(_gone(step)))
-
-
-def _what_it_does(kind: Kind) -> str:
-    return {
-        Kind.ALL_REDUCE: _("The all-reduce adds what the devices of a group hold; each receives the sum."),
-        Kind.ALL_GATHER: _("The all-gather joins what the devices of a group hold; each receives the whole."),
-        Kind.REDUCE_SCATTER: _("The reduce-scatter adds; each device of a group receives a part of the sum."),
-        Kind.ALL_TO_ALL: _("In the all-to-all each device sends each other one of its group a part."),
-    }[kind]
+def _sent(collective: Collective) -> str:
+    size = bytes_text(collective.bytes_sent)
+    if collective.kind is Kind.ALL_TO_ALL:  # each part goes to the one device that needs it
+        return _("each device sends {size} bytes", size=size)
+    return _("each device sends {size} bytes in a ring", size=size)

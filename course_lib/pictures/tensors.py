@@ -21,7 +21,7 @@ _SHEET_OFFSET = 4.0
 _MOST_SHEETS = 4
 _LABEL_SIZE, _VALUE_SIZE, _VALUE_HEIGHT = 15.0, 10.5, 17.0
 _GRID_LINE, _LEAST_CELL = "#1B1F2433", 7.0
-_SIDE, _THUMBNAIL_SIDE = 170.0, 44.0
+_SIDE, _SMALL_SIDE, _THUMBNAIL_SIDE = 170.0, 110.0, 44.0
 
 
 def colour(block: int | None) -> str:
@@ -43,14 +43,14 @@ def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
 
 
 def small_tensor(sharding: Sharding, *, partial: bool = False) -> Drawing:
-    """Returns the whole tensor at half the size, striped where each device has only a part of its sum.
+    """Returns the whole tensor at a smaller size, striped where each device has only a part of its sum.
 
     Its blocks have small letters, since pictures of several tensors call these A and B.
     """
-    cell = _cell(sharding, _SIDE / 2)
+    cell = _cell(sharding, _SMALL_SIDE)
     blocks = [replace(block, label=block.label.lower()) for block in sharding.blocks]
     part = _striped_block if partial else _labelled_block
-    return _planes(sharding, [part(blocks, at, cell) for at in range(len(blocks))], _SIDE / 2)
+    return _planes(sharding, [part(blocks, at, cell) for at in range(len(blocks))], _SMALL_SIDE)
 
 
 def thumbnail(sharding: Sharding, block: int | None) -> Drawing:

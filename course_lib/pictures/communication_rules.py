@@ -1,0 +1,107 @@
+"""Why communication is what it is: a sentence for each rule, for each collective, and for what CPUs lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from course_lib.i18n import _, join_sentences
+from course_lib.specs.collectives import Kind
+from course_lib.specs.communication import Rule, Step
+from course_lib.specs.compared import Pair
+
+
+def told(step: Step) -> str:
+    """Returns why a step is taken, and what its collective does."""
+    if step.collective is None:
+        return reasons(step)[Rule.CUT] if step.rule is Rule.CUT else _alone()
+    how = _what_it_does(step.collective.kind)
+    return join_sentences([reasons(step)[step.rule], how])
+
+
+def reasons(step: Step) -> dict[Rule, str]:
+    """Returns for every rule why it asks for a step such as this one."""
+    name = dims_text(step.collective.mesh_dims if step.collective else _gone(step))
+    tensor = step.tensor
+    return {
+        Rule.CUT: _(
+            "Each device already holds all that its new block needs and cuts it out. Nothing is sent."
+        ),
+        Rule.MOVE: _("{name} moves from one axis of {tensor} to the other.", name=name, tensor=tensor),
+        Rule.GATHER: _(
+            "Parts of {tensor} that lie on different devices along {name} have to come together.",
+            tensor=tensor,
+            name=name,
+        ),
+        Rule.ROWS_LIKE_COLUMNS: _(
+            "{name} splits the rows of A and the columns of B, but can split one axis of the product only:"
+            " {tensor} is gathered.",
+            name=name,
+            tensor=tensor,
+        ),
+        Rule.ROWS_LIKE_ROWS: _(
+            "{name} splits the rows of A and the rows of B. The rows of B are summed over, so {name} would"
+            " have to split two axes of one product: B is gathered.",
+            name=name,
+        ),
+        Rule.COLUMNS_LIKE_COLUMNS: _(
+            "{name} splits the columns of A and the columns of B. The columns of A are summed over, so {name}"
+            " would have to split two axes of one product: A is gathered.",
+            name=name,
+        ),
+        Rule.PARTIAL_SUM: _(
+            "The axis that is summed over is split over {name}: each device has added its own terms only.",
+            name=name,
+        ),
+        Rule.OUTPUT: _(
+            "{name} splits the rows of A and the columns of B. DTensor then splits neither axis of the"
+            " product over {name}.",
+            name=name,
+        ),
+    }
+
+
+def emulated(pair: Pair) -> list[str]:
+    """Returns what is run in the place of the predicted collective, where that is another one."""
+    planned = pair.step.collective if pair.step else None
+    if planned is None or pair.expected is None or planned == pair.expected:
+        return []
+    values = {"kind": planned.kind, "size": f"{pair.expected.payload_bytes:,}"}
+    if planned.kind is Kind.ALL_GATHER:
+        return [
+            _(
+                "On CPUs TensorFlow 2.21 has no {kind}. It runs an all-reduce of {size} bytes in its place:"
+                " each device adds its own part, and zeros for the others.",
+                **values,
+            )
+        ]
+    return [
+        _(
+            "On CPUs TensorFlow 2.21 has no {kind}. It runs an all-reduce of {size} bytes in its place,"
+            " of which each device keeps its part.",
+            **values,
+        )
+    ]
+
+
+def dims_text(names: Sequence[str]) -> str:
+    """Returns mesh dimensions as words."""
+    return _(", ").join(names)
+
+
+def _gone(step: Step) -> list[str]:
+    """Returns the mesh dimensions that a step takes away from an axis."""
+    pairs = zip(step.source.layout.sharding_specs, step.sharding.layout.sharding_specs, strict=True)
+    return [old for old, new in pairs if old != new and old in step.source.mesh.names]
+
+
+def _alone() -> str:
+    return _("Along this mesh dimension there is one device only. Nothing is sent.")
+
+
+def _what_it_does(kind: Kind) -> str:
+    return {
+        Kind.ALL_REDUCE: _("The all-reduce adds what the devices of a group hold; each receives the sum."),
+        Kind.ALL_GATHER: _("The all-gather joins what the devices of a group hold; each receives the whole."),
+        Kind.REDUCE_SCATTER: _("The reduce-scatter adds; each device of a group receives a part of the sum."),
+        Kind.ALL_TO_ALL: _("In the all-to-all each device sends each other one of its group a part."),
+    }[kind]
