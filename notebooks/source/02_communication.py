@@ -118,7 +118,23 @@ half
 #   It is split over two different mesh dimensions.
 #
 # A mesh dimension cannot split both axes of A @ B either:
-# `[x, unsharded] @ [unsharded, x]` gathers too, as the last part of this lesson shows.
+# `[x, unsharded] @ [unsharded, x]` gathers too; a later section shows how.
+#
+# Here is the example of a gather:
+
+# %% gathered
+observed.product(rows.of((8, 8)), rows.of((8, 8)))
+
+# %% products-text [markdown]
+# An all-gather is predicted, and an all-reduce of as many bytes was run.
+# On CPUs TensorFlow 2.21 has no all-gather of its own:
+# each device fills in zeros for the parts that it does not hold, and all of them are added.
+# The result is the same.
+# We have not tried it on GPUs.
+#
+# Gathering can be what you want.
+# *Fully sharded* data parallelism keeps an n-th of each weight on each of n devices
+# and gathers a weight just before it is used: that takes less memory, and more bytes are sent.
 #
 # **Exercise 1.** A has the shape (32, 8), B the shape (8, 4), in float32, on the mesh `grid`, `x` 4 × `y` 2.
 # Each of two products takes one collective:
@@ -129,7 +145,6 @@ half
 # Say for each `(kind, mesh dimension, bytes)`, such as `("all-reduce", "x", 4)`.
 # The kind is `"all-reduce"`, `"all-gather"` or `"all-to-all"`,
 # and the bytes are the payload: what one device holds after the exchange.
-# After the check you see what TensorFlow runs for the second product.
 
 # %% exercise-products
 grid = MeshSpec([("x", 4), ("y", 2)])
@@ -141,23 +156,7 @@ second = ("all-gather", "x", 8 * (4 // 2) * 4)
 # %%
 check("02-products", (first, second))
 
-# %% gathered
-observed.product(
-    LayoutSpec(["x", UNSHARDED], grid).of((32, 8)),
-    LayoutSpec(["x", "y"], grid).of((8, 4)),
-)
-
 # %% refused-text [markdown]
-# An all-gather is predicted, and an all-reduce of as many bytes was run.
-# On CPUs TensorFlow 2.21 has no all-gather of its own:
-# each device fills in zeros for the parts that it does not hold, and all of them are added.
-# The result is the same.
-# We have not tried it on GPUs.
-#
-# Gathering can be what you want.
-# *Fully sharded* data parallelism keeps an n-th of each weight on each device
-# and gathers a weight just before it is used: that takes less memory, and more bytes are sent.
-#
 # The fourth case: `y` splits the inner axis of A, and `x` that of B.
 
 
@@ -187,7 +186,7 @@ except course_lib.CourseError as error:
 # The explorer shows what is exchanged, why, and in what layout the product comes out.
 # The button runs the real thing.
 #
-# Find two factors whose product takes an all-to-all.
+# Find two factors whose product takes three collectives.
 
 # %% explorer
 from course_lib.explorers.product import ProductExplorer
@@ -233,11 +232,10 @@ reveal("02-layers", len(found))
 # So the hidden units never travel: each device makes those that it needs.
 # Lesson 5 trains with these layouts.
 #
-# If you observe functions of your own: TensorFlow may join all-reduces that can run together into one.
-# It then also rounds the payload up.
-# `observed.product` shows them apart;
-# the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE`, set to 1
-# before a function is compiled, does so for any function.
+# Left to itself, TensorFlow makes one all-reduce of several that can run together, and pads it.
+# `observed` keeps them apart, so that you can tell which is which; with `combine=True` it does not.
+# In code of your own the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE`
+# keeps them apart if it is 1 when a function is compiled.
 
 # %% free-text [markdown]
 # **Exercise 2.** A has the shape (32, 8), B the shape (8, 4), on `grid`.
@@ -377,8 +375,8 @@ by_tensorflow = unpack(tf.matmul(*pair))[0].ravel()
 
 for all_reduce in (course_solutions.naive, course_solutions.ring):
     exchange = run_on_each(all_reduce, partial_sums)
-    right_numbers = [int((each == by_tensorflow).sum()) for each in exchange.results]
-    print(all_reduce.__name__, exchange.bytes_sent, right_numbers)
+    equal = {int((result == by_tensorflow).sum()) for result in exchange.results}
+    print(f"{all_reduce.__name__:6}bytes sent: {exchange.bytes_sent}  equal: {equal}")
 
 # %% relayout-text [markdown]
 # ## Changing the layout
@@ -447,24 +445,26 @@ reveal("02-names", count)
 
 # %% silent
 seen = silent.seen()  # in processes of their own: it makes them unusable
-print("over 12 devices, swapped:", *[f"{sender}→{receiver}" for sender, receiver in seen.swapped])
+swapped = " ".join(f"{sender}→{receiver}" for sender, receiver in seen.swapped)
+print("12 devices, with another's values:", swapped)
 print("three axes, device 1 holds", seen.three_axes, "and should hold", seen.three_axes_right)
 
 # %% silent-why [markdown]
 # TensorFlow 2.21 names the messages of an all-to-all on CPUs in just that way.
-# In a `relayout` of a matrix from rows to columns over 12 devices these four messages
-# brought the values of others, without an error.
+# In a `dtensor.relayout` of a matrix from rows to columns over 12 devices
+# these four messages brought the values of others, and no error said so.
 # (Not in every try: the cell tries until all four were seen.
-# Some tries end with an error instead, and after it no collective of that process works.)
-# With 8, 10 and 11 devices every try was right.
+# Some tries end with an error; after it no collective of that process works.)
+# With 11 devices all of 20 tries were right.
 #
-# The second line is the mistake of lesson 1: in a `relayout` of three axes in which two mesh dimensions move,
-# TensorFlow forgets one move.
-# That happens in every try.
+# The second line is the mistake that lesson 1 met in a `dtensor.relayout` of three axes:
+# one mesh dimension moves to another axis, a further axis changes its dimension,
+# and TensorFlow forgets the latter.
+# It does so in every try.
 #
-# The course refuses an all-to-all over 12 CPUs or more,
-# and its `relayout` takes tensors of three axes by way of the unsharded layout.
-# In code of your own, compare with one device.
+# The course's `relayout` refuses to move a matrix over 12 CPUs or more where that takes an all-to-all,
+# and takes tensors of three axes by way of the unsharded layout.
+# What calls TensorFlow directly is not protected: compare with one device.
 
 # %% score
 score("02")
