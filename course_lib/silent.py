@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -75,7 +76,10 @@ def seen() -> Silent:
 
 
 def _found_apart() -> Any:
-    run = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=False)
+    # With fewer threads than devices a collective is soon aborted, and nothing more can be seen.
+    environment = {**os.environ, "TF_NUM_INTEROP_THREADS": str(_NUM_DEVICES)}
+    command = [sys.executable, "-m", __name__]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if run.returncode:
         raise CourseError(
             _("The process that was to go wrong ended with {code}.", code=run.returncode),

@@ -156,15 +156,13 @@ second = ("all-gather", "x", 8 * (4 // 2) * 4)
 # %%
 check("02-products", (first, second))
 
-# %% refused-text [markdown]
-# The fourth case: `y` splits the inner axis of A, and `x` that of B.
-
 
 # %% refused tags=["error"]
 def ones(sharding):
     return pack(np.ones(sharding.global_shape, "float32"), sharding.layout)
 
 
+# The fourth case: the inner axis is split over y in one factor and over x in the other.
 over_y = LayoutSpec([UNSHARDED, "y"], grid).of((8, 8))
 over_x = LayoutSpec(["x", UNSHARDED], grid).of((8, 8))
 try:
