@@ -134,7 +134,7 @@ observed.product(rows.of((8, 8)), rows.of((8, 8)))
 #
 # Gathering can be what you want.
 # *Fully sharded* data parallelism keeps an n-th of each weight on each of n devices
-# and gathers a weight just before it is used: that takes less memory, and more bytes are sent.
+# and gathers a weight just before it is used: that takes less memory than whole weights, and more bytes are sent.
 #
 # **Exercise 1.** A has the shape (32, 8), B the shape (8, 4), in float32, on the mesh `grid`, `x` 4 × `y` 2.
 # Each of two products takes one collective:
@@ -156,13 +156,16 @@ second = ("all-gather", "x", 8 * (4 // 2) * 4)
 # %%
 check("02-products", (first, second))
 
+# %% refused-text [markdown]
+# Now the last case, of which TensorFlow has something to say:
+# `y` splits the inner axis of A, and `x` that of B.
+
 
 # %% refused tags=["error"]
 def ones(sharding):
     return pack(np.ones(sharding.global_shape, "float32"), sharding.layout)
 
 
-# The fourth case: the inner axis is split over y in one factor and over x in the other.
 over_y = LayoutSpec([UNSHARDED, "y"], grid).of((8, 8))
 over_x = LayoutSpec(["x", UNSHARDED], grid).of((8, 8))
 try:
@@ -175,8 +178,9 @@ except course_lib.CourseError as error:
     print("The course:", error)
 
 # %% explore [markdown]
-# The course asks its rules first, so the compiler never sees such a product.
-# Lay out one of the factors anew, or cut the inner axis in one of them only.
+# What a device holds of A does not fit what it holds of B:
+# they share a part of the inner axis only, or nothing of it.
+# `observed.product` asks the course's rules first, so that TensorFlow's compiler never sees such a product.
 #
 # ## Explore
 #
@@ -234,8 +238,7 @@ reveal("02-layers", len(found))
 # `observed` keeps them apart, so that you can tell which is which; with `combine=True` it does not.
 # In code of your own the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE`
 # keeps them apart if it is 1 when a function is compiled.
-
-# %% free-text [markdown]
+#
 # **Exercise 2.** A has the shape (32, 8), B the shape (8, 4), on `grid`.
 # Lay out both so that nothing is sent, and that the devices share the work:
 # each of the eight makes an eighth of the multiplications.
