@@ -134,7 +134,8 @@ observed.product(rows.of((8, 8)), rows.of((8, 8)))
 #
 # Gathering can be what you want.
 # *Fully sharded* data parallelism keeps an n-th of each weight on each of n devices
-# and gathers a weight just before it is used: that takes less memory than whole weights, and more bytes are sent.
+# and gathers a weight just before it is used.
+# That takes less memory than whole weights, and more bytes are sent.
 #
 # **Exercise 1.** A has the shape (32, 8), B the shape (8, 4), in float32, on the mesh `grid`, `x` 4 × `y` 2.
 # Each of two products takes one collective:
@@ -385,7 +386,8 @@ for all_reduce in (course_solutions.naive, course_solutions.ring):
 # A change of layout can cost nothing, or everything.
 #
 # - What is whole can be cut for nothing: from `[unsharded, unsharded]` to `[x, y]`.
-# - Where one mesh dimension moves from one axis to the other, an all-to-all moves the local blocks.
+# - Where one mesh dimension moves from one axis to the other and nothing else changes,
+#   an all-to-all exchanges parts of the local blocks.
 # - Everything else takes one all-gather of all that does not stay, and then a cut.
 #
 # `[unsharded, x]` to `[x, y]` is of the last kind, though that is needless:
