@@ -7,12 +7,15 @@ Usage: python -m course_lib.silent
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +29,7 @@ from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import numbered_tensor
 
 _NUM_DEVICES = 12
-_MOST_TRIES, _MOST_PROCESSES = 30, 6
+_MOST_TRIES, _MOST_PROCESSES = 30, 20
 
 Message = tuple[int, int]  # from device, to device
 
@@ -60,41 +63,49 @@ def same_names(num_devices: int) -> list[tuple[Message, ...]]:
 
 
 def seen() -> Silent:
-    """Returns what goes wrong, from processes of their own: in one try in eight all is right by chance.
+    """Returns what goes wrong, from processes of their own; it tries until all that can go wrong did.
 
     Raises:
-        CourseError: no process answers.
+        CourseError: the process ends without an answer.
     """
-    mistakes: set[Message] = set()
-    doomed = {message for messages in same_names(_NUM_DEVICES) for message in messages}
-    for _process in range(_MOST_PROCESSES):
-        found = _found_apart()
-        mistakes |= {(sender, receiver) for sender, receiver in found["swapped"]}
-        if mistakes >= doomed:
-            break
-    return Silent(tuple(sorted(mistakes)), tuple(found["three_axes"]), tuple(found["three_axes_right"]))
-
-
-def _found_apart() -> Any:
-    # With fewer threads than devices a collective is soon aborted, and nothing more can be seen.
-    environment = {**os.environ, "TF_NUM_INTEROP_THREADS": str(_NUM_DEVICES)}
-    command = [sys.executable, "-m", __name__]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=False)
     if run.returncode:
         raise CourseError(
             _("The process that was to go wrong ended with {code}.", code=run.returncode),
             allowed=_("a process that starts TensorFlow with 12 devices"),
             cure=_("Run `python -m course_lib.silent` in a terminal and read what it says."),
         )
-    return json.loads(run.stdout.splitlines()[-1])
+    found = json.loads(run.stdout.splitlines()[-1])
+    return Silent(tuple(map(tuple, found["swapped"])), *map(tuple, found["three_axes"]))
 
 
 def _find() -> dict[str, Any]:
+    """Returns what processes found that were forked off this one, which has imported TensorFlow for them."""
+    # With fewer threads than devices a collective is sooner aborted, and then nothing more can be seen.
+    os.environ["TF_NUM_INTEROP_THREADS"] = str(_NUM_DEVICES)
+    setup(devices=_NUM_DEVICES)
+    importlib.import_module("tensorflow")  # started by each process for itself
+    fork = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    swapped: set[Message] = set()
+    for _process in range(_MOST_PROCESSES):
+        with ProcessPoolExecutor(1, mp_context=fork) as process:
+            three_axes, found = process.submit(_find_once).result()
+        swapped |= found
+        if swapped >= _doomed():
+            break
+    return {"swapped": sorted(swapped), "three_axes": three_axes}
+
+
+def _find_once() -> tuple[tuple[list[int], list[int]], set[Message]]:
     """Returns what this process gets wrong; afterwards it is good for nothing else."""
     setup(devices=_NUM_DEVICES)
     start_tensorflow()
-    held, right = _relayout_of_three_axes()
-    return {"three_axes": held, "three_axes_right": right, "swapped": _swapped()}
+    return _relayout_of_three_axes(), _swapped()
+
+
+def _doomed() -> set[Message]:
+    """Returns the messages that another one shares its name with."""
+    return {message for messages in same_names(_NUM_DEVICES) for message in messages}
 
 
 def _relayout_of_three_axes() -> tuple[list[int], list[int]]:
@@ -106,12 +117,11 @@ def _relayout_of_three_axes() -> tuple[list[int], list[int]]:
     return held.ravel().astype(int).tolist(), right.ravel().astype(int).tolist()
 
 
-def _swapped() -> list[Message]:
-    """Returns the messages that brought another's values, from tries until all that can have done so."""
+def _swapped() -> set[Message]:
+    """Returns the messages that brought another's values, from tries until all did that can."""
     line = MeshSpec([("x", _NUM_DEVICES)])
     rows, columns = LayoutSpec(["x", UNSHARDED], line), LayoutSpec([UNSHARDED, "x"], line)
     numbers = numbered_tensor((_NUM_DEVICES, _NUM_DEVICES))  # row s, column r: what s sends to r
-    doomed = {message for messages in same_names(_NUM_DEVICES) for message in messages}
     found: set[Message] = set()
     for _try in range(_MOST_TRIES):
         try:
@@ -119,9 +129,9 @@ def _swapped() -> list[Message]:
         except Exception:  # the collective was aborted: no other will run in this process
             break
         found |= {(int(sender), int(receiver)) for sender, receiver in np.argwhere(held != numbers)}
-        if found >= doomed:
+        if found >= _doomed():
             break
-    return sorted(found)
+    return found
 
 
 def _relaid(numbers: Any, source: LayoutSpec, target: LayoutSpec) -> list[Any]:
