@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,11 +15,12 @@ import numpy.typing as npt
 from tensorflow.python.eager import context  # there is no public way to the graphs that ran
 
 from course_lib import dtensor
+from course_lib.combining import no_combining
 from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs import communication
-from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.collectives import Collective, Kind, require_right
 from course_lib.specs.communication import Communication
 from course_lib.specs.compared import Compared
 from course_lib.specs.layout import LayoutSpec
@@ -39,24 +39,28 @@ _KINDS = {
 }
 _DTYPES = {4: "float32", 8: "float64"}
 _MOST_VALUES = 7  # few enough that float32 has every sum of their products
-_COMBINE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"  # 1: no all-reduce becomes part of another
 _GROUP_KEY = 2  # the place of the group's key among the inputs of a collective
 
 
-def collectives(function: Callable[..., Any], *arguments: Any, mesh: MeshSpec) -> list[Collective]:
-    """Returns the collectives in which device 0 takes part when `function` runs, in order.
+def collectives(
+    function: Callable[..., Any], *arguments: Any, mesh: MeshSpec, combine: bool = False
+) -> list[Collective]:
+    """Returns the collectives in which one device takes part when `function` runs, in order.
 
-    The function is compiled anew and runs once. The variables that it writes get their values back.
+    The function is compiled anew and runs once. The variables that it writes get their values back. What a
+    loop repeats is there once.
 
     Args:
         function: a function of DTensors.
         arguments: what to call it with.
         mesh: the mesh that the DTensors are on.
+        combine: whether TensorFlow may make one all-reduce of several, as it does if it is not told
+            otherwise. It pads what it puts together.
 
     Raises:
         CourseError: a collective among devices that form no group of this mesh.
     """
-    return _run(function, arguments, mesh)[1]
+    return _run(function, arguments, mesh, combine=combine)[1]
 
 
 def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Compared:
@@ -71,8 +75,8 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
         wanted: the layout that the one reader of the product gives it.
 
     Raises:
-        CourseError: as `communication.product`; elements of another size than those of float32 and float64,
-            or a mesh with more devices than there are.
+        CourseError: as `communication.product`; elements of another size than those of float32 and float64;
+            a mesh with more devices than there are; an all-to-all that TensorFlow runs wrongly.
     """
     predicted = communication.product(left, right, wanted)
     factors = [_filled(left), _filled(right)]
@@ -104,10 +108,10 @@ def relayout(source: Sharding, target: LayoutSpec) -> Compared:
 def _compared(
     predicted: Communication, function: Callable[..., Any], values: Sequence[Array], right: Array
 ) -> Compared:
+    require_right(predicted.collectives, device_kind())
     layouts = [operand.layout for operand in predicted.operands]
     tensors = [dtensor.pack(value, layout) for value, layout in zip(values, layouts, strict=True)]
-    with _uncombined():
-        result, seen = _run(function, tensors, predicted.result.mesh)
+    result, seen = _run(function, tensors, predicted.result.mesh)
     layout = dtensor.fetch_layout(result)
     same = layout.of(right.shape).compare(right, dtensor.unpack(result)).agrees
     return Compared(predicted, tuple(seen), layout, device_kind(), values_agree=same)
@@ -125,44 +129,33 @@ def _filled(sharding: Sharding) -> Array:
     return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(_DTYPES[num_bytes])
 
 
-@contextlib.contextmanager
-def _uncombined() -> Iterator[None]:
-    before = os.environ.get(_COMBINE)
-    os.environ[_COMBINE] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_COMBINE]
-        else:
-            os.environ[_COMBINE] = before
-
-
 def _run(
-    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec
+    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec, *, combine: bool = False
 ) -> tuple[Any, list[Collective]]:
-    """Returns the result of a function, compiled anew, and the collectives of device 0, in order."""
-    compiled = tf.function(function)
-    results: list[Any] = []
-    with _unchanged(compiled.get_concrete_function(*arguments).variables):
-        graphs = _graphs_of(lambda: results.append(compiled(*arguments)))
-    return results[0], [
+    """Returns the result of a function, compiled anew, and the collectives of one device, in order."""
+    with contextlib.nullcontext() if combine else no_combining():
+        result, graphs = _result_and_graphs(function, arguments)
+    found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
+    return result, [
         _collective(node, {each.name: each for each in graph.node}, mesh)
-        for graph in graphs
-        for node in graph.node
-        if node.op in _KINDS and node.device.endswith(":0")
+        for graph, node in found
+        if node.device == found[0][1].device  # all devices do the same
     ]
 
 
-def _graphs_of(run: Callable[[], Any]) -> list[Any]:
-    """Returns the graphs that TensorFlow runs during a call, as its optimizer left them."""
+def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Returns what a function returns, and the graphs that ran, as TensorFlow's optimizer left them."""
+    compiled = tf.function(function)
+    variables = compiled.get_concrete_function(*arguments).variables
     context.enable_run_metadata()
     try:
         context.async_wait()
         context.export_run_metadata()  # what still ran of others
-        run()
-        context.async_wait()
-        return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
+        with _unchanged(variables):
+            result = compiled(*arguments)
+            context.async_wait()
+            graphs = context.export_run_metadata().function_graphs
+        return result, [each.post_optimization_graph for each in graphs]
     finally:
         context.disable_run_metadata()
 

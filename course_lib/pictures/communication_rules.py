@@ -9,23 +9,24 @@ from course_lib.specs.collectives import Kind
 from course_lib.specs.communication import Rule, Step
 from course_lib.specs.compared import Pair
 
+_FREE = (Rule.CUT, Rule.INNER, Rule.WANTED)
+
 
 def told(step: Step) -> str:
     """Returns why a step is taken, and what its collective does."""
-    if step.collective is None:
-        return reasons(step)[Rule.CUT] if step.rule is Rule.CUT else _alone()
-    how = _what_it_does(step.collective.kind)
-    return join_sentences([reasons(step)[step.rule], how])
+    if step.collective is not None:
+        return join_sentences([reasons(step)[step.rule], _what_it_does(step.collective.kind)])
+    if step.rule not in _FREE:
+        return _("Along this mesh dimension there is one device only. Nothing is sent.")
+    return join_sentences([reasons(step)[step.rule], _("Each device cuts its part out; nothing is sent.")])
 
 
 def reasons(step: Step) -> dict[Rule, str]:
     """Returns for every rule why it asks for a step such as this one."""
-    name = dims_text(step.collective.mesh_dims if step.collective else _gone(step))
+    name = dims_text(step.collective.mesh_dims if step.collective else ())
     tensor = step.tensor
     return {
-        Rule.CUT: _(
-            "Each device already holds all that its new block needs and cuts it out. Nothing is sent."
-        ),
+        Rule.CUT: _("Each device already holds all of its new block of {tensor}.", tensor=tensor),
         Rule.MOVE: _("{name} moves from one axis of {tensor} to the other.", name=name, tensor=tensor),
         Rule.GATHER: _(
             "Parts of {tensor} that lie on different devices along {name} have to come together.",
@@ -39,14 +40,18 @@ def reasons(step: Step) -> dict[Rule, str]:
             tensor=tensor,
         ),
         Rule.ROWS_LIKE_ROWS: _(
-            "{name} splits the rows of A and the rows of B. The rows of B are summed over, so {name} would"
-            " have to split two axes of one product: B is gathered.",
+            "{name} splits the rows of A and the rows of B. The rows of B are summed over, and {name} cannot"
+            " split the sum and the rows of the product at once: B is gathered.",
             name=name,
         ),
         Rule.COLUMNS_LIKE_COLUMNS: _(
-            "{name} splits the columns of A and the columns of B. The columns of A are summed over, so {name}"
-            " would have to split two axes of one product: A is gathered.",
+            "{name} splits the columns of A and the columns of B. The columns of A are summed over, and"
+            " {name} cannot split the sum and the columns of the product at once: A is gathered.",
             name=name,
+        ),
+        Rule.INNER: _(
+            "The other factor is split along the axis that is summed over: {tensor} is cut likewise.",
+            tensor=tensor,
         ),
         Rule.PARTIAL_SUM: _(
             "The axis that is summed over is split over {name}: each device has added its own terms only.",
@@ -55,6 +60,12 @@ def reasons(step: Step) -> dict[Rule, str]:
         Rule.OUTPUT: _(
             "{name} splits the rows of A and the columns of B. DTensor then splits neither axis of the"
             " product over {name}.",
+            name=name,
+        ),
+        Rule.WANTED: _("What reads the product wants this axis split: {tensor} is cut.", tensor=tensor),
+        Rule.ROWS_WANTED: _(
+            "{name} splits the rows of A and the columns of B, but can split one axis of the product only."
+            " What reads the product wants its rows split: B is gathered.",
             name=name,
         ),
     }
@@ -86,16 +97,6 @@ def emulated(pair: Pair) -> list[str]:
 def dims_text(names: Sequence[str]) -> str:
     """Returns mesh dimensions as words."""
     return _(", ").join(names)
-
-
-def _gone(step: Step) -> list[str]:
-    """Returns the mesh dimensions that a step takes away from an axis."""
-    pairs = zip(step.source.layout.sharding_specs, step.sharding.layout.sharding_specs, strict=True)
-    return [old for old, new in pairs if old != new and old in step.source.mesh.names]
-
-
-def _alone() -> str:
-    return _("Along this mesh dimension there is one device only. Nothing is sent.")
 
 
 def _what_it_does(kind: Kind) -> str:

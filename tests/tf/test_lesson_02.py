@@ -1,18 +1,17 @@
 """What lesson 02 says of TensorFlow, and what its exercises take for granted."""
 
-import os
-
 import numpy as np
 import pytest
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec, observed
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, observed
 from course_lib.dtensor import pack, tf, to_numpy, unpack
 from course_lib.exercises import checks
 from course_lib.exercises import lesson_02_attempts as attempts
 from course_lib.exercises.messages import run_on_each
+from course_lib.specs import communication
+from course_lib.specs.collectives import require_right
 
 LINE, GRID = MeshSpec([("x", 8)]), MeshSpec([("x", 4), ("y", 2)])
-COMBINE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 
 
 def over(mesh, *entries):
@@ -57,14 +56,13 @@ def test_two_layers_take_one_all_reduce():
     assert seen(two_layers, batch, first, other, mesh=GRID) == ["all-reduce over y, 512 bytes"]
 
 
-def test_all_reduces_are_joined_and_rounded_up_unless_told_not_to(monkeypatch):
+def test_all_reduces_are_joined_and_padded_only_on_request():
     def two_sums(one, other):
         return tf.reduce_sum(one), tf.reduce_sum(other)
 
     tensors = ones(over(LINE, "x", "."), (8, 8)), ones(over(LINE, ".", "x"), (8, 8))
-    monkeypatch.delenv(COMBINE, raising=False)
-    assert seen(two_sums, *tensors, mesh=LINE) == ["all-reduce over x, 4096 bytes"]
-    monkeypatch.setitem(os.environ, COMBINE, "1")
+    joined = observed.collectives(two_sums, *tensors, mesh=LINE, combine=True)
+    assert list(map(str, joined)) == ["all-reduce over x, 4096 bytes"]
     assert seen(two_sums, *tensors, mesh=LINE) == ["all-reduce over x, 4 bytes"] * 2
 
 
@@ -104,3 +102,10 @@ def test_a_vector_of_tensorflow_may_be_sent_and_returned():
         return tf.add_n([tf.constant(each) for each in (mine, *received)])
 
     assert repr(checks.check("02-naive", with_tensors)) == "✓ Right."
+
+
+def test_a_matrix_is_not_moved_by_an_all_to_all_among_12_devices():
+    line = MeshSpec([("x", 12)])
+    predicted = communication.relayout(over(line, "x", ".").of((12, 12)), over(line, ".", "x"))
+    with pytest.raises(CourseError, match="all-to-all over 'x', among 12 CPUs"):
+        require_right(predicted.collectives, "CPU")

@@ -116,7 +116,7 @@ A (16, 8) [unsharded, x]
 
 2. A: [unsharded, unsharded] → [x, y]
    free: nothing is sent
-   Each device already holds all that its new block needs and cuts it out. Nothing is sent.
+   Each device already holds all of its new block of A. Each device cuts its part out; nothing is sent.
 
 1 collective; each device sends 384 bytes.
 """,

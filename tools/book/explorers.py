@@ -18,7 +18,7 @@ from course_lib.widgets.table import page_table
 def write_explorer_tables(
     languages: Iterable[str], folder: Path, makers: Iterable[Callable[[], Explorer]] | None = None
 ) -> None:
-    """Writes the table of each explorer, or of those given, in each language beside the module that reads it."""
+    """Writes the table of each explorer, or of those given, in each language beside its module."""
     makers = list(found() if makers is None else makers)
     for language in languages:
         set_language(language)
