@@ -465,8 +465,9 @@ print("three axes, device 1 holds", seen.three_axes, "and should hold", seen.thr
 # and TensorFlow forgets the latter.
 # It does so in every try.
 #
-# The course's `relayout` refuses to move a matrix over 12 CPUs or more where that takes an all-to-all,
-# and takes tensors of three axes by way of the unsharded layout.
+# The course's `relayout` refuses an all-to-all among 12 CPUs or more.
+# Where it cannot know the layout, in a `tf.function`, it goes by way of the unsharded one,
+# and with three axes or more always.
 # What calls TensorFlow directly is not protected: compare with one device.
 
 # %% score
@@ -477,7 +478,7 @@ score("02")
 #
 # - The layouts of two factors decide what a product costs:
 #   nothing, an all-reduce of partial sums, or a gather; and who reads the product has a say.
-# - In a ring each device sends an all-reduce $2 (n - 1) / n$ times the array,
+# - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
 #   and half of that for the other collectives.
 # - TensorFlow inserts some exchanges that are needless and a few that are wrong:
 #   look them up, and compare values with one device.
