@@ -387,18 +387,18 @@ for all_reduce in (course_solutions.naive, course_solutions.ring):
 #
 # - What is whole can be cut for nothing: from `[unsharded, unsharded]` to `[x, y]`.
 # - Where one mesh dimension moves from one axis to the other and nothing else changes,
-#   an all-to-all exchanges parts of the local blocks.
+#   an all-to-all exchanges parts of the local blocks: the first picture below.
 # - Everything else takes one all-gather of all that does not stay, and then a cut.
 #
-# `[unsharded, x]` to `[x, y]` is of the last kind, though that is needless:
+# `[unsharded, x]` to `[x, y]` is of the last kind, though that is needless: the second picture.
 
 # %% gathers-all
 across = LayoutSpec([UNSHARDED, "x"], grid).of((16, 16))
 target = LayoutSpec(["x", "y"], grid)
-observed.relayout(across, target)
+display(observed.relayout(rows.of((16, 16)), columns), observed.relayout(across, target))
 
 # %% via-text [markdown]
-# Every device receives the whole matrix, to keep an eighth of it.
+# In the second, every device receives the whole matrix, to keep an eighth of it.
 #
 # **Exercise 5.** Go by way of another layout, in two calls:
 # `relayout(relayout(matrix, via), target)`.
