@@ -52,6 +52,7 @@ def naive(answer: OnDevice) -> str | None:
         (attempts.chunk_before, "different places in one sum"),
         (attempts.keeps_adding, "more than once"),
         (attempts.whole_arrays, "sends whole arrays"),
+        (attempts.in_float64, "still float32"),
         (attempts.down_the_line, "work is not shared"),
         (attempts.equal_chunks_only, "not cut into equal chunks"),
         (attempts.chunks_out_of_place, "in the place of others"),
@@ -223,6 +224,11 @@ def _too_many_bytes(parts: list[Array], exchange: Exchange) -> str | None:
     sent = exchange.bytes_sent[device_id]
     if sent <= most:
         return None
+    if min(exchange.arrays_sent) == 2 * (count - 1):
+        return _(
+            "The sums are right and the steps too, but the chunks are too large."
+            " Are they still float32, and as equal in length as can be?"
+        )
     if min(exchange.bytes_sent) >= (count - 1) * length * element_bytes:
         return _("The sums are right, but each device sends whole arrays, as many bytes as without a ring.")
     return _(
