@@ -5,33 +5,37 @@ Found by running TensorFlow 2.21 and tested against it: tests/tf/test_communicat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.factors import require_factors, require_wanted
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding
 
 _FLOAT32_BYTES = 4
-_MATRIX_AXES = 2
 _Stage = tuple["Rule", tuple[str, ...], Kind | None, list[str]]  # why, the layout after it, how, over what
 
 
 class Rule(StrEnum):
     """Why a tensor changes its layout, or why devices add."""
 
-    MOVE = "move"
-    CUT = "cut"
-    GATHER = "gather"
-    ROWS_LIKE_COLUMNS = "rows like columns"
-    ROWS_LIKE_ROWS = "rows like rows"
-    COLUMNS_LIKE_COLUMNS = "columns like columns"
-    PARTIAL_SUM = "partial sum"
-    OUTPUT = "output"
+    # A relayout of a matrix
+    MOVE = "move"  # only one mesh dimension changes, from one axis to the other
+    CUT = "cut"  # what is to be split is unsharded: each device keeps its part
+    GATHER = "gather"  # what does not stay split is joined
+    # A product A @ B
+    ROWS_LIKE_COLUMNS = "rows like columns"  # one mesh dimension splits A's rows and B's columns: gather one
+    ROWS_LIKE_ROWS = "rows like rows"  # one mesh dimension splits the rows of both: gather B's
+    COLUMNS_LIKE_COLUMNS = "columns like columns"  # one splits the columns of both: gather A's
+    INNER = "inner"  # only one factor's inner axis is split: the other's is cut likewise
+    PARTIAL_SUM = "partial sum"  # the inner axis is split: each device has a part of every sum
+    OUTPUT = "output"  # what would split both axes of the product splits neither
+    # A product with one reader
+    WANTED = "wanted"  # an unsharded axis is cut beforehand as the reader wants it
+    ROWS_WANTED = "rows wanted"  # as ROWS_LIKE_COLUMNS, and the reader wants the rows: gather B's columns
 
 
 @dataclass(frozen=True)
@@ -136,28 +140,42 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
         wanted: the layout that the one reader of the product gives it; DTensor plans the product for it.
 
     Raises:
-        CourseError: they are no matrices that can be multiplied, or two mesh dimensions split the inner axis.
+        CourseError: they are no matrices that can be multiplied, two mesh dimensions split the inner axis, or
+            the wanted layout collides with the factors.
     """
-    _require_factors(left, right)
+    require_factors(left, right)
+    if wanted is not None:
+        require_wanted(left, right, wanted)
     wishes = (UNSHARDED, UNSHARDED) if wanted is None else wanted.sharding_specs
     here, there = _outer(left.layout, right.layout, wishes)
-    inner = _inner(left.layout, right.layout)
-    twice = left.layout.sharding_specs[0] == right.layout.sharding_specs[1]
-    rule = Rule.ROWS_LIKE_COLUMNS if twice else Rule.COLUMNS_LIKE_COLUMNS
-    first = _because(relayout(left, LayoutSpec([here, inner], left.mesh), "A"), rule)
-    rule = Rule.ROWS_LIKE_COLUMNS if twice else Rule.ROWS_LIKE_ROWS
-    second = _because(relayout(right, LayoutSpec([inner, there], left.mesh), "B"), rule)
+    inner, twice = _inner(left.layout, right.layout), _split_twice(left.layout, right.layout)
+    first = _ready("A", left, [here, inner], Rule.ROWS_LIKE_COLUMNS if twice else Rule.COLUMNS_LIKE_COLUMNS)
+    second = _ready("B", right, [inner, there], Rule.ROWS_WANTED if twice else Rule.ROWS_LIKE_ROWS)
     shape = left.global_shape[0], right.global_shape[1]
     whole = LayoutSpec([here, there], left.mesh).of(shape, element_bytes=left.element_bytes)
     sums = []
     if inner != UNSHARDED:
         sums = [Step("AB", Rule.PARTIAL_SUM, whole, _collective(Kind.ALL_REDUCE, whole, [inner]))]
     output = relayout(whole, _output(left.layout, right.layout, wishes), "AB")
-    steps = (*first, *second, *sums, *_because(output, Rule.OUTPUT))
+    steps = (*first, *second, *sums, *_because(output, {Rule.CUT: Rule.WANTED, Rule.GATHER: Rule.OUTPUT}))
     if wanted is None:
         return Communication(steps, output.result)
     read = relayout(output.result, wanted, "AB")
     return Communication((*steps, *read.steps), read.result)
+
+
+def _ready(tensor: str, factor: Sharding, entries: Sequence[str], why_gathered: Rule) -> list[Step]:
+    """Returns the steps after which a factor can be multiplied: what the reader wants is cut first."""
+    before = factor.layout.sharding_specs
+    outer = "AB".index(tensor)
+    wished = list(before)
+    wished[outer] = entries[outer] if before[outer] == UNSHARDED else before[outer]
+    cut = relayout(factor, LayoutSpec(wished, factor.mesh), tensor)
+    rest = relayout(cut.result, LayoutSpec(entries, factor.mesh), tensor)
+    return [
+        *_because(cut, {Rule.CUT: Rule.WANTED}),
+        *_because(rest, {Rule.CUT: Rule.INNER, Rule.GATHER: why_gathered}),
+    ]
 
 
 def _outer(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> tuple[str, str]:
@@ -167,7 +185,7 @@ def _outer(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> tuple[
     An unsharded axis is cut for nothing where the wish names a mesh dimension that neither factor uses.
     """
     rows, columns = left.sharding_specs[0], right.sharding_specs[1]
-    if rows == columns != UNSHARDED:
+    if _split_twice(left, right):
         return (rows, UNSHARDED) if wishes[0] == rows else (UNSHARDED, columns)
     used = {*left.sharding_specs, *right.sharding_specs}
     cuts = [
@@ -180,7 +198,7 @@ def _outer(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> tuple[
 def _output(left: LayoutSpec, right: LayoutSpec, wishes: Sequence[str]) -> LayoutSpec:
     """Returns the layout of a product: A's rows and B's columns, and where these are unsharded the wish."""
     entries = [left.sharding_specs[0], right.sharding_specs[1]]
-    if entries[0] == entries[1]:
+    if _split_twice(left, right):
         entries = [UNSHARDED, UNSHARDED]
     for axis, wish in enumerate(wishes):
         if entries[axis] == UNSHARDED and wish not in entries:
@@ -196,10 +214,14 @@ def _inner(left: LayoutSpec, right: LayoutSpec) -> str:
     return inner_right if inner_right != rows else UNSHARDED
 
 
-def _because(changed: Communication, rule: Rule) -> list[Step]:
-    """Returns the steps of a relayout, with the reason why data of others are needed."""
-    gathers = {Rule.GATHER: rule, Rule.MOVE: rule}
-    return [replace(step, rule=gathers.get(step.rule, step.rule)) for step in changed.steps]
+def _split_twice(left: LayoutSpec, right: LayoutSpec) -> bool:
+    """Returns whether one mesh dimension splits the rows of A and the columns of B."""
+    return left.sharding_specs[0] == right.sharding_specs[1] != UNSHARDED
+
+
+def _because(changed: Communication, reasons: Mapping[Rule, Rule]) -> list[Step]:
+    """Returns the steps of a relayout, each with the reason that the product has for it."""
+    return [replace(step, rule=reasons.get(step.rule, step.rule)) for step in changed.steps]
 
 
 def _moving_dim(before: tuple[str, ...], after: tuple[str, ...]) -> str | None:
@@ -217,40 +239,3 @@ def _collective(kind: Kind | None, held: Sharding, mesh_dims: Iterable[str]) -> 
         kind, held.mesh, tuple(mesh_dims), held.bytes_per_device(held.element_bytes or _FLOAT32_BYTES)
     )
     return found if found.group_size > 1 else None
-
-
-def _require_factors(left: Sharding, right: Sharding) -> None:
-    """Checks that two shardings are of matrices that can be multiplied.
-
-    Raises:
-        CourseError: they cannot, or two mesh dimensions split the inner axis.
-    """
-    shapes = left.global_shape, right.global_shape
-    matrices = all(each.layout.num_axes == _MATRIX_AXES for each in (left, right))
-    if not matrices or shapes[0][1] != shapes[1][0]:
-        raise CourseError(
-            _(
-                "A matrix of shape {left} cannot be multiplied by one of shape {right}.",
-                left=shapes[0],
-                right=shapes[1],
-            ),
-            allowed=_("as many columns in the first matrix as rows in the second"),
-            cure=_("Make the inner lengths equal."),
-        )
-    if left.mesh != right.mesh:
-        raise CourseError(
-            _("The factors are on different meshes: {left} and {right}.", left=left.mesh, right=right.mesh),
-            allowed=_("one mesh for both"),
-            cure=_("Lay both out on the same mesh."),
-        )
-    inner = left.layout.sharding_specs[1], right.layout.sharding_specs[0]
-    if UNSHARDED not in inner and inner[0] != inner[1]:
-        raise CourseError(
-            _(
-                "The inner axis is split over {first} in one factor and over {second} in the other.",
-                first=inner[0],
-                second=inner[1],
-            ),
-            allowed=_("one mesh dimension for the axis that is summed over"),
-            cure=_("Split it over the same mesh dimension in both, or leave it unsharded in one."),
-        )
