@@ -1,4 +1,4 @@
-"""The exercises of lesson 05 on layouts and holders; importing it registers the others and the predictions."""
+"""The exercises of lesson 05; importing it registers those of its other modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from course_lib.exercises import (  # noqa: F401 - each registers what it holds
     lesson_05_product,
     lesson_05_restore,
 )
-from course_lib.exercises.checks import exercise, same
+from course_lib.exercises.checks import exercise
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -25,7 +25,6 @@ _ENTRIES: dict[str, Sequence[str]] = {
     "b2": [UNSHARDED],
     "y2": ["batch", UNSHARDED],
 }
-_HOLDERS = ((3, 7), (4, 5))
 
 
 def _layouts(**changed: Sequence[str]) -> dict[str, LayoutSpec]:
@@ -94,61 +93,3 @@ def _entries_hint(name: str, layout: LayoutSpec) -> str | None:
         "W2": _("`y1 W2` sums over `hidden`. Which axis of `W2` is that, and what splits it in `y1`?"),
     }
     return hints.get(name) or _("In this plan nothing splits `second`: every device of a replica has all.")
-
-
-@exercise(
-    "05-holders",
-    right=_HOLDERS,
-    wrong=[
-        (((1, 3, 5, 7), (4, 5)), "The weight: all its rows"),
-        (((2, 3, 6, 7), (4, 5)), "The weight: all its columns"),
-        (((2, 6), (4, 5)), "The weight: the other columns"),
-        (((1, 5), (4, 5)), "The weight: the other rows"),
-        (((3,), (4, 5)), "The weight: `batch` copies"),
-        (((7,), (4, 5)), "The weight: `batch` copies"),
-        (((3, 7), (4,)), "The batch: `model` copies"),
-        (((3, 7), (6, 7)), "The batch: the other features"),
-        (((3, 7), (0, 1)), "The batch: the other reviews"),
-        (((3, 7), (4, 5, 6, 7)), "The batch: all features"),
-        (((3, 7), (2, 6)), "The batch: go through"),
-        (((4, 5), (3, 7)), "The weight: go through"),
-        ((3, 7), "two tuples"),
-    ],
-    also=[((7, 3), (5, 4)), ({3, 7}, {4, 5})],
-)
-def holders(answer: tuple[Any, ...]) -> str | None:
-    """The devices that hold one block of a weight and one of a batch on a mesh of 2 by 2 by 2."""
-    if len(answer) != 2 or not all(isinstance(part, (tuple, set, frozenset)) for part in answer):
-        return _("Give two tuples: `((...), (...))`, first the devices of the weight, then of the batch.")
-    weight, batch = (tuple(sorted(part)) for part in answer)
-    return _weight_hint(weight) or _batch_hint(batch)
-
-
-def _weight_hint(devices: tuple[Any, ...]) -> str | None:
-    if same(devices, _HOLDERS[0]):
-        return None
-    hints = {
-        (1, 3, 5, 7): _("The weight: all its rows of these columns. Only the last 600 are asked for."),
-        (2, 3, 6, 7): _("The weight: all its columns of these rows. Only the last 24 are asked for."),
-        (2, 6): _("The weight: the other columns. Position 0 of `model` holds the first ones."),
-        (1, 5): _("The weight: the other rows. Position 0 of `feature` holds the first ones."),
-        (3,): _("The weight: `batch` copies it, so look at both positions of `batch`."),
-        (7,): _("The weight: `batch` copies it, so look at both positions of `batch`."),
-    }
-    otherwise = _("The weight: go through the devices, and ask where each stands: `mesh.coords(device_id)`.")
-    return hints.get(devices, otherwise)
-
-
-def _batch_hint(devices: tuple[Any, ...]) -> str | None:
-    if same(devices, _HOLDERS[1]):
-        return None
-    alone = _("The batch: `model` copies it, so look at both positions of `model`.")
-    hints = {
-        (4,): alone,
-        (5,): alone,
-        (6, 7): _("The batch: the other features. Position 0 of `feature` holds the first ones."),
-        (0, 1): _("The batch: the other reviews. Position 0 of `batch` holds the first ones."),
-        (4, 5, 6, 7): _("The batch: all features of these reviews. Only the first 600 are asked for."),
-    }
-    otherwise = _("The batch: go through the devices, and ask where each stands: `mesh.coords(device_id)`.")
-    return hints.get(devices, otherwise)

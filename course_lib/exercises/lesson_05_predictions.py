@@ -14,11 +14,11 @@ def rows() -> Question:
         [
             Option(
                 (8, 1200),
-                _("An eighth of the rows, as on a mesh of one dimension. Here `batch` has four places, not eight."),
+                _("An eighth of the rows, as on a mesh of one dimension. Here `batch` has four places."),
             ),
             Option(
                 (16, 1200),
-                _("`batch` makes four parts of the rows; `model` splits no axis that a batch of reviews has."),
+                _("`batch` makes four parts of the rows; `model` splits no axis that these rows have."),
             ),
             Option(
                 (16, 600),
@@ -45,7 +45,9 @@ def sums_over_model() -> Question:
                     " and no device has more than 24 of them."
                 ),
             ),
-            Option(1, _("A logit sums over the hidden units, and these are split. Nothing else sums over them.")),
+            Option(
+                1, _("A logit sums over the hidden units, and these are split. Nothing else sums over them.")
+            ),
             Option(
                 2,
                 _(
@@ -83,8 +85,8 @@ def whole_weight() -> Question:
             Option(
                 192,
                 _(
-                    "That is half of `W2`. It would have to be sent if a device lacked it, but here each device"
-                    " holds all of it."
+                    "That is half of `W2`. It would have to be sent to a device that lacked it, but here each"
+                    " device holds all of it."
                 ),
             ),
             Option(
@@ -107,13 +109,19 @@ def weight_bytes() -> Question:
                 _("An eighth. But `batch` splits no weight, so it makes two copies."),
                 label="28,800",
             ),
-            Option(57_600, _("`feature` and `model` cut it in 2 times 2 parts, and `batch` makes two copies."), label="57,600"),
+            Option(
+                57_600,
+                _("`feature` and `model` cut it in 2 times 2 parts, and `batch` makes two copies."),
+                label="57,600",
+            ),
             Option(
                 115_200,
                 _("So it is in model parallelism. Here `feature` splits the other axis of `W1`, too."),
                 label="115,200",
             ),
-            Option(230_400, _("So it is in data parallelism, where nothing splits a weight."), label="230,400"),
+            Option(
+                230_400, _("So it is in data parallelism, where nothing splits a weight."), label="230,400"
+            ),
         ],
     )
 
@@ -127,8 +135,8 @@ def same_losses() -> Question:
             Option(
                 "equal",
                 _(
-                    "They are the same sums, but split over devices they are added in another order, and float32"
-                    " rounds after each addition."
+                    "They are the same sums, but split over devices they are added in another order, and"
+                    " float32 rounds after each addition."
                 ),
                 label=_("they are equal to the bit"),
             ),
@@ -140,8 +148,8 @@ def same_losses() -> Question:
             Option(
                 "different",
                 _(
-                    "Another mesh changes who computes what, not what is computed: the reviews, the values and"
-                    " the formulas are the same."
+                    "Another mesh changes who computes what, not what is computed: the reviews, the values"
+                    " and the formulas are the same."
                 ),
                 label=_("they differ by more than that"),
             ),

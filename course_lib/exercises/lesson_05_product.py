@@ -95,8 +95,10 @@ def after(product: Product) -> Callable[..., Any]:
     """Returns what a way to multiply makes of whole matrices, cut for a mesh."""
 
     def of_whole(x: Array, weight: Array, mesh: MeshSpec) -> Any:
-        cut = (_layout(names, mesh).of(each.shape).split(each) for names, each in _operands(x, weight))
-        return product(*cut, mesh)
+        x_parts, weight_parts = (
+            _layout(names, mesh).of(each.shape).split(each) for names, each in _operands(x, weight)
+        )
+        return product(x_parts, weight_parts, mesh)
 
     return of_whole
 
@@ -110,10 +112,10 @@ def expected(x: Array, weight: Array, mesh: MeshSpec) -> Parts:
 def run(product: Product, x: Array, weight: Array, mesh: MeshSpec) -> Any:
     """Returns what a reader's function makes of the components of real DTensors."""
     with on_devices() as (_tf, dtensor):
-        packed = [
+        x_parts, weight_parts = (
             dtensor.unpack(dtensor.pack(each, _layout(names, mesh))) for names, each in _operands(x, weight)
-        ]
-        return product(*packed, mesh)
+        )
+        return product(x_parts, weight_parts, mesh)
 
 
 def _operands(x: Array, weight: Array) -> tuple[tuple[tuple[str, str], Array], ...]:

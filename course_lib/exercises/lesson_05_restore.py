@@ -73,10 +73,6 @@ def _whole_everywhere(components: Parts, before: Sharding, after: Sharding) -> P
     return [before.assemble(components)] * after.mesh.size
 
 
-def _cut_as_before(components: Parts, before: Sharding, after: Sharding) -> Parts:
-    return before.split(before.assemble(components))
-
-
 def _adding(components: Parts, before: Sharding, after: Sharding) -> Parts:
     whole = np.zeros(before.global_shape, components[0].dtype)
     for device_id, component in enumerate(components):
@@ -159,7 +155,6 @@ def _cases() -> list[Case]:
     wrong=[
         (_as_they_are, "what it held before"),
         (_whole_everywhere, "every device the whole"),
-        (_cut_as_before, "cuts as before"),
         (_adding, "counts replicas"),
         (_each_block_once, "Give every device"),
         (_first_component_only, "first component only"),
@@ -178,7 +173,6 @@ def restoring(answer: Restore) -> str | None:
         after_restoring(_whole_everywhere): _(
             "This gives every device the whole tensor. Give it what `after.shards` says."
         ),
-        after_restoring(_cut_as_before): _("This joins the components and cuts as before. Cut for `after`."),
         after_restoring(_adding): _(
             "This counts replicas more than once: devices that hold the same block hold copies of it."
         ),
