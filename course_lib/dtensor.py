@@ -12,9 +12,11 @@ from course_lib.aborts import explaining_aborts
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
+from course_lib.specs import communication
+from course_lib.specs.collectives import MOST_CPUS_IN_AN_ALL_TO_ALL, require_right
 from course_lib.specs.components import same_values
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MOST_CPUS_ALONG_A_DIM, MeshSpec
+from course_lib.specs.mesh import MeshSpec
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -32,11 +34,10 @@ def create_mesh(mesh: MeshSpec, devices: Sequence[int] | None = None) -> Any:
             The first `mesh.size` devices if left out.
 
     Raises:
-        CourseError: another number of devices than the mesh has places, a device given twice, a device that
-            is not configured, or more than 11 CPUs along one dimension.
+        CourseError: another number of devices than the mesh has places, a device given twice, or a device
+            that is not configured.
     """
     kind = device_kind()
-    _check_lengths(mesh, kind)
     chosen = range(mesh.size) if devices is None else devices
     mesh.require_size(len(chosen))
     names = [f"{kind}:{device_id}" for device_id in _checked_devices(chosen, kind)]
@@ -127,10 +128,12 @@ def pack_components(components: Sequence[npt.ArrayLike], layout: LayoutSpec, mes
 def relayout(tensor: Any, layout: LayoutSpec, mesh: Any | None = None) -> Any:
     """Returns a DTensor of the same values in another layout, also inside a `tf.function`.
 
-    With three axes or more `dtensor.relayout` can return wrong values in silence: from `[r, p, unsharded]`
-    to `[q, unsharded, p]` it moves `p` and forgets the other axis (TensorFlow 2.21). So such a tensor goes
-    through the unsharded layout, in which every device has all of it. That sends more than other ways do,
-    but a function that is being traced does not know which layout its tensor has. Matrices go directly.
+    TensorFlow 2.21 can return wrong values in silence. With three axes or more, from `[r, p, unsharded]` to
+    `[q, unsharded, p]`, it moves `p` and forgets the other axis; an all-to-all among 12 CPUs or more mixes up
+    their data. So tensors of three axes go through the unsharded layout, in which every device has all of
+    it: that sends more than other ways do, but is right. Matrices go directly where their layout says that
+    no such all-to-all is needed; a function that is being traced does not know it, and goes the safe way
+    where the target is split among so many.
 
     Args:
         tensor: a DTensor.
@@ -138,13 +141,17 @@ def relayout(tensor: Any, layout: LayoutSpec, mesh: Any | None = None) -> Any:
         mesh: the real mesh that `tensor` is on; by default that of `create_mesh(layout.mesh)`.
 
     Raises:
-        CourseError: the layout does not fit the tensor, or the real mesh the layout.
+        CourseError: the layout does not fit the tensor, the real mesh the layout, or a matrix would take an
+            all-to-all among 12 CPUs or more.
 
     Source: https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor/relayout.
     """
     spec, real = _both(layout, mesh)
     spec.local_shape(tensor.shape)
-    if spec.num_axes > _MOST_AXES_DIRECTLY and spec.sharded_dims:
+    if spec.num_axes <= _MOST_AXES_DIRECTLY and not tf.inside_function():
+        source = fetch_layout(tensor).of(tensor.shape)
+        require_right(communication.relayout(source, spec).collectives, device_kind())
+    elif spec.num_axes > _MOST_AXES_DIRECTLY or _may_mix_up(spec):
         whole = LayoutSpec.replicated(spec.mesh, spec.num_axes)
         tensor = dtensor.relayout(tensor, to_layout(whole, real.mesh))
     return dtensor.relayout(tensor, real)
@@ -182,26 +189,14 @@ def _both(layout: Any, mesh: Any | None) -> tuple[LayoutSpec, Any]:
     return spec, dtensor.Layout(list(spec.sharding_specs), mesh)
 
 
+def _may_mix_up(target: LayoutSpec) -> bool:
+    """Returns whether a relayout to this layout may take an all-to-all that is wrong, from some layout."""
+    longest = max((target.mesh.dim_size(name) for name in target.sharded_dims), default=1)
+    return device_kind() == "CPU" and longest > MOST_CPUS_IN_AN_ALL_TO_ALL
+
+
 def _read(tensor: Any) -> Any:
     return tensor.read_value() if isinstance(tensor, tf.Variable) else tensor
-
-
-def _check_lengths(mesh: MeshSpec, kind: str) -> None:
-    """Refuses what TensorFlow computes wrongly in silence on CPUs.
-
-    It names the buffers of an all-to-all by two device numbers without a separator: 1 to 10 and 11 to 0 have
-    one name, and devices get each other's data.
-    """
-    name, size = max(mesh.dims, key=lambda dim: dim[1])
-    if kind == "CPU" and size > MOST_CPUS_ALONG_A_DIM:
-        raise CourseError(
-            _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
-            allowed=_("at most {most} CPUs along one mesh dimension", most=MOST_CPUS_ALONG_A_DIM),
-            cure=_(
-                "Split the dimension in two, such as 4 × 3 in place of 12. TensorFlow would mix up the data"
-                " that so many CPUs send each other."
-            ),
-        )
 
 
 def _checked_devices(devices: Sequence[int], kind: str) -> list[int]:

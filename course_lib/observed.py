@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow.python.eager import context  # there is no public way to the graphs that ran
 
+from course_lib.combining import no_combining
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
@@ -27,39 +28,46 @@ _KINDS = {
 _GROUP_KEY = 2  # the place of the group's key among the inputs of a collective
 
 
-def collectives(function: Callable[..., Any], *arguments: Any, mesh: MeshSpec) -> list[Collective]:
-    """Returns the collectives in which device 0 takes part when `function` runs, in order.
+def collectives(
+    function: Callable[..., Any], *arguments: Any, mesh: MeshSpec, combine: bool = False
+) -> list[Collective]:
+    """Returns the collectives in which one device takes part when `function` runs, in order.
 
-    The function is compiled anew and runs once. The variables that it writes get their values back.
+    The function is compiled anew and runs once. The variables that it writes get their values back. What a
+    loop repeats is there once.
 
     Args:
         function: a function of DTensors.
         arguments: what to call it with.
         mesh: the mesh that the DTensors are on.
+        combine: whether TensorFlow may make one all-reduce of several, as it does if it is not told
+            otherwise. It pads what it puts together.
 
     Raises:
         CourseError: a collective among devices that form no group of this mesh.
     """
-    compiled = tf.function(function)
-    with _unchanged(compiled.get_concrete_function(*arguments).variables):
-        graphs = _graphs_of(lambda: compiled(*arguments))
+    with contextlib.nullcontext() if combine else no_combining():
+        graphs = _graphs_of(function, arguments)
+    found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
     return [
         _collective(node, {each.name: each for each in graph.node}, mesh)
-        for graph in graphs
-        for node in graph.node
-        if node.op in _KINDS and node.device.endswith(":0")
+        for graph, node in found
+        if node.device == found[0][1].device  # all devices do the same
     ]
 
 
-def _graphs_of(run: Callable[[], Any]) -> list[Any]:
+def _graphs_of(function: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
     """Returns the graphs that TensorFlow runs during a call, as its optimizer left them."""
+    compiled = tf.function(function)
+    variables = compiled.get_concrete_function(*arguments).variables
     context.enable_run_metadata()
     try:
         context.async_wait()
         context.export_run_metadata()  # what still ran of others
-        run()
-        context.async_wait()
-        return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
+        with _unchanged(variables):
+            compiled(*arguments)
+            context.async_wait()
+            return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
     finally:
         context.disable_run_metadata()
 

@@ -97,6 +97,11 @@ def device_kind() -> str:
     return _asked["for"].kind
 
 
+def num_devices() -> int:
+    """Returns how many devices there are to make meshes of: what `setup` was given."""
+    return _asked["for"].devices
+
+
 def _start(tf: Any, request: _Request) -> None:
     _choose_devices(tf, request)
     tf.get_logger().setLevel("ERROR")

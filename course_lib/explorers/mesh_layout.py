@@ -16,10 +16,9 @@ from course_lib.pictures.drawn import Figure, figure
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.tensors import tensor_drawing
 from course_lib.pictures.text import axis_notes, block_lines, holding_cells, mesh_grid
-from course_lib.runtime import device_kind
 from course_lib.specs.components import Comparison
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MOST_CPUS_ALONG_A_DIM, MeshSpec
+from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -177,12 +176,6 @@ class MeshLayoutExplorer(Explorer):
         """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
         if self._observe is None:
             return _("The button needs a function: MeshLayoutExplorer(observe).")
-        if device_kind() == "CPU" and max(sharding.mesh.sizes) > MOST_CPUS_ALONG_A_DIM:
-            return _(
-                "No real DTensor: along a mesh dimension longer than {most},"
-                " TensorFlow 2.21 mixes up what CPUs send each other.",
-                most=MOST_CPUS_ALONG_A_DIM,
-            )
         if math.prod(sharding.global_shape) > MOST_REAL_ELEMENTS:
             return _(
                 "No real DTensor: the tensor is too large. The most is {most} in all.",

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from course_lib.models.placement import OneDevice, OnMesh, Placement
 from course_lib.models.variables import ModelSpec, Values, digest, to_float32
-from course_lib.runtime import start_tensorflow
-from course_lib.specs.plan import Plan
+from course_lib.runtime import device_kind, start_tensorflow
+from course_lib.specs.collectives import require_right
+from course_lib.specs.plan import BATCH, Plan
 
 tf = start_tensorflow()
 
@@ -43,14 +44,16 @@ class Model(tf.Module):  # type: ignore[misc, name-defined]
             plan: how they are laid out; whole on one device if left out.
 
         Raises:
-            CourseError: a value is missing or unknown, shapes do not fit each other, or the plan does not
-                fit the model.
+            CourseError: a value is missing or unknown, shapes do not fit each other, the plan does not fit
+                the model, or training would take an all-to-all that TensorFlow runs wrongly.
         """
         super().__init__(name=type(self).__name__.lower())
         self.sizes = MappingProxyType(self.spec.sizes(values))
         arrays = to_float32(values)
         if plan is not None:
             plan.check(self.spec.tensors)
+            step = self.spec.step_collectives(plan, {**self.sizes, BATCH: plan.num_shards(BATCH)})
+            require_right(step.collectives, device_kind())
         self.plan = plan
         self.place: Placement = OneDevice() if plan is None else OnMesh(plan)
         self.origin = digest(arrays)

@@ -37,6 +37,7 @@ class MLP(Model):
         },
         inputs=("batch", "features"),
         outputs=("batch", "classes"),
+        normalised=("hidden",),
     )
     loss_reduction = "sum"  # as in TensorFlow's tutorial
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _
 from course_lib.specs.plan import BATCH, Axes, Plan
+from course_lib.specs.step_communication import StepCommunication, step_collectives
 
 Values = dict[str, npt.NDArray[np.float32]]
 Shape = tuple[int, ...]
@@ -67,12 +68,14 @@ class ModelSpec:
         inputs: the axes of a batch of inputs, the batch first.
         outputs: the axes of the logits, the batch first and the classes last.
         labels: the axes of a batch of labels.
+        normalised: the axes with batch normalisation behind them.
     """
 
     variables: Mapping[str, VariableSpec]
     inputs: Axes
     outputs: Axes
     labels: Axes = (BATCH,)
+    normalised: Axes = ()
 
     @property
     def tensors(self) -> dict[str, Axes]:
@@ -84,6 +87,24 @@ class ModelSpec:
     def axes(self) -> Axes:
         """The axes of the variables, in the order in which they are declared."""
         return tuple(dict.fromkeys(axis for variable in self.variables.values() for axis in variable.axes))
+
+    @property
+    def layers(self) -> Axes:
+        """The axes that the dense layers join, the inputs' first and the classes last."""
+        weights = [variable.axes for variable in self.variables.values() if len(variable.axes) > 1]
+        return (*self.inputs[1:], *(axes[-1] for axes in weights))
+
+    def step_collectives(self, plan: Plan, sizes: Mapping[str, int]) -> StepCommunication:
+        """Returns what the devices exchange to train on one batch.
+
+        Args:
+            plan: any plan that the model can be trained with.
+            sizes: the size of each axis, the batch's too.
+
+        Raises:
+            CourseError: as `specs.step_communication.step_collectives`.
+        """
+        return step_collectives(plan, sizes, self.layers, self.normalised)
 
     def shapes(self, sizes: Mapping[str, int]) -> dict[str, Shape]:
         """Returns the global shape of each variable, given the size of each axis."""

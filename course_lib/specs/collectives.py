@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+from course_lib.errors import CourseError
+from course_lib.i18n import _
 from course_lib.specs.mesh import MeshSpec
+
+MOST_CPUS_IN_AN_ALL_TO_ALL = 11
 
 
 class Kind(StrEnum):
@@ -86,3 +91,29 @@ class Collective:
 
     def __str__(self) -> str:
         return f"{self.kind} over {' and '.join(self.mesh_dims)}, {self.payload_bytes} bytes"
+
+
+def require_right(collectives: Iterable[Collective], device_kind: str) -> None:
+    """Checks that TensorFlow 2.21 runs these collectives rightly.
+
+    On CPUs it names the buffers of an all-to-all by two device numbers without a separator: 1 to 10 and 11
+    to 0 have one name, and devices get each other's data in silence.
+
+    Raises:
+        CourseError: an all-to-all among 12 CPUs or more.
+    """
+    for each in collectives:
+        is_large = each.group_size > MOST_CPUS_IN_AN_ALL_TO_ALL
+        if device_kind == "CPU" and each.kind is Kind.ALL_TO_ALL and is_large:
+            raise CourseError(
+                _(
+                    "It would take an all-to-all over {name!r}, among {size} CPUs.",
+                    name=each.mesh_dims[0],
+                    size=each.group_size,
+                ),
+                allowed=_("all-to-all among at most {most} CPUs", most=MOST_CPUS_IN_AN_ALL_TO_ALL),
+                cure=_(
+                    "Split the dimension in two, such as 4 × 3 in place of 12. TensorFlow would mix up the"
+                    " data that so many CPUs send each other."
+                ),
+            )

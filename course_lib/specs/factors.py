@@ -1,4 +1,4 @@
-"""Which laid-out matrices DTensor multiplies, and for which reader of the product."""
+"""Which products and relayouts of matrices can be told beforehand, and which products DTensor refuses."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
         raise CourseError(
             _("The product cannot have the layout {layout} on {mesh}.", layout=wanted, mesh=wanted.mesh),
             allowed=_("layouts of two axes on the mesh of the factors, {mesh}", mesh=left.mesh),
-            cure=_("Give the rows and the columns a mesh dimension of the factors, or leave them unsharded."),
+            cure=_("Give the rows and the columns a dimension of that mesh each, or leave them unsharded."),
         )
     rows, columns = left.layout.sharding_specs[0], right.layout.sharding_specs[1]
     others = {*wanted.sharded_dims} - {rows}
@@ -84,7 +84,29 @@ def require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
                 others=_(", ").join(sorted(map(repr, others))),
             ),
             allowed=f"[unsharded, unsharded], [{rows}, unsharded], [unsharded, {rows}]",
-            cure=_(
-                "Let the first reader of the product want one of these; its result can then have any layout."
+            cure=_("Relayout the product to one of these first, and then to the layout that you want."),
+        )
+
+
+def require_relayout(source: Sharding, target: LayoutSpec) -> None:
+    """Checks that it is known what devices exchange to give a tensor another layout.
+
+    Raises:
+        CourseError: the tensor has three axes or more, or the layout is on another mesh.
+    """
+    if target.num_axes > _MATRIX_AXES:
+        raise CourseError(
+            _("What a relayout of the shape {shape} takes is not known.", shape=source.global_shape),
+            allowed=_("tensors of at most two axes"),
+            cure=_("See what really runs: observed.collectives."),
+        )
+    if source.mesh != target.mesh:
+        raise CourseError(
+            _(
+                "The tensor is on the mesh {mesh}; the layout is on {other}.",
+                mesh=source.mesh,
+                other=target.mesh,
             ),
+            allowed=_("one mesh for both"),
+            cure=_("Write the layout for the mesh that the tensor is on."),
         )

@@ -15,7 +15,6 @@ from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.reduction import Reduction
 
 UNSHARDED = "unsharded"
-MOST_CPUS_ALONG_A_DIM = 11  # TensorFlow 2.21's all-to-all is wrong in silence over 12 CPUs or more
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import warnings
 from collections.abc import Mapping
@@ -15,11 +14,18 @@ from course_lib.errors import CourseError, CourseWarning, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.training.content import require_fit
-from course_lib.training.saved import CONTENT, DamageError, Saved, is_whole, read_saved, write_manifest
+from course_lib.training.saved import (
+    CONTENT,
+    DamageError,
+    Saved,
+    is_whole,
+    names_in,
+    read_saved,
+    write_manifest,
+)
 
 tf = start_tensorflow()
 
-_NAME = re.compile(r"checkpoint-\d+-step-\d+")
 _UNFINISHED = "unfinished-"
 
 
@@ -65,9 +71,7 @@ class CheckpointFolder:
 
     def names(self) -> tuple[str, ...]:
         """Returns the names of the checkpoints, oldest first, damaged ones included."""
-        if not self.path.is_dir():
-            return ()
-        return tuple(sorted(entry.name for entry in self.path.iterdir() if _NAME.fullmatch(entry.name)))
+        return names_in(self.path)
 
     def save(self, step: int, facts: Mapping[str, Any], **content: Any) -> str:
         """Writes a checkpoint and returns its name.

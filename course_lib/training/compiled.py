@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from course_lib.aborts import explaining_aborts
+from course_lib.combining import no_combining
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
 
-_GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 _MOST_COMPILATIONS = 4
 
 
@@ -43,7 +42,7 @@ class Compiled:
         for attempt in range(_MOST_COMPILATIONS):
             compiled = tf.function(self._function, autograph=False)
             try:
-                with contextlib.nullcontext() if self._combine else _no_combining():
+                with contextlib.nullcontext() if self._combine else no_combining():
                     result = compiled(*arguments)
             except tf.errors.InvalidArgumentError as error:
                 name_is_taken = "a different function with the same name already exists" in str(error)
@@ -70,17 +69,3 @@ def repeated(count: Any, turn: Callable[..., tuple[Any, ...]], *carried: Any) ->
         (tf.constant(0), *carried),
     )
     return last
-
-
-@contextlib.contextmanager
-def _no_combining() -> Iterator[None]:
-    """Lets DTensor, which reads the variable while it compiles, leave each all-reduce by itself."""
-    before = os.environ.get(_GROUP_SIZE)
-    os.environ[_GROUP_SIZE] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_GROUP_SIZE]
-        else:
-            os.environ[_GROUP_SIZE] = before

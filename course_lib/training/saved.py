@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from course_lib.i18n import _, ngettext
 
 CONTENT = "variables"  # the prefix of the files that `tf.train.Checkpoint` writes and reads
 MANIFEST = "manifest.json"
+_NAME = re.compile(r"checkpoint-\d+-step-\d+")
 
 
 class DamageError(Exception):
@@ -53,6 +56,22 @@ class Saved:
                 cure=_("Give this training a folder of its own."),
             )
         return fact
+
+
+def names_in(folder: Path) -> tuple[str, ...]:
+    """Returns the names of the checkpoints in a folder, oldest first, damaged ones included."""
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted(entry.name for entry in folder.iterdir() if _NAME.fullmatch(entry.name)))
+
+
+def whole_in(folder: Path) -> tuple[Saved, ...]:
+    """Returns the checkpoints in a folder that are whole, oldest first."""
+    found = []
+    for name in names_in(folder):
+        with contextlib.suppress(DamageError):
+            found.append(read_saved(folder / name))
+    return tuple(found)
 
 
 def read_saved(path: Path) -> Saved:

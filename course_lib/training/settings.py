@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from numbers import Real
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
@@ -111,3 +113,22 @@ def require_same(given: Mapping[str, object], saved: Mapping[str, object], folde
                 allowed=_("the settings, examples and initial values that the training began with"),
                 cure=_("Set {setting} back, or give the new training a folder of its own.", setting=setting),
             )
+
+
+def is_finite_number(value: object) -> bool:
+    """Returns whether a value is a finite real number, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def require_learning_rate(learning_rate: float) -> None:
+    """Checks a learning rate.
+
+    Raises:
+        CourseError: it is no finite number above 0.
+    """
+    if not (is_finite_number(learning_rate) and learning_rate > 0):
+        raise CourseError(
+            _("{learning_rate!r} cannot be a learning rate.", learning_rate=learning_rate),
+            allowed=_("finite numbers above 0"),
+            cure=_("Plain gradient descent takes about 1e-2 here, Adam 1e-3."),
+        )

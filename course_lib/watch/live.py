@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.records import EpochRecord, History, Record
+from course_lib.watch import trains_now
 from course_lib.watch.curves import last_step
 from course_lib.watch.views import NotebookView, TerminalView, View
 
@@ -49,14 +50,6 @@ class Run(Protocol):
         """Ends training early and leaves a checkpoint from which it can go on."""
 
 
-_watched: set[int] = set()  # the runs that are being watched now, by `id`
-
-
-def watched_runs() -> int:
-    """Returns how many runs are being watched now: each trains in a thread of its own."""
-    return len(_watched)
-
-
 async def watch(run: Run, history: History | None = None) -> History:
     """Returns the records of `run`, trained to its end or until it is stopped, with live curves meanwhile.
 
@@ -74,18 +67,15 @@ async def watch(run: Run, history: History | None = None) -> History:
         Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
     _require_watchable(run)
-    _watched.add(id(run))
-    try:
+    with trains_now.watching(run):
         return await _watch(run, _records_before(run, history))
-    finally:
-        _watched.remove(id(run))
 
 
 async def _watch(run: Run, history: History) -> History:
     records = iter(run)  # first: a run that another loop is reading is refused, and stays that loop's
     stop = threading.Event()
     view = _view(run, history, stop)
-    training = asyncio.ensure_future(asyncio.to_thread(_train, run, records, history, stop))
+    training = asyncio.ensure_future(asyncio.to_thread(collect, run, records, history, stop))
     try:
         await _refresh_until_done(training, view, stop)
         ended_early = max(last_step(history), run.start_step) < run.total_steps
@@ -100,12 +90,6 @@ async def _watch(run: Run, history: History) -> History:
 
 
 def _require_watchable(run: Run) -> None:
-    if id(run) in _watched:
-        raise CourseError(
-            _("This run is being watched already; two watches would share its steps between them."),
-            allowed=_("one watch of a run at a time"),
-            cure=_("Wait until the other one ends, or press its Stop button."),
-        )
     if run.closed or (run.finished and run.start_step < run.total_steps):
         raise CourseError(
             _("This run is over: it has no step left to train."),
@@ -125,12 +109,26 @@ def _records_before(run: Run, history: History | None) -> History:
     )
 
 
-def _train(run: Run, records: Iterator[Record], history: History, stop: threading.Event) -> None:
-    """Collects the records of `run` in `history`, in a thread of its own, until `stop` is set."""
+def collect(
+    run: Run,
+    records: Iterator[Record],
+    history: History,
+    stop: threading.Event,
+    after_each: Callable[[], None] = lambda: None,
+) -> None:
+    """Trains, and collects the records in `history`, until `stop` is set: for a thread of its own.
+
+    Args:
+        run: the training; it is closed at the end.
+        records: `iter(run)`.
+        history: what to add the records to.
+        stop: ends training after the step under way; after the last step of an epoch its evaluation is due.
+        after_each: called after each record.
+    """
     try:
         for record in records:
             history.add(record)
-            # After the last step of an epoch its evaluation is still due; stop behind it.
+            after_each()
             between_steps = isinstance(record, EpochRecord) or record.step % run.steps_per_epoch
             if stop.is_set() and between_steps:
                 break

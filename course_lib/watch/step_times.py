@@ -6,7 +6,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.records import StepTimes
 from course_lib.training.step_times import step_times
-from course_lib.watch import live
+from course_lib.watch import trains_now
 
 
 def measure(batch_size: int) -> StepTimes:
@@ -18,7 +18,7 @@ def measure(batch_size: int) -> StepTimes:
     Raises:
         CourseError: a training is being watched, the batch cannot be split, or there are fewer devices.
     """
-    if live.watched_runs():
+    if trains_now.anything():
         raise CourseError(
             _("A training is running: it would share the cores with what is measured."),
             allowed=_("measuring while no training runs"),

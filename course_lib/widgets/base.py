@@ -24,6 +24,7 @@ from course_lib.i18n import _, language
 from course_lib.pictures import shapes
 from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node, node
+from course_lib.turns import turns
 from course_lib.widgets import controls
 from course_lib.widgets.controls import Group, State
 
@@ -83,6 +84,11 @@ class TreeWidget(anywidget.AnyWidget):
     def pressed(self) -> None:
         """Does what the button in the body asks for."""
 
+    def heard(self, name: str) -> None:  # noqa: ARG002 - of several buttons
+        """Does what a button asks for, when no training in another thread uses the devices."""
+        with turns.turn():
+            self.pressed()
+
     def show(self, *_change: object) -> None:
         """Brings what the notebook shows up to date."""
         self.view = shapes.to_json(self.tree(self.state, page=False))
@@ -133,7 +139,7 @@ class TreeWidget(anywidget.AnyWidget):
             changed = controls.with_value(self.state, tuple(message["path"]), message["value"])
             self.state = self.settled(changed, page=False)
         if message.get("kind") == "press":
-            self.pressed()
+            self.heard(message.get("name") or "")
         self.send({"kind": "answered"})  # also where nothing changed: the controls must show the state again
 
 

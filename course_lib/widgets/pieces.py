@@ -70,8 +70,18 @@ def spoken(class_: str, text: str, **attributes: str) -> Node:
     return node("p", *words(text), class_=class_, role="status", **attributes)
 
 
-def button(text: str, *, why_not: str = "") -> list[Node]:
-    """Returns the button that `Explorer.pressed` hears, and why it cannot be pressed now."""
-    disabled = "" if why_not else None
-    pressed = node("button", text, type="button", class_="press", disabled=disabled)
+def button(text: str, *, name: str = "", why_not: str = "", idle: bool = False) -> list[Node]:
+    """Returns a button that the widget hears, by its name where it has several, and why it is disabled.
+
+    Where it is `idle`, a press changes nothing; it stays where it is, so that it keeps the focus.
+    """
+    pressed = node(
+        "button",
+        text,
+        type="button",
+        class_="press",
+        value=name or None,
+        disabled="" if why_not else None,
+        aria_disabled="true" if idle else None,
+    )
     return [pressed, *([node("p", why_not, class_="why")] if why_not else [])]

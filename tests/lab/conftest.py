@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.jupyterlab import find_chromium
 
-pytest.register_assert_rewrite("tests.lab.reading", "tests.lab.predicting")
+pytest.register_assert_rewrite("tests.lab.reading", "tests.lab.predicting", "tests.lab.training")
 
 
 @pytest.fixture(scope="session")

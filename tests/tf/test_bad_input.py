@@ -12,7 +12,7 @@ from course_lib.data import imdb as data
 from course_lib.data.examples import Examples
 from course_lib.models import sentiment as models
 from course_lib.runtime import setup
-from course_lib.specs import plan
+from course_lib.specs import communication, plan
 from course_lib.training import run as training
 from course_lib.training.checkpoints import CheckpointFolder
 
@@ -124,11 +124,30 @@ CASES = {
         "real mesh",
         "メッシュ",
     ),
-    "too many CPUs in a row": (
-        lambda: dtensor.create_mesh(MeshSpec([("x", 12)])),
+    "an all-to-all among too many CPUs": (
+        lambda: models.MLP(
+            models.initial_values(dims=(24, 12, 12)),
+            plan.Plan("both", MeshSpec([("x", 12)]), {"batch": "x", "classes": "x"}),
+        ),
         ["'x'", "12", "11"],
-        "has the size",
-        "大きさ",
+        "all-to-all",
+        "all-to-all",
+    ),
+    "factors of other inner lengths": (
+        lambda: communication.product(ROWS.of((8, 4)), ROWS.of((8, 4))),
+        ["(8, 4)"],
+        "cannot be multiplied",
+        "掛け",
+    ),
+    "a product that one mesh dimension would split twice": (
+        lambda: communication.product(
+            ROWS.of((8, 8)),
+            LayoutSpec([UNSHARDED, "x"], GRID).of((8, 8)),
+            LayoutSpec(["y", UNSHARDED], GRID),
+        ),
+        ["'x'", "[y, unsharded]", "'y'", "[x, unsharded]"],
+        "splits the rows",
+        "分割",
     ),
     "unknown kind of device": (
         lambda: setup(language=i18n.language(), kind="TPU"),

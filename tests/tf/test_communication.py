@@ -8,17 +8,29 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec, dtensor, observed
+from course_lib import UNSHARDED, LayoutSpec, dtensor
 from tests.tf import communication_runs
 from tests.tf.communication_runs import mesh_of
 
 tf = course_lib.start_tensorflow()
-from tensorflow.experimental import dtensor as tensorflows  # noqa: E402
+
+
+ALL = 10_000
 
 
 @pytest.mark.parametrize(("mesh", "cases"), [("8", 18), ("4x2", 98)])
 def test_every_relayout_and_product_of_matrices_is_as_predicted(mesh, cases):
     assert communication_runs.report(mesh_of(mesh)) == {"cases": cases, "disagreements": []}
+
+
+@pytest.mark.parametrize(("mesh", "cases"), [("8", 27), ("4x2", 30)])
+def test_a_product_is_what_its_reader_makes_of_it(mesh, cases):
+    assert communication_runs.report_readers(mesh_of(mesh), cases) == {"cases": cases, "disagreements": []}
+
+
+@pytest.mark.drill
+def test_every_reader_of_every_product_on_4_by_2():
+    assert communication_runs.report_readers(mesh_of("4x2"), ALL) == {"cases": 343, "disagreements": []}
 
 
 @pytest.mark.drill
@@ -27,23 +39,35 @@ def test_on_three_dimensions_too():
 
 
 @pytest.mark.drill_all
-@pytest.mark.parametrize(("mesh", "cases"), [("2x4", 98), ("5x2", 98), ("3x3", 98), ("9", 18)])
-def test_on_other_meshes_too(mesh, cases):
-    command = [sys.executable, "-m", "tests.tf.communication_runs", mesh]
+@pytest.mark.parametrize(
+    ("mesh", "readers", "cases"),
+    [
+        ("2x4", (), 98),
+        ("5x2", (), 98),
+        ("3x3", (), 98),
+        ("9", (), 18),
+        ("8x1", (), 98),
+        ("2x4", (str(ALL),), 343),
+        ("3x3", ("100",), 100),
+        ("2x2x2", ("600",), 600),
+    ],
+)
+def test_on_other_meshes_too(mesh, readers, cases):
+    command = [sys.executable, "-m", "tests.tf.communication_runs", mesh, *readers]
     found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     assert found == {"cases": cases, "disagreements": []}
 
 
-def test_variables_that_the_function_writes_keep_their_values():
-    mesh = MeshSpec([("x", 8)])
-    variable = tensorflows.DVariable(
-        dtensor.pack(np.ones((8, 8), "float32"), LayoutSpec(["x", UNSHARDED], mesh))
-    )
+@pytest.mark.parametrize("first", [(UNSHARDED, UNSHARDED), ("x", UNSHARDED), (UNSHARDED, "x")], ids=str)
+def test_the_cure_of_a_refused_reader_works(first):
+    mesh = mesh_of("4x2")
+    rows, columns = LayoutSpec(["x", UNSHARDED], mesh), LayoutSpec([UNSHARDED, "x"], mesh)
+    wanted, numbers = LayoutSpec(["y", UNSHARDED], mesh), np.arange(64, dtype="float32").reshape(8, 8)
 
-    def step():
-        variable.assign_add(variable)
-        return tf.reduce_sum(variable)
+    @tf.function
+    def multiplied(left, right):
+        return dtensor.relayout(dtensor.relayout(tf.matmul(left, right), LayoutSpec(first, mesh)), wanted)
 
-    (seen,) = observed.collectives(step, mesh=mesh)
-    assert (seen.kind, seen.mesh_dims, seen.payload_bytes) == ("all-reduce", ("x",), 4)
-    assert np.array_equal(dtensor.to_numpy(variable.read_value()), np.ones((8, 8)))
+    product = multiplied(dtensor.pack(numbers, rows), dtensor.pack(numbers, columns))
+    assert dtensor.fetch_layout(product) == wanted
+    assert np.array_equal(dtensor.to_numpy(product), numbers @ numbers)

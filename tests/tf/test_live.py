@@ -82,7 +82,7 @@ class StopAt(FakeRun):
 @pytest.mark.parametrize(("step", "epochs"), [(1, 0), (39, 0), (40, 1), (41, 1), (119, 2)])
 def test_stop_ends_after_the_step_under_way_and_after_the_evaluation_that_belongs_to_it(step, epochs):
     run, seen = StopAt(step), History()
-    live._train(run, iter(run), seen, run.stop)
+    live.collect(run, iter(run), seen, run.stop)
     assert seen.steps == history(step).steps
     assert seen.epochs == [epoch_record(epoch) for epoch in range(1, epochs + 1)]
     assert run.closed_after == step
@@ -371,7 +371,7 @@ def test_a_real_training_that_is_stopped_goes_on_where_it_was_and_ends_with_the_
     _first, run = new_run(CheckpointFolder(tmp_path))
     stop, first_part = threading.Event(), History()
     stop.set()
-    live._train(run, iter(run), first_part, stop)
+    live.collect(run, iter(run), first_part, stop)
     assert [record.step for record in first_part.steps] == [1]
     resumed, run = new_run(CheckpointFolder(tmp_path))
     assert run.start_step == 1

@@ -10,10 +10,11 @@ from tests.tf import plan_runs
 
 MESHES = ("8", "4x2", "2x4", "2x2x2", "6", "3x2")
 MORE_DEVICES = "4x3"  # more than the eight that TensorFlow has in this process
+TWELVE = "12"
 
 
 def report(mesh: str, count: int) -> dict:
-    if mesh != MORE_DEVICES:
+    if mesh not in (MORE_DEVICES, TWELVE):
         return plan_runs.report(plan_runs.mesh_of(mesh), count)
     command = [sys.executable, "-m", "tests.tf.plan_runs", mesh, str(count)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
@@ -47,3 +48,9 @@ def test_every_plan_runs_exactly_if_it_is_accepted(mesh, accepted, refused):
 def test_batch_and_classes_may_share_a_mesh_dimension():
     plan = plan_runs.Plan("both", plan_runs.mesh_of("4x2"), {"batch": "dim_0", "classes": "dim_0"})
     assert plan_runs.trains_rightly(plan)
+
+
+@pytest.mark.drill
+def test_on_12_devices_in_a_row_only_the_plan_that_takes_an_all_to_all_is_refused():
+    mixed_up = {"batch": "dim_0", "classes": "dim_0"}
+    assert report(TWELVE, 1000) == {"disagreements": [mixed_up], "accepted": 7, "refused": 9}

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
-from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.communication import relayout
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib.specs.collectives import Collective, Kind, require_right
+from course_lib.specs.communication import product, relayout
 
 MESH = MeshSpec([("x", 4), ("y", 2)])
 LAYOUTS = [
@@ -48,3 +48,89 @@ def test_a_relayout_ends_in_its_target_and_is_free_where_nothing_is_missing(sour
     after = [set(part.ravel()) for part in target.of((16, 32)).split(indices)]
     missing = any(new - old for old, new in zip(before, after, strict=True))
     assert bool(found.collectives) is missing
+
+
+def layout(entries: str) -> LayoutSpec:
+    """Returns a layout of two letters, such as "x." for [x, unsharded]."""
+    return LayoutSpec([UNSHARDED if entry == "." else entry for entry in entries], MESH)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted", "told"),
+    [
+        (".x", "..", None, "B inner, AB partial sum all-reduce"),
+        ("x.", ".x", None, "A rows like columns all-gather, AB output all-gather"),
+        ("x.", ".x", ".x", "A rows like columns all-gather"),
+        ("x.", ".x", "x.", "B rows wanted all-gather"),
+        ("x.", "xy", None, "B rows like rows all-gather"),
+        ("yx", ".x", None, "A columns like columns all-gather"),
+        ("y.", "x.", "yx", "A inner, AB partial sum all-reduce, AB wanted"),
+        ("..", "..", "xy", "A wanted, B wanted"),
+        ("x.", "..", ".x", "AB move all-to-all"),
+        ("x.", ".y", "..", "AB gather all-gather"),
+        ("x.", "..", "yx", "AB gather all-gather, AB cut"),
+    ],
+)
+def test_each_change_says_why(left, right, wanted, told):
+    found = product(layout(left).of((16, 32)), layout(right).of((32, 64)), wanted and layout(wanted))
+    steps = [(step.tensor, step.rule, step.collective and step.collective.kind) for step in found.steps]
+    assert ", ".join(" ".join(filter(None, step)) for step in steps) == told
+
+
+WIDE = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "others"), [("y.", "'y'"), (".z", "'z'"), ("xy", "'y'"), ("zx", "'z'"), ("yz", "'y', 'z'")]
+)
+def test_a_product_is_refused_where_its_reader_wants_another_split(wanted, others):
+    rows, columns = (LayoutSpec(entries, WIDE).of((8, 8)) for entries in (["x", "y"], ["y", "x"]))
+    target = LayoutSpec([UNSHARDED if entry == "." else entry for entry in wanted], WIDE)
+    with pytest.raises(CourseError) as refused:
+        product(rows, columns, target)
+    assert refused.value.problem == (
+        "'x' splits the rows of the first matrix and the columns of the second; the product is wanted as"
+        f" {target}, split over {others}."
+    )
+    assert refused.value.allowed == "[unsharded, unsharded], [x, unsharded], [unsharded, x]"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "wanted", "says"),
+    [
+        (layout("x.").of((8, 4)), layout("..").of((8, 4)), None, r"\(8, 4\) cannot be multiplied by"),
+        (layout("x.").of((8, 4)), LayoutSpec(["x"], MESH).of((4,)), None, r"by one of shape \(4,\)"),
+        (layout("x.").of((8, 8)), LayoutSpec(["x", "y"], WIDE).of((8, 8)), None, "different meshes"),
+        (layout(".x").of((8, 8)), layout("y.").of((8, 8)), None, "split over x in one factor and over y"),
+        (layout("..").of((8, 8)), layout("..").of((8, 8)), LayoutSpec(["x"], MESH), r"the layout \[x\]"),
+        (
+            layout("..").of((8, 8)),
+            layout("..").of((8, 8)),
+            LayoutSpec(["x", "y"], WIDE),
+            "on x 2 × y 2 × z 2",
+        ),
+    ],
+)
+def test_factors_and_readers_that_do_not_fit_are_refused(left, right, wanted, says):
+    with pytest.raises(CourseError, match=says):
+        product(left, right, wanted)
+
+
+def test_a_relayout_stays_on_its_mesh():
+    with pytest.raises(CourseError, match="is on the mesh x 4 × y 2; the layout is on x 2 × y 2 × z 2"):
+        relayout(layout("..").of((8, 8)), LayoutSpec(["x", "y"], WIDE))
+
+
+def test_what_three_axes_take_is_not_told():
+    three = LayoutSpec(["x", UNSHARDED, UNSHARDED], MESH)
+    with pytest.raises(CourseError, match=r"the shape \(8, 8, 8\) takes is not known"):
+        relayout(three.of((8, 8, 8)), three)
+
+
+def test_all_to_alls_among_many_cpus_are_refused_and_nothing_else():
+    eleven, twelve = (MeshSpec([("x", devices)]) for devices in (11, 12))
+    require_right([Collective(Kind.ALL_TO_ALL, eleven, ("x",), 44)], "CPU")
+    require_right([Collective(Kind.ALL_TO_ALL, twelve, ("x",), 48)], "GPU")
+    require_right([Collective(Kind.ALL_GATHER, twelve, ("x",), 48)], "CPU")
+    with pytest.raises(CourseError, match="an all-to-all over 'x', among 12 CPUs"):
+        require_right([Collective(Kind.ALL_TO_ALL, twelve, ("x",), 48)], "CPU")

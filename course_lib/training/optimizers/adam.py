@@ -12,7 +12,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.models.model import Model, Update
 from course_lib.runtime import start_tensorflow
-from course_lib.training.optimizers.optimizer import is_finite_number, require_learning_rate
+from course_lib.training.settings import is_finite_number, require_learning_rate
 
 tf = start_tensorflow()
 
@@ -68,6 +68,11 @@ class Adam:
     def slots(self, model: Model) -> AdamSlots:
         """Returns slots of zeros for the trained variables of `model`."""
         return AdamSlots(model)
+
+    @staticmethod
+    def slot_bytes(trained_bytes: int) -> int:
+        """Returns the bytes of the averages and the counter, where the trained variables have so many."""
+        return 2 * trained_bytes + 8
 
     def updates(
         self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: AdamSlots

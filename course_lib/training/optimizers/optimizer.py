@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 from course_lib.errors import CourseError
@@ -47,22 +45,3 @@ def require_optimizer(given: object) -> Optimizer:
             cure=_("Write for example optimizer=Adam(learning_rate=1e-3)."),
         )
     return given
-
-
-def is_finite_number(value: object) -> bool:
-    """Returns whether a value is a finite real number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def require_learning_rate(learning_rate: float) -> None:
-    """Checks a learning rate.
-
-    Raises:
-        CourseError: it is no finite number above 0.
-    """
-    if not (is_finite_number(learning_rate) and learning_rate > 0):
-        raise CourseError(
-            _("{learning_rate!r} cannot be a learning rate.", learning_rate=learning_rate),
-            allowed=_("finite numbers above 0"),
-            cure=_("Plain gradient descent takes about 1e-2 here, Adam 1e-3."),
-        )

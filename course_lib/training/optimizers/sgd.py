@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.models.model import Model, Update
-from course_lib.training.optimizers.optimizer import require_learning_rate
+from course_lib.training.settings import require_learning_rate
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,12 @@ class SGD:
 
     def slots(self, model: Model) -> None:
         """Returns None: it remembers nothing."""
+
+    @staticmethod
+    def slot_bytes(trained_bytes: int) -> int:
+        """Returns 0: it has no variables of its own."""
+        del trained_bytes
+        return 0
 
     def updates(
         self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: None

@@ -54,9 +54,13 @@ const STYLE = `
   .press, .copy { font: inherit; font-weight: 600; padding: .35rem 1rem; border-radius: 8px; cursor: pointer;
     border: 1px solid #1F5FBF; background: #1F5FBF; color: #FFF; }
   .press { margin: .5rem 0; }
-  .press:disabled { background: transparent; color: inherit; border: 1px dashed var(--line); cursor: default; }
+  .press + .press { margin-left: .5rem; }
+  .press:is(:disabled, [aria-disabled]) { background: transparent; color: inherit; border: 1px dashed var(--line); cursor: default; }
   .verdict { margin: .6rem 0 0; font-weight: 600; white-space: pre-line; } .verdict:empty { display: none; }
   .why { font-size: .85em; margin: .3rem 0 0; }
+  .runs { margin: .6rem 0; padding: 0; list-style: none; font-variant-numeric: tabular-nums; }
+  .runs li { display: grid; grid-template-columns: auto 1fr; gap: 0 .6rem; align-items: baseline; }
+  .runs .flow { padding: 0 4px; } .runs .refusal { grid-column: 2; }
   .late { display: none; margin: .6rem 0 0; font-size: .85em; }
   .busy .late { display: block; animation: appear 1.5s steps(2, jump-none); }
   @keyframes appear { from { visibility: hidden; } to { visibility: hidden; } }
@@ -83,11 +87,15 @@ const STYLE = `
   .confirm { margin: .6rem 0 0; font-size: .85em; } .confirm:empty { display: none; }
 `;
 
-/** Makes `old` show `tree`, keeping every element that can stay, and so the focus; returns what shows it. */
-function paint(old, tree, space = "http://www.w3.org/1999/xhtml") {
+/**
+ * Makes `old` show `tree`, keeping every element that can stay, and so the focus; returns what shows it.
+ *
+ * Where no answer is due, a number that the reader is typing stays as it is.
+ */
+function paint(old, tree, due, space = "http://www.w3.org/1999/xhtml") {
   if (typeof tree === "string") {
     if (old?.nodeType !== Node.TEXT_NODE) return new Text(tree);
-    old.data = tree;
+    if (old.data !== tree) old.data = tree; // else what the reader has selected would be lost
     return old;
   }
   const [tag, attributes, ...children] = tree;
@@ -96,10 +104,11 @@ function paint(old, tree, space = "http://www.w3.org/1999/xhtml") {
   for (const name of element.getAttributeNames()) if (!(name in attributes)) element.removeAttribute(name);
   for (const [name, value] of Object.entries(attributes))
     if (element.getAttribute(name) !== value) element.setAttribute(name, value);
-  if (tag === "input") Object.assign(element, { checked: "checked" in attributes, value: attributes.value ?? "on" });
+  const typing = !due && attributes.type === "number" && element === element.getRootNode().activeElement;
+  if (tag === "input" && !typing) Object.assign(element, { checked: "checked" in attributes, value: attributes.value ?? "on" });
   const before = [...element.childNodes];
   children.forEach((child, at) => {
-    const shown = paint(before[at], child, space);
+    const shown = paint(before[at], child, due, space);
     if (!before[at]) element.append(shown);
     else if (shown !== before[at]) before[at].replaceWith(shown);
   });
@@ -155,7 +164,8 @@ function mount(host, listener) {
   root.addEventListener("click", ({ target }) => {
     const marked = target.closest("[data-device]");
     if (marked) look(marked.dataset.device);
-    if (target.closest(".press")) { late(); listener.press(); }
+    const button = target.closest(".press");
+    if (button) { late(); listener.press(button.value); }
     if (target.matches("input[type=button]")) choose(target);
     if (target.closest(".copy")) copy(target.closest(".listings"));
   });
@@ -175,9 +185,9 @@ function mount(host, listener) {
     event.preventDefault();
     cards[(at + step + cards.length) % cards.length].focus();
   });
-  return (tree) => {
+  return (tree, due = true) => {
     unfolded = widget?.querySelector("details")?.open ?? unfolded; // also when choices without one come between
-    widget = paint(widget, tree);
+    widget = paint(widget, tree, due);
     for (const each of widget.querySelectorAll("details")) each.open = unfolded;
     if (!widget.isConnected) root.append(widget);
     look();
@@ -219,16 +229,17 @@ export default {
     window.addEventListener("keydown", guard, true);
     const show = mount(host, {
       change: (input) => model.send({ kind: "change", path: JSON.parse(input.dataset.path), value: valueOf(input) }),
-      press: () => model.send({ kind: "press" }),
+      press: (name) => model.send({ kind: "press", name }),
     });
-    const refresh = () => show(model.get("view"));
+    const refresh = () => show(model.get("view"), false);
+    const answered = () => show(model.get("view"));
     model.on("change:view", refresh);
-    model.on("msg:custom", refresh);
-    refresh();
+    model.on("msg:custom", answered);
+    answered();
     return () => {
       window.removeEventListener("keydown", guard, true);
       model.off("change:view", refresh);
-      model.off("msg:custom", refresh);
+      model.off("msg:custom", answered);
     };
   },
 };

@@ -1,0 +1,22 @@
+"""The training lab in a real JupyterLab: curves while cells run, Stop, going on, a restarted kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab.jupyterlab import Reader, jupyterlab
+from tests.lab.training import NOTEBOOK, survive_a_restart, train_stop_and_go_on, write_notebook
+
+
+@pytest.mark.parametrize("language", ["ja"])
+def test_a_reader_trains_stops_goes_on_and_restarts(chromium, tmp_path, language):
+    folder, state = tmp_path / "lessons", tmp_path / "state"
+    folder.mkdir()
+    write_notebook(folder, language)
+    with jupyterlab(folder, state) as address:
+
+        def reading(lesson, name):
+            train_stop_and_go_on(lesson, name)
+            survive_a_restart(lesson, name)
+
+        Reader(chromium, address, folder).read(NOTEBOOK, reading, f"training-lab-{language}")

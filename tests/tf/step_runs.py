@@ -1,0 +1,87 @@
+"""Training steps under many plans: the collectives that are predicted beside those that TensorFlow runs.
+
+Usage: step_runs.py MODEL MESH COUNT, with sentiment or mnist, a mesh such as 4x3, and how many legal plans to
+draw, in a process with as many devices as it needs. Prints their number and those in which the two differ.
+"""
+
+import itertools
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+
+import course_lib
+from course_lib import UNSHARDED, CourseError, MeshSpec
+from course_lib.specs.plan import BATCH, Plan
+from tests.tf.plan_runs import mesh_of
+
+SIZES = (
+    48,
+    24 * 3,
+    24 * 5,
+    24 * 7,
+    24 * 11,
+)  # the batch and then the layers: 2, 3, 4, 6, 8 and 12 divide all
+Told = list[str]
+Seen = list[str]
+
+
+def told_and_seen(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
+    """Returns the collectives of a step as predicted, as CPUs run them, and as observed."""
+    from course_lib import observed
+    from course_lib.training.optimizers import SGD
+    from course_lib.training.trainer import ModelTrainer
+
+    spec = model_class.spec
+    model = model_class(spec.initial_values(sizes, 0, "he"), plan)
+    trainer = ModelTrainer(model, SGD())
+    inputs, labels = (
+        np.ones((2, *(sizes[axis] for axis in spec.inputs)), "float32"),
+        np.zeros((2, sizes[BATCH])),
+    )
+    batches = trainer.send(inputs, labels.astype("int32"), None)
+    arguments = batches.inputs, batches.labels, None, trainer._number(2)
+    seen = observed.collectives(trainer._train_on_stack, *arguments, mesh=plan.mesh)
+    told = spec.step_collectives(plan, sizes).collectives
+    return [str(each.as_run("CPU")) for each in told], list(map(str, seen))
+
+
+def differs(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> str:
+    """Returns how a step differs from its prediction, whatever the order; "" where it does not."""
+    told, seen = map(Counter, told_and_seen(plan, model_class, sizes))
+    return "" if told == seen else f"{dict(plan.splits)}: only told {told - seen}, only seen {seen - told}"
+
+
+def report(model: str, mesh: MeshSpec, count: int) -> dict:
+    from course_lib.models import mnist, sentiment
+
+    model_class = {"mnist": mnist.MLP, "sentiment": sentiment.MLP}[model]
+    sizes = dict(zip((BATCH, *model_class.spec.layers), SIZES, strict=False))
+    plans = legal_plans(mesh, model_class)
+    chosen = plans if count >= len(plans) else random.Random(0).sample(plans, count)
+    found = [differs(plan, model_class, sizes) for plan in chosen]
+    return {"plans": len(found), "disagreements": [each for each in found if each]}
+
+
+def legal_plans(mesh: MeshSpec, model_class: type) -> list[Plan]:
+    axes = (BATCH, *model_class.spec.layers)
+    choices = itertools.product([UNSHARDED, *mesh.names], repeat=len(axes))
+    plans = (Plan("any", mesh, dict(zip(axes, choice, strict=True))) for choice in choices)
+    return [plan for plan in plans if is_legal(plan, model_class)]
+
+
+def is_legal(plan: Plan, model_class: type) -> bool:
+    try:
+        plan.check(model_class.spec.tensors)
+    except CourseError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    wanted = mesh_of(sys.argv[2])
+    course_lib.setup(devices=wanted.size)
+    print(json.dumps(report(sys.argv[1], wanted, int(sys.argv[3]))))

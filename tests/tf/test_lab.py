@@ -1,0 +1,189 @@
+"""The training lab with the real training: schemes that agree, going on in another one, Stop, errors."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from course_lib import models, training
+from course_lib.specs.plan import data_parallel
+from course_lib.training.saved import whole_in
+from course_lib.watch.lab import TrainingLab
+from course_lib.watch.lab_costs import held
+from course_lib.watch.lab_runs import Status, largest_differences
+from tests.tf import oracles
+
+DIMS, EXAMPLES, EPOCH = (16, 8, 2), 640, 10
+SCHEMES = ("one device", "data", "model", "spatial")
+# Float32 sums in another order, over 20 steps of a small model.
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(scope="module")
+def values():
+    return models.initial_values(dims=DIMS)
+
+
+@pytest.fixture(scope="module")
+def examples():
+    return oracles.random_examples(EXAMPLES, DIMS[0])
+
+
+@pytest.fixture(scope="module")
+def lab(values, examples, tmp_path_factory):
+    """A lab that has trained two epochs under each scheme."""
+    made = TrainingLab(models.MLP, values, examples, examples, folder=tmp_path_factory.mktemp("lab"))
+    choose(made, "epochs", 2)
+    for scheme in SCHEMES:
+        choose(made, "scheme", scheme)
+        train(made)
+    return made
+
+
+def choose(lab, *path_and_value):
+    *path, value = path_and_value
+    lab._answer(lab, {"kind": "change", "path": path, "value": value}, [])
+
+
+def train(lab):
+    lab._answer(lab, {"kind": "press", "name": "run"}, [])
+    lab.wait(120)
+    return lab.runs[-1]
+
+
+def values_of(run):
+    """Returns the values in a run's last checkpoint, read on one device."""
+    model = models.MLP(models.initial_values(seed=1, dims=DIMS))
+    training.CheckpointFolder(run.folder).restore_latest(model=model)
+    return model.values()
+
+
+def gap(left, right):
+    return max(np.abs(left[name] - right[name]).max() for name in left)
+
+
+def test_three_schemes_and_one_device_train_alike(lab):
+    assert [run.status for run in lab.runs[:4]] == [Status.FINISHED] * 4
+    assert all(len(run.history.steps) == 2 * EPOCH for run in lab.runs[:4])
+    loss, accuracy = largest_differences(lab.runs[:4])
+    assert 0 < loss.value < TOLERANCE
+    assert accuracy.value == 0
+    reference = values_of(lab.runs[0])
+    for run in lab.runs[1:4]:
+        assert gap(values_of(run), reference) < TOLERANCE
+
+
+@pytest.mark.parametrize("source", range(4))
+def test_any_run_goes_on_in_any_scheme(lab, source):
+    reference = {record.step: record.loss for record in lab.runs[0].history.steps}
+    first = whole_in(lab.runs[source].folder)[0]
+    choose(lab, "start", f"{lab.runs[source].folder.name}/{first.name}")
+    for scheme in SCHEMES:
+        choose(lab, "scheme", scheme)
+        run = train(lab)
+        assert run.status is Status.FINISHED, run.error
+        losses = {record.step: record.loss for record in run.history.steps}
+        assert sorted(losses) == list(range(EPOCH + 1, 2 * EPOCH + 1))
+        assert max(abs(losses[step] - reference[step]) for step in losses) < TOLERANCE
+        assert gap(values_of(run), values_of(lab.runs[0])) < TOLERANCE
+
+
+def test_what_a_device_is_said_to_hold_is_what_it_holds(lab):
+    for scheme in SCHEMES:
+        choose(lab, "scheme", scheme)
+        setting = lab.setting
+        model = models.MLP(models.initial_values(dims=DIMS), setting.plan)
+        said = held(lab._subject, setting.plan, 64)
+        assert said.parameters == sum(on_device_0(variable) for variable in model.variables)
+        assert said.gradients == sum(on_device_0(variable) for variable in model.trained.values())
+        rows, labels = np.zeros((64, DIMS[0]), np.float32), np.zeros(64, np.int64)
+        batch = model.place.send(rows, model.spec.inputs), model.place.send(labels, model.spec.labels)
+        assert said.batch == sum(map(on_device_0, batch))
+
+
+def on_device_0(tensor):
+    from tensorflow.experimental import dtensor
+
+    value = tensor.read_value() if hasattr(tensor, "read_value") else tensor
+    local = dtensor.unpack(value)[0] if dtensor.is_dtensor(value) else value
+    return local.numpy().nbytes
+
+
+def test_a_run_stopped_within_an_epoch_goes_on_and_ends_as_if_undisturbed(lab):
+    choose(lab, "start", "")
+    choose(lab, "scheme", "model")
+    choose(lab, "epochs", 400)
+    lab._answer(lab, {"kind": "press", "name": "run"}, [])
+    stopped = lab.runs[-1]
+    for _try in range(6000):
+        if stopped.step > EPOCH:
+            break
+        time.sleep(0.01)
+    lab._answer(lab, {"kind": "press", "name": "stop"}, [])
+    lab.wait(60)
+    assert stopped.status is Status.STOPPED
+    assert EPOCH < stopped.step < 4000
+    *_others, last = whole_in(stopped.folder)
+    assert last.step == stopped.step
+
+    epochs = stopped.step // EPOCH + 1
+    choose(lab, "start", f"{stopped.folder.name}/{last.name}")
+    choose(lab, "epochs", epochs)
+    continued = train(lab)
+    choose(lab, "start", "")
+    undisturbed = train(lab)
+    assert continued.status is undisturbed.status is Status.FINISHED
+    expected = undisturbed.history.steps[stopped.step :]
+    assert [vars_without_time(each) for each in continued.history.steps] == [
+        vars_without_time(each) for each in expected
+    ]
+    assert gap(values_of(continued), values_of(undisturbed)) == 0
+
+
+def vars_without_time(record):
+    return {name: value for name, value in vars(record).items() if name != "seconds"}
+
+
+def test_a_checkpoint_of_another_lesson_goes_on_and_one_of_another_model_is_refused(
+    values, examples, tmp_path, capfd
+):
+    others = {"same": values, "another": models.initial_values(seed=1, dims=DIMS)}
+    for name, begun_with in others.items():
+        model = models.MLP(begun_with, data_parallel(8))
+        for _record in training.train(model, examples, epochs=1, checkpoints=tmp_path / name):
+            pass
+    folders = {name: training.CheckpointFolder(tmp_path / name) for name in others}
+    lab = TrainingLab(models.MLP, values, examples, checkpoints=folders, scheme="spatial")
+    choose(lab, "epochs", 2)
+    offered = {start.run: name for name, start in lab._folder.starts().items()}
+    choose(lab, "start", offered["same"])
+    assert train(lab).status is Status.FINISHED
+    choose(lab, "start", offered["another"])
+    refused = train(lab)
+    assert refused.status is Status.FAILED
+    assert "initial_values" in refused.error
+    choose(lab, "start", "")
+    assert train(lab).status is Status.FINISHED
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_loss_that_becomes_infinite_is_said_in_the_lab(values, examples, capfd):
+    lab = TrainingLab(models.MLP, values, examples)
+    choose(lab, "learning_rate", 1e30)
+    failed = train(lab)
+    assert failed.status is Status.FAILED
+    assert "not" in failed.error
+    assert "finite" in failed.error
+    assert capfd.readouterr() == ("", "")
+
+
+def test_adam_is_offered_with_the_bytes_of_its_slots(values, examples):
+    lab = TrainingLab(models.MLP, values, examples, optimizer=training.Adam)
+    choose(lab, "learning_rate", 1e-3)
+    choose(lab, "epochs", 1)
+    assert train(lab).status is Status.FINISHED
+    said = held(lab._subject, lab.setting.plan, 64)
+    slots = training.Adam().slots(models.MLP(values, data_parallel(8)))
+    assert said.optimizer == sum(on_device_0(variable) for variable in slots.variables)
