@@ -1,26 +1,36 @@
-"""`make results`: measures the figures that lesson 04 and the book quote, and keeps them with the library.
+"""`make results`: measures the figures that the lessons and the book quote, and keeps them with the library.
 
 - 04_imdb: lesson 04's training on the real reviews, with several settings, each from several seeds;
 - 04_stand_in: the same on the stand-in;
-- 04_batch_sizes: the time of a training step on one device and on eight.
+- 04_batch_sizes: the time of a training step on one device and on eight;
+- 05_schemes_imdb: one device and the three schemes on the real reviews, from equal initial values, and
+  continuing one checkpoint;
+- 05_schemes_stand_in: the same on the stand-in;
+- 05_step_parts: what a training step spends its time on.
 
 `python -m benchmarks.results 04_stand_in` measures only that. The real reviews come from TensorFlow Datasets:
-from TFDS_DATA_DIR if they are prepared there, else downloaded.
+from TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is
+left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import course_lib
 
 course_lib.setup(devices=8)
 
+from benchmarks import parts  # noqa: E402
+from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
-from course_lib.measured import batch_sizes, results  # noqa: E402
+from course_lib.errors import CourseError  # noqa: E402
+from course_lib.measured import batch_sizes, results, schemes, step_parts  # noqa: E402
 from course_lib.models import sentiment as models  # noqa: E402
 from course_lib.specs import plan  # noqa: E402
 from course_lib.training import run as training  # noqa: E402
@@ -30,7 +40,6 @@ from course_lib.training.step_times import step_times  # noqa: E402
 EPOCHS, SEEDS = 3, (0, 1, 2)  # a seed draws the initial values and the order of the reviews
 TURNS = 7  # of each measurement of times, whose medians are written
 FOLDER = Path(results.__file__).parent
-SOURCES = {"04_imdb": data.REAL, "04_stand_in": data.BUILT_IN}
 SETS = {data.REAL: "imdb_reviews/plain_text 1.0.0", data.BUILT_IN: "built-in"}
 SETTINGS = {  # initial values, rows of unit length
     "tutorial": ("normal", False),
@@ -40,27 +49,34 @@ SETTINGS = {  # initial values, rows of unit length
 }
 
 
-def main() -> None:
-    """Measures what is named on the command line, or everything, and writes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    everything = [*SOURCES, batch_sizes.NAME]
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(everything))
-    for name in parser.parse_args().names or everything:
-        written = step_times_of_all_sizes() if name == batch_sizes.NAME else trainings(name)
-        print("written:", written.name, flush=True)
-
-
-def trainings(name: str) -> Path:
+def trainings(name: str, source: str) -> Path:
     """Trains with each of the settings, and writes what came of it."""
-    reviews = data.load_imdb(SOURCES[name])
+    reviews = data.load_imdb(source)
     runs = {setting: seeded_run(setting, reviews) for setting in SETTINGS}
-    return results.save(results.Measured(name, circumstances(reviews), runs), FOLDER)
+    details = {"plan": "data_parallel(8)", "seeds": ", ".join(map(str, SEEDS))}
+    return results.save(results.Measured(name, circumstances(reviews) | details, runs), FOLDER)
+
+
+def trained_schemes(of: str, source: str) -> Path:
+    """Trains on one device and in each scheme, and writes what came of it."""
+    reviews = data.load_imdb(source)
+    vectorized = data.tf_idf(reviews)
+    equal, continued = from_equal_values(vectorized), from_a_checkpoint(vectorized)
+    for runs in (equal, continued):
+        print(schemes.differences(runs), flush=True)
+    measured = schemes.SchemesMeasured(circumstances(reviews), equal, continued)
+    return schemes.save(measured, of, FOLDER)
 
 
 def step_times_of_all_sizes() -> Path:
     """Measures the time of a step with each batch size, and writes it."""
     times = [step_times(batch_size, TURNS) for batch_size in batch_sizes.BATCH_SIZES]
     return batch_sizes.save(times, batch_sizes.this_machine(), FOLDER)
+
+
+def parts_of_a_step() -> Path:
+    """Measures what a step spends its time on, in each scheme, and writes it."""
+    return step_parts.save(parts.measure(TURNS), batch_sizes.this_machine(), FOLDER)
 
 
 def seeded_run(setting: str, reviews: Reviews) -> results.SeededRun:
@@ -94,11 +110,33 @@ def circumstances(reviews: Reviews) -> dict[str, str]:
         "tensorflow": tf.__version__,
         "python": platform.python_version(),
         "devices": "8",
-        "plan": "data_parallel(8)",
         "batch_size": "64",
         "learning_rate": "0.01",
-        "seeds": ", ".join(map(str, SEEDS)),
     }
+
+
+MEASUREMENTS: dict[str, Callable[[], Path]] = {
+    "04_imdb": partial(trainings, "04_imdb", data.REAL),
+    "04_stand_in": partial(trainings, "04_stand_in", data.BUILT_IN),
+    batch_sizes.NAME: step_times_of_all_sizes,
+    schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, data.REAL),
+    schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, data.BUILT_IN),
+    step_parts.NAME: parts_of_a_step,
+}
+
+
+def main() -> None:
+    """Measures what is named on the command line, or everything, and writes it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(MEASUREMENTS))
+    named = parser.parse_args().names
+    for name in named or MEASUREMENTS:
+        try:
+            print("written:", MEASUREMENTS[name]().name, flush=True)
+        except CourseError as error:
+            if named:
+                raise
+            print(f"left out: {name}. {error}", flush=True)
 
 
 if __name__ == "__main__":

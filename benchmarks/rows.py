@@ -39,12 +39,12 @@ def compared(what: str, pairs: Sequence[tuple[float, float]], goal: str = "") ->
 
 def table(rows: Sequence[Row]) -> str:
     """Returns the rows as text."""
-    lines = [f"{'':52} {'course':>11} {'other':>11} {'other/course':>13}  goal"]
+    lines = [f"{'':64} {'course':>11} {'other':>11} {'other/course':>13}  goal"]
     for row in rows:
         other = "" if row.other_seconds is None else _milliseconds(row.other_seconds)
         ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
         lines.append(
-            f"{row.what:52} {_milliseconds(row.course_seconds):>11} {other:>11} {ratio:>13}  {row.goal}"
+            f"{row.what:64} {_milliseconds(row.course_seconds):>11} {other:>11} {ratio:>13}  {row.goal}"
         )
     return "\n".join(lines)
 

@@ -27,7 +27,6 @@ from benchmarks import tutorial_loop  # noqa: E402
 from benchmarks.rows import Row, compared, table  # noqa: E402
 from benchmarks.worker import worker  # noqa: E402
 from course_lib.data.examples import Examples  # noqa: E402
-from course_lib.dtensor import create_mesh, to_layout  # noqa: E402
 from course_lib.models.sentiment import EPSILON, MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel  # noqa: E402
@@ -65,17 +64,14 @@ def course_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[], 
     return measure_once
 
 
-def tutorials_loop(plan: Plan, examples: Examples, num_steps: int) -> Callable[[], float]:
+def tutorials_loop(scheme: str, examples: Examples, num_steps: int) -> Callable[[], float]:
     """Returns a function that trains some steps with the tutorial's loop and returns the seconds a step."""
-    model = MLP(initial_values(), plan)
-    mesh = create_mesh(plan.mesh)
-    axes = {"inputs": MLP.spec.inputs, "labels": MLP.spec.labels}
-    layouts = {name: to_layout(plan.layout(of), mesh) for name, of in axes.items()}
+    train_steps = tutorial_loop.training(scheme, examples)
 
     def measure_once() -> float:
         start = time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()):
-            tutorial_loop.train(model, examples, layouts, num_steps)
+            train_steps(num_steps)
         return (time.perf_counter() - start) / num_steps
 
     return measure_once
@@ -134,9 +130,8 @@ def measure(repeats: int = 7, num_steps: int = 128, schemes: tuple[str, ...] = t
     examples = random_examples()
     rows = []
     for scheme in schemes:
-        plan = SCHEMES[scheme]()
-        ours = course_loop(plan, examples, num_steps)
-        theirs = tutorials_loop(plan, examples, num_steps)
+        ours = course_loop(SCHEMES[scheme](), examples, num_steps)
+        theirs = tutorials_loop(scheme, examples, num_steps)
         rows.append(compare(f"a step, {scheme} parallel / tutorial's loop", ours, theirs, repeats))
     alone = course_loop(data_parallel(), examples, num_steps), one_device_loop(examples, num_steps)
     rows.append(compare("a step, data parallel / one device, no DTensor", *alone, repeats))

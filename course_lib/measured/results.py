@@ -11,12 +11,12 @@ from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.measured.histories import of_rows, to_rows
 from course_lib.pictures.curves import Picture
-from course_lib.training.records import EpochRecord, History, StepRecord
+from course_lib.training.records import EpochRecord, History
 from course_lib.watch.curves import training_curves
 
 _FOLDER = resources.files("course_lib") / "measured"
-_DIGITS = 4
 _RUNS = "runs"  # what tells these files from those with other measurements
 
 
@@ -108,20 +108,9 @@ def title(run: str) -> str:
 
 
 def _rows(run: SeededRun) -> dict[str, Any]:
-    steps = run.curves.steps
-    return {
-        "batch_size": steps[0].examples,
-        "steps_per_epoch": run.curves.epochs[0].step,
-        "losses": [round(record.loss, _DIGITS) for record in steps],
-        "accuracies": [round(record.accuracy, _DIGITS) for record in steps],
-        "epochs": [[asdict(epoch) for epoch in seed] for seed in run.epochs],
-    }
+    return to_rows(run.curves) | {"epochs": [[asdict(epoch) for epoch in seed] for seed in run.epochs]}
 
 
 def _run(rows: Mapping[str, Any]) -> SeededRun:
-    steps = [
-        StepRecord(step, 1 + (step - 1) // rows["steps_per_epoch"], loss, accuracy, rows["batch_size"], 0.0)
-        for step, (loss, accuracy) in enumerate(zip(rows["losses"], rows["accuracies"], strict=True), start=1)
-    ]
     epochs = tuple(tuple(EpochRecord(**epoch) for epoch in seed) for seed in rows["epochs"])
-    return SeededRun(History(steps, list(epochs[0])), epochs)
+    return SeededRun(of_rows({**rows, "epochs": rows["epochs"][0]}), epochs)

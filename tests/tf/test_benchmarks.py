@@ -14,7 +14,7 @@ from benchmarks import data, explorer, live, rows, sweep, training, worker
         (lambda: [data._measure_source(data.BUILT_IN, repeats=1)], 1),
         (lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2),
         (lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3),
-        (lambda: live.measure(repeats=1, epochs=1), 3),
+        (lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640), 4),
     ],
     ids=["explorer", "data", "training", "sweep", "live"],
 )

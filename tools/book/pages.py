@@ -17,18 +17,32 @@ import yaml
 
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.i18n import set_language
-from course_lib.measured import results
+from course_lib.measured import results, step_parts
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
-from tools.book.results import write_results
+from tools.book.results import write_results, write_schemes, write_step_parts
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE
 
 LESSONS = "[0-9][0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.
-PAGES = ("results", "initial_values", "what_next", "glossary", "troubleshooting", "versions", "notices")
-_OF_RESULTS = ("results", "initial_values")  # there once something was measured
+PAGES = (
+    "results",
+    "initial_values",
+    "step_parts",
+    "what_next",
+    "glossary",
+    "troubleshooting",
+    "versions",
+    "notices",
+)
+# What a page needs of `make results`, for those that are there once it was measured.
+_NEEDS: dict[str, Callable[[], Any]] = {
+    "results": results.names,
+    "initial_values": results.names,
+    "step_parts": step_parts.recorded,
+}
 
 
 @dataclass(frozen=True)
@@ -108,7 +122,7 @@ def _edition(sources: Sources, language: str) -> Edition:
     strings = {name: translate(english) for name, english in frame.items()}
     notebooks = sorted((sources.notebooks / language).glob(LESSONS))
     lessons = tuple((path.stem, _title(path)) for path in notebooks)
-    shown = [page for page in PAGES if page not in _OF_RESULTS or results.names()]
+    shown = [page for page in PAGES if page not in _NEEDS or _NEEDS[page]()]
     return Edition(
         language=language,
         name=strings["language_name"],
@@ -183,6 +197,8 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
     translate = _translations(sources, edition.language)
     values = _page_values(sources, edition) | {
         "results": write_results(edition.language, folder),
+        "schemes": write_schemes(edition.language, folder),
+        "step": write_step_parts(edition.language, folder),
         "_": translate,
     }
     for page in ("index", *(page for page in edition.pages if page in PAGES)):

@@ -1,14 +1,16 @@
-"""The trainings that `make results` measured, drawn and tabled for the pages that show them."""
+"""What `make results` measured, drawn and tabled for the pages that show it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
 
 import course_lib
-from course_lib.measured import results
+from course_lib.measured import results, schemes, step_parts
+from course_lib.measured.step_parts import StepParts
 
 QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
@@ -32,6 +34,63 @@ class ShownResult:
     runs: dict[str, list[dict[str, str]]]
 
 
+@dataclass(frozen=True)
+class ShownRun:
+    """A scheme beside one device, as text.
+
+    Attributes:
+        title: the scheme, in the page's language.
+        steps: over which steps, "first" or "whole".
+        loss: the largest difference in the loss of a step.
+        accuracy: the largest difference in the accuracy of a step.
+        weights: the largest difference in a weight after these steps.
+        test_accuracy: the test accuracy at the end; nothing for the first steps.
+    """
+
+    title: str
+    steps: str
+    loss: str
+    accuracy: str
+    weights: str
+    test_accuracy: str
+
+
+@dataclass(frozen=True)
+class ShownSchemes:
+    """The schemes on one set of reviews, as the pages show them.
+
+    Attributes:
+        source: the reviews, "imdb" or "stand_in".
+        picture: the name of the picture's file.
+        alt: what the picture shows, in the page's language.
+        kinds: the rows of the table by "equal" and "continued".
+    """
+
+    source: str
+    picture: str
+    alt: str
+    kinds: dict[str, list[ShownRun]]
+
+
+@dataclass(frozen=True)
+class ShownStep:
+    """The parts of a step, as the page shows them.
+
+    Attributes:
+        picture: the name of the picture's file.
+        alt: what the picture says, in the page's language.
+        machine: where it was measured.
+        schemes: the scheme of each column.
+        rows: the figures of each row, by its name.
+    """
+
+    picture: str
+    alt: str
+    machine: str
+    schemes: list[str]
+    rows: dict[str, list[str]]
+
+
 def write_results(language: str, folder: Path) -> list[ShownResult]:
     """Draws each measurement into `folder`, its texts in `language`, and returns what to say about it."""
     shown = []
@@ -50,3 +109,65 @@ def spreads(run: results.SeededRun) -> list[dict[str, str]]:
     """Returns for each epoch the lowest and highest value of each quantity, such as "0.512–0.688"."""
     columns = [[f"{low:.3f}–{high:.3f}" for low, high in run.spread(quantity)] for quantity in QUANTITIES]
     return [dict(zip(QUANTITIES, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def write_schemes(language: str, folder: Path) -> list[ShownSchemes]:
+    """Draws what was measured of the schemes into `folder`, and returns what to say about it."""
+    shown = []
+    with mpl.rc_context():
+        course_lib.setup(language=language)
+        for source in schemes.sources():
+            measured, name = schemes.load(source), schemes.name_of(source)
+            picture = schemes.picture(measured.equal)
+            (folder / f"{name}.png").write_bytes(picture.png)
+            kinds = {"equal": _shown(measured.equal), "continued": _shown(measured.continued)}
+            shown.append(ShownSchemes(source, f"{name}.png", picture.alt, kinds))
+    return shown
+
+
+def _shown(runs: Mapping[str, schemes.SchemeRun]) -> list[ShownRun]:
+    return [
+        ShownRun(
+            schemes.title(scheme),
+            steps,
+            f"{difference.loss:.1e}",
+            f"{difference.accuracy:.3f}",
+            f"{difference.weights:.1e}",
+            "" if steps == "first" else f"{run.history.epochs[-1].test_accuracy:.3f}",
+        )
+        for scheme, run in runs.items()
+        for steps, difference in (("first", run.first), ("whole", run.whole))
+        if difference is not None
+    ]
+
+
+def write_step_parts(language: str, folder: Path) -> ShownStep | None:
+    """Draws the parts of a step into `folder`, and returns what to say about them; None if there are none."""
+    recorded = step_parts.recorded()
+    if recorded is None:
+        return None
+    course_lib.setup(language=language)
+    figure = step_parts.figure(recorded.schemes)
+    (folder / f"{step_parts.NAME}.svg").write_text(figure.svg, encoding="utf-8")
+    parts = recorded.schemes.values()
+    rows = {name: [form(each) for each in parts] for name, form in _ROWS.items()}
+    return ShownStep(
+        f"{step_parts.NAME}.svg",
+        " ".join(figure.text.splitlines()),
+        recorded.machine.sentences(),
+        [step_parts.title(scheme) for scheme in recorded.schemes],
+        rows,
+    )
+
+
+def _milliseconds(name: str) -> Callable[[StepParts], str]:
+    return lambda parts: f"{1e3 * getattr(parts, name):.2f}"
+
+
+_ROWS: dict[str, Callable[[StepParts], str]] = {
+    **{name: _milliseconds(name) for name in ("packing", "dispatch", "arithmetic", "exchanges")},
+    "num_collectives": lambda parts: str(parts.num_collectives),
+    "payload_bytes": lambda parts: f"{parts.payload_bytes:,}",
+    **{name: _milliseconds(name) for name in ("step", "loop")},
+    "explained": lambda parts: f"{parts.explained:.0%}",
+}

@@ -1,0 +1,214 @@
+"""What a training step spends its time on, in the three schemes: each part measured by itself, in turns.
+
+- A step with nothing to exchange has the sizes that one device has in the scheme, under a plan that splits
+  nothing: the eight devices do a device's work, each for itself.
+- The same with one number in place of each tensor is what TensorFlow takes to start the operations.
+- The collectives are those that are observed in the scheme's step, one after the other, in a function that
+  does nothing else but put together and take apart what shares one, as the step does. It is observed too, and
+  refused if its collectives are others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from course_lib import setup
+
+setup(devices=8)
+
+from benchmarks.rows import Row, table  # noqa: E402
+from benchmarks.training import BATCH_SIZE, SCHEMES, course_loop, random_examples  # noqa: E402
+from course_lib import observed  # noqa: E402
+from course_lib.data.examples import Examples  # noqa: E402
+from course_lib.measured.step_parts import StepParts  # noqa: E402
+from course_lib.models.placement import OnMesh  # noqa: E402
+from course_lib.models.sentiment import DEFAULT_DIMS, MLP, initial_values  # noqa: E402
+from course_lib.runtime import start_tensorflow  # noqa: E402
+from course_lib.specs.collectives import Collective, Kind  # noqa: E402
+from course_lib.specs.plan import Plan, replicated  # noqa: E402
+from course_lib.training.batches import BatchOrder  # noqa: E402
+from course_lib.training.compiled import Compiled, repeated  # noqa: E402
+from course_lib.training.optimizers.sgd import SGD  # noqa: E402
+from course_lib.training.trainer import Batches, ModelTrainer, write  # noqa: E402
+from course_lib.training.work import STEPS_PER_CALL  # noqa: E402
+
+tf = start_tensorflow()
+
+TINY = {"batch": 1, "features": 1, "hidden": 1, "classes": 1}
+WHOLE = {"batch": BATCH_SIZE, **dict(zip(MLP.spec.axes, DEFAULT_DIMS, strict=True))}
+
+Turn = Callable[[], float]  # returns the seconds a step
+
+
+def measure(
+    repeats: int = 7, calls: int = 4, schemes: Sequence[str] = tuple(SCHEMES)
+) -> dict[str, StepParts]:
+    """Returns the parts of a step of each scheme: medians, its measurements taking turns.
+
+    Args:
+        repeats: how many times each is measured, after one turn to compile and warm up.
+        calls: how many calls of 32 steps one measurement has.
+        schemes: which of `SCHEMES`.
+    """
+    examples = random_examples()
+    return {scheme: measure_scheme(SCHEMES[scheme](), examples, repeats, calls) for scheme in schemes}
+
+
+def measure_scheme(plan: Plan, examples: Examples, repeats: int, calls: int) -> StepParts:
+    """Returns the parts of a step under a plan."""
+    trainer, batches = trained(plan, WHOLE)
+    exchanged = collectives_of_a_step(trainer, batches)
+    local = {axis: size // plan.num_shards(axis) for axis, size in WHOLE.items()}
+    turns = {
+        "loop": course_loop(plan, examples, calls * STEPS_PER_CALL),
+        "step": steps(trainer, batches, calls),
+        "packing": packing(trainer, examples, calls),
+        "tiny": steps(*trained(replicated(8), TINY), calls),
+        "share": steps(*trained(replicated(8), local), calls),
+        "exchanges": exchanges(trainer, exchanged, calls),
+    }
+    for turn in turns.values():
+        turn()
+    seconds = [{name: turn() for name, turn in turns.items()} for _repeat in range(repeats)]
+    medians = {name: statistics.median(each[name] for each in seconds) for name in turns}
+    payload = sum(each.payload_bytes for each in exchanged)
+    return StepParts(**medians, num_collectives=len(exchanged), payload_bytes=payload)
+
+
+def trained(plan: Plan, sizes: Mapping[str, int]) -> tuple[ModelTrainer, Batches]:
+    """Returns a trainer of the sentiment model with these sizes, and 32 batches on its devices."""
+    values = initial_values(dims=[sizes[axis] for axis in MLP.spec.axes])
+    trainer = ModelTrainer(MLP(values, plan), SGD())
+    random, stack = np.random.default_rng(0), (STEPS_PER_CALL, sizes["batch"])
+    features = random.standard_normal((*stack, sizes["features"]), np.float32)
+    return trainer, trainer.send(features, random.integers(0, sizes["classes"], stack), None)
+
+
+def steps(trainer: ModelTrainer, batches: Batches, calls: int) -> Turn:
+    """Returns the measurement of steps on batches that lie on the devices already."""
+
+    def turn() -> float:
+        start = time.perf_counter()
+        for _call in range(calls):
+            trainer.steps(batches, STEPS_PER_CALL)()
+        return (time.perf_counter() - start) / (calls * STEPS_PER_CALL)
+
+    return turn
+
+
+def packing(trainer: ModelTrainer, examples: Examples, calls: int) -> Turn:
+    """Returns the measurement of choosing rows on the host and sending each device its own."""
+    order = BatchOrder(len(examples), BATCH_SIZE, seed=0)
+
+    def turn() -> float:
+        start = time.perf_counter()
+        for call in range(calls):
+            trainer.send(*order.stack(examples, call * STEPS_PER_CALL, STEPS_PER_CALL))
+        return (time.perf_counter() - start) / (calls * STEPS_PER_CALL)
+
+    return turn
+
+
+def collectives_of_a_step(trainer: ModelTrainer, batches: Batches) -> list[Collective]:
+    """Returns the collectives that are seen when the trainer takes one step."""
+
+    def step() -> Any:
+        batch = tf.gather(batches.inputs, 0), tf.gather(batches.labels, 0), None
+        loss, hits, updates = trainer._train_on_batch(*batch)  # what its compiled loop repeats
+        write(updates)
+        return loss, hits
+
+    return observed.collectives(step, mesh=trainer.model.plan.mesh)
+
+
+def exchanges(trainer: ModelTrainer, wanted: Sequence[Collective], calls: int) -> Turn:
+    """Returns the measurement of a step's collectives, each of which waits for the one before.
+
+    Raises:
+        RuntimeError: TensorFlow makes other collectives of the function.
+    """
+    mesh = trainer.model.plan.mesh
+    place = OnMesh(Plan("exchanges", mesh, {name: name for name in mesh.names}))
+    shapes = shapes_of_sums(trainer.model, wanted)
+    parts = [
+        [place.send(summands(each, shape), (*each.mesh_dims, *map(str, range(len(shape))))) for shape in sums]
+        for each, sums in zip(wanted, shapes, strict=True)
+    ]
+
+    def exchange(carried: Any) -> Any:
+        for each, tensors in zip(wanted, parts, strict=True):
+            over = list(range(len(each.mesh_dims)))
+            sums = [tf.reshape(tf.reduce_sum(part + carried, over), [-1]) for part in tensors]
+            carried = 1e-9 * tf.add_n([tf.gather(each_sum, 0) for each_sum in sums])
+        return carried
+
+    zero = place.send(np.zeros((), np.float32), ())
+    seen = observed.collectives(exchange, zero, mesh=mesh)
+    if list(map(str, seen)) != list(map(str, wanted)):
+        raise RuntimeError(f"Wanted: {', '.join(map(str, wanted))}. Seen: {', '.join(map(str, seen))}.")
+    count = place.send(np.array(STEPS_PER_CALL, np.int16), ())
+    compiled = Compiled(
+        lambda count, zero: repeated(count, lambda _turn, carried: (exchange(carried),), zero)[0],
+        combine_all_reduces=True,
+    )
+
+    def turn() -> float:
+        start = time.perf_counter()
+        for _call in range(calls):
+            place.fetch(compiled(count, zero))
+        return (time.perf_counter() - start) / (calls * STEPS_PER_CALL)
+
+    return turn
+
+
+def shapes_of_sums(model: MLP, wanted: Sequence[Collective]) -> list[list[tuple[int, ...]]]:
+    """Returns the shapes of the sums in each collective: of several in that of the gradients, the largest.
+
+    Loss and hits are summed together with the gradients: all are copied into one array, and out of it.
+    """
+    plan, spec = model.plan, model.spec
+    shapes = spec.shapes(model.sizes)
+    gradients = [plan.layout(spec.variables[name].axes).local_shape(shapes[name]) for name in model.trained]
+    largest = max(wanted, key=lambda each: each.payload_bytes)
+    return [[(), (), *gradients] if each is largest else [(each.payload_bytes // 4,)] for each in wanted]
+
+
+def summands(collective: Collective, shape: Sequence[int]) -> Any:
+    """Returns an array whose sum over the mesh dimensions of an all-reduce has this shape."""
+    if collective.kind is not Kind.ALL_REDUCE:
+        raise RuntimeError(f"The step has one {collective.kind}; only all-reduces are measured alone.")
+    return np.ones((*map(collective.mesh.dim_size, collective.mesh_dims), *shape), np.float32)
+
+
+def rows(schemes: Mapping[str, StepParts]) -> list[Row]:
+    """Returns a line for each part of each scheme."""
+    return [
+        Row(f"{scheme} parallel, {field.name}", getattr(parts, field.name))
+        for scheme, parts in schemes.items()
+        for field in fields(parts)
+        if field.type == "float"
+    ]
+
+
+def main() -> None:
+    """Prints the parts, and how much of a step they explain."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--schemes", nargs="+", default=list(SCHEMES), choices=SCHEMES)
+    options = parser.parse_args()
+    measured = measure(options.repeats, schemes=options.schemes)
+    print(table(rows(measured)))
+    for scheme, parts in measured.items():
+        exchanged = f"{parts.num_collectives} collectives, {parts.payload_bytes:,} bytes"
+        print(f"{scheme} parallel: {exchanged}; explained {parts.explained:.2f} of a step")
+
+
+if __name__ == "__main__":
+    main()

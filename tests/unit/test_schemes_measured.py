@@ -1,0 +1,76 @@
+"""The schemes beside one device: what was measured is whole, says what the lesson says, and comes back as saved."""
+
+import pytest
+
+from course_lib import CourseError
+from course_lib.measured import schemes
+from course_lib.measured.schemes import Difference, SchemeRun, SchemesMeasured
+from course_lib.training.records import EpochRecord, History, StepRecord
+
+SCHEMES = ["one", "data", "model", "spatial"]
+
+
+@pytest.mark.parametrize("source", schemes.SOURCES)
+def test_every_run_is_whole(source):
+    measured = schemes.load(source)
+    assert measured.how["command"] == "make results"
+    assert list(measured.equal) == list(measured.continued) == SCHEMES
+    steps_per_epoch = {"imdb": 25_000 // 64, "stand_in": 8_100 // 64}[source]
+    for run in measured.equal.values():
+        assert [step.step for step in run.history.steps] == list(range(1, 3 * steps_per_epoch + 1))
+        assert [epoch.epoch for epoch in run.history.epochs] == [1, 2, 3]
+    for run in measured.continued.values():
+        first = steps_per_epoch + 1
+        assert [step.step for step in run.history.steps] == list(range(first, first + steps_per_epoch))
+        assert {step.epoch for step in run.history.steps} == {2}
+        assert [(epoch.epoch, epoch.step) for epoch in run.history.epochs] == [(2, 2 * steps_per_epoch)]
+
+
+@pytest.mark.parametrize("source", schemes.SOURCES)
+def test_the_first_steps_agree_and_every_scheme_learns_as_well(source):
+    measured = schemes.load(source)
+    for runs in (measured.equal, measured.continued):
+        one = runs["one"].history.epochs[-1].test_accuracy
+        for scheme in SCHEMES[1:]:
+            first = runs[scheme].first
+            assert first.loss < 1e-4
+            assert first.accuracy <= 1 / 64
+            assert first.weights < 1e-3
+            assert abs(runs[scheme].history.epochs[-1].test_accuracy - one) < 0.02
+
+
+def measured_from(*losses):
+    steps = [StepRecord(at, 2, loss, 0.5, 64, 0.0) for at, loss in enumerate(losses, start=len(losses) + 1)]
+    history = History(steps, [EpochRecord(2, 2 * len(losses), 0.5, 0.25, 0.5, 0.75, None)])
+    compared = SchemeRun(history, Difference(1e-7, 0.0, 2e-6), Difference(0.25, 0.0625, 1.5))
+    runs = {"one": SchemeRun(history), "data": compared}
+    return SchemesMeasured({"command": "a test"}, runs, runs)
+
+
+def test_what_is_saved_is_loaded(tmp_path, monkeypatch):
+    measured = measured_from(0.75, 0.5, 0.25)
+    schemes.save(measured, "imdb", tmp_path)
+    monkeypatch.setattr(schemes, "_FOLDER", tmp_path)
+    assert schemes.sources() == ("imdb",)
+    assert schemes.load("imdb") == measured
+
+
+def test_the_differences_are_told_for_the_first_steps_and_for_all():
+    assert schemes.differences(measured_from(0.75, 0.5, 0.25).equal) == (
+        "Largest differences from one device: loss of a step, accuracy of a step, weights\n"
+        "  1.0e-07   0.0000   2.0e-06   data parallel, the first 20 steps\n"
+        "  2.5e-01   0.0625   1.5e+00   data parallel, all 3 steps"
+    )
+
+
+def test_the_picture_names_every_run():
+    assert repr(schemes.picture(measured_from(0.5).equal)) == (
+        "Picture: loss and accuracy, step by step, of one device, data parallel."
+    )
+
+
+def test_what_was_not_measured_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(schemes, "_FOLDER", tmp_path)
+    assert schemes.sources() == ()
+    with pytest.raises(CourseError, match="'mnist'"):
+        schemes.load("mnist")
