@@ -36,6 +36,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 import tempfile
 
 import numpy as np
+from IPython.display import display
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec, data, models, observed, training
 from course_lib.dtensor import fetch_layout, pack, unpack
@@ -483,10 +484,9 @@ check("05-plan", mine)
 # ## The training lab
 #
 # Here you train this model under any of these plans, or under one of your own, run beside run.
-# Choose **data**, press **Run**, then choose **spatial** and press it again:
-# the curves lie on each other, and the lab says how far apart they are.
-# Each run shows what its devices hold and send.
-# Then continue the checkpoint of one run under another plan.
+# Choose *data parallel* and press **Run**; then choose *spatial parallel* and press it again.
+# The curves lie on each other, and the lab says how far apart they are and what each device holds.
+# Then ask for an epoch more, choose the checkpoint of a run under *Start from*, and another scheme.
 
 # %% lab
 from course_lib.watch.lab import TrainingLab
