@@ -16,63 +16,65 @@ from typing import Any
 
 
 class Turns:
-    """Gives one thread at a time its turn; whoever trains lets all others go first."""
+    """Lets a training and others use the devices in turns; the training lets all others go first.
+
+    The others, cells and buttons, do not wait for each other: a Stop button must be heard while a cell runs.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._owner: int | None = None  # the thread whose turn it is
-        self._depth = 0  # how often it took its turn: a widget may be pressed while its cell awaits
-        self._waiting = 0
+        self._trains = False
+        self._others = 0  # how many use the devices now
+        self._waiting = 0  # how many others wait for them
 
-    def take(self, *, patient: bool = False) -> None:
-        """Waits until the devices are free, and takes them.
-
-        Args:
-            patient: whether to let every other thread that waits go first.
-        """
-        me = threading.get_ident()
+    def take(self) -> None:
+        """Waits until no training uses the devices, and keeps it away from them."""
         with self._changed:
-            if self._owner != me:
-                self._waiting += not patient
-                try:
-                    self._changed.wait_for(lambda: self._owner is None and not (patient and self._waiting))
-                finally:
-                    self._waiting -= not patient
-                self._owner = me
-            self._depth += 1
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: not self._trains)
+                self._others += 1
+            finally:
+                self._waiting -= 1
 
     def give_back(self) -> None:
-        """Lets the next one take the devices; does nothing in a thread whose turn it is not."""
+        """Lets training go on, if nobody else uses the devices."""
         with self._changed:
-            if self._owner == threading.get_ident():
-                self._depth -= 1
-                if not self._depth:
-                    self._owner = None
-                    self._changed.notify_all()
+            self._others = max(self._others - 1, 0)  # 0 before: the cell began before cells took turns
+            self._changed.notify_all()
 
     @contextlib.contextmanager
-    def turn(self, *, patient: bool = False) -> Iterator[None]:
-        """Takes the devices for a block."""
-        self.take(patient=patient)
+    def turn(self) -> Iterator[None]:
+        """Keeps training away from the devices for a block."""
+        self.take()
         try:
             yield
         finally:
             self.give_back()
 
     @contextlib.contextmanager
-    def left_to_others(self) -> Iterator[None]:
-        """Leaves the devices to others for a block in which this thread only waits."""
-        with self._changed:
-            mine, depth = self._owner == threading.get_ident(), self._depth
-            if mine:
-                self._owner, self._depth = None, 0
-                self._changed.notify_all()
+    def left(self) -> Iterator[None]:
+        """Lets training go on for a block in which a cell only waits for it."""
+        was_taken = self._others > 0
+        self.give_back()
         try:
             yield
         finally:
-            if mine:
+            if was_taken:
                 self.take()
-                self._depth = depth
+
+    @contextlib.contextmanager
+    def of_training(self) -> Iterator[None]:
+        """Uses the devices for a few steps, once all others have had their turn."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._trains or self._others or self._waiting))
+            self._trains = True
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._trains = False
+                self._changed.notify_all()
 
 
 turns = Turns()

@@ -6,7 +6,7 @@ import atexit
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,22 +16,21 @@ import numpy.typing as npt
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
-from course_lib.pictures.figures import Figure
 from course_lib.pictures.overlay import STYLES
 from course_lib.pictures.shapes import Node
 from course_lib.training.records import History
 from course_lib.turns import let_cells_take_turns, turns
 from course_lib.watch import lab_setting, lab_view, trains_now
 from course_lib.watch.lab_folder import LabFolder
-from course_lib.watch.lab_runs import InTurns, LabRun, Status
+from course_lib.watch.lab_runs import LabRun, Status
 from course_lib.watch.lab_setting import Setting, Subject
-from course_lib.watch.live import Pace, Run, collect
+from course_lib.watch.lab_thread import Begin, train
+from course_lib.watch.live import Run
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.table import page_table
 
-Begin = Callable[[Setting, Path], Run]
 _STILL_WIDTH = 440.0
 _END_SECONDS = 10.0  # how long a kernel that is shut down waits for the last checkpoint
 _labs: weakref.WeakSet[TrainingLab] = weakref.WeakSet()
@@ -58,7 +57,7 @@ class TrainingLab(TreeWidget):
         begin: makes a run of a setting, in place of the library's own training.
 
     Raises:
-        CourseError: the values do not fit the model, or there is no such scheme.
+        CourseError: the values do not fit the model, there is no such scheme, or a folder has no name.
     """
 
     kind = "explorer"
@@ -135,7 +134,7 @@ class TrainingLab(TreeWidget):
     def wait(self, seconds: float | None = None) -> None:
         """Waits until no run of this lab trains, or for so many seconds."""
         if self._thread is not None:
-            with turns.left_to_others():
+            with turns.left():
                 self._thread.join(seconds)
 
     def title(self) -> str:
@@ -154,18 +153,19 @@ class TrainingLab(TreeWidget):
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the buttons, the curves and costs of the runs, and the code of the choice."""
+        starts = {} if page else self._folder.starts()
+        chosen, refused = None, []
         try:
-            setting = lab_setting.setting_of(state, self._subject, {} if page else self._folder.starts())
-            chosen, refused = [setting], []
+            chosen = lab_setting.setting_of(state, self._subject, starts)
         except CourseError as error:
-            chosen, refused = [], [pieces.refusal(error)]
+            refused = [pieces.refusal(error)]
         runs = self._shown(page=page)
         return [
             *refused,
-            *self._buttons(legal=bool(chosen), page=page),
-            *lab_view.curve_panels(runs, {run.number: _style(run) for run in runs}),
-            *self._costs(chosen, runs),
-            *(node for each in chosen for node in lab_view.code(each.plan)),
+            *self._buttons(legal=not refused, page=page),
+            *lab_view.curve_panels(runs),
+            *lab_view.cost_panels(self._subject, chosen, runs),
+            *(lab_view.code(chosen.plan) if chosen else []),
         ]
 
     def for_a_page(self) -> dict[str, Any]:
@@ -173,8 +173,11 @@ class TrainingLab(TreeWidget):
         return {"table": page_table(self)}
 
     def still(self) -> str:
-        """Returns what the lab is, for pages where scripts do not run."""
-        return self._figure().svg
+        """Returns what the lab is, with the recorded runs, for pages where scripts do not run."""
+        words = arranging.lines_of_text(self._lines(), size=14, max_width=_STILL_WIDTH)
+        curves = lab_view.curve_drawings(self._recorded) if self._recorded else []
+        drawing = arranging.stacked([words, *curves], 12)
+        return shapes.to_svg(arranging.document(drawing, self.title()))
 
     def close(self) -> None:
         """Takes the lab off the page; its runs and their checkpoints stay."""
@@ -187,15 +190,13 @@ class TrainingLab(TreeWidget):
             super().show()
 
     def __repr__(self) -> str:
-        return self._figure().text
+        return "\n".join(self._lines())
 
-    def _figure(self) -> Figure:
-        lines = [
+    def _lines(self) -> list[str]:
+        return [
             self.title(),
             _("Choose how the model and the batch are laid out, and train: run beside run."),
         ]
-        drawing = arranging.lines_of_text(lines, size=14, max_width=_STILL_WIDTH)
-        return Figure(shapes.to_svg(arranging.document(drawing, self.title())), "\n".join(lines))
 
     def heard(self, name: str) -> None:
         """Begins the chosen training or ends the one that runs, and says why it cannot."""
@@ -209,23 +210,8 @@ class TrainingLab(TreeWidget):
         self.show()
 
     def _train(self, run: LabRun, folder: Path) -> None:
-        """Trains a run: nothing is printed here, since it would appear in whatever cell runs."""
-        pace = Pace()
-
-        def after_each() -> None:
-            if pace.is_due():
-                pace.time(self.show)
-
         try:
-            with turns.turn(patient=True):
-                training = InTurns(self._begin_run(run.setting, folder))
-            run.total_steps, run.status = training.total_steps, Status.TRAINING
-            collect(training, iter(training), run.history, run.stop, after_each)
-            run.status = Status.FINISHED if run.step == run.total_steps else Status.STOPPED
-        except CourseError as error:
-            run.status, run.error = Status.FAILED, str(error)
-        except Exception as error:
-            run.status, run.error = Status.FAILED, f"{type(error).__name__}: {error}"
+            train(run, folder, self._begin_run, self.show)
         finally:
             trains_now.end_lab()
             _show_all()
@@ -240,11 +226,6 @@ class TrainingLab(TreeWidget):
             pieces.spoken("verdict", self._said),
         ]
 
-    def _costs(self, chosen: Sequence[Setting], runs: Sequence[LabRun]) -> list[Node]:
-        settings = {_("this choice"): setting for setting in chosen}
-        settings |= {f"{run.number}: {lab_view.setting_told(run.setting)}": run.setting for run in runs}
-        return [lab_view.bytes_panel(self._subject, settings)] if settings else []
-
     def _shown(self, *, page: bool) -> tuple[LabRun, ...]:
         return (self._recorded if page else self.runs)[-len(STYLES) :]
 
@@ -255,10 +236,6 @@ class TrainingLab(TreeWidget):
 def _begin(setting: Setting, folder: Path, **given: Any) -> Run:
     run: Run = import_module("course_lib.watch.lab_training").begin(setting, folder, **given)
     return run
-
-
-def _style(run: LabRun) -> int:
-    return (run.number - 1) % len(STYLES)
 
 
 def _show_all() -> None:

@@ -1,4 +1,4 @@
-"""What a plan costs each device in a training: the bytes that it holds, without TensorFlow."""
+"""What a plan costs each device in a training: the bytes that it holds and sends, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from course_lib.models.variables import ELEMENT_BYTES
 from course_lib.specs.plan import BATCH, Plan, replicated
+from course_lib.specs.step_communication import StepCommunication
 from course_lib.watch.lab_setting import Subject
 
 _LABEL_BYTES = 8  # int64
@@ -45,3 +46,14 @@ def held(subject: Subject, plan: Plan | None, batch_size: int) -> Held:
         batch=batch["inputs"].bytes_per_device(ELEMENT_BYTES)
         + batch["labels"].bytes_per_device(_LABEL_BYTES),
     )
+
+
+def step_communication(subject: Subject, plan: Plan | None, batch_size: int) -> StepCommunication:
+    """Returns what the devices exchange in a training step: nothing where there is one.
+
+    Raises:
+        CourseError: the plan does not fit the model or the batch.
+    """
+    if plan is None:
+        return StepCommunication(())
+    return subject.spec.step_collectives(plan, {**subject.sizes, BATCH: batch_size})

@@ -24,13 +24,14 @@ class LabFolder:
         path: the folder; a new temporary one, made with the first run, if None.
         others: folders with checkpoints of other trainings, by what they are called: paths, or objects with
             a `path`.
+
+    Raises:
+        CourseError: the others have no names, or one is no folder.
     """
 
     def __init__(self, path: str | Path | None, others: Mapping[str, Any]) -> None:
         self._path = None if path is None else Path(path)
-        self._others = {
-            name: Path(os.fspath(getattr(folder, "path", folder))) for name, folder in others.items()
-        }
+        self._others = _folders(others)
         self._known: dict[tuple[Path, tuple[str, ...]], dict[str, Start]] = {}
 
     def make(self, number: int) -> Path:
@@ -79,3 +80,17 @@ class LabFolder:
             for folder in sorted(self._path.iterdir()):
                 if match := _RUN.fullmatch(folder.name):
                     yield int(match.group(1)), folder
+
+
+def _folders(given: object) -> dict[str, Path]:
+    folders = given.items() if isinstance(given, Mapping) else [(None, given)]
+    paths: dict[Any, Any] = {name: getattr(folder, "path", folder) for name, folder in folders}
+    if not all(
+        isinstance(name, str) and isinstance(path, (str, os.PathLike)) for name, path in paths.items()
+    ):
+        raise CourseError(
+            _("The lab cannot take its checkpoints from {given!r}.", given=given),
+            allowed=_("a name for each folder with checkpoints"),
+            cure=_("Write for example {example}.", example='checkpoints={"lesson 4": folder}'),
+        )
+    return {name: Path(path) for name, path in paths.items()}

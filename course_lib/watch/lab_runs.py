@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+import numpy as np
+
 from course_lib.pictures.curves import QUANTITIES, Quantity
-from course_lib.training.records import History, Record, StepRecord
-from course_lib.turns import turns
+from course_lib.training.records import History
 from course_lib.watch.curves import last_step
 from course_lib.watch.lab_setting import Setting
-from course_lib.watch.live import Run
 
 
 class Status(Enum):
@@ -69,40 +69,6 @@ class LabRun:
         return statistics.median(after_the_first_call) if after_the_first_call else None
 
 
-class InTurns:
-    """A training that uses the devices only when nobody else does: `live.Run`, in turns with the cells."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self.total_steps, self.start_step = run.total_steps, run.start_step
-        self.steps_per_epoch = run.steps_per_epoch
-
-    @property
-    def finished(self) -> bool:
-        """Whether it has handed out its last record."""
-        return self._run.finished
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
-        return self._run.closed
-
-    def __iter__(self) -> Iterator[Record]:
-        """Trains as the records are asked for, and takes a turn for each."""
-        records = iter(self._run)
-        while True:
-            with turns.turn(patient=True):
-                record = next(records, None)
-            if record is None:
-                return
-            yield record
-
-    def close(self) -> None:
-        """Ends training early, when it is its turn."""
-        with turns.turn(patient=True):
-            self._run.close()
-
-
 @dataclass(frozen=True)
 class Difference:
     """The largest difference between two runs in the same step.
@@ -135,19 +101,22 @@ def largest_differences(runs: Sequence[LabRun]) -> list[Difference]:
 
 
 def _differences(first: LabRun, second: LabRun) -> list[Difference]:
-    left, right = _by_step(first), _by_step(second)
-    both = left.keys() & right.keys()
-    if not both:
+    left, right = tuple(first.history.steps), tuple(second.history.steps)
+    steps, *places = np.intersect1d(
+        np.array([record.step for record in left], np.int64),
+        np.array([record.step for record in right], np.int64),
+        assume_unique=True,
+        return_indices=True,
+    )
+    if not len(steps):
         return []
-    numbers = first.number, second.number
-    differences = []
+    found = []
     for quantity in QUANTITIES:
-        value, step = max(
-            (abs(getattr(left[step], quantity) - getattr(right[step], quantity)), -step) for step in both
+        values = (
+            np.array([getattr(records[at], quantity) for at in those])
+            for records, those in zip((left, right), places, strict=True)
         )
-        differences.append(Difference(quantity, value, -step, numbers))
-    return differences
-
-
-def _by_step(run: LabRun) -> dict[int, StepRecord]:
-    return {record.step: record for record in tuple(run.history.steps)}
+        gaps = np.abs(np.subtract(*values))
+        at = int(gaps.argmax())
+        found.append(Difference(quantity, float(gaps[at]), int(steps[at]), (first.number, second.number)))
+    return found

@@ -9,7 +9,8 @@ from functools import cached_property
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.models.variables import ModelSpec
-from course_lib.runtime import num_devices
+from course_lib.runtime import device_kind, num_devices
+from course_lib.specs.collectives import require_right
 from course_lib.specs.plan import BATCH, Plan
 from course_lib.training.saved import Saved
 from course_lib.training.settings import Settings, require_learning_rate
@@ -124,7 +125,9 @@ def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> S
     if plan is not None:
         plan.check(subject.spec.tensors)
         plan.require_batch(settings.batch_size)
-        plan.of(subject.spec.tensors, {**subject.sizes, BATCH: settings.batch_size})
+        sizes = {**subject.sizes, BATCH: settings.batch_size}
+        plan.of(subject.spec.tensors, sizes)
+        require_right(subject.spec.step_collectives(plan, sizes).collectives, device_kind())
     start = _start(state["start"], starts, settings.epochs)
     return Setting(plan, settings.batch_size, float(state["learning_rate"]), settings.epochs, start)
 

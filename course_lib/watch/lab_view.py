@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
+from course_lib.pictures import arranging
+from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.curves import QUANTITIES
-from course_lib.pictures.overlay import Overlaid, overlay_drawing, swatch
+from course_lib.pictures.overlay import STYLES, Overlaid, overlay_drawing, swatch
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import Plan
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
-from course_lib.watch.lab_costs import held
+from course_lib.watch.lab_costs import held, step_communication
 from course_lib.watch.lab_plan import described
 from course_lib.watch.lab_runs import Difference, LabRun, Status, largest_differences
 from course_lib.watch.lab_setting import Setting, Subject
@@ -20,36 +22,42 @@ from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
 
 
-def curve_panels(runs: Sequence[LabRun], style_of: dict[int, int]) -> list[Node]:
+def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
     """Returns loss and accuracy of the runs over each other, and a line of the legend for each run."""
     if not runs:
         return []
-    overlaid = [Overlaid(style_of[run.number], curves(run.history)) for run in runs]
-    last = max(max(run.total_steps, run.step) for run in runs)
-    titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
     told = _("; ").join(f"{run.number}: {summary(run.history)}" for run in runs)
-    drawn = [
-        pieces.panel(
-            titles[quantity], pieces.image(overlay_drawing(overlaid, quantity, last, _("step")), told)
-        )
-        for quantity in QUANTITIES
-    ]
+    titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
+    drawn = zip(QUANTITIES, curve_drawings(runs), strict=True)
+    shown = [pieces.panel(titles[quantity], pieces.image(drawing, told)) for quantity, drawing in drawn]
     lines = _("Lines: training, mean of {steps} steps. Circles: held out.", steps=SMOOTHING_STEPS)
     return [
-        pieces.panels(drawn),
+        pieces.panels(shown),
         node("p", lines, class_="why"),
-        node("ul", *(_legend(run, style_of[run.number]) for run in runs), class_="runs"),
+        node("ul", *(_legend(run) for run in runs), class_="runs"),
         *(node("p", _difference_told(each), class_="why") for each in largest_differences(runs)),
     ]
 
 
-def _legend(run: LabRun, style: int) -> Node:
+def curve_drawings(runs: Sequence[LabRun]) -> list[Drawing]:
+    """Returns the loss, and then the accuracy, of the runs over each other."""
+    overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
+    last = max(max(run.total_steps, run.step) for run in runs)
+    return [overlay_drawing(overlaid, quantity, last, _("step")) for quantity in QUANTITIES]
+
+
+def _style(run: LabRun) -> int:
+    return (run.number - 1) % len(STYLES)
+
+
+def _legend(run: LabRun) -> Node:
     words = [f"{run.number}", setting_told(run.setting), _status(run)]
     seconds = None if run.status is Status.RECORDED else run.step_seconds
     if seconds is not None:
         words.append(_("{milliseconds} ms a step", milliseconds=f"{1000 * seconds:.1f}"))
     errors = [node("div", run.error, class_="refusal", role="alert")] if run.error else []
-    return node("li", pieces.image(swatch(style), ""), node("span", " · ".join(words)), *errors)
+    line = arranging.part_of_a_page(swatch(_style(run)), aria_hidden="true")
+    return node("li", node("div", line, class_="flow"), node("span", " · ".join(words)), *errors)
 
 
 def setting_told(setting: Setting) -> str:
@@ -65,6 +73,9 @@ def setting_told(setting: Setting) -> str:
 
 def _status(run: LabRun) -> str:
     values = {"step": run.step, "total_steps": run.total_steps}
+    under_way = run.status in (Status.PREPARING, Status.TRAINING)
+    if under_way and run.stop.is_set():
+        return _("stopping")
     return {
         Status.PREPARING: _("preparing: the first steps are compiled"),
         Status.TRAINING: _("step {step} of {total_steps}", **values),
@@ -87,22 +98,69 @@ def _difference_told(difference: Difference) -> str:
     )
 
 
-def bytes_panel(subject: Subject, settings: dict[str, Setting]) -> Node:
-    """Returns the bytes that a device holds in each of some trainings, by their headings."""
-    groups = [_bars(heading, subject, setting) for heading, setting in settings.items()]
-    picture = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
-    return pieces.panel(_("Bytes on each device"), picture)
+def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]) -> list[Node]:
+    """Returns what a device holds, and sends in a step, under the present choice and in each run."""
+    settings = {} if chosen is None else {_("this choice"): chosen}
+    settings |= {_("run {number}", number=run.number): run.setting for run in runs}
+    if not settings:
+        return []
+    sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings), [_how_predicted()])
+    held_bytes = pieces.panel(_("Held by each device"), _held(subject, settings))
+    return [pieces.panels([held_bytes, sent]), *([] if chosen is None else [_exchanges(subject, chosen)])]
 
 
-def _bars(heading: str, subject: Subject, setting: Setting) -> Bars:
-    bytes_held = held(subject, setting.plan, setting.batch_size)
-    named = {
-        _("parameters"): bytes_held.parameters,
-        _("gradients"): bytes_held.gradients,
-        _("optimizer"): bytes_held.optimizer,
-        _("batch"): bytes_held.batch,
+def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
+    costs = {label: held(subject, each.plan, each.batch_size) for label, each in settings.items()}
+    values = {
+        _("parameters"): {label: cost.parameters for label, cost in costs.items()},
+        _("gradients"): {label: cost.gradients for label, cost in costs.items()},
+        _("optimizer"): {label: cost.optimizer for label, cost in costs.items()},
+        _("batch"): {label: cost.batch for label, cost in costs.items()},
     }
-    return Bars(heading, tuple(Bar(name, value, f"{value:,}") for name, value in named.items()))
+    return _bars({heading: of_runs for heading, of_runs in values.items() if any(of_runs.values())})
+
+
+def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
+    steps = {label: step_communication(subject, s.plan, s.batch_size) for label, s in settings.items()}
+    figures = {
+        label: ngettext(
+            "{bytes_sent} bytes in {count} collective",
+            "{bytes_sent} bytes in {count} collectives",
+            len(step.collectives),
+            bytes_sent=f"{step.bytes_sent:,.0f}",
+        )
+        for label, step in steps.items()
+    }
+    bars = tuple(Bar(label, step.bytes_sent, figures[label]) for label, step in steps.items())
+    return _picture([Bars(_("all collectives"), bars)])
+
+
+def _bars(values: Mapping[str, Mapping[str, int]]) -> Node:
+    return _picture(
+        [
+            Bars(heading, tuple(Bar(label, size, _bytes(size)) for label, size in sizes.items()))
+            for heading, sizes in values.items()
+        ]
+    )
+
+
+def _picture(groups: Sequence[Bars]) -> Node:
+    return pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
+
+
+def _bytes(size: int) -> str:
+    return ngettext("{size} byte", "{size} bytes", size, size=f"{size:,}")
+
+
+def _exchanges(subject: Subject, setting: Setting) -> Node:
+    """Returns the collectives of a step under the present choice, one a line, to unfold."""
+    found = step_communication(subject, setting.plan, setting.batch_size).exchanges
+    lines = [node("li", str(exchange)) for exchange in found] or [node("li", _("none"))]
+    return pieces.panel(_("Collectives of a step under this choice"), node("ol", *lines, class_="exchanges"))
+
+
+def _how_predicted() -> str:
+    return _("Predicted from the layouts: each collective as a ring, before TensorFlow joins small ones.")
 
 
 def code(plan: Plan | None) -> list[Node]:

@@ -7,13 +7,17 @@ import time
 import numpy as np
 import pytest
 
-from course_lib import models, training
+from course_lib import models, start_tensorflow, training
+from course_lib.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
 from course_lib.training.saved import whole_in
+from course_lib.turns import turns
 from course_lib.watch.lab import TrainingLab
 from course_lib.watch.lab_costs import held
 from course_lib.watch.lab_runs import Status, largest_differences
 from tests.tf import oracles
+
+tf = start_tensorflow()
 
 DIMS, EXAMPLES, EPOCH = (16, 8, 2), 640, 10
 SCHEMES = ("one device", "data", "model", "spatial")
@@ -75,19 +79,48 @@ def test_three_schemes_and_one_device_train_alike(lab):
         assert gap(values_of(run), reference) < TOLERANCE
 
 
-@pytest.mark.parametrize("source", range(4))
-def test_any_run_goes_on_in_any_scheme(lab, source):
+def goes_on(lab, source, scheme):
+    """Checks that a run, begun under another scheme, goes on after its first epoch as the first run did."""
     reference = {record.step: record.loss for record in lab.runs[0].history.steps}
     first = whole_in(lab.runs[source].folder)[0]
     choose(lab, "start", f"{lab.runs[source].folder.name}/{first.name}")
+    choose(lab, "scheme", scheme)
+    run = train(lab)
+    assert run.status is Status.FINISHED, run.error
+    losses = {record.step: record.loss for record in run.history.steps}
+    assert sorted(losses) == list(range(EPOCH + 1, 2 * EPOCH + 1))
+    assert max(abs(losses[step] - reference[step]) for step in losses) < TOLERANCE
+    assert gap(values_of(run), values_of(lab.runs[0])) < TOLERANCE
+
+
+@pytest.mark.parametrize("source", range(4))
+def test_a_run_goes_on_in_another_scheme(lab, source):
+    goes_on(lab, source, SCHEMES[(source + 1) % 4])
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("source", range(4))
+def test_any_run_goes_on_in_any_scheme(lab, source):
     for scheme in SCHEMES:
-        choose(lab, "scheme", scheme)
-        run = train(lab)
-        assert run.status is Status.FINISHED, run.error
-        losses = {record.step: record.loss for record in run.history.steps}
-        assert sorted(losses) == list(range(EPOCH + 1, 2 * EPOCH + 1))
-        assert max(abs(losses[step] - reference[step]) for step in losses) < TOLERANCE
-        assert gap(values_of(run), values_of(lab.runs[0])) < TOLERANCE
+        goes_on(lab, source, scheme)
+
+
+def test_cells_that_use_the_devices_beside_a_training_take_turns_with_it(lab):
+    """Without turns the two wait for each other for ever, or TensorFlow refuses every later exchange."""
+    choose(lab, "start", "")
+    choose(lab, "scheme", "spatial")
+    choose(lab, "epochs", 100)
+    layout = data_parallel(8).layout(["features", "batch"])
+    lab._answer(lab, {"kind": "press", "name": "run"}, [])
+    for _cell in range(20):
+        with turns.turn():
+            before = lab.runs[-1].step
+            ones = pack(np.ones((8, 64), np.float32), layout)
+            assert float(to_numpy(tf.reduce_sum(ones))) == 512
+            assert lab.runs[-1].step == before
+        time.sleep(0.05)
+    lab.wait(120)
+    assert (lab.runs[-1].status, lab.runs[-1].step) == (Status.FINISHED, 100 * EPOCH)
 
 
 def test_what_a_device_is_said_to_hold_is_what_it_holds(lab):

@@ -35,6 +35,7 @@ SPEC = ModelSpec(
     },
     inputs=("batch", "features"),
     outputs=("batch", "classes"),
+    normalised=("hidden",),
 )
 SIZES = {"features": 1200, "hidden": 48, "classes": 2}
 SUBJECT = Subject(SPEC, SIZES, 2560)
@@ -205,6 +206,9 @@ def test_an_illegal_choice_is_refused_in_words_and_cannot_be_run(make, choices, 
 def test_it_cannot_be_made_with_values_of_another_model_or_an_unknown_scheme(make):
     with pytest.raises(CourseError, match="scheme"):
         make(scheme="pipeline")
+    for checkpoints in (SimpleNamespace(path="folder"), {"lesson 4": 4}):
+        with pytest.raises(CourseError, match="cannot take its checkpoints"):
+            make(checkpoints=checkpoints)
     with pytest.raises(CourseError, match="hidden_weight"):
         TrainingLab(SimpleNamespace(spec=SPEC), {}, (np.zeros((1, 2)), np.zeros(1)))
 
@@ -250,6 +254,7 @@ class TestRuns:
         choose(lab, "scheme", "spatial")
         assert lab.setting.plan == spatial_parallel()
         press(lab, "stop")
+        assert "stopping" in text_of(lab.view) or lab.runs[0].status is Status.STOPPED
         lab.wait(10)
         stopped = lab.runs[0]
         assert stopped.status is Status.STOPPED
@@ -435,6 +440,24 @@ class TestCosts:
         told = text_of(make(scheme="spatial").view)
         assert f"{4 * (600 * 24 + 24 + 24 * 2 + 2) + 96:,}" in told
 
+    @pytest.mark.parametrize(
+        ("scheme", "told"),
+        [
+            ("one device", "0 bytes in 0 collectives"),
+            # 2 (n - 1) / n of the payloads of tests/tf/test_step_communication.py, and 1 for the all-gather.
+            (
+                "data",
+                f"{(2 * 7 * (384 + 384 + 8 + 230400 + 192 + 8) + 7 * 3072) // 8:,} bytes in 8 collectives",
+            ),
+            (
+                "model",
+                f"{(2 * 3 * (192 + 192 + 8 + 115200 + 96 + 8) + 3 * 768) // 4 + 128:,} bytes in 9 coll",
+            ),
+        ],
+    )
+    def test_the_bytes_sent_are_those_of_rings(self, make, scheme, told):
+        assert told in text_of(make(scheme=scheme).view)
+
 
 class TestPages:
     def test_what_a_notebook_stores_is_the_same_after_training(self, make):
@@ -458,6 +481,9 @@ class TestPages:
         recorded = [(Setting(None), history(80)), (Setting(data_parallel(8)), history(80))]
         lab = make(recorded=recorded)
         assert [each.status for each in lab.runs] == [Status.RECORDED] * 2
+        assert lab.still().count("<circle") == 2 * 2 * 2  # loss and accuracy of two runs after two epochs
+        assert make().still().count("<circle") == 0
+        assert repr(lab) == repr(make())
         page = json.dumps(lab.for_a_page()["table"])
         assert "recorded earlier" in page
         assert "Largest difference in loss at the same step: 0." in page
@@ -466,48 +492,52 @@ class TestPages:
 
 
 class TestTurns:
-    def test_a_patient_one_waits_for_all_others_and_a_turn_may_be_taken_twice(self):
-        turns, order, begun = Turns(), [], threading.Event()
+    def test_a_training_waits_for_all_others_that_wait_too(self):
+        turns, order, both = Turns(), [], threading.Barrier(2)
 
-        def patient():
-            begun.set()
-            with turns.turn(patient=True):
-                order.append("patient")
+        def train():
+            with turns.of_training():
+                order.append("training")
 
-        def impatient():
+        def other():
             with turns.turn():
-                order.append("impatient")
+                both.wait(10)  # others do not wait for each other
+                order.append("other")
 
-        with turns.turn(), turns.turn():
-            first = threading.Thread(target=patient)
-            first.start()
-            begun.wait(10)
-            second = threading.Thread(target=impatient)
-            second.start()
-            wait_for(lambda: turns._waiting == 1)
-        for thread in (first, second):
+        with turns.of_training():
+            threads = [threading.Thread(target=each) for each in (train, other, other)]
+            for thread in threads:
+                thread.start()
+            wait_for(lambda: turns._waiting == 2)
+            assert order == []
+        for thread in threads:
             thread.join(10)
-        assert order == ["impatient", "patient"]
+        assert order == ["other", "other", "training"]
 
-    def test_who_waits_for_others_lets_them_in_and_has_its_turn_again(self):
+    def test_a_cell_that_waits_for_a_training_lets_it_go_on_and_keeps_it_away_afterwards(self):
         turns, seen = Turns(), []
-        other = threading.Thread(target=lambda: (turns.take(), seen.append(1), turns.give_back()))
-        with turns.turn():
-            other.start()
-            with turns.left_to_others():
-                other.join(10)
-            assert seen == [1]
-            assert turns._owner == threading.get_ident()
-        assert turns._owner is None
 
-    def test_what_was_not_taken_cannot_be_given_back(self):
-        turns = Turns()
-        turns.give_back()
+        def train():
+            with turns.of_training():
+                seen.append(1)
+
+        training = threading.Thread(target=train)
         with turns.turn():
-            other = threading.Thread(target=turns.give_back)
-            other.start()
-            other.join(10)
-            assert turns._owner == threading.get_ident()
+            training.start()
+            with turns.left():
+                training.join(10)
+            assert seen == [1]
+            assert turns._others == 1
+        assert turns._others == 0
+
+    def test_a_cell_that_waits_without_having_taken_a_turn_takes_none(self):
+        turns = Turns()
+        with turns.left():
+            pass
+        turns.give_back()
+        assert turns._others == 0
+        with turns.of_training():
+            pass
 
 
 def test_an_overlay_thins_long_curves_and_keeps_the_last_point():
