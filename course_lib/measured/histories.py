@@ -12,31 +12,25 @@ _DIGITS = 4
 
 
 def to_rows(history: History) -> dict[str, Any]:
-    """Returns the records of a history whose epochs are whole, as `of_rows` takes them."""
-    steps, epochs = history.steps, history.epochs
+    """Returns the records of whole epochs, as `of_rows` takes them."""
+    steps, first_epoch = history.steps, history.epochs[0]
     return {
         "batch_size": steps[0].examples,
-        "steps_per_epoch": len(steps) // len(epochs),
+        "steps_per_epoch": first_epoch.step - steps[0].step + 1,
         "losses": [round(record.loss, _DIGITS) for record in steps],
         "accuracies": [round(record.accuracy, _DIGITS) for record in steps],
-        "epochs": [asdict(epoch) for epoch in epochs],
+        "epochs": [asdict(epoch) for epoch in history.epochs],
     }
 
 
 def of_rows(rows: Mapping[str, Any]) -> History:
-    """Returns the records again; of their times none were kept."""
-    epochs = [EpochRecord(**epoch) for epoch in rows["epochs"]]
-    before = epochs[-1].step - len(rows["losses"])  # where the history continues another
-    first_epoch = epochs[0].epoch
+    """Returns the records again; they may begin at a later epoch than the first."""
+    epochs, per_epoch = [EpochRecord(**epoch) for epoch in rows["epochs"]], rows["steps_per_epoch"]
+    before = epochs[0].step - per_epoch
     steps = [
         StepRecord(
-            before + 1 + at,
-            first_epoch + at // rows["steps_per_epoch"],
-            loss,
-            accuracy,
-            rows["batch_size"],
-            0.0,
+            before + at, epochs[0].epoch + (at - 1) // per_epoch, loss, accuracy, rows["batch_size"], 0.0
         )
-        for at, (loss, accuracy) in enumerate(zip(rows["losses"], rows["accuracies"], strict=True))
+        for at, (loss, accuracy) in enumerate(zip(rows["losses"], rows["accuracies"], strict=True), start=1)
     ]
     return History(steps, epochs)

@@ -2,9 +2,14 @@
 
 import sys
 
+import numpy as np
 import pytest
 
-from benchmarks import data, explorer, live, rows, sweep, training, worker
+from benchmarks import data, explorer, live, parts, rows, schemes, sweep, training, worker
+from course_lib.data.examples import Examples
+from course_lib.data.imdb import VectorizedReviews
+from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.mesh import MeshSpec
 
 
 @pytest.mark.parametrize(
@@ -15,8 +20,9 @@ from benchmarks import data, explorer, live, rows, sweep, training, worker
         (lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2),
         (lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3),
         (lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640), 4),
+        (lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))), 6),
     ],
-    ids=["explorer", "data", "training", "sweep", "live"],
+    ids=["explorer", "data", "training", "sweep", "live", "parts"],
 )
 def test_a_benchmark_runs_and_prints_its_rows(measure, num_rows, monkeypatch):
     monkeypatch.setattr(training, "jax_python", lambda: None)  # where JAX is, there are two rows more
@@ -29,3 +35,28 @@ def test_a_worker_answers_each_question_and_ends_with_the_block():
     double = "import sys\nfor line in sys.stdin: print(2 * float(line), flush=True)"
     with worker.worker([sys.executable, "-c", double]) as ask:
         assert [ask("1.5"), ask("4")] == [3.0, 8.0]
+
+
+def test_collectives_that_are_measured_alone_are_all_reduces():
+    gathered = Collective(Kind.ALL_GATHER, MeshSpec([("batch", 8)]), ("batch",), 64)
+    with pytest.raises(RuntimeError, match="all-gather"):
+        parts.summands(gathered, (16,))
+
+
+@pytest.mark.drill_all
+def test_schemes_are_compared_step_by_step_and_continue_one_checkpoint():
+    random = np.random.default_rng(0)
+    features = random.standard_normal((640, 1200), np.float32) / np.float32(35)
+    examples = Examples(features, (features[:, :100].sum(axis=1) > 0).astype(np.int64))
+    reviews = VectorizedReviews(examples, examples, vectorizer=None)
+    equal = schemes.from_equal_values(reviews, epochs=2)
+    continued = schemes.from_a_checkpoint(reviews, epochs=3)
+    for runs in (equal, continued):
+        assert list(runs) == ["one", "data", "model", "spatial"]
+        for scheme, run in runs.items():
+            assert (run.first is None) == (scheme == "one")
+            if run.first is not None:
+                assert run.first == run.whole  # of 20 steps the first 20 are all
+                assert 0 < run.first.loss < 1e-5
+    assert [step.step for step in equal["model"].history.steps] == list(range(1, 21))
+    assert [step.step for step in continued["model"].history.steps] == list(range(11, 31))

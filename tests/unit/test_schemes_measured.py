@@ -1,4 +1,4 @@
-"""The schemes beside one device: what was measured is whole, says what the lesson says, and comes back as saved."""
+"""The schemes beside one device: what was measured is whole, agrees, and comes back as it was saved."""
 
 import pytest
 

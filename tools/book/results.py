@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 import course_lib
+from course_lib.i18n import _
 from course_lib.measured import results, schemes, step_parts
 from course_lib.measured.step_parts import StepParts
 
@@ -153,7 +154,7 @@ def write_step_parts(language: str, folder: Path) -> ShownStep | None:
     rows = {name: [form(each) for each in parts] for name, form in _ROWS.items()}
     return ShownStep(
         f"{step_parts.NAME}.svg",
-        " ".join(figure.text.splitlines()),
+        _("; ").join(figure.text.splitlines()),
         recorded.machine.sentences(),
         [step_parts.title(scheme) for scheme in recorded.schemes],
         rows,
@@ -166,8 +167,9 @@ def _milliseconds(name: str) -> Callable[[StepParts], str]:
 
 _ROWS: dict[str, Callable[[StepParts], str]] = {
     **{name: _milliseconds(name) for name in ("packing", "dispatch", "arithmetic", "exchanges")},
+    "step": _milliseconds("step"),
+    "explained": lambda parts: f"{parts.explained:.0%}",
+    "loop": _milliseconds("loop"),
     "num_collectives": lambda parts: str(parts.num_collectives),
     "payload_bytes": lambda parts: f"{parts.payload_bytes:,}",
-    **{name: _milliseconds(name) for name in ("step", "loop")},
-    "explained": lambda parts: f"{parts.explained:.0%}",
 }
