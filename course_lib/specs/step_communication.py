@@ -139,12 +139,12 @@ class _Step:
     def forward(self, number: int, value: _Matrix, *, is_normalised: bool) -> _Matrix:
         """Returns what a dense layer makes, `[batch, units] global`.
 
-        What reads it first adds the bias, which is split like the units: where one mesh dimension would split
-        rows and units, the units keep it.
+        Its readers want rows split as the labels are, and units split as the bias is: where one mesh
+        dimension would split both, the units keep it.
         """
         weight = self.given[f"W{number}"]
         units = weight.entries[1]
-        rows = UNSHARDED if value.entries[0] == units else value.entries[0]
+        rows = UNSHARDED if self._batch_dim == units else self._batch_dim
         made = self._product(f"{value.name} W{number}", value, weight, (rows, units))
         if not is_normalised:
             return replace(made, name=f"y{number}")
