@@ -468,8 +468,8 @@ reveal("05-larger-batch", sent_with_1024 / sent_with_64)
 
 # %% exercise-plan
 # solution begin
-# Splitting hidden units copies the reviews, so both dimensions split axes of x.
-# Two parts of the batch: W1, and so its gradient, is a quarter as large as in data parallelism.
+# A dimension that splits hidden units copies the reviews: so both split axes of x.
+# Features in four parts make W1 and its gradient small, the batch in two the partial sums.
 mine = Plan(
     "mine",
     MeshSpec([("batch", 2), ("feature", 4)]),
