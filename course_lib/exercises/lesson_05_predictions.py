@@ -151,7 +151,7 @@ def same_losses() -> Question:
                     "Another mesh changes who computes what, not what is computed: the reviews, the values"
                     " and the formulas are the same."
                 ),
-                label=_("they differ by more than that"),
+                label=_("they differ by 0.001 or more"),
             ),
         ],
     )

@@ -7,6 +7,7 @@ import pytest
 
 from course_lib import CourseError, MeshSpec
 from course_lib.exercises.lesson_05_plan import MOST_HELD, MOST_SENT, SIZES
+from course_lib.measured import schemes
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.specs.step_communication import step_collectives
 
@@ -70,3 +71,23 @@ def test_what_is_sent_grows_with_the_batch_only_where_activations_are_split():
 
     assert sent(data_parallel(8), 64) == sent(data_parallel(8), 1_024)
     assert sent(spatial_parallel(), 1_024) / sent(spatial_parallel(), 64) == pytest.approx(1.81, abs=0.005)
+
+
+def test_the_real_runs_from_equal_values_drift_apart_as_the_lesson_says():
+    runs = schemes.load("imdb").equal
+    assert 0.02 < max(run.whole.loss for run in runs.values() if run.whole) < 0.035
+    _first, second, third = zip(*(run.history.epochs for run in runs.values()), strict=True)
+    assert {f"{epoch.test_accuracy:.2f}" for epoch in second} == {"0.83", "0.85"}
+    assert {f"{epoch.test_accuracy:.2f}" for epoch in third} == {"0.86"}
+
+
+def test_the_real_runs_from_one_checkpoint_stay_together_as_the_lesson_says():
+    runs = schemes.load("imdb").continued
+    assert all(len(run.history.steps) == 390 for run in runs.values())
+    assert max(run.whole.loss for run in runs.values() if run.whole) < 1e-5
+
+
+def test_the_first_steps_of_the_real_runs_agree():
+    measured = schemes.load("imdb")
+    both = (*measured.equal.values(), *measured.continued.values())
+    assert max(run.first.loss for run in both if run.first) < 1e-4
