@@ -539,5 +539,5 @@ score("04")
 # %% [markdown]
 # ## Next
 #
-# Lesson 5, in preparation, splits the weights as well
+# Lesson 5 splits the weights as well
 # and continues a run like this one under other layouts.

@@ -1,5 +1,6 @@
 """Checkpoints: whole or not there, restored under any layout, and damage noticed and said."""
 
+import itertools
 import json
 import shutil
 import warnings
@@ -7,18 +8,25 @@ import warnings
 import numpy as np
 import pytest
 
-from course_lib import CourseError, aborts
+from course_lib import CourseError, MeshSpec, aborts
 from course_lib.dtensor import fetch_layout, to_numpy
 from course_lib.errors import CourseWarning
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.plan import data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.training.checkpoints import CheckpointFolder, restore
 from course_lib.training.content import kinds_of, kinds_on_disk
 
 tf = start_tensorflow()
 DIMS = (24, 8, 2)
 NAMES = tuple(initial_values(dims=DIMS))
+SCHEMES = {
+    "one device": None,
+    "data": data_parallel(8),
+    "model": model_parallel(),
+    "spatial": spatial_parallel(),
+    "features": Plan("features", MeshSpec([("feature", 8)]), {"features": "feature"}),
+}
 
 
 def variable(value: float):
@@ -51,6 +59,27 @@ def test_a_chain_of_layouts_keeps_every_value_to_the_bit(tmp_path):
             assert np.array_equal(to_numpy(getattr(model, name)), values[name]), (plan.name, name)
             axes = MLP.spec.variables[name].axes
             assert fetch_layout(getattr(model, name)) == plan.layout(axes)
+
+
+@pytest.fixture(scope="module")
+def saved_under(tmp_path_factory):
+    """The values of a model, and for each scheme the folder of a checkpoint that was saved under it."""
+    random = np.random.default_rng(1)
+    initial = initial_values(dims=DIMS)
+    values = {name: random.standard_normal(value.shape).astype("float32") for name, value in initial.items()}
+    folders = {scheme: CheckpointFolder(tmp_path_factory.mktemp("saved")) for scheme in SCHEMES}
+    for scheme, folder in folders.items():
+        folder.save(1, {}, model=MLP(values, SCHEMES[scheme]))
+    return values, folders
+
+
+@pytest.mark.parametrize(("first", "second"), itertools.product(SCHEMES, repeat=2))
+def test_every_scheme_restores_what_every_scheme_saved_to_the_bit(first, second, saved_under):
+    values, folders = saved_under
+    model = MLP(initial_values(9, dims=DIMS), SCHEMES[second])
+    folders[first].restore_latest(model=model)
+    found = model.values()
+    assert {name: found[name].tobytes() for name in found} == {n: v.tobytes() for n, v in values.items()}
 
 
 def test_plain_tensorflow_reads_a_sharded_checkpoint_without_this_library(tmp_path):

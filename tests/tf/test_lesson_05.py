@@ -1,0 +1,120 @@
+"""What lesson 05 says and does not show: who receives what, which sums a step takes, what a checkpoint is."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import course_lib
+from course_lib import UNSHARDED, LayoutSpec, observed
+from course_lib.dtensor import pack, to_numpy, unpack
+from course_lib.models.sentiment import MLP, initial_values
+from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
+from course_lib.training.checkpoints import CheckpointFolder
+from course_lib.training.run import train
+from tests.tf import oracles
+
+tf = course_lib.start_tensorflow()
+
+PLANS = {"data": data_parallel(8), "model": model_parallel(4, 2), "spatial": spatial_parallel()}
+GRID = PLANS["model"].mesh
+DIMS, ROWS = (24, 8, 2), 16
+
+
+def test_the_variables_take_as_many_bytes_as_the_lesson_says():
+    assert sum(value.nbytes for value in initial_values().values()) == 231_368
+
+
+def test_the_devices_of_a_replica_receive_the_same_quarter_of_the_rows():
+    rows = np.arange(64 * 12, dtype="float32").reshape(64, 12)
+    parts = unpack(pack(rows, PLANS["model"].layout(("batch", "features"))))
+    for device_id in (4, 5):
+        assert np.array_equal(parts[device_id], rows[32:48])
+    halves = unpack(pack(rows[:12].T, PLANS["model"].layout(("features", "hidden"))))
+    assert np.array_equal(np.concatenate(halves[4:6], axis=1), rows[:12].T)
+
+
+def gradients_of(watched):
+    def gradients(model, inputs, labels):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs))
+        return tape.gradient(losses, [inputs] if watched == "inputs" else model.trained)
+
+    return gradients
+
+
+@pytest.mark.parametrize(("watched", "count"), [("variables", 1), ("inputs", 2)])
+def test_only_a_layer_in_front_would_take_a_second_sum_within_a_replica(watched, count):
+    plan = PLANS["model"]
+    inputs = pack(np.ones((ROWS, DIMS[0]), "float32"), plan.layout(("batch", "features")))
+    labels = pack(np.zeros(ROWS, "int64"), plan.layout(("batch",)))
+    model = MLP(initial_values(dims=DIMS), plan)
+    found = observed.collectives(gradients_of(watched), model, inputs, labels, mesh=plan.mesh)
+    assert sum("model" in each.mesh_dims for each in found) == count
+
+
+def two_layers(x, w1, w2):
+    return tf.matmul(tf.nn.relu(tf.matmul(x, w1)), w2)
+
+
+def factors(*entries):
+    random = np.random.default_rng(0)
+    shapes = {(16, 24): ["batch", UNSHARDED], (24, 8): [UNSHARDED, "model"], (8, 2): list(entries)}
+    arrays = [random.standard_normal(shape).astype("float32") for shape in shapes]
+    layouts = [LayoutSpec(names, GRID) for names in shapes.values()]
+    return arrays, [pack(*both) for both in zip(arrays, layouts, strict=True)]
+
+
+@pytest.mark.parametrize("entries", [["model", UNSHARDED], [UNSHARDED] * 2, [UNSHARDED, "model"]])
+def test_layouts_that_agree_or_are_unsharded_give_the_right_product(entries):
+    (x, w1, w2), packed = factors(*entries)
+    found = to_numpy(tf.function(two_layers)(*packed))
+    np.testing.assert_allclose(found, np.maximum(x @ w1, 0) @ w2, atol=1e-4)
+
+
+def test_columns_over_the_same_dimension_gather_the_hidden_units():
+    _arrays, packed = factors(UNSHARDED, "model")
+    (gathered,) = observed.collectives(two_layers, *packed, mesh=GRID)
+    assert (gathered.mesh_dims, gathered.payload_bytes) == (("model",), 4 * 4 * 8)
+
+
+def test_layouts_that_disagree_are_refused_in_the_words_that_the_lesson_prints():
+    _arrays, packed = factors("batch", UNSHARDED)
+    with pytest.raises(tf.errors.OpError, match="Contracting dimension for matmul") as caught:
+        tf.function(two_layers)(*packed)
+    line = str(caught.value).partition("error: ")[2].splitlines()[0]
+    assert "model for the left input and batch for the right input" in line
+
+
+def test_a_checkpoint_holds_each_block_once_and_no_mesh(tmp_path):
+    folder, values = CheckpointFolder(tmp_path), initial_values()
+    folder.save(0, {}, model=MLP(values, PLANS["spatial"]))
+    files = list(folder.latest().path.iterdir())
+    sizes = [file.stat().st_size for file in files if ".data-" in file.name]
+    block = values["hidden_weight"].nbytes // 4
+    assert sum(size >= block for size in sizes) == 4
+    assert sum(sizes) < 231_368 * 1.05  # the rest describes the objects
+    content = b"".join(file.read_bytes() for file in files)
+    assert b"hidden_weight" in content
+    assert all(word not in content for word in (b"feature\x00", b"sharding", b"layout", b"CPU:"))
+
+
+@pytest.mark.parametrize(("first", "second"), itertools.permutations(["one", *PLANS], 2))
+def test_a_training_goes_on_in_any_other_scheme_as_in_its_own(first, second, tmp_path):
+    examples, values = oracles.random_examples(128, DIMS[0]), initial_values(dims=DIMS)
+
+    def run(scheme):
+        model = MLP(values, PLANS.get(scheme))
+        return train(model, examples, epochs=1, batch_size=ROWS, checkpoints=tmp_path)
+
+    begun = run(first)
+    for _step in range(3):
+        next(begun)
+    begun.close()
+    losses = []
+    for scheme in (first, second):
+        continued = run(scheme)
+        assert continued.start_step == 3
+        losses.append([next(continued).loss for _step in range(4)])
+    assert np.ptp(losses, axis=0).max() < 1e-5

@@ -1,0 +1,93 @@
+"""What lesson 05 says of plans, counted without TensorFlow."""
+
+import itertools
+import math
+
+import pytest
+
+from course_lib import CourseError, MeshSpec
+from course_lib.exercises.lesson_05_plan import MOST_HELD, MOST_SENT, SIZES
+from course_lib.measured import schemes
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.step_communication import step_collectives
+
+AXES = ("batch", "features", "hidden", "classes")
+# The batch, the weights, the biases and the moving moments.
+HELD = [
+    ("batch", "features"),
+    ("features", "hidden"),
+    ("hidden",),
+    ("hidden", "classes"),
+    ("classes",),
+    ("hidden",),
+    ("hidden",),
+]
+
+
+def held(plan, sizes=SIZES):
+    return sum(plan.layout(axes).of([sizes[axis] for axis in axes]).bytes_per_device(4) for axes in HELD)
+
+
+def meshes():
+    for count in (1, 2, 3):
+        for sizes in itertools.product(range(2, 9), repeat=count):
+            if math.prod(sizes) <= 8:
+                yield MeshSpec(zip("xyz", sizes, strict=False))
+
+
+def within_limits():
+    for mesh in meshes():
+        for dims in itertools.product([None, *mesh.names], repeat=len(AXES)):
+            plan = Plan("any", mesh, {axis: dim for axis, dim in zip(AXES, dims, strict=True) if dim})
+            try:
+                fits = held(plan) <= MOST_HELD and step_collectives(plan, SIZES).bytes_sent <= MOST_SENT
+            except CourseError:  # no layout, or an axis that does not divide
+                continue
+            if fits:
+                yield {axis: mesh.dim_size(dim) for axis, dim in plan.splits.items()}
+
+
+def test_only_one_way_to_split_keeps_within_the_limits_of_the_exercise():
+    assert list(within_limits()) == [{"batch": 2, "features": 4}] * 2  # either dimension may stand first
+
+
+@pytest.mark.parametrize(
+    ("plan", "bytes_held", "bytes_sent"),
+    [
+        (data_parallel(8), 845_768, 407_596),
+        (model_parallel(4, 2), 1_344_488, 176_168),
+        (spatial_parallel(), 1_286_888, 111_536),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_none_of_the_three_schemes_does(plan, bytes_held, bytes_sent):
+    assert (held(plan), step_collectives(plan, SIZES).bytes_sent) == (bytes_held, bytes_sent)
+    assert bytes_held > MOST_HELD
+
+
+def test_what_is_sent_grows_with_the_batch_only_where_activations_are_split():
+    def sent(plan, batch_size):
+        return step_collectives(plan, {**SIZES, "batch": batch_size}).bytes_sent
+
+    assert sent(data_parallel(8), 64) == sent(data_parallel(8), 1_024)
+    assert sent(spatial_parallel(), 1_024) / sent(spatial_parallel(), 64) == pytest.approx(1.81, abs=0.005)
+
+
+def test_the_real_runs_from_equal_values_drift_apart_as_the_lesson_says():
+    runs = schemes.load("imdb").equal
+    assert 0.02 < max(run.whole.loss for run in runs.values() if run.whole) < 0.035
+    _first, second, third = zip(*(run.history.epochs for run in runs.values()), strict=True)
+    assert {f"{epoch.test_accuracy:.2f}" for epoch in second} == {"0.83", "0.85"}
+    assert {f"{epoch.test_accuracy:.2f}" for epoch in third} == {"0.86"}
+
+
+def test_the_real_runs_from_one_checkpoint_stay_together_as_the_lesson_says():
+    runs = schemes.load("imdb").continued
+    assert all(len(run.history.steps) == 390 for run in runs.values())
+    assert max(run.whole.loss for run in runs.values() if run.whole) < 1e-5
+
+
+def test_the_first_steps_of_the_real_runs_agree():
+    measured = schemes.load("imdb")
+    both = (*measured.equal.values(), *measured.continued.values())
+    assert max(run.first.loss for run in both if run.first) < 1e-4
