@@ -72,26 +72,18 @@ def reasons(step: Step) -> dict[Rule, str]:
 
 
 def emulated(pair: Pair) -> list[str]:
-    """Returns what is run in the place of the predicted collective, where that is another one."""
+    """Returns what ran in the place of the predicted collective, where another one was to run and did."""
     planned = pair.step.collective if pair.step else None
-    if planned is None or pair.expected is None or planned == pair.expected:
+    if planned is None or pair.expected is None or planned == pair.expected or not pair.agrees:
         return []
-    values = {"kind": planned.kind, "size": f"{pair.expected.payload_bytes:,}"}
+    runs = _(
+        "On CPUs DTensor (TensorFlow 2.21) runs an all-reduce of {size} bytes in place of the {kind}.",
+        kind=planned.kind,
+        size=f"{pair.expected.payload_bytes:,}",
+    )
     if planned.kind is Kind.ALL_GATHER:
-        return [
-            _(
-                "On CPUs TensorFlow 2.21 has no {kind}. It runs an all-reduce of {size} bytes in its place:"
-                " each device adds its own part, and zeros for the others.",
-                **values,
-            )
-        ]
-    return [
-        _(
-            "On CPUs TensorFlow 2.21 has no {kind}. It runs an all-reduce of {size} bytes in its place,"
-            " of which each device keeps its part.",
-            **values,
-        )
-    ]
+        return [join_sentences([runs, _("Each device adds its own part, and zeros for the others.")])]
+    return [join_sentences([runs, _("Each device keeps its part of the sum.")])]
 
 
 def dims_text(names: Sequence[str]) -> str:

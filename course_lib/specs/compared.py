@@ -38,7 +38,7 @@ class Compared(DrawsItself):
         predicted: what the rules say.
         observed: the collectives that TensorFlow ran, in order.
         layout: the layout that the result really has.
-        device_kind: "CPU" or "GPU": on CPUs TensorFlow has no all-gather and runs an all-reduce in its place.
+        device_kind: "CPU" or "GPU": on CPUs DTensor runs an all-reduce in the place of an all-gather.
         values_agree: whether the result equals NumPy's.
     """
 

@@ -142,8 +142,8 @@ A (16, 8) [x, unsharded]
  I: 0 1 2 3 4 5 6 7
    Observed: ✓ all-reduce over x; payload: 512 bytes; each device sends 896 bytes in a ring;\
  I: 0 1 2 3 4 5 6 7
-   On CPUs TensorFlow 2.21 has no all-gather. It runs an all-reduce of 512 bytes in its place:\
- each device adds its own part, and zeros for the others.
+   On CPUs DTensor (TensorFlow 2.21) runs an all-reduce of 512 bytes in place of the all-gather.\
+ Each device adds its own part, and zeros for the others.
 
 Predicted: 1 collective; each device sends 448 bytes.
 Observed: 1 collective; each device sends 896 bytes.
