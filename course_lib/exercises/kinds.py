@@ -37,7 +37,9 @@ def wrong_kind(answer: Any, right: object, given: object) -> str | None:
         return None
     if isinstance(right, tuple) and isinstance(given, (tuple, list)):
         at = next(at for at, part in enumerate(answer) if not any(_fits(part, each) for each in right))
-        return _("In place {at}: {text}", at=at, text=asked_for(right[min(at, len(right) - 1)], given[at]))
+        example = right[min(at, len(right) - 1)]
+        text = wrong_kind(answer[at], example, given[at]) or asked_for(example, given[at])
+        return _("In place {at}: {text}", at=at, text=text)
     return asked_for(right, given)
 
 

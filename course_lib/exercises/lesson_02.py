@@ -11,6 +11,7 @@ from course_lib.exercises import (  # noqa: F401 - each registers what it holds
     lesson_02_all_reduce,
     lesson_02_predictions,
 )
+from course_lib.exercises.answers import is_number
 from course_lib.exercises.checks import exercise, same
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _
@@ -25,6 +26,7 @@ _MATRIX = (16, 16)
 _FROM, _TO = LayoutSpec([UNSHARDED, "x"], _GRID), LayoutSpec(["x", "y"], _GRID)
 _LEAST = 192  # bytes sent: one all-to-all of 256 bytes among 4 devices, and the rest is cut for nothing
 _SUM, _GATHER = ("all-reduce", "y", 128), ("all-gather", "x", 64)
+_KINDS = ("all-reduce", "all-gather", "all-to-all")
 
 
 def _on_grid(rows: str, columns: str) -> LayoutSpec:
@@ -49,6 +51,11 @@ def _on_grid(rows: str, columns: str) -> LayoutSpec:
         ((_SUM, ("all-to-all", "x", 64)), "In product 2: every device has"),
         ((_SUM, ("all-gather", "y", 64)), "In product 2: look for the mesh dimension"),
         ((_GATHER, _SUM), "partial sum"),
+        ((("All-Reduce", "y", 128), _GATHER), "the kind comes first"),
+        (((128, "all-reduce", "y"), _GATHER), "the kind comes first"),
+        ((("all-reduce", "z", 128), _GATHER), "x or y"),
+        ((("all-reduce", ("y",), 128), _GATHER), "text in quotes"),
+        ((("all-reduce", "y", "128"), _GATHER), "as a number"),
         ((_SUM,), "two"),
         ((_SUM, "nothing"), "In place 1"),
         ("all-reduce", "tuple or list"),
@@ -63,9 +70,9 @@ def products(answer: tuple[Any, ...]) -> str | None:
         if not isinstance(given, tuple) or len(given) != len(right):
             told = _("answer with (kind, mesh dimension, bytes).")
         elif not same(given[0], right[0]):
-            told = _kind_hint(number)
+            told = _kind_hint(number, given[0])
         elif not same(given[1], right[1]):
-            told = _dim_hint(number)
+            told = _dim_hint(number, given[1])
         else:
             told = _bytes_hint(number, given[2])
         if told:
@@ -73,19 +80,25 @@ def products(answer: tuple[Any, ...]) -> str | None:
     return None
 
 
-def _kind_hint(number: int) -> str:
+def _kind_hint(number: int, given: object) -> str:
+    if given not in _KINDS:
+        return _("the kind comes first, one of these: {kinds}.", kinds=_(", ").join(_KINDS))
     if number == 1:
         return _("A and B are split alike along the inner axis. So what a device computes is a partial sum.")
     return _("every device has the whole inner axis of its rows of A. Which rows of B does it lack?")
 
 
-def _dim_hint(number: int) -> str:
+def _dim_hint(number: int, given: object) -> str:
+    if given not in _GRID.names:
+        return _("in the middle stands the name of a mesh dimension: x or y.")
     if number == 1:
         return _("x splits the rows of the product. Which mesh dimension splits the axis that is summed?")
     return _("look for the mesh dimension over which the rows of B are split.")
 
 
 def _bytes_hint(number: int, given: object) -> str | None:
+    if not is_number(given):
+        return _("the bytes come last, as a number.")
     if number == 1:
         hints = {
             512: _("that is the whole product. A device has some of its rows only."),

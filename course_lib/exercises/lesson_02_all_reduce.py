@@ -12,6 +12,7 @@ from course_lib.exercises import lesson_02_attempts as attempts
 from course_lib.exercises.answers import answered, plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.exercises.lesson_02_sent import too_many_bytes, too_many_numbers
 from course_lib.exercises.messages import Array, Exchange, OnDevice, run_on_each
 from course_lib.i18n import _
 
@@ -32,13 +33,16 @@ _BASE = 100  # no sum counts a value so often
         (attempts.to_itself, "cannot send to 0"),
         (attempts.receives_too_often, "none will come"),
         (attempts.nothing_sent, "sends anything"),
+        (attempts.sends_twice, "more than once to every other"),
         (attempts.returns_nothing, "return"),
         (7, "function"),
     ],
 )
 def naive(answer: OnDevice) -> str | None:
     """An all-reduce in which every device sends all that it has to every other one."""
-    return _hint(answer, ring=False)
+    exchanges: list[tuple[list[Array], Exchange]] = []
+    hint = _hint(answer, ring=False, exchanges=exchanges)
+    return hint or next((told for each in exchanges if (told := too_many_numbers(*each))), None)
 
 
 @exercise(
@@ -52,7 +56,11 @@ def naive(answer: OnDevice) -> str | None:
         (attempts.chunk_before, "different places in one sum"),
         (attempts.keeps_adding, "more than once"),
         (attempts.whole_arrays, "sends whole arrays"),
-        (attempts.in_float64, "still float32"),
+        (attempts.in_float64, "no longer float32"),
+        (attempts.copies_in_float64, "no longer float32"),
+        (attempts.one_round_too_many, "are enough"),
+        (attempts.copies_one_round_too_many, "are enough"),
+        (attempts.not_joined, "np.concatenate"),
         (attempts.down_the_line, "work is not shared"),
         (attempts.equal_chunks_only, "not cut into equal chunks"),
         (attempts.chunks_out_of_place, "in the place of others"),
@@ -68,7 +76,7 @@ def ring(answer: OnDevice) -> str | None:
     """An all-reduce of chunks that go round a ring."""
     exchanges: list[tuple[list[Array], Exchange]] = []
     hint = _hint(answer, ring=True, exchanges=exchanges)
-    return hint or next((told for each in exchanges if (told := _too_many_bytes(*each))), None)
+    return hint or next((told for each in exchanges if (told := too_many_bytes(*each))), None)
 
 
 def _hint(
@@ -148,6 +156,8 @@ def _told(devices: list[Array], origins: list[Array], *, sent: int) -> str | Non
         return _("No device sends anything: `device.send(to, values)` does.")
     if all(each.shape == (1,) for each in devices):
         return _("Each device returns one chunk only. Collect the finished chunks of the others too.")
+    if all(each.shape == (_TRACED, 1) for each in devices):
+        return _("Each device returns its chunks one by one. Join them with `np.concatenate`.")
     if any(each.shape != (_TRACED,) for each in (*devices, *origins)):
         return None
     whole = sum(_BASE**at for at in range(_TRACED))
@@ -210,33 +220,3 @@ def _digits(number: float) -> list[int] | None:
 
 def _named(devices: Iterable[int]) -> str:
     return _(", ").join(_("device {device_id}", device_id=each) for each in devices)
-
-
-def _too_many_bytes(parts: list[Array], exchange: Exchange) -> str | None:
-    """Returns what a device sends beyond its chunks; None if the busiest one sends no more than they are.
-
-    In each of the 2 (n - 1) steps a device sends one chunk, and no chunk has more than n-th of the numbers,
-    rounded up.
-    """
-    count, (length,), element_bytes = len(parts), parts[0].shape, parts[0].itemsize
-    most = 2 * (count - 1) * -(-length // count) * element_bytes
-    device_id = int(np.argmax(exchange.bytes_sent))
-    sent = exchange.bytes_sent[device_id]
-    if sent <= most:
-        return None
-    if min(exchange.arrays_sent) == 2 * (count - 1):
-        return _(
-            "The sums are right and the steps too, but the chunks are too large."
-            " Are they still float32, and as equal in length as can be?"
-        )
-    if min(exchange.bytes_sent) >= (count - 1) * length * element_bytes:
-        return _("The sums are right, but each device sends whole arrays, as many bytes as without a ring.")
-    return _(
-        "The sums are right, but the work is not shared: with {count} devices and {length} float32 numbers,"
-        " device {device_id} sends {sent} bytes. In each of the 2·({count} - 1) steps a device sends one"
-        " chunk.",
-        count=count,
-        length=length,
-        device_id=device_id,
-        sent=sent,
-    )

@@ -94,6 +94,14 @@ def nothing_sent(mine: Array, device: Device) -> Array:
     return mine * device.count
 
 
+def sends_twice(mine: Array, device: Device) -> Array:
+    """Sends all to everyone, and once more in vain."""
+    for other in _others(device):
+        device.send(other, mine)
+        device.send(other, mine)
+    return mine + sum(device.receive(other) for other in _others(device))
+
+
 def returns_nothing(mine: Array, device: Device) -> None:
     """Forgets to return the sum."""
     ring(mine, device)
@@ -107,6 +115,31 @@ def one_round_short(mine: Array, device: Device) -> Array:
 def copies_one_round_short(mine: Array, device: Device) -> Array:
     """Adds all, and stops copying one step too early."""
     return _round_again(_added(mine, device), device, device.id, num_steps=device.count - 2)
+
+
+def one_round_too_many(mine: Array, device: Device) -> Array:
+    """Sends as often in each half as there are devices; the last message of a half changes nothing."""
+    chunks = _added(mine, device)
+    for finished in (chunks, chunks):
+        device.send(device.next, finished[device.id])
+        device.receive(device.previous)
+    return _round_again(chunks, device, device.id)
+
+
+def copies_one_round_too_many(mine: Array, device: Device) -> Array:
+    """Copies until each chunk is back where it was finished."""
+    return _round_again(_added(mine, device), device, device.id, num_steps=device.count)
+
+
+def not_joined(mine: Array, device: Device) -> list[Any]:
+    """Returns the list of finished chunks."""
+    return np.array_split(ring(mine, device), device.count)
+
+
+def copies_in_float64(mine: Array, device: Device) -> Array:
+    """Adds in float32, and collects what is finished in an array of zeros, which is of float64."""
+    chunks = _added(mine, device)
+    return _round_again([chunk.astype(np.float64) for chunk in chunks], device, device.id)
 
 
 def wrong_chunk(mine: Array, device: Device) -> Array:

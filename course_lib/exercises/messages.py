@@ -28,11 +28,13 @@ class Exchange:
         results: what it returned on each device.
         bytes_sent: how many bytes each device sent.
         arrays_sent: how many arrays each device sent.
+        numbers_sent: how many numbers were in them.
     """
 
     results: tuple[Any, ...]
     bytes_sent: tuple[int, ...]
     arrays_sent: tuple[int, ...]
+    numbers_sent: tuple[int, ...]
 
 
 class Device:
@@ -46,7 +48,7 @@ class Device:
     def __init__(self, device_id: int, count: int, post: _Post, *, ring: bool) -> None:
         self.id, self.count = device_id, count
         self._post, self._ring = post, ring
-        self._sent: list[int] = []  # the bytes of each array
+        self._sent: list[Array] = []
 
     @property
     def next(self) -> int:
@@ -59,8 +61,8 @@ class Device:
         return (self.id - 1) % self.count
 
     @property
-    def sent(self) -> tuple[int, ...]:
-        """The bytes of each array that this device has sent so far."""
+    def sent(self) -> tuple[Array, ...]:
+        """The arrays that this device has sent so far."""
         return tuple(self._sent)
 
     def __repr__(self) -> str:
@@ -80,7 +82,7 @@ class Device:
                 allowed=_("an array or a number"),
                 cure=_("Send one array at a time."),
             )
-        self._sent.append(array.nbytes)
+        self._sent.append(array)
         self._post.put(self.id, int(to), array)
 
     def receive(self, sender: int) -> Array:
@@ -114,7 +116,7 @@ def run_on_each(function: OnDevice, parts: Sequence[npt.ArrayLike], *, ring: boo
     ...     device.send(device.next, mine)
     ...     return device.receive(device.previous)
     >>> run_on_each(swapped, [[1.0], [2.0]])
-    Exchange(results=(array([2.]), array([1.])), bytes_sent=(8, 8), arrays_sent=(1, 1))
+    Exchange(results=(array([2.]), array([1.])), bytes_sent=(8, 8), arrays_sent=(1, 1), numbers_sent=(1, 1))
 
     Args:
         function: `function(mine, device)`, where `mine` is a copy of the part and `device` a `Device`.
@@ -137,7 +139,12 @@ def run_on_each(function: OnDevice, parts: Sequence[npt.ArrayLike], *, ring: boo
     for error in sorted(failed, key=lambda error: error in post.in_vain):
         raise error
     sent = [device.sent for device in devices]
-    return Exchange(tuple(run.result for run in runs), tuple(map(sum, sent)), tuple(map(len, sent)))
+    return Exchange(
+        tuple(run.result for run in runs),
+        bytes_sent=tuple(sum(array.nbytes for array in arrays) for arrays in sent),
+        arrays_sent=tuple(map(len, sent)),
+        numbers_sent=tuple(sum(array.size for array in arrays) for arrays in sent),
+    )
 
 
 @dataclass
