@@ -50,8 +50,8 @@ def half() -> Question:
             Option(
                 2048,
                 _(
-                    "That would do too. But a device can make its partial sum from what it has, and the sum"
-                    " is smaller."
+                    "That would do too. But a device can make its partial sum from what it has. TensorFlow"
+                    " does not compare the two: it always makes partial sums here, even of a large product."
                 ),
                 _("the columns of A: every device receives all, 2,048 bytes"),
             ),
@@ -118,13 +118,13 @@ def reader() -> Question:
             " the product. How many collectives are there?"
         ),
         [
-            Option(1, _("All rows of A reach every device; each then makes the columns that it shall keep.")),
+            Option(1, _("All rows of A reach every device; each then makes the columns that it must keep.")),
             Option(0, _("A device has one eighth of the rows of A. For whole columns it needs all of them.")),
             Option(2, _("The second exchange was there to make the product whole, and nobody wants that.")),
             Option(3, _("To keep fewer columns takes no exchange, and here they are not even made whole.")),
         ],
         field=True,
-        otherwise=_("What does a device lack to compute the columns that it shall keep?"),
+        otherwise=_("What does a device lack to compute the columns that it must keep?"),
     )
 
 
@@ -146,7 +146,7 @@ def names() -> Question:
             Option(10, _("All numbers have one digit then, so that every name has two and is unique.")),
             Option(
                 112,
-                _("`1112` is 1 to 112 and 11 to 12 and 111 to 2, but shorter names are the same earlier."),
+                _("`1112` is both 11 to 12 and 111 to 2 then, but shorter names are the same earlier."),
             ),
         ],
         field=True,

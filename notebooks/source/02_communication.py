@@ -3,7 +3,7 @@
 #
 # Two matrices lie split over eight devices, and you multiply them.
 # Under some layouts no device needs anything of the others; under others, whole matrices travel.
-# What decides, and how many bytes is it?
+# What decides, and how many bytes travel?
 #
 # After this lesson you can
 #
@@ -12,7 +12,7 @@
 # - choose layouts that cost less, and look up what TensorFlow really sends;
 # - say which exchanges of TensorFlow are needless, and which give wrong values in silence.
 #
-# **Time:** 45 minutes.
+# **Time:** 60 minutes.
 # **You need to know:** lesson 1, and how two matrices are multiplied.
 #
 # > **Where this was run.** TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs.
@@ -64,12 +64,15 @@ reveal("02-own-part", int((parts[0] == right).sum()))
 
 # %% partial-sum-text [markdown]
 # What a device makes is a *partial sum*: a matrix of the right shape in which every number lacks seven terms.
-# The eight partial sums must be added, and each device must receive the total.
+# The eight partial sums must be added.
+# No axis of A @ B is split, so each device must receive the total.
 # That is an *all-reduce*.
 #
 # `communication.product` predicts what two layouts cost, before anything runs, and draws it.
-# The *payload* in bytes is what one device holds after the exchange:
+# The bytes that it tells are the *payload*: what one device holds after the exchange,
 # here 64 numbers of float32, 4 bytes each.
+# The *bytes sent* by a device are another number: they depend on how the exchange is done,
+# and the section on the ring counts them.
 
 # %% partial-sum
 communication.product(columns.of((8, 8)), rows.of((8, 8)))
@@ -101,41 +104,34 @@ half
 # %% cases [markdown]
 # Each device *cuts* its rows out of the B that it holds: that takes no exchange.
 # Then the partial sums are added as before.
-# So these are the cases of the inner axis:
+# The inner axis decides:
 #
-# - **Nothing moves.**
-#   It is whole on every device, in both factors.
-#   Each device multiplies its rows of A by its columns of B.
-# - **Partial sums and an all-reduce.**
-#   It is split over the same mesh dimension in both factors,
-#   or in one of them, and the other one is cut.
-# - **A gather.**
-#   It is split over a mesh dimension that already splits another axis, such as in
-#   `[x, unsharded] @ [x, unsharded]`: here `x` splits the rows of A and of A @ B.
-#   A device then needs all rows of B for its rows of A.
-#   In an *all-gather* each device receives the parts of all.
-# - **Refused.**
-#   It is split over two different mesh dimensions.
+# | the inner axis is split | such as | what happens |
+# | --- | --- | --- |
+# | in neither factor | `[x, unsharded] @ [unsharded, y]` | **nothing moves** |
+# | over one mesh dimension, which splits no other axis | `[unsharded, x] @ [x, unsharded]` | **partial sums**, all-reduced; where one factor only is split, the other is cut |
+# | over one mesh dimension, which also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **a gather** of the factor whose inner axis it splits |
+# | over one in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
 #
-# A mesh dimension cannot split both axes of A @ B either:
-# `[x, unsharded] @ [unsharded, x]` gathers too; a later section shows how.
+# One more rule: a mesh dimension cannot split both axes of A @ B.
+# Where it splits the rows of A and the columns of B, as in `[x, unsharded] @ [unsharded, x]`,
+# two gathers come on top; a later section shows them.
+# TensorFlow 2.21 followed these rules for all 49 pairs of layouts on a mesh of 4 by 2
+# (`tests/tf/test_communication.py`).
 #
-# Here is the example of a gather:
+# Here is the example of a gather.
+# `x` splits the rows of A, so a device needs all rows of B for its rows of A.
+# In an *all-gather* each device receives the parts of all.
 
 # %% gathered
 observed.product(rows.of((8, 8)), rows.of((8, 8)))
 
 # %% products-text [markdown]
-# An all-gather is predicted, and an all-reduce of as many bytes was run.
-# On CPUs TensorFlow 2.21 has no all-gather of its own:
+# An all-gather is predicted, and an all-reduce of the same payload was run.
+# On CPUs DTensor of TensorFlow 2.21 makes no all-gather:
 # each device fills in zeros for the parts that it does not hold, and all of them are added.
-# The result is the same.
+# The result is the same, but a device sends twice as many bytes: the section on the ring tells why.
 # We have not tried it on GPUs.
-#
-# Gathering can be what you want.
-# *Fully sharded* data parallelism keeps an n-th of each weight on each of n devices
-# and gathers a weight just before it is used.
-# That takes less memory than whole weights, and more bytes are sent.
 #
 # **Exercise 1.** A has the shape (32, 8), B the shape (8, 4), in float32, on the mesh `grid`, `x` 4 × `y` 2.
 # Each of two products takes one collective:
@@ -158,7 +154,7 @@ second = ("all-gather", "x", 8 * (4 // 2) * 4)
 check("02-products", (first, second))
 
 # %% refused-text [markdown]
-# Now the last case, of which TensorFlow has something to say:
+# TensorFlow refuses the last line of the table:
 # `y` splits the inner axis of A, and `x` that of B.
 
 
@@ -181,6 +177,7 @@ except course_lib.CourseError as error:
 # %% explore [markdown]
 # What a device holds of A does not fit what it holds of B:
 # they share a part of the inner axis only, or nothing of it.
+# TensorFlow could gather one of them, but does not: `relayout` one of them first.
 # `observed.product` asks the course's rules first, so that TensorFlow's compiler never sees such a product.
 #
 # ## Explore
@@ -190,6 +187,7 @@ except course_lib.CourseError as error:
 # The button runs the real thing.
 #
 # Find two factors whose product takes three collectives.
+# (On a mesh of one dimension there are none.)
 
 # %% explorer
 from course_lib.explorers.product import ProductExplorer
@@ -207,7 +205,8 @@ ProductExplorer(observe=observed.product)
 # 2. It rewrites each operation so that it works on local parts.
 # 3. Where a device needs what it does not hold, it inserts a collective.
 #
-# An operation that treats each number by itself, such as ReLU, works on any part.
+# An operation that treats each number by itself, such as ReLU, works on any block of finished numbers.
+# Partial sums must be added first: ReLU of a sum is not the sum of ReLUs.
 #
 # Here are two layers.
 # `observed.collectives` compiles a function, runs it once
@@ -233,12 +232,14 @@ reveal("02-layers", len(found))
 # %% [markdown]
 # The output axis of the first weight and the input axis of the second are split over the same mesh dimension.
 # So the hidden units never travel: each device makes those that it needs.
+# With the inner axis of the first product split, there would be partial sums to add before ReLU.
 # Lesson 5 trains with these layouts.
 #
-# Left to itself, TensorFlow makes one all-reduce of several that can run together, and pads it.
-# `observed` keeps them apart, so that you can tell which is which; with `combine=True` it does not.
-# In code of your own the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE`
-# keeps them apart if it is 1 when a function is compiled.
+# Left to itself, TensorFlow joins all-reduces that can run together, and pads them:
+# two of 4 bytes became one of 4,096 (`tests/tf/test_lesson_02.py`).
+# `observed.collectives` keeps them apart, so that you can tell which is which, unless you say `combine=True`.
+# In code of your own, set the environment variable
+# `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE=1` before a function is compiled.
 #
 # **Exercise 2.** A has the shape (32, 8), B the shape (8, 4), on `grid`.
 # Lay out both so that nothing is sent, and that the devices share the work:
@@ -259,7 +260,7 @@ check("02-free", (left_layout, right_layout))
 #
 # How would you let eight devices all-reduce?
 # The simplest way is that each sends all it has to every other one, and all add.
-# Better is a *ring*: each device sends to the next one only, and the last one to the first.
+# A *ring* sends less: each device sends to the next one only, and the last one to the first.
 # The array is cut into *chunks*, as many as there are devices.
 # In each step every device sends one chunk, all at the same time.
 #
@@ -292,8 +293,14 @@ RingExplorer("all-reduce", num_devices=4)
 # $$2 \cdot (n - 1) \cdot \frac{S}{n} = 2 \cdot \frac{n - 1}{n} \cdot S$$
 #
 # which stays below twice the array, however many devices there are.
+# Sending all to everyone takes $(n - 1) \cdot S$, but only one step:
+# for a small array that can be the faster way.
+# TensorFlow's own all-reduce on CPUs is a ring too (`ring_reducer.cc` in its source);
+# Patarasuk and Yuan showed in 2009 that the busiest device cannot send less.
 #
-# The same way of counting gives what a device sends in every collective, if its devices form a ring:
+# So much does a device send in each collective:
+# the first three go round a ring,
+# and in an all-to-all each of the $n - 1$ parts goes straight to its receiver.
 #
 # | collective | before | after | sent by a device |
 # | --- | --- | --- | --- |
@@ -302,7 +309,10 @@ RingExplorer("all-reduce", num_devices=4)
 # | all-gather | its $n$-th | the whole, $S$ | $\frac{n - 1}{n} \cdot S$ |
 # | all-to-all | $S$ bytes: an $n$-th for each device | $S$ bytes: an $n$-th of each device | $\frac{n - 1}{n} \cdot S$ |
 #
-# (In an all-to-all each of the $n - 1$ parts goes straight to its receiver.)
+# *Fully sharded* data parallelism keeps an $n$-th of each weight on each device.
+# In a step it gathers weights of $S$ bytes twice and reduce-scatters their gradient: $3 \cdot \frac{n - 1}{n} \cdot S$.
+# With whole weights the gradient is all-reduced: two thirds of that, but each device must hold all weights
+# (Rajbhandari and others, *ZeRO*, 2020).
 #
 # ### Write it
 #
@@ -316,6 +326,7 @@ RingExplorer("all-reduce", num_devices=4)
 #
 # **Exercise 3.** Write the naive all-reduce: every device sends its whole vector to each other device,
 # and returns the sum of all vectors.
+# The check takes any way in which no device sends more numbers.
 
 
 # %% exercise-naive
@@ -378,19 +389,22 @@ by_tensorflow = unpack(tf.matmul(*pair))[0].ravel()
 for all_reduce in (course_solutions.naive, course_solutions.ring):
     exchange = run_on_each(all_reduce, partial_sums)
     equal = {int((result == by_tensorflow).sum()) for result in exchange.results}
-    print(f"{all_reduce.__name__:6}bytes sent: {exchange.bytes_sent}  equal: {equal}")
+    print(f"{all_reduce.__name__}: bytes sent {exchange.bytes_sent}, equal {equal}")
 
 # %% relayout-text [markdown]
 # ## Changing the layout
 #
-# A change of layout can cost nothing, or everything.
+# A change of layout takes one of three ways:
 #
 # - What is whole can be cut for nothing: from `[unsharded, unsharded]` to `[x, y]`.
 # - Where one mesh dimension moves from one axis to the other and nothing else changes,
 #   an all-to-all exchanges parts of the local blocks: the first picture below.
-# - Everything else takes one all-gather of all that does not stay, and then a cut.
+# - Else three things are done, as far as they are needed:
+#   an axis that is whole is cut if the mesh dimension wanted for it is free;
+#   one all-gather joins what is not to stay split; the rest is cut.
 #
-# `[unsharded, x]` to `[x, y]` is of the last kind, though that is needless: the second picture.
+# `[unsharded, x]` to `[x, y]` is of the last kind: `x` is not free at first.
+# So all is gathered and then cut, though that is needless: the second picture.
 
 # %% gathers-all
 across = LayoutSpec([UNSHARDED, "x"], grid).of((16, 16))
@@ -414,7 +428,7 @@ check("02-via", via)
 # %% reader-text [markdown]
 # ### The reader decides
 #
-# The same holds for products.
+# What becomes of a product also decides what it costs.
 # With `[x, unsharded] @ [unsharded, x]` both axes of the product would be split over `x`.
 # TensorFlow then makes the product whole, in two exchanges:
 
@@ -429,13 +443,14 @@ wanted = observed.product(rows.of((16, 16)), columns.of((16, 16)), columns)
 reveal("02-reader", len(wanted.observed))
 
 # %% silent-text [markdown]
-# Layouts travel backwards too: what reads a result decides how it is made.
+# Layouts travel backwards too: the one reader of a result decides how it is made.
 # So say what you want, with a `relayout` right behind the product, in the same `tf.function`.
 #
 # ## Wrong in silence
 #
 # An exchange of the wrong data is worse than a needless one.
-# Here is a mistake of a kind that no error message tells of.
+# TensorFlow has two such mistakes, and no error message tells of them.
+# The first comes from the names of messages.
 
 # %% predict-names
 predict("02-names")
@@ -453,12 +468,13 @@ print("12 devices, with another's values:", swapped)
 print("three axes, device 1 holds", seen.three_axes, "and should hold", seen.three_axes_right)
 
 # %% silent-why [markdown]
-# TensorFlow 2.21 names the messages of an all-to-all on CPUs in just that way.
+# TensorFlow names the messages of an all-to-all on CPUs in just that way
+# (`StrCat(..., src_rank, target_rank)` in its `tensorflow/core/common_runtime/all_to_all.cc`).
 # In a `dtensor.relayout` of a matrix from rows to columns over 12 devices
-# these four messages brought the values of others, and no error said so.
-# (Not in every try: the cell tries until all four were seen.
+# these messages brought the values of others, and no error said so.
+# (Not in every try: the cell tries in up to 20 processes until all four were seen.
 # Some tries end with an error; after it no collective of that process works.)
-# With 11 devices all of 20 tries were right.
+# With 11 devices no two names are the same.
 #
 # The second line is the mistake that lesson 1 met in a `dtensor.relayout` of three axes:
 # one mesh dimension moves to another axis, a further axis changes its dimension,
@@ -468,7 +484,8 @@ print("three axes, device 1 holds", seen.three_axes, "and should hold", seen.thr
 # The course's `relayout` refuses an all-to-all among 12 CPUs or more.
 # Where it cannot know the layout, in a `tf.function`, it goes by way of the unsharded one,
 # and with three axes or more always.
-# What calls TensorFlow directly is not protected: compare with one device.
+# Code that calls TensorFlow directly is not protected: compare with one device,
+# such as `np.array_equal(to_numpy(moved), matrix)` with `to_numpy` of `course_lib.dtensor`.
 
 # %% score
 score("02")
@@ -479,8 +496,8 @@ score("02")
 # - The layouts of two factors decide what a product costs:
 #   nothing, an all-reduce of partial sums, or a gather; and who reads the product has a say.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
-#   and half of that for the other collectives.
+#   and half of that for a reduce-scatter or an all-gather.
 # - TensorFlow inserts some exchanges that are needless and a few that are wrong:
 #   look them up, and compare values with one device.
 #
-# Lesson 3 trains a model with these pieces and takes one step of the training apart.
+# Lesson 3 trains a model with these pieces and follows one step in every detail.
