@@ -128,7 +128,7 @@ observed.product(rows.of((8, 8)), rows.of((8, 8)))
 
 # %% products-text [markdown]
 # An all-gather is predicted, and an all-reduce of the same payload was run.
-# On CPUs DTensor of TensorFlow 2.21 makes no all-gather:
+# On CPUs DTensor (TensorFlow 2.21) does so in place of every all-gather that we saw:
 # each device fills in zeros for the parts that it does not hold, and all of them are added.
 # The result is the same, but a device sends twice as many bytes: the section on the ring tells why.
 # We have not tried it on GPUs.
@@ -311,8 +311,8 @@ RingExplorer("all-reduce", num_devices=4)
 #
 # *Fully sharded* data parallelism keeps an $n$-th of each weight on each device.
 # In a step it gathers weights of $S$ bytes twice and reduce-scatters their gradient: $3 \cdot \frac{n - 1}{n} \cdot S$.
-# With whole weights the gradient is all-reduced: two thirds of that, but each device must hold all weights
-# (Rajbhandari and others, *ZeRO*, 2020).
+# With whole weights the gradient is all-reduced: two thirds of that,
+# but each device must hold all weights (Rajbhandari and others, *ZeRO*, 2020).
 #
 # ### Write it
 #
