@@ -71,6 +71,16 @@ def setting_told(setting: Setting) -> str:
     return " · ".join([described(setting.plan), numbers, *start])
 
 
+def announced(runs: Sequence[LabRun]) -> str:
+    """Returns what is read aloud of the newest run: that it trains, and how it ended, but not each step."""
+    if not runs or runs[-1].status is Status.RECORDED:
+        return ""
+    newest = runs[-1]
+    if newest.trains and not newest.stop.is_set():
+        return _("Run {number} is training.", number=newest.number)
+    return _("Run {number}: {status}", number=newest.number, status=_status(newest))
+
+
 def _status(run: LabRun) -> str:
     values = {"step": run.step, "total_steps": run.total_steps}
     if run.trains and run.stop.is_set():

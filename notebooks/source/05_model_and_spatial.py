@@ -177,7 +177,8 @@ reveal("05-whole-weight", payload[1] - payload[0])
 # One of two that meet may be unsharded: whoever holds all takes the part that is needed.
 #
 # Next, W2 with its *columns* over `model`, and W2 with its rows over `batch`.
-# The first is legal and dear: now the 24 hidden units of each device have to be gathered.
+# The first is legal but expensive: the hidden units of a replica have to be gathered on each of its devices.
+# (On CPUs TensorFlow gathers by an all-reduce of the whole, here 16 × 48 numbers.)
 # The second disagrees: `model` splits $j$ in one factor, `batch` in the other.
 # Below TensorFlow's own message stands what the course says of the same pair, before TensorFlow sees it.
 
@@ -335,11 +336,11 @@ reveal("05-same-losses", "equal" if gap == 0 else "rounding" if gap < 1e-3 else 
 
 # %% losses
 for name, found in losses.items():
-    print(f"{name:8}", *(f"{loss:.2f}" for loss in found[::3]))
+    print(f"{name:8}", *(f"{loss:.2f}" for loss in found[1:5]))
 print(f"largest difference: {gap:.4f}")
 
 # %% checkpoint-text [markdown]
-# The losses after steps 6, 9, 12 and 15 are the same to the printed digits.
+# The losses of steps 7 to 10 are the same to the printed digits.
 # Over an epoch or more, runs from the initial values can drift apart all the same,
 # since training amplifies what rounding leaves: the figures of the real reviews, below, show by how much.
 #
@@ -429,6 +430,7 @@ check("05-restore", restore)
 # and the bytes that it sends in a step if each collective runs as a ring.
 # `step_collectives` predicts the collectives of the MLP's step under any plan, without TensorFlow;
 # below stand those of the spatial plan.
+# (The all-gather of mean and variance is the library's way to normalise; `step_collectives` knows it.)
 
 # %% costs
 from course_lib.specs.step_communication import step_collectives
@@ -457,7 +459,7 @@ reveal("05-larger-batch", sent_with_1024 / sent_with_64)
 # %% plan-text [markdown]
 # So no plan is the best one for every batch and every model.
 # What is split over the batch sends gradients, as large as the weights;
-# what is split over features or hidden units sends partial sums, as large as the batch.
+# what is split over features or hidden units sends partial sums, with a row for each review.
 # And what a plan does not split it copies: `model` makes copies of the reviews.
 #
 # **Exercise 4.** The batch has 1,024 reviews.

@@ -27,7 +27,7 @@ from course_lib.specs.mesh import MeshSpec
             lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3, id="sweep", marks=pytest.mark.drill
         ),
         pytest.param(
-            lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640),
+            lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640, warm_up=0),
             4,
             id="live",
             marks=pytest.mark.drill,

@@ -73,7 +73,7 @@ def saved_under(tmp_path_factory):
     return values, folders
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.product(SCHEMES, repeat=2))
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(SCHEMES, repeat=2)))
 def test_every_scheme_restores_what_every_scheme_saved_to_the_bit(first, second, saved_under):
     values, folders = saved_under
     model = MLP(initial_values(9, dims=DIMS), SCHEMES[second])

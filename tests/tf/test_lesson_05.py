@@ -1,7 +1,5 @@
 """What lesson 05 says and does not show: who receives what, which sums a step takes, what a checkpoint is."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -100,21 +98,17 @@ def test_a_checkpoint_holds_each_block_once_and_no_mesh(tmp_path):
     assert all(word not in content for word in (b"feature\x00", b"sharding", b"layout", b"CPU:"))
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.permutations(["one", *PLANS], 2))
-def test_a_training_goes_on_in_any_other_scheme_as_in_its_own(first, second, tmp_path):
+@pytest.mark.parametrize(
+    ("first", "second"), [("data", "model"), ("model", "spatial"), ("spatial", "one"), ("one", "data")]
+)
+def test_a_training_goes_on_in_another_scheme_as_on_one_device(first, second, tmp_path):
     examples, values = oracles.random_examples(128, DIMS[0]), initial_values(dims=DIMS)
 
-    def run(scheme):
+    def losses(scheme, count, folder=None):
         model = MLP(values, PLANS.get(scheme))
-        return train(model, examples, epochs=1, batch_size=ROWS, checkpoints=tmp_path)
+        with train(model, examples, epochs=1, batch_size=ROWS, checkpoints=folder) as run:
+            return run.start_step, [next(run).loss for _step in range(count)]
 
-    begun = run(first)
-    for _step in range(3):
-        next(begun)
-    begun.close()
-    losses = []
-    for scheme in (first, second):
-        continued = run(scheme)
-        assert continued.start_step == 3
-        losses.append([next(continued).loss for _step in range(4)])
-    assert np.ptp(losses, axis=0).max() < 1e-5
+    (start, begun), (step, continued) = losses(first, 3, tmp_path), losses(second, 4, tmp_path)
+    assert (start, step) == (0, 3)
+    np.testing.assert_allclose(begun + continued, losses("one", 7)[1], atol=1e-5)
