@@ -310,7 +310,8 @@ RingExplorer("all-reduce", num_devices=4)
 # | all-to-all | $S$ bytes: an $n$-th for each device | $S$ bytes: an $n$-th of each device | $\frac{n - 1}{n} \cdot S$ |
 #
 # *Fully sharded* data parallelism keeps an $n$-th of each weight on each device.
-# In a step it gathers weights of $S$ bytes twice and reduce-scatters their gradient: $3 \cdot \frac{n - 1}{n} \cdot S$.
+# In a step it gathers weights of $S$ bytes twice and reduce-scatters their gradient:
+# $3 \cdot \frac{n - 1}{n} \cdot S$.
 # With whole weights the gradient is all-reduced: two thirds of that,
 # but each device must hold all weights (Rajbhandari and others, *ZeRO*, 2020).
 #
