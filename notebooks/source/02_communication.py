@@ -65,7 +65,8 @@ reveal("02-own-part", int((parts[0] == right).sum()))
 # %% partial-sum-text [markdown]
 # What a device makes is a *partial sum*: a matrix of the right shape in which every number lacks seven terms.
 # The eight partial sums must be added.
-# No axis of A @ B is split, so each device must receive the total.
+# Nothing splits the rows of A or the columns of B, so A @ B is whole on every device:
+# each must receive the total.
 # That is an *all-reduce*.
 #
 # `communication.product` predicts what two layouts cost, before anything runs, and draws it.
@@ -327,7 +328,7 @@ RingExplorer("all-reduce", num_devices=4)
 #
 # **Exercise 3.** Write the naive all-reduce: every device sends its whole vector to each other device,
 # and returns the sum of all vectors.
-# The check takes any way in which no device sends more numbers.
+# The check takes any other way too, if no device sends more numbers than in this one.
 
 
 # %% exercise-naive
@@ -450,7 +451,7 @@ reveal("02-reader", len(wanted.observed))
 # ## Wrong in silence
 #
 # An exchange of the wrong data is worse than a needless one.
-# TensorFlow has two such mistakes, and no error message tells of them.
+# We know of two cases in which TensorFlow brings wrong values and raises no error.
 # The first comes from the names of messages.
 
 # %% predict-names
