@@ -51,7 +51,8 @@ def half() -> Question:
                 2048,
                 _(
                     "That would do too. But a device can make its partial sum from what it has. TensorFlow"
-                    " does not compare the two: it always makes partial sums here, even of a large product."
+                    " does not compare the two: for A of 64 × 8 and B of 8 × 64 it all-reduces 16,384 bytes,"
+                    " where all of A would be 2,048."
                 ),
                 _("the columns of A: every device receives all, 2,048 bytes"),
             ),

@@ -46,6 +46,12 @@ def test_one_split_factor_is_enough_for_partial_sums(split):
     assert list(map(str, compared.observed)) == ["all-reduce over x, 256 bytes"]
 
 
+def test_partial_sums_are_made_even_where_gathering_would_cost_less():
+    compared = observed.product(over(LINE, ".", "x").of((64, 8)), over(LINE, ".", ".").of((8, 64)))
+    assert compared.agrees
+    assert list(map(str, compared.observed)) == ["all-reduce over x, 16384 bytes"]
+
+
 def test_two_layers_take_one_all_reduce():
     def two_layers(batch, first, second):
         return tf.nn.relu(batch @ first) @ second
