@@ -70,10 +70,9 @@ reveal("02-own-part", int((parts[0] == right).sum()))
 # That is an *all-reduce*.
 #
 # `communication.product` predicts what two layouts cost, before anything runs, and draws it.
-# The bytes that it tells are the *payload*: what one device holds after the exchange,
-# here 64 numbers of float32, 4 bytes each.
-# The *bytes sent* by a device are another number: they depend on how the exchange is done,
-# and the section on the ring counts them.
+# The picture tells two numbers of bytes.
+# The *payload* is what one device holds after the exchange, here 64 numbers of float32, 4 bytes each.
+# What each device *sends* depends on how the exchange is done: the section on the ring counts it.
 
 # %% partial-sum
 communication.product(columns.of((8, 8)), rows.of((8, 8)))
