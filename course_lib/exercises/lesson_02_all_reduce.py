@@ -33,7 +33,7 @@ _BASE = 100  # no sum counts a value so often
         (attempts.to_itself, "cannot send to 0"),
         (attempts.receives_too_often, "none will come"),
         (attempts.nothing_sent, "sends anything"),
-        (attempts.sends_twice, "more than once to every other"),
+        (attempts.sends_twice, "once to each other device would be"),
         (attempts.returns_nothing, "return"),
         (7, "function"),
     ],

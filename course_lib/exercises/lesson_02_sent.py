@@ -14,8 +14,8 @@ def too_many_numbers(parts: list[Array], exchange: Exchange) -> str | None:
     if sent <= needed:
         return None
     return _(
-        "The sums are right, but a device sends its vector more than once to every other: of {count} devices"
-        " with {length} numbers each, one sends {sent} numbers, where {needed} do.",
+        "The sums are right, but of {count} devices with {length} numbers each, one sends {sent} numbers."
+        " Its vector once to each other device would be {needed}.",
         count=len(parts),
         length=parts[0].size,
         sent=sent,

@@ -446,6 +446,8 @@ reveal("02-reader", len(wanted.observed))
 # %% silent-text [markdown]
 # Layouts travel backwards too: the one reader of a result decides how it is made.
 # So say what you want, with a `relayout` right behind the product, in the same `tf.function`.
+# For partial sums that are wanted split, a reduce-scatter would do.
+# On CPUs DTensor all-reduces them even so, and each device cuts its part out.
 #
 # ## Wrong in silence
 #

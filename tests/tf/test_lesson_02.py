@@ -81,6 +81,13 @@ def test_a_reader_changes_what_a_product_costs():
     assert read.agrees
 
 
+def test_partial_sums_are_all_reduced_even_where_a_block_is_wanted():
+    rows, columns = over(LINE, "x", "."), over(LINE, ".", "x")
+    compared = observed.product(columns.of((8, 8)), rows.of((8, 8)), rows)
+    assert compared.agrees
+    assert list(map(str, compared.observed)) == ["all-reduce over x, 256 bytes"]
+
+
 def test_a_way_round_saves_the_gather():
     across, target, via = over(GRID, ".", "x"), over(GRID, "x", "y"), over(GRID, "x", ".")
     direct = observed.relayout(across.of((16, 16)), target)
