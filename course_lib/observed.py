@@ -123,7 +123,7 @@ def _filled(sharding: Sharding) -> Array:
     one_of(
         num_bytes,
         _DTYPES,
-        _("No real tensor is made of elements of {size} bytes.", size=num_bytes),
+        _("No real tensor is made with element_bytes={size}.", size=num_bytes),
         cure=_("Leave element_bytes out: the elements are then of float32."),
     )
     return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(_DTYPES[num_bytes])

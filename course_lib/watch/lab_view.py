@@ -30,7 +30,11 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
     titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
     drawn = zip(QUANTITIES, curve_drawings(runs), strict=True)
     shown = [pieces.panel(titles[quantity], pieces.image(drawing, told)) for quantity, drawing in drawn]
-    lines = _("Lines: training, mean of {steps} steps. Circles: held out.", steps=SMOOTHING_STEPS)
+    lines = ngettext(
+        "Lines: training, {count} step. Circles: held out.",
+        "Lines: training, mean of {count} steps. Circles: held out.",
+        SMOOTHING_STEPS,
+    )
     return [
         pieces.panels(shown),
         node("p", lines, class_="why"),
