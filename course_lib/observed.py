@@ -85,7 +85,7 @@ def _unchanged(variables: Sequence[Any]) -> Iterator[None]:
 def _collective(node: Any, nodes: dict[str, Any], mesh: MeshSpec) -> Collective:
     (shape,) = node.attr["_output_shapes"].list.shape
     element_bytes = tf.as_dtype(node.attr["T"].type).size
-    keys = _constant_by_device(node.input[_GROUP_KEY], nodes, mesh.size) or range(mesh.size)
+    keys = _constant_by_device(node.input[_GROUP_KEY], nodes, mesh.size)
     return Collective(
         _KINDS[node.op],
         mesh,
@@ -106,10 +106,10 @@ def _constant_by_device(name: str, nodes: dict[str, Any], num_devices: int) -> l
     return next((values for values in found if values is not None), None)
 
 
-def _mesh_dims(keys: Sequence[int], mesh: MeshSpec) -> tuple[str, ...]:
+def _mesh_dims(keys: Sequence[int] | None, mesh: MeshSpec) -> tuple[str, ...]:
     """Returns the mesh dimensions along which devices with equal keys differ."""
     groups: dict[int, list[int]] = {}
-    for device_id, key in enumerate(keys):
+    for device_id, key in enumerate(keys or ()):
         groups.setdefault(key, []).append(device_id)
     together = {tuple(group) for group in groups.values()}
     for count in range(1, len(mesh.names) + 1):
@@ -117,7 +117,7 @@ def _mesh_dims(keys: Sequence[int], mesh: MeshSpec) -> tuple[str, ...]:
             if {*mesh.groups(*names)} == together:
                 return names
     raise CourseError(
-        _("TensorFlow exchanges data among the devices {groups}.", groups=sorted(together)),
-        allowed=_("groups along the dimensions of the mesh {mesh}", mesh=mesh),
+        _("The mesh {mesh} lacks the groups of devices in which TensorFlow exchanges data.", mesh=mesh),
+        allowed=_("the mesh of the DTensors"),
         cure=_("Give the mesh that the DTensors are on."),
     )

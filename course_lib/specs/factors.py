@@ -98,7 +98,7 @@ def require_relayout(source: Sharding, target: LayoutSpec) -> None:
         raise CourseError(
             _("What a relayout of the shape {shape} takes is not known.", shape=source.global_shape),
             allowed=_("tensors of at most two axes"),
-            cure=_("See what really runs: observed.collectives."),
+            cure=_("See what really runs: course_lib.observed tells."),
         )
     if source.mesh != target.mesh:
         raise CourseError(

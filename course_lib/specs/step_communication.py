@@ -66,6 +66,9 @@ def step_collectives(
 ) -> StepCommunication:
     """Returns what the devices exchange to train on one batch, where no all-reduces are combined.
 
+    Held against what runs with one hidden layer. With two, a gather too many is told where one mesh dimension
+    splits the batch, the first hidden layer and the classes.
+
     >>> from course_lib.specs.plan import model_parallel
     >>> sizes = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
     >>> for exchange in step_collectives(model_parallel(4, 2), sizes).exchanges:
@@ -139,12 +142,12 @@ class _Step:
     def forward(self, number: int, value: _Matrix, *, is_normalised: bool) -> _Matrix:
         """Returns what a dense layer makes, `[batch, units] global`.
 
-        What reads it first adds the bias, which is split like the units: where one mesh dimension would split
-        rows and units, the units keep it.
+        Its readers want rows split as the labels are, and units split as the bias is: where one mesh
+        dimension would split both, the units keep it.
         """
         weight = self.given[f"W{number}"]
         units = weight.entries[1]
-        rows = UNSHARDED if value.entries[0] == units else value.entries[0]
+        rows = UNSHARDED if self._batch_dim == units else self._batch_dim
         made = self._product(f"{value.name} W{number}", value, weight, (rows, units))
         if not is_normalised:
             return replace(made, name=f"y{number}")
