@@ -20,7 +20,7 @@ STYLES = (
     ("#000000", "4 7"),
     ("#9A6A00", "1 5"),
 )
-_WIDTH, _HEIGHT, _LEFT, _BELOW, _ABOVE, _RIGHT = 420.0, 230.0, 40.0, 34.0, 8.0, 10.0
+_WIDTH, _HEIGHT, _LEFT, _BELOW, _ABOVE, _RIGHT = 350.0, 230.0, 40.0, 34.0, 8.0, 10.0  # two fit a notebook
 _SIZE, _MOST_POINTS, _ABOUT_TICKS = 11.0, 160, 5
 
 

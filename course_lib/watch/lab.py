@@ -128,7 +128,8 @@ class TrainingLab(TreeWidget):
         self._said = ""
         self._thread = threading.Thread(target=self._train, args=(run, run.folder), daemon=True)
         self._thread.start()
-        _show_all()
+        for lab in tuple(_labs):
+            lab.show()
         return run
 
     def wait(self, seconds: float | None = None) -> None:
@@ -184,9 +185,11 @@ class TrainingLab(TreeWidget):
         _labs.discard(self)
         super().close()
 
-    def show(self, *_change: object) -> None:
+    def show(self, *change: object) -> None:
         """Brings what the notebook shows up to date; from any thread."""
         with self._painting:
+            if change:  # what was said was about another choice
+                self._said = ""
             super().show()
 
     def __repr__(self) -> str:
@@ -214,7 +217,9 @@ class TrainingLab(TreeWidget):
             train(run, folder, self._begin_run, self.show)
         finally:
             trains_now.end_lab()
-            _show_all()
+            for lab in tuple(_labs):
+                lab._said = ""  # that a training runs
+                lab.show()
 
     def _buttons(self, *, legal: bool, page: bool) -> list[Node]:
         if page:
@@ -223,7 +228,7 @@ class TrainingLab(TreeWidget):
         return [
             *pieces.button(_("Run"), name="run", why_not=illegal),
             *pieces.button(_("Stop"), name="stop", idle=not trains_now.a_lab()),
-            pieces.spoken("verdict", self._said),
+            pieces.spoken("verdict", self._said or lab_view.announced(self._runs)),
         ]
 
     def _shown(self, *, page: bool) -> tuple[LabRun, ...]:
@@ -236,11 +241,6 @@ class TrainingLab(TreeWidget):
 def _begin(setting: Setting, folder: Path, **given: Any) -> Run:
     run: Run = import_module("course_lib.watch.lab_training").begin(setting, folder, **given)
     return run
-
-
-def _show_all() -> None:
-    for lab in tuple(_labs):
-        lab.show()
 
 
 @atexit.register

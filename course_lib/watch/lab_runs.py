@@ -60,6 +60,11 @@ class LabRun:
         return max(last_step(self.history), start.saved.step if start else 0)
 
     @property
+    def trains(self) -> bool:
+        """Whether it has neither ended nor failed."""
+        return self.status in (Status.PREPARING, Status.TRAINING)
+
+    @property
     def step_seconds(self) -> float | None:
         """The median time of a step; None while there are only those of the first call, which compiles."""
         seconds = [record.seconds for record in tuple(self.history.steps)]

@@ -42,7 +42,7 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
 def curve_drawings(runs: Sequence[LabRun]) -> list[Drawing]:
     """Returns the loss, and then the accuracy, of the runs over each other."""
     overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
-    last = max(max(run.total_steps, run.step) for run in runs)
+    last = max(run.total_steps if run.trains else run.step for run in runs)
     return [overlay_drawing(overlaid, quantity, last, _("step")) for quantity in QUANTITIES]
 
 
@@ -71,10 +71,19 @@ def setting_told(setting: Setting) -> str:
     return " · ".join([described(setting.plan), numbers, *start])
 
 
+def announced(runs: Sequence[LabRun]) -> str:
+    """Returns what is read aloud of the newest run: that it trains, and how it ended, but not each step."""
+    if not runs or runs[-1].status is Status.RECORDED:
+        return ""
+    newest = runs[-1]
+    if newest.trains and not newest.stop.is_set():
+        return _("Run {number} is training.", number=newest.number)
+    return _("Run {number}: {status}", number=newest.number, status=_status(newest))
+
+
 def _status(run: LabRun) -> str:
     values = {"step": run.step, "total_steps": run.total_steps}
-    under_way = run.status in (Status.PREPARING, Status.TRAINING)
-    if under_way and run.stop.is_set():
+    if run.trains and run.stop.is_set():
         return _("stopping")
     return {
         Status.PREPARING: _("preparing: the first steps are compiled"),

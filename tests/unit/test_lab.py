@@ -549,7 +549,7 @@ def test_an_overlay_thins_long_curves_and_keeps_the_last_point():
     ]
     points = line[1:].split("L")
     assert len(points) < 170
-    assert points[-1].split()[0] == "410"
+    assert points[-1].split()[0] == "340"
 
 
 def test_a_plan_of_the_readers_own_that_splits_nothing_is_called_so():

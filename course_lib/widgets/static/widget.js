@@ -228,9 +228,12 @@ export default {
     // this attribute; keys that run the cell or save are still for JupyterLab.
     const guard = (event) => host.toggleAttribute("data-lm-suppress-shortcuts", isPlain(event));
     window.addEventListener("keydown", guard, true);
+    const send = async (message) => {
+      try { await model.send(message); } catch { /* The kernel was restarted: the line "late" says so. */ }
+    };
     const show = mount(host, {
-      change: (input) => model.send({ kind: "change", path: JSON.parse(input.dataset.path), value: valueOf(input) }),
-      press: (name) => model.send({ kind: "press", name }),
+      change: (input) => send({ kind: "change", path: JSON.parse(input.dataset.path), value: valueOf(input) }),
+      press: (name) => send({ kind: "press", name }),
     });
     const refresh = () => show(model.get("view"), false);
     const answered = () => show(model.get("view"));
