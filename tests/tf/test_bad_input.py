@@ -130,8 +130,8 @@ CASES = {
             plan.Plan("both", MeshSpec([("x", 12)]), {"batch": "x", "classes": "x"}),
         ),
         ["'x'", "12", "11"],
-        "all-to-all",
-        "all-to-all",
+        "It would take",
+        "必要",
     ),
     "factors of other inner lengths": (
         lambda: communication.product(ROWS.of((8, 4)), ROWS.of((8, 4))),

@@ -301,7 +301,6 @@ def test_on_12_cpus_in_a_row_all_is_right_but_the_all_to_all_and_that_is_refused
         check(2)
         check(3)
         check(2, ours.tf.function)
-        check(3, ours.tf.function)
         print(ours.to_numpy(ours.tf.function(ours.tf.reduce_sum)(
             ours.pack(np.arange(24.0), LayoutSpec(["p"], twelve)))))
         """

@@ -50,8 +50,8 @@ def test_the_three_schemes_exactly(plan, expected):
 
 
 def test_some_other_plans_too():
-    found = step_runs.report("sentiment", mesh_of("4x2"), 4)
-    assert found == {"plans": 4, "disagreements": []}
+    found = step_runs.report("sentiment", mesh_of("4x2"), 3)
+    assert found == {"plans": 3, "disagreements": []}
 
 
 @pytest.mark.drill
@@ -61,12 +61,8 @@ def test_every_plan_of_some_meshes(mesh, plans):
 
 
 @pytest.mark.drill_all
-@pytest.mark.parametrize(
-    ("model", "mesh", "count"),
-    [("sentiment", "2x2x2", 40), ("sentiment", "4x3", 20), ("mnist", "4x2", 40), ("mnist", "8", 100)],
-)
-def test_plans_of_more_meshes_and_another_model(model, mesh, count):
-    command = [sys.executable, "-m", "tests.tf.step_runs", model, mesh, str(count)]
+@pytest.mark.parametrize(("mesh", "count"), [("2x2x2", 40), ("4x3", 20)])
+def test_plans_of_more_meshes(mesh, count):
+    command = [sys.executable, "-m", "tests.tf.step_runs", "sentiment", mesh, str(count)]
     found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    assert found["disagreements"] == []
-    assert found["plans"] >= 10
+    assert found == {"plans": count, "disagreements": []}
