@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import nbformat
@@ -73,45 +73,54 @@ GOALS = {"data": 1.6, "model": 2.0, "spatial": 2.2}  # how often the tutorial's 
 
 
 def measure(
-    repeats: int = 3, epochs: int = 3, schemes: Sequence[str] = tuple(GOALS), num_examples: int = 25_000
+    repeats: int = 3,
+    epochs: int = 3,
+    schemes: Sequence[str] = tuple(GOALS),
+    *,
+    num_examples: int = 25_000,
+    warm_up: int = 1,
 ) -> list[Row]:
     """Returns for each scheme what watching costs, and the tutorial's loop beside a watched run.
 
     Args:
-        repeats: how many times each is measured, after one turn to warm up.
+        repeats: how many times each is measured.
         epochs: the length of a run after its first epoch.
         schemes: which of `GOALS`.
         num_examples: the size of the training set; the last rows that fill no batch of 64 are left out.
+        warm_up: how many turns do not count.
     """
-    return [row for scheme in schemes for row in _measure_scheme(scheme, repeats, epochs, num_examples)]
+    rows = []
+    for scheme in schemes:
+        settings = f"SCHEME, EPOCHS, NUM_EXAMPLES = {scheme!r}, {epochs}, {num_examples}"
+        timings = _timings(settings, warm_up + repeats)
+        counted = {kind: seconds[warm_up:] for kind, seconds in timings.items()}
+        rows += _rows(scheme, epochs, num_examples // 64, counted)
+    return rows
 
 
-def _measure_scheme(scheme: str, repeats: int, epochs: int, num_examples: int) -> list[Row]:
-    settings = f"SCHEME, EPOCHS, NUM_EXAMPLES = {scheme!r}, {epochs}, {num_examples}"
+def _timings(settings: str, num_turns: int) -> dict[str, list[float]]:
+    """Returns the seconds of each kind, turn by turn, measured in a kernel of its own."""
     kinds = [PLAIN, WATCHED, TUTORIAL]
     # Every other turn the other way round, so that a machine that gets slower wrongs nobody.
-    turns = [source for turn in range(repeats + 1) for source in (kinds[::-1] if turn % 2 else kinds)]
+    turns = [source for turn in range(num_turns) for source in (kinds[::-1] if turn % 2 else kinds)]
     cells = [nbformat.v4.new_code_cell(source) for source in [settings, PREPARE, *turns, REPORT]]
     notebook = nbformat.v4.new_notebook(cells=cells)
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(ROOT)}}).execute()
-    timings = json.loads(notebook.cells[-1].outputs[0].text)
-    plain, watched, drawing, tutorial, first, tutorials_first = (timings[kind][1:] for kind in timings)
-    steps = num_examples // 64
+    timings: dict[str, list[float]] = json.loads(notebook.cells[-1].outputs[0].text)
+    return timings
+
+
+def _rows(scheme: str, epochs: int, steps: int, timings: Mapping[str, Sequence[float]]) -> list[Row]:
     what = f"{scheme} parallel, {epochs * steps:,} steps with live curves"
+    lines = [
+        (f"{what} / without", "watched", "plain", "at least 0.95"),
+        ("drawing's processor time / that run", "drawing", "watched", "at least 20"),
+        (f"{what} / tutorial's loop", "watched", "tutorial", f"at least {GOALS[scheme]}"),
+        (f"the first {steps:,} steps, compiled / tutorial's", "first", "tutorials_first", ""),
+    ]
     return [
-        compared(f"{what} / without", list(zip(watched, plain, strict=True)), "at least 0.95"),
-        compared(
-            "drawing's processor time / that run", list(zip(drawing, watched, strict=True)), "at least 20"
-        ),
-        compared(
-            f"{what} / tutorial's loop",
-            list(zip(watched, tutorial, strict=True)),
-            f"at least {GOALS[scheme]}",
-        ),
-        compared(
-            f"the first {steps:,} steps, compiled / tutorial's",
-            list(zip(first, tutorials_first, strict=True)),
-        ),
+        compared(line, list(zip(timings[ours], timings[other], strict=True)), goal)
+        for line, ours, other, goal in lines
     ]
 
 

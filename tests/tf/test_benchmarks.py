@@ -19,7 +19,7 @@ from course_lib.specs.mesh import MeshSpec
         (lambda: [data._measure_source(data.BUILT_IN, repeats=1)], 1),
         (lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2),
         (lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3),
-        (lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640), 4),
+        (lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640, warm_up=0), 4),
         (lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))), 6),
     ],
     ids=["explorer", "data", "training", "sweep", "live", "parts"],
