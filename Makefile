@@ -4,6 +4,7 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 SHORT := -m "not drill and not drill_all"
+BY_FILE := -n 2 --dist loadfile  # in two processes: what a file makes once, one of them makes
 # The reader's language, from LANGUAGE=ja on the command line or the locale; English if there is no such lesson.
 READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
 TRANSLATIONS := $(notdir $(wildcard notebooks/locale/*))
@@ -33,10 +34,10 @@ lint: .venv/ready
 	$(BIN)/python -m tools.checks
 
 unit: .venv/ready
-	$(PYTEST) tests/unit -q --doctest-modules course_lib
+	$(PYTEST) tests/unit -q --doctest-modules course_lib $(BY_FILE)
 
 tf: .venv/ready
-	$(PYTEST) tests/tf -q $(SHORT) -n 2 --dist loadfile
+	$(PYTEST) tests/tf -q $(SHORT) $(BY_FILE)
 
 notebooks: .venv/ready  ## build and execute every lesson in every language
 	$(BIN)/python -m tools.lesson.build
@@ -47,7 +48,7 @@ catalogues: .venv/ready  ## bring the translation catalogues up to date with the
 
 nbval: .venv/ready  ## every stored output is what execution gives; the tools on a small course
 	$(PYTEST) -q --nbval --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile notebooks
-	$(PYTEST) tests/notebooks -q $(SHORT)
+	$(PYTEST) tests/notebooks -q $(SHORT) -n 2 --dist worksteal
 
 book: .venv/ready  ## build the site into build/book
 	$(BIN)/python -m tools.book
@@ -56,7 +57,7 @@ serve: book  ## show the site on this machine
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/book 8000
 
 browser: book
-	$(PYTEST) tests/book tests/lab -q $(SHORT)
+	$(PYTEST) tests/book tests/lab -q $(SHORT) $(BY_FILE)
 
 results: .venv/ready  ## measure what lessons and book quote: trainings on both sets of reviews, times of steps and their parts
 	$(BIN)/python -m benchmarks.results

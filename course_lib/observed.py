@@ -1,4 +1,7 @@
-"""The collectives that TensorFlow really inserts into a function of DTensors, read from the graphs it ran."""
+"""The collectives that TensorFlow really inserts into a function of DTensors, read from the graphs it ran.
+
+`product` and `relayout` put them beside the prediction.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,25 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy.typing as npt
 from tensorflow.python.eager import context  # there is no public way to the graphs that ran
 
+from course_lib import dtensor
 from course_lib.combining import no_combining
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
-from course_lib.runtime import start_tensorflow
-from course_lib.specs.collectives import Collective, Kind
+from course_lib.runtime import device_kind, start_tensorflow
+from course_lib.specs import communication
+from course_lib.specs.collectives import Collective, Kind, require_right
+from course_lib.specs.communication import Communication
+from course_lib.specs.compared import Compared
+from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.sharding import Sharding, numbered_tensor
 
 tf = start_tensorflow()
+
+Array = npt.NDArray[Any]
 
 _KINDS = {
     "CollectiveReduceV2": Kind.ALL_REDUCE,
@@ -25,6 +37,8 @@ _KINDS = {
     "CollectiveReduceScatterV2": Kind.REDUCE_SCATTER,
     "CollectiveAllToAllV2": Kind.ALL_TO_ALL,
 }
+_DTYPES = {4: "float32", 8: "float64"}
+_MOST_VALUES = 7  # few enough that float32 has every sum of their products
 _GROUP_KEY = 2  # the place of the group's key among the inputs of a collective
 
 
@@ -46,18 +60,91 @@ def collectives(
     Raises:
         CourseError: a collective among devices that form no group of this mesh.
     """
+    return _run(function, arguments, mesh, combine=combine)[1]
+
+
+def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Compared:
+    """Returns the predicted communication of `A @ B` beside what TensorFlow runs. It draws itself.
+
+    The factors are made, multiplied on the devices, and the product is compared with NumPy's. TensorFlow
+    runs each all-reduce by itself here: otherwise it joins those that can run together.
+
+    Args:
+        left: `A`, of the shape `[rows, inner] global`.
+        right: `B`, of the shape `[inner, columns] global`, on the same mesh.
+        wanted: the layout that the one reader of the product gives it.
+
+    Raises:
+        CourseError: as `communication.product`; elements of another size than those of float32 and float64;
+            a mesh with more devices than there are; an all-to-all that TensorFlow runs wrongly.
+    """
+    predicted = communication.product(left, right, wanted)
+    factors = [_filled(left), _filled(right)]
+
+    def multiplied(*tensors: Any) -> Any:
+        found = tf.matmul(*tensors)
+        return found if wanted is None else dtensor.relayout(found, wanted)
+
+    return _compared(predicted, multiplied, factors, factors[0] @ factors[1])
+
+
+def relayout(source: Sharding, target: LayoutSpec) -> Compared:
+    """Returns the predicted communication of a change of layout beside what TensorFlow runs. It draws itself.
+
+    The tensor is made on the devices, given the other layout, and then compared with what it was.
+
+    Args:
+        source: the tensor, a matrix.
+        target: the layout that it gets.
+
+    Raises:
+        CourseError: as `product`.
+    """
+    predicted = communication.relayout(source, target)
+    matrix = _filled(source)
+    return _compared(predicted, lambda tensor: dtensor.relayout(tensor, target), [matrix], matrix)
+
+
+def _compared(
+    predicted: Communication, function: Callable[..., Any], values: Sequence[Array], right: Array
+) -> Compared:
+    require_right(predicted.collectives, device_kind())
+    layouts = [operand.layout for operand in predicted.operands]
+    tensors = [dtensor.pack(value, layout) for value, layout in zip(values, layouts, strict=True)]
+    result, seen = _run(function, tensors, predicted.result.mesh)
+    layout = dtensor.fetch_layout(result)
+    same = layout.of(right.shape).compare(right, dtensor.unpack(result)).agrees
+    return Compared(predicted, tuple(seen), layout, device_kind(), values_agree=same)
+
+
+def _filled(sharding: Sharding) -> Array:
+    """Returns a tensor, `[...] global`, of small whole numbers, so that no sum is rounded."""
+    num_bytes = 4 if sharding.element_bytes is None else sharding.element_bytes
+    one_of(
+        num_bytes,
+        _DTYPES,
+        _("No real tensor is made of elements of {size} bytes.", size=num_bytes),
+        cure=_("Leave element_bytes out: the elements are then of float32."),
+    )
+    return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(_DTYPES[num_bytes])
+
+
+def _run(
+    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec, *, combine: bool = False
+) -> tuple[Any, list[Collective]]:
+    """Returns the result of a function, compiled anew, and the collectives of one device, in order."""
     with contextlib.nullcontext() if combine else no_combining():
-        graphs = _graphs_of(function, arguments)
+        result, graphs = _result_and_graphs(function, arguments)
     found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
-    return [
+    return result, [
         _collective(node, {each.name: each for each in graph.node}, mesh)
         for graph, node in found
         if node.device == found[0][1].device  # all devices do the same
     ]
 
 
-def _graphs_of(function: Callable[..., Any], arguments: Sequence[Any]) -> list[Any]:
-    """Returns the graphs that TensorFlow runs during a call, as its optimizer left them."""
+def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Returns what a function returns, and the graphs that ran, as TensorFlow's optimizer left them."""
     compiled = tf.function(function)
     variables = compiled.get_concrete_function(*arguments).variables
     context.enable_run_metadata()
@@ -65,9 +152,10 @@ def _graphs_of(function: Callable[..., Any], arguments: Sequence[Any]) -> list[A
         context.async_wait()
         context.export_run_metadata()  # what still ran of others
         with _unchanged(variables):
-            compiled(*arguments)
+            result = compiled(*arguments)
             context.async_wait()
-            return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
+            graphs = context.export_run_metadata().function_graphs
+        return result, [each.post_optimization_graph for each in graphs]
     finally:
         context.disable_run_metadata()
 

@@ -31,11 +31,11 @@ def first_state(mesh: MeshSpec, global_shape: Sequence[int], sharding_specs: Seq
     Raises:
         CourseError: one of them is of another kind, or too large for the controls.
     """
-    _require_mesh(mesh)
+    require_mesh(mesh)
     _require_shape(global_shape)
     default = [mesh.names[0], *[UNSHARDED] * len(global_shape)][: len(global_shape)]
     entries = default if sharding_specs is None else sharding_specs
-    _require_entries(entries, mesh, len(global_shape))
+    require_entries(entries, mesh, len(global_shape))
     return {
         "num_dims": len(mesh.dims),
         "mesh": _as_lists(mesh),
@@ -147,7 +147,12 @@ def _as_lists(mesh: MeshSpec) -> list[list[Any]]:
     return [list(dim) for dim in mesh.dims]
 
 
-def _require_mesh(mesh: object) -> None:
+def require_mesh(mesh: object) -> None:
+    """Checks that an explorer can show a mesh.
+
+    Raises:
+        CourseError: it is none, or too large.
+    """
     if not isinstance(mesh, MeshSpec):
         raise CourseError(
             _("{given!r} is no mesh.", given=mesh),
@@ -186,7 +191,12 @@ def _require_lengths(lengths: Sequence[object]) -> None:
         )
 
 
-def _require_entries(entries: object, mesh: MeshSpec, num_axes: int) -> None:
+def require_entries(entries: object, mesh: MeshSpec, num_axes: int) -> None:
+    """Checks that an explorer can show a layout, legal or not: its entries are of the mesh.
+
+    Raises:
+        CourseError: another number of entries than axes, or the name of no mesh dimension.
+    """
     if isinstance(entries, str) or not isinstance(entries, Sequence) or len(entries) != num_axes:
         raise CourseError(
             ngettext(

@@ -7,6 +7,7 @@ before these two make planes next to each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
@@ -20,7 +21,7 @@ _SHEET_OFFSET = 4.0
 _MOST_SHEETS = 4
 _LABEL_SIZE, _VALUE_SIZE, _VALUE_HEIGHT = 15.0, 10.5, 17.0
 _GRID_LINE, _LEAST_CELL = "#1B1F2433", 7.0
-_SIDE, _THUMBNAIL_SIDE = 170.0, 44.0
+_SIDE, _SMALL_SIDE, _THUMBNAIL_SIDE = 170.0, 110.0, 44.0
 
 
 def colour(block: int | None) -> str:
@@ -39,6 +40,17 @@ def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
     parts = [_labelled_block(sharding.blocks, at, cell) for at in numbers]
     over = [_outline(sharding.blocks, at, cell) for at in numbers] if outlines else []
     return _planes(sharding, parts, _SIDE, over)
+
+
+def small_tensor(sharding: Sharding, *, partial: bool = False) -> Drawing:
+    """Returns the whole tensor at a smaller size, striped where each device has only a part of its sum.
+
+    Its blocks have small letters, since pictures of several tensors call these A and B.
+    """
+    cell = _cell(sharding, _SMALL_SIDE)
+    blocks = [replace(block, label=block.label.lower()) for block in sharding.blocks]
+    part = _striped_block if partial else _labelled_block
+    return _planes(sharding, [part(blocks, at, cell) for at in range(len(blocks))], _SMALL_SIDE)
 
 
 def thumbnail(sharding: Sharding, block: int | None) -> Drawing:
@@ -129,6 +141,16 @@ def _labelled_block(blocks: Sequence[Block], at: int, cell: tuple[float, float])
         data_device=str(block.devices[0]),
         data_block=str(at),
     )
+
+
+def _striped_block(blocks: Sequence[Block], at: int, cell: tuple[float, float]) -> Node:
+    x, y, width, height = _place(blocks[at], cell)
+    lines = shapes.stripes(width, height, stroke=colour(at))
+    edge = shapes.rectangle(x, y, width, height, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2)
+    middle = x + width / 2, y + height / 2 + 4
+    label = shapes.text(*middle, blocks[at].label, size=11, anchor="middle", bold=True, halo=True)
+    moved = node("g", lines, transform=f"translate({number(x)} {number(y)})")
+    return node("g", moved, edge, label, class_="partial")
 
 
 def _outline(blocks: Sequence[Block], at: int, cell: tuple[float, float]) -> Node:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.factors import require_factors, require_relayout, require_wanted
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
@@ -45,25 +46,29 @@ class Step:
     Attributes:
         tensor: what the tensor is called: `A`, `B` or `AB`.
         rule: why.
+        source: what the tensor is before; where devices add, the parts have this layout.
         sharding: what the tensor is afterwards.
         collective: the exchange that it takes, or None where every device has what it needs.
     """
 
     tensor: str
     rule: Rule
+    source: Sharding
     sharding: Sharding
     collective: Collective | None
 
 
 @dataclass(frozen=True)
-class Communication:
-    """What the devices exchange for one operation, in order, and the layout of its result.
+class Communication(DrawsItself):
+    """What the devices exchange for one operation, in order, and the layout of its result. It draws itself.
 
     Attributes:
+        operands: what goes in: one tensor that gets another layout, or two factors.
         steps: what happens, in order.
         result: the sharding of the result.
     """
 
+    operands: tuple[Sharding, ...]
     steps: tuple[Step, ...]
     result: Sharding
 
@@ -118,9 +123,12 @@ def relayout(source: Sharding, target: LayoutSpec, tensor: str = "A") -> Communi
     now = source
     for rule, entries, kind, names in stages:
         if entries != now.layout.sharding_specs:
-            now = LayoutSpec(entries, source.mesh).of(source.global_shape, element_bytes=source.element_bytes)
-            steps.append(Step(tensor, rule, now, _collective(kind, now, names)))
-    return Communication(tuple(steps), now)
+            held = LayoutSpec(entries, source.mesh).of(
+                source.global_shape, element_bytes=source.element_bytes
+            )
+            steps.append(Step(tensor, rule, now, held, _collective(kind, held, names)))
+            now = held
+    return Communication((source,), tuple(steps), now)
 
 
 def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Communication:
@@ -156,13 +164,13 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
     whole = LayoutSpec([here, there], left.mesh).of(shape, element_bytes=left.element_bytes)
     sums = []
     if inner != UNSHARDED:
-        sums = [Step("AB", Rule.PARTIAL_SUM, whole, _collective(Kind.ALL_REDUCE, whole, [inner]))]
+        sums = [Step("AB", Rule.PARTIAL_SUM, whole, whole, _collective(Kind.ALL_REDUCE, whole, [inner]))]
     output = relayout(whole, _output(left.layout, right.layout, wishes), "AB")
     steps = (*first, *second, *sums, *_because(output, {Rule.CUT: Rule.WANTED, Rule.GATHER: Rule.OUTPUT}))
     if wanted is None:
-        return Communication(steps, output.result)
+        return Communication((left, right), steps, output.result)
     read = relayout(output.result, wanted, "AB")
-    return Communication((*steps, *read.steps), read.result)
+    return Communication((left, right), (*steps, *read.steps), read.result)
 
 
 def _ready(tensor: str, factor: Sharding, entries: Sequence[str], why_gathered: Rule) -> list[Step]:

@@ -10,7 +10,7 @@ import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets.words import words
@@ -97,10 +97,10 @@ def with_value(state: State, path: Path, value: Any) -> State:
     >>> with_value({"mesh": [["x", 2]]}, ("mesh", 0, 1), 4)
     {'mesh': [['x', 4]]}
     """
-    changed = copy.deepcopy(state)
-    *way, last = path
-    value_at(changed, tuple(way))[last] = value
-    return changed
+    step, *rest = path
+    changed: Any = copy.copy(state)  # what lies off the path is shared: nobody changes a state in place
+    changed[step] = with_value(changed[step], tuple(rest), value) if rest else value
+    return cast(State, changed)
 
 
 def group_node(group: Group, state: State) -> Node:

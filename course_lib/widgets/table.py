@@ -28,25 +28,29 @@ def page_table(widget: TreeWidget, first: State | None = None) -> dict[str, Any]
     Raises:
         ValueError: two states have one key.
     """
-    states = _reachable(widget, first or widget.state)
+    states, after = _reachable(widget, first or widget.state)
     places = {name: place for place, name in enumerate(states)}
     views, parts = _shared([shapes.to_json(widget.tree(state, page=True)) for state in states.values()])
-    leads_to = [[places[key(after)] for after in widget.next_states(state)] for state in states.values()]
+    leads_to = [[places[name] for name in after[state]] for state in states]
     return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": parts}
 
 
-def _reachable(widget: TreeWidget, first: State) -> dict[str, State]:
-    """Returns each state that choices on a page lead to, under its key."""
+def _reachable(widget: TreeWidget, first: State) -> tuple[dict[str, State], dict[str, list[str]]]:
+    """Returns each state that choices on a page lead to, under its key, and the keys that follow on it."""
     states: dict[str, State] = {}
+    after: dict[str, list[str]] = {}
     waiting = [widget.settled(first, page=True)]
     while waiting:
         state = waiting.pop()
-        if key(state) not in states:
-            states[key(state)] = state
-            waiting += widget.next_states(state)
-        elif states[key(state)] != state:
-            raise ValueError(f"two states have one key: {state} and {states[key(state)]}")
-    return states
+        name = key(state)
+        if name not in states:
+            states[name] = state
+            following = widget.next_states(state)
+            after[name] = [key(each) for each in following]
+            waiting += following
+        elif states[name] != state:
+            raise ValueError(f"two states have one key: {state} and {states[name]}")
+    return states, after
 
 
 def _shared(views: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -306,7 +306,7 @@ check("01-split", split)
 # and how many of the 24 numbers are the same as in `rows`.
 # A matrix keeps its values.
 # But along a mesh dimension of 12 or more CPUs TensorFlow 2.21 can mix up the blocks:
-# the course refuses such a mesh.
+# lesson 2 shows it, and the course's `relayout` refuses it.
 
 
 # %% move
@@ -526,7 +526,7 @@ score("01")
 #
 # ## Next
 #
-# Lesson 2 is not written yet.
+# Lesson 2 shows what communication a layout costs.
 # Lesson 3 trains a model with these pieces, the batch split over eight devices,
 # and takes one step of the training apart.
 #

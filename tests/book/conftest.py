@@ -81,7 +81,6 @@ def server(folder):
 @pytest.fixture
 def visit(page, server):
     """Returns a function that opens a page; at the end nothing may have gone wrong or left the machine."""
-    page.set_default_timeout(5000)
     trouble = watch(page, server, levels=("error", "warning"))
 
     def open_page(name: str, theme: str = "light"):

@@ -22,7 +22,7 @@ def observe(sharding):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    write_explorer_tables(["en"], folder)
+    write_explorer_tables(["en"], folder, [MeshLayoutExplorer])
     observed = MeshLayoutExplorer(
         observe, mesh=MeshSpec([("x", 3), ("y", 2)]), global_shape=(6, 4), sharding_specs=["x", UNSHARDED]
     )

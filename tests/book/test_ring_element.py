@@ -16,7 +16,7 @@ FOCUSED = "document.querySelector('{host}').shadowRoot.activeElement.value"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    write_explorer_tables(["en"], folder)
+    write_explorer_tables(["en"], folder, [RingExplorer])
     write_pages(
         folder,
         {

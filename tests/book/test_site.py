@@ -127,7 +127,7 @@ def test_search_finds(page, address, language, query, expected):
     page.goto(f"{address}{language}/search.html", wait_until="networkidle")
     page.locator("#search-page-query").fill(query)
     results = page.locator("article .search-results a")
-    results.first.wait_for(timeout=10_000)
+    results.first.wait_for()
     found = [result.get_attribute("href") for result in results.all()]
     assert any(link.split("?")[0].endswith(f"/{language}/{expected}") for link in found), found
     assert all(f"/{language}/" in link for link in found)
@@ -147,17 +147,17 @@ def test_search_works_by_keyboard_alone(page, address):
     page.goto(address + "en/glossary.html", wait_until="networkidle")
     page.keyboard.press("Control+k")
     page.keyboard.type("virtual devices")
-    page.locator("#search-dialog .search-results a").first.wait_for(timeout=10_000)
+    page.locator("#search-dialog .search-results a").first.wait_for()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_url(lambda url: not url.endswith("/glossary.html"), timeout=10_000)
+    page.wait_for_url(lambda url: not url.endswith("/glossary.html"))
 
 
 def test_search_says_when_nothing_is_found_and_follows_a_link_with_a_query(page, address):
     # Pagefind takes a word that it does not know for its longest known beginning: here there is none.
     page.goto(address + "en/search.html?q=qqqxxx", wait_until="networkidle")
     status = page.locator("article .search-status")
-    status.get_by_text("qqqxxx").wait_for(timeout=10_000)
+    status.get_by_text("qqqxxx").wait_for()
     assert page.locator("article .search-results li").count() == 0
 
 

@@ -221,6 +221,7 @@ class Lesson:
         self.cells = [cell.id for cell in cells]
         self.num_code_cells = sum(cell.cell_type == "code" for cell in cells)
         self.page: Page = browser.new_page(viewport={"width": 1280, "height": 960})
+        self.page.set_default_timeout(START_SECONDS * 1000)  # an answer may wait until TensorFlow has started
         self.problems: list[str] = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("request", lambda request: self._note_request(request.url, address))

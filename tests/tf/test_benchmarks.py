@@ -1,4 +1,7 @@
-"""Every benchmark runs and prints its rows; how fast it is says `make bench`, by hand and weekly."""
+"""Every benchmark runs and prints its rows; how fast it is says `make bench`, by hand and weekly.
+
+Those that start several processes or kernels are for `make drill`: other tests hold what they measure.
+"""
 
 import sys
 
@@ -15,14 +18,24 @@ from course_lib.specs.mesh import MeshSpec
 @pytest.mark.parametrize(
     ("measure", "num_rows"),
     [
-        (lambda: explorer._rows("a start", [explorer._start_seconds()], 1.0), 2),
-        (lambda: [data._measure_source(data.BUILT_IN, repeats=1)], 1),
-        (lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2),
-        (lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3),
-        (lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640, warm_up=0), 4),
-        (lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))), 6),
+        pytest.param(lambda: explorer._rows("a start", [explorer._start_seconds()], 1.0), 2, id="explorer"),
+        pytest.param(lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2, id="training"),
+        pytest.param(
+            lambda: [data._measure_source(data.BUILT_IN, repeats=1)], 1, id="data", marks=pytest.mark.drill
+        ),
+        pytest.param(
+            lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3, id="sweep", marks=pytest.mark.drill
+        ),
+        pytest.param(
+            lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640, warm_up=0),
+            4,
+            id="live",
+            marks=pytest.mark.drill,
+        ),
+        pytest.param(
+            lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))), 6, id="parts"
+        ),
     ],
-    ids=["explorer", "data", "training", "sweep", "live", "parts"],
 )
 def test_a_benchmark_runs_and_prints_its_rows(measure, num_rows, monkeypatch):
     monkeypatch.setattr(training, "jax_python", lambda: None)  # where JAX is, there are two rows more

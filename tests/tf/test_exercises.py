@@ -44,7 +44,7 @@ def forms(right):
     elif isinstance(right, (int, float)):
         made = [tf.constant(right), tf.constant(right, tf.float64), tf.Variable(right)]
     elif isinstance(right, tuple):
-        flat = not any(isinstance(part, tuple) for part in right)
+        flat = not any(isinstance(part, (tuple, str)) for part in right)
         made = [[*each] for each in zip(*map(forms, right), strict=flat)]
         if flat:
             made += [tf.constant(right), tf.Variable(right)]

@@ -112,7 +112,7 @@ def test_slots_are_laid_out_like_their_variable(plan):
 
 @pytest.mark.parametrize(
     ("plan", "stop_after"),
-    [(None, 6), (PLANS[0], 1), (PLANS[0], 6), (PLANS[1], 13)],
+    [(None, 6), (data_parallel(8), 1), (data_parallel(2), 6), (model_parallel(4, 2), 13)],
     ids=["one device", "in an epoch", "between epochs", "on 4x2"],
 )
 def test_stopped_and_resumed_under_adam_equals_undisturbed_to_the_bit(plan, stop_after, tmp_path):

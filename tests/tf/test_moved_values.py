@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def test_whole_numbers_stay(number):
     assert moved(np.float32(number)) == number
 
 
+@pytest.mark.drill
 def test_the_hook_moves_the_variables_of_tensorflow_keras_and_dtensor():
     path = [str(ROOT / "tests" / "drill" / "moved_values"), str(ROOT)]
     done = subprocess.run(

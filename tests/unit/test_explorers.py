@@ -19,6 +19,7 @@ from course_lib.code import FRAMEWORKS, code_of
 from course_lib.explorers.batch_sizes import BatchSizeExplorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
+from course_lib.explorers.product import ProductExplorer
 from course_lib.explorers.ring import RingExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
@@ -451,13 +452,14 @@ class NeedsAnArgument(MeshLayoutExplorer):
 
 
 def test_the_book_finds_each_explorer_that_needs_no_argument(tmp_path, monkeypatch):
-    assert list(found()) == [BatchSizeExplorer, MeshLayoutExplorer, RingExplorer]
+    assert list(found()) == [BatchSizeExplorer, MeshLayoutExplorer, ProductExplorer, RingExplorer]
     (tmp_path / "new_one.py").write_text(NEW_EXPLORERS, "utf-8")
     monkeypatch.setattr(explorers, "__path__", [*explorers.__path__, str(tmp_path)])
     assert sorted(explorer.__name__ for explorer in found()) == [
         "BatchSizeExplorer",
         "Made",
         "MeshLayoutExplorer",
+        "ProductExplorer",
         "RingExplorer",
     ]
     monkeypatch.delitem(sys.modules, "course_lib.explorers.new_one")

@@ -15,11 +15,14 @@ from course_lib.widgets.base import Explorer, table_file
 from course_lib.widgets.table import page_table
 
 
-def write_explorer_tables(languages: Iterable[str], folder: Path) -> None:
-    """Writes the table of each explorer in each language beside the module that reads it."""
+def write_explorer_tables(
+    languages: Iterable[str], folder: Path, makers: Iterable[Callable[[], Explorer]] | None = None
+) -> None:
+    """Writes the table of each explorer, or of those given, in each language beside its module."""
+    makers = list(found() if makers is None else makers)
     for language in languages:
         set_language(language)
-        for explorer in (make() for make in found()):
+        for explorer in (make() for make in makers):
             text = json.dumps(page_table(explorer), ensure_ascii=False, separators=(",", ":"))
             (folder / table_file(explorer.name, language)).write_text(text, encoding="utf-8")
 

@@ -1,0 +1,231 @@
+"""Communication in words: what changes, which collective that takes, who takes part, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.pictures.communication_rules import dims_text, emulated, told
+from course_lib.pictures.text import devices_text
+from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.communication import Communication, Rule, Step
+from course_lib.specs.compared import Compared, Pair
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.sharding import Sharding
+
+_FACTORS = ("A", "B")
+_ROMAN = ((10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
+
+
+def title(communication: Communication) -> str:
+    """Returns what is done: two tensors are multiplied, or one gets another layout."""
+    operands, result = communication.operands, communication.result
+    if len(operands) == len(_FACTORS):
+        return _("The matrix product A @ B on the mesh {mesh}", mesh=result.mesh)
+    return _(
+        "From the layout {source} to {target} on the mesh {mesh}",
+        source=operands[0].layout,
+        target=result.layout,
+        mesh=result.mesh,
+    )
+
+
+def tensor_names(communication: Communication) -> list[tuple[str, Sharding]]:
+    """Returns each tensor with its name: what goes in, and what comes out."""
+    named = list(zip(_FACTORS, communication.operands, strict=False))
+    return [*named, ("AB", communication.result)] if len(named) > 1 else named
+
+
+def tensor_text(name: str, sharding: Sharding) -> str:
+    """Returns the name, the shape and the layout of a tensor."""
+    return f"{name} {sharding.global_shape} {sharding.layout}"
+
+
+def holding_lines(communication: Communication) -> list[str]:
+    """Returns for each device the letters of its blocks."""
+    named = tensor_names(communication)
+    return [
+        _headed(devices_text([at]), ", ".join(f"{name} {block_of(each, at)}" for name, each in named))
+        for at in range(communication.result.mesh.size)
+    ]
+
+
+def block_of(sharding: Sharding, device_id: int) -> str:
+    """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
+    return sharding.blocks[sharding.holdings[device_id]].label.lower()
+
+
+def step_title(number: int, step: Step) -> str:
+    """Returns the number of a step, its tensor, and from which layout it goes to which."""
+    if step.rule is Rule.PARTIAL_SUM:
+        return _(
+            "{number}. {tensor}: partial sums {layout} → sums",
+            number=number,
+            tensor=step.tensor,
+            layout=step.source.layout,
+        )
+    return _(
+        "{number}. {tensor}: {source} → {target}",
+        number=number,
+        tensor=step.tensor,
+        source=step.source.layout,
+        target=step.sharding.layout,
+    )
+
+
+def collective_lines(collective: Collective | None) -> list[str]:
+    """Returns what is exchanged over which mesh dimensions, the payload, and what a device sends of it."""
+    if collective is None:
+        return [_("free: nothing is sent")]
+    payload = _("payload: {size} bytes", size=f"{collective.payload_bytes:,}")
+    return [exchange(collective), payload, _sent(collective)]
+
+
+def collective_text(collective: Collective | None) -> list[str]:
+    """Returns the same, and the groups of devices."""
+    groups = [] if collective is None else [groups_text(collective)]
+    return [*collective_lines(collective), *groups]
+
+
+def exchange(collective: Collective) -> str:
+    """Returns the collective with its mesh dimensions."""
+    return _("{kind} over {dims}", kind=collective.kind, dims=dims_text(collective.mesh_dims))
+
+
+def groups_text(collective: Collective) -> str:
+    """Returns who exchanges with whom: the devices of each group, behind its number.
+
+    >>> from course_lib import MeshSpec
+    >>> groups_text(Collective(Kind.ALL_REDUCE, MeshSpec([("x", 2), ("y", 2)]), ("x",), 4))
+    'I: 0 2 · II: 1 3'
+    """
+    groups = enumerate(collective.groups, start=1)
+    return " · ".join(f"{roman(at)}: {' '.join(map(str, group))}" for at, group in groups)
+
+
+def roman(number: int) -> str:
+    """Returns a Roman number: it tells groups from devices, which have Arabic ones.
+
+    >>> [roman(number) for number in (1, 4, 8, 16)]
+    ['I', 'IV', 'VIII', 'XVI']
+    """
+    text = ""
+    for value, letters in _ROMAN:
+        count, number = divmod(number, value)
+        text += letters * count
+    return text
+
+
+def bytes_text(size: Fraction | float) -> str:
+    """Returns a number of bytes, with one digit after the point where it is not whole.
+
+    >>> bytes_text(Fraction(1344)), bytes_text(Fraction(1000, 3))
+    ('1,344', '333.3')
+    """
+    return f"{float(size):,.1f}".removesuffix(".0")
+
+
+def totals(collectives: Sequence[Collective]) -> str:
+    """Returns how many collectives there are and what a device sends in all of them."""
+    if not collectives:
+        return _("No collective: no device needs data of another.")
+    return ngettext(
+        "{count} collective; each device sends {size} bytes.",
+        "{count} collectives; each device sends {size} bytes in all.",
+        len(collectives),
+        size=bytes_text(sum((each.bytes_sent for each in collectives), Fraction(0))),
+    )
+
+
+def both_totals(compared: Compared) -> list[str]:
+    """Returns the same as predicted and as observed."""
+    both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
+    return [_headed(heading, totals(collectives)) for heading, collectives in both]
+
+
+def predicted() -> str:
+    """Returns the heading of what was predicted."""
+    return _("Predicted")
+
+
+def observed() -> str:
+    """Returns the heading of what really ran."""
+    return _("Observed")
+
+
+def lines(communication: Communication) -> list[str]:
+    """Returns the tensors, the steps and the sum of what is sent."""
+    steps = enumerate(communication.steps, start=1)
+    told_steps = [line for number, step in steps for line in ("", *step_lines(number, step))]
+    return [*_tensor_lines(communication), *told_steps, "", totals(communication.collectives)]
+
+
+def step_lines(number: int, step: Step) -> list[str]:
+    """Returns a step in words."""
+    inside = [*collective_text(step.collective), told(step)]
+    return [step_title(number, step), *(f"   {line}" for line in inside)]
+
+
+def compared_lines(compared: Compared) -> list[str]:
+    """Returns each step as predicted and as observed, and the verdict."""
+    rows = []
+    for number, pair in enumerate(compared.pairs, start=1):
+        rows += ["", *pair_lines(number, pair)]
+    return [*_tensor_lines(compared.predicted), *rows, "", *both_totals(compared), verdict(compared)]
+
+
+def pair_lines(number: int, pair: Pair) -> list[str]:
+    """Returns a step as predicted, what ran in its place, and whether that was expected."""
+    planned = pair.step.collective if pair.step else None
+    inside = [
+        *([told(pair.step)] if pair.step else []),
+        _headed(predicted(), "; ".join(collective_text(planned))),
+        _headed(observed(), f"{mark(pair.agrees)} {'; '.join(collective_text(pair.observed))}"),
+        *emulated(pair),
+    ]
+    return [pair_title(number, pair), *(f"   {line}" for line in inside)]
+
+
+def pair_title(number: int, pair: Pair) -> str:
+    """Returns the title of a step, or says that nobody predicted it."""
+    return step_title(number, pair.step) if pair.step else _("{number}. Not predicted", number=number)
+
+
+def verdict(compared: Compared) -> str:
+    """Returns whether TensorFlow ran what was predicted, and what differs."""
+    wrong = []
+    if compared.observed != compared.expected:
+        wrong.append(_("TensorFlow ran other collectives than predicted."))
+    if compared.layout != compared.predicted.result.layout:
+        wrong.append(_different_layout(compared.layout, compared.predicted.result.layout))
+    if not compared.values_agree:
+        wrong.append(_("The values differ from those of NumPy."))
+    if wrong:
+        return f"✗ {join_sentences(wrong)}"
+    agrees = _("TensorFlow ran what was predicted. Layout and values of the result are right.")
+    return f"✓ {agrees}"
+
+
+def mark(agrees: bool) -> str:
+    """Returns the sign for what agrees, or for what does not."""
+    return "✓" if agrees else "✗"
+
+
+def _headed(heading: str, content: str) -> str:
+    return _("{heading}: {content}", heading=heading, content=content)
+
+
+def _different_layout(real: LayoutSpec, predicted: LayoutSpec) -> str:
+    return _("The result has the layout {real}; predicted was {predicted}.", real=real, predicted=predicted)
+
+
+def _tensor_lines(communication: Communication) -> list[str]:
+    return [tensor_text(name, sharding) for name, sharding in tensor_names(communication)]
+
+
+def _sent(collective: Collective) -> str:
+    size = bytes_text(collective.bytes_sent)
+    if collective.kind is Kind.ALL_TO_ALL:  # each part goes to the one device that needs it
+        return _("each device sends {size} bytes", size=size)
+    return _("each device sends {size} bytes in a ring", size=size)
