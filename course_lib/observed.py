@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy.typing as npt
-from tensorflow.python.eager import context  # there is no public way to the graphs that ran
 
 from course_lib import dtensor
 from course_lib.combining import no_combining
@@ -28,6 +27,8 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
 
 tf = start_tensorflow()
+# There is no public way to the graphs that ran. Imported first, TensorFlow would start with its log.
+from tensorflow.python.eager import context  # noqa: E402
 
 Array = npt.NDArray[Any]
 
