@@ -127,7 +127,7 @@ observed.product(rows.of((8, 8)), rows.of((8, 8)))
 
 # %% products-text [markdown]
 # An all-gather is predicted, and an all-reduce of as many bytes was run.
-# On CPUs TensorFlow 2.21 has no all-gather of its own:
+# On CPUs DTensor (TensorFlow 2.21) does so in place of every all-gather that we saw:
 # each device fills in zeros for the parts that it does not hold, and all of them are added.
 # The result is the same.
 # We have not tried it on GPUs.
