@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy.typing as npt
-from tensorflow.python.eager import context  # there is no public way to the graphs that ran
 
 from course_lib import dtensor
 from course_lib.combining import no_combining
@@ -28,6 +27,8 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
 
 tf = start_tensorflow()
+# There is no public way to the graphs that ran. Imported first, TensorFlow would start with its log.
+from tensorflow.python.eager import context  # noqa: E402
 
 Array = npt.NDArray[Any]
 
@@ -123,7 +124,7 @@ def _filled(sharding: Sharding) -> Array:
     one_of(
         num_bytes,
         _DTYPES,
-        _("No real tensor is made of elements of {size} bytes.", size=num_bytes),
+        _("No real tensor is made with element_bytes={size}.", size=num_bytes),
         cure=_("Leave element_bytes out: the elements are then of float32."),
     )
     return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(_DTYPES[num_bytes])

@@ -54,7 +54,7 @@ def plan_within_limits(answer: Any) -> str | None:
     reviews, variables = held_on_devices(answer)
     if reviews + variables > MOST_HELD:
         return _(
-            "Under this plan a device holds {held} bytes: {reviews} of reviews and {variables} of"
+            "In bytes, a device holds {held} under this plan: {reviews} of reviews and {variables} of"
             " variables. It may hold {most}. Which axis must be split more to make the larger part smaller?",
             held=f"{reviews + variables:,}",
             reviews=f"{reviews:,}",
@@ -65,8 +65,8 @@ def plan_within_limits(answer: Any) -> str | None:
     if step.bytes_sent > MOST_SENT:
         largest = max(step.exchanges, key=lambda exchange: exchange.collective.bytes_sent)
         return _(
-            "A device of this plan holds little enough, but sends {sent} bytes in a step. It may send"
-            " {most}. The most goes to `{largest}`.",
+            "A device of this plan holds little enough, but sends too many bytes in a step: {sent}. It may"
+            " send {most}. The most goes to `{largest}`.",
             sent=f"{step.bytes_sent:,.0f}",
             most=f"{MOST_SENT:,}",
             largest=largest,

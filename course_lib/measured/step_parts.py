@@ -111,7 +111,7 @@ def title(scheme: str) -> str:
 def figure(schemes: Mapping[str, StepParts]) -> Figure:
     """Returns a picture of the parts beside the whole step, in the reader's language."""
     groups: Sequence[Bars] = [Bars(title(scheme), _bars(parts)) for scheme, parts in schemes.items()]
-    heading = _("What a training step takes, in milliseconds")
+    heading = _("What a training step takes")
     return framed(heading, [bars_drawing(groups)], bar_lines(groups))
 
 
@@ -123,4 +123,4 @@ def _bars(parts: StepParts) -> tuple[Bar, ...]:
         _("collectives"): parts.exchanges,
         _("whole step"): parts.loop,
     }
-    return tuple(Bar(label, max(value, 0.0), f"{1e3 * value:.2f}") for label, value in seconds.items())
+    return tuple(Bar(label, max(value, 0.0), f"{1e3 * value:.2f} ms") for label, value in seconds.items())

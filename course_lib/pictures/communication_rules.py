@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.specs.collectives import Kind
 from course_lib.specs.communication import Rule, Step
 from course_lib.specs.compared import Pair
@@ -76,8 +76,10 @@ def emulated(pair: Pair) -> list[str]:
     planned = pair.step.collective if pair.step else None
     if planned is None or pair.expected is None or planned == pair.expected or not pair.agrees:
         return []
-    runs = _(
+    runs = ngettext(
+        "On CPUs DTensor (TensorFlow 2.21) runs an all-reduce of {size} byte in place of the {kind}.",
         "On CPUs DTensor (TensorFlow 2.21) runs an all-reduce of {size} bytes in place of the {kind}.",
+        pair.expected.payload_bytes,
         kind=planned.kind,
         size=f"{pair.expected.payload_bytes:,}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -78,7 +79,8 @@ def collective_lines(collective: Collective | None) -> list[str]:
     """Returns what is exchanged over which mesh dimensions, the payload, and what a device sends of it."""
     if collective is None:
         return [_("free: nothing is sent")]
-    payload = _("payload: {size} bytes", size=f"{collective.payload_bytes:,}")
+    size = collective.payload_bytes
+    payload = ngettext("payload: {size} byte", "payload: {size} bytes", size, size=f"{size:,}")
     return [exchange(collective), payload, _sent(collective)]
 
 
@@ -225,7 +227,12 @@ def _tensor_lines(communication: Communication) -> list[str]:
 
 
 def _sent(collective: Collective) -> str:
-    size = bytes_text(collective.bytes_sent)
+    count, size = math.ceil(collective.bytes_sent), bytes_text(collective.bytes_sent)
     if collective.kind is Kind.ALL_TO_ALL:  # each part goes to the one device that needs it
-        return _("each device sends {size} bytes", size=size)
-    return _("each device sends {size} bytes in a ring", size=size)
+        return ngettext("each device sends {size} byte", "each device sends {size} bytes", count, size=size)
+    return ngettext(
+        "each device sends {size} byte in a ring",
+        "each device sends {size} bytes in a ring",
+        count,
+        size=size,
+    )

@@ -95,9 +95,10 @@ def _line(style: int, curve: Curve, scale: _Scale) -> Node:
 
 
 def _dots(style: int, curve: Curve, scale: _Scale) -> list[Node]:
+    """Returns rings, of another size for each run: those of equal values lie around each other."""
     places = ((scale.x(step), scale.y(value)) for step, value in zip(curve.steps, curve.values, strict=True))
     return [
-        node("circle", cx=x, cy=y, r=4, fill=shapes.PANEL, stroke=STYLES[style][0], stroke_width=2)
+        node("circle", cx=x, cy=y, r=3 + 1.4 * style, fill="none", stroke=STYLES[style][0], stroke_width=2)
         for x, y in places
     ]
 

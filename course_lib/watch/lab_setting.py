@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.models.variables import ModelSpec
 from course_lib.runtime import device_kind, num_devices
 from course_lib.specs.collectives import require_right
@@ -144,9 +144,14 @@ def _start(name: str, starts: Mapping[str, Start], epochs: int) -> Start | None:
     done = starts[name].saved.fact("progress").get("epoch", 0)
     if done >= epochs:
         raise CourseError(
-            _("{start}: {done} epochs are done already.", start=starts[name], done=done),
+            ngettext(
+                "{start}: {count} epoch is done already.",
+                "{start}: {count} epochs are done already.",
+                done,
+                start=starts[name],
+            ),
             allowed=_("more epochs in all than that"),
-            cure=_("Ask for {epochs} epochs in all, or choose another start.", epochs=done + 1),
+            cure=_("Ask for more epochs than {done}, or choose another start.", done=done),
         )
     return starts[name]
 

@@ -13,6 +13,7 @@ from course_lib.pictures.curves import QUANTITIES
 from course_lib.pictures.overlay import STYLES, Overlaid, overlay_drawing, swatch
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import Plan
+from course_lib.specs.step_communication import Exchange
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.watch.lab_costs import held, step_communication
 from course_lib.watch.lab_plan import described
@@ -30,7 +31,11 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
     titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
     drawn = zip(QUANTITIES, curve_drawings(runs), strict=True)
     shown = [pieces.panel(titles[quantity], pieces.image(drawing, told)) for quantity, drawing in drawn]
-    lines = _("Lines: training, mean of {steps} steps. Circles: held out.", steps=SMOOTHING_STEPS)
+    lines = ngettext(
+        "Lines: training, {count} step. Rings: held out.",
+        "Lines: training, mean of {count} steps. Rings: held out.",
+        SMOOTHING_STEPS,
+    )
     return [
         pieces.panels(shown),
         node("p", lines, class_="why"),
@@ -113,9 +118,13 @@ def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]
     settings |= {_("run {number}", number=run.number): run.setting for run in runs}
     if not settings:
         return []
-    sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings), [_how_predicted()])
+    sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings))
     held_bytes = pieces.panel(_("Held by each device"), _held(subject, settings))
-    return [pieces.panels([held_bytes, sent]), *([] if chosen is None else [_exchanges(subject, chosen)])]
+    return [
+        pieces.panels([held_bytes, sent]),
+        node("p", _how_predicted(), class_="why"),
+        *([] if chosen is None else [_exchanges(subject, chosen)]),
+    ]
 
 
 def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
@@ -164,8 +173,18 @@ def _bytes(size: int) -> str:
 def _exchanges(subject: Subject, setting: Setting) -> Node:
     """Returns the collectives of a step under the present choice, one a line, to unfold."""
     found = step_communication(subject, setting.plan, setting.batch_size).exchanges
-    lines = [node("li", str(exchange)) for exchange in found] or [node("li", _("none"))]
+    lines = [node("li", _exchange_told(exchange)) for exchange in found] or [node("li", _("none"))]
     return pieces.panel(_("Collectives of a step under this choice"), node("ol", *lines, class_="exchanges"))
+
+
+def _exchange_told(exchange: Exchange) -> str:
+    return _(
+        "{tensor}: {kind} over {mesh_dims}, {size}",
+        tensor=exchange.tensor,
+        kind=exchange.collective.kind,
+        mesh_dims=_(", ").join(exchange.collective.mesh_dims),
+        size=_bytes(exchange.collective.payload_bytes),
+    )
 
 
 def _how_predicted() -> str:

@@ -430,7 +430,7 @@ check("05-restore", restore)
 # and the bytes that it sends in a step if each collective runs as a ring.
 # `step_collectives` predicts the collectives of the MLP's step under any plan, without TensorFlow;
 # below stand those of the spatial plan.
-# (The all-gather of mean and variance is the library's way to normalise; `step_collectives` knows it.)
+# (`models.MLP` exchanges mean and variance at once, so it takes fewer exchanges than the `MLP` of lesson 3.)
 
 # %% costs
 from course_lib.specs.step_communication import step_collectives

@@ -33,7 +33,10 @@ from course_lib.specs.mesh import MeshSpec
             marks=pytest.mark.drill,
         ),
         pytest.param(
-            lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))), 6, id="parts"
+            lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))),
+            6,
+            id="parts",
+            marks=pytest.mark.drill,
         ),
     ],
 )

@@ -109,16 +109,16 @@ def test_cells_that_use_the_devices_beside_a_training_take_turns_with_it(lab):
     """Without turns the two wait for each other for ever, or TensorFlow refuses every later exchange."""
     choose(lab, "start", "")
     choose(lab, "scheme", "spatial")
-    choose(lab, "epochs", 20)
+    choose(lab, "epochs", 6)
     layout = data_parallel(8).layout(["features", "batch"])
     lab._answer(lab, {"kind": "press", "name": "run"}, [])
-    for _cell in range(20):
+    for _cell in range(8):
         with turns.turn():
             ones = pack(np.ones((8, 64), np.float32), layout)
             assert float(to_numpy(tf.reduce_sum(ones))) == 512
         time.sleep(0.05)
     lab.wait()
-    assert (lab.runs[-1].status, lab.runs[-1].step) == (Status.FINISHED, 20 * EPOCH)
+    assert (lab.runs[-1].status, lab.runs[-1].step) == (Status.FINISHED, 6 * EPOCH)
 
 
 def test_what_a_device_is_said_to_hold_is_what_it_holds(lab):

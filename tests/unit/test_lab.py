@@ -369,7 +369,7 @@ class TestStarts:
         saved(tmp_path / "run-001", 378, 3)
         lab = make()
         choose(lab, "start", "run-001/checkpoint-000004-step-000378")
-        assert "Ask for 4 epochs in all" in text_of(lab.view)
+        assert "Ask for more epochs than 3" in text_of(lab.view)
         choose(lab, "epochs", 4)
         assert lab.setting.epochs == 4
 

@@ -39,6 +39,21 @@ def test_the_first_steps_agree_and_every_scheme_learns_as_well(source):
             assert abs(runs[scheme].history.epochs[-1].test_accuracy - one) < 0.02
 
 
+@pytest.mark.parametrize("source", schemes.SOURCES)
+def test_what_the_page_says_of_where_runs_part_holds(source):
+    measured = schemes.load(source)
+    parted = [first_apart(measured.equal, scheme) for scheme in SCHEMES[1:]]
+    assert max(parted) < measured.equal["one"].history.epochs[0].step
+    assert max(parted) - min(parted) <= 3
+    assert max(measured.continued[scheme].whole.loss for scheme in SCHEMES[1:]) < 1e-4
+
+
+def first_apart(runs, scheme):
+    """Returns the first step whose losses differ by more than a thousandth."""
+    pairs = zip(runs[scheme].history.steps, runs["one"].history.steps, strict=True)
+    return next(ours.step for ours, theirs in pairs if abs(ours.loss - theirs.loss) > 1e-3)
+
+
 def measured_from(*losses):
     steps = [StepRecord(at, 2, loss, 0.5, 64, 0.0) for at, loss in enumerate(losses, start=len(losses) + 1)]
     history = History(steps, [EpochRecord(2, 2 * len(losses), 0.5, 0.25, 0.5, 0.75, None)])

@@ -25,9 +25,9 @@ def test_dispatch_and_arithmetic_are_told_apart():
 
 def test_the_picture_sets_the_parts_beside_the_whole():
     assert repr(step_parts.figure({"data": PARTS})) == (
-        "What a training step takes, in milliseconds\n"
-        "data parallel, mesh 8: packing on the host 0.30, dispatch 0.50, arithmetic 0.70, collectives 2.00,"
-        " whole step 5.00"
+        "What a training step takes\n"
+        "data parallel, mesh 8: packing on the host 0.30 ms, dispatch 0.50 ms, arithmetic 0.70 ms,"
+        " collectives 2.00 ms, whole step 5.00 ms"
     )
 
 

@@ -131,15 +131,20 @@ def _shown(runs: Mapping[str, schemes.SchemeRun]) -> list[ShownRun]:
         ShownRun(
             schemes.title(scheme),
             steps,
-            f"{difference.loss:.1e}",
-            f"{difference.accuracy:.3f}",
-            f"{difference.weights:.1e}",
+            *_figures(difference),
             "" if steps == "first" else f"{run.history.epochs[-1].test_accuracy:.3f}",
         )
         for scheme, run in runs.items()
         for steps, difference in (("first", run.first), ("whole", run.whole))
-        if difference is not None
+        if steps == "whole" or difference is not None
     ]
+
+
+def _figures(difference: schemes.Difference | None) -> tuple[str, str, str]:
+    """Returns the differences as text; dashes for the run that the others are compared with."""
+    if difference is None:
+        return "–", "–", "–"
+    return f"{difference.loss:.1e}", f"{difference.accuracy:.3f}", f"{difference.weights:.1e}"
 
 
 def write_step_parts(language: str, folder: Path) -> ShownStep | None:

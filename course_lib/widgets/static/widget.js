@@ -60,6 +60,7 @@ const STYLE = `
   .why { font-size: .85em; margin: .3rem 0 0; }
   .runs { margin: .6rem 0; padding: 0; list-style: none; font-variant-numeric: tabular-nums; }
   .runs li { display: grid; grid-template-columns: auto 1fr; gap: 0 .6rem; align-items: baseline; }
+  :is(.why, .verdict) + :is(.panels, .panel) { margin-top: .9rem; }
   .exchanges { margin: 0; padding-left: 1.6rem; font-size: .85em; }
   .runs .flow { padding: 0 4px; } .runs .refusal { grid-column: 2; }
   .late { display: none; margin: .6rem 0 0; font-size: .85em; }
