@@ -16,7 +16,7 @@ from course_lib.exercises.lesson_02_sent import too_many_bytes, too_many_numbers
 from course_lib.exercises.messages import Array, Exchange, OnDevice, run_on_each
 from course_lib.i18n import _
 
-_TRACED = 4  # devices, and numbers: one a chunk
+_TRACED = 4  # devices, and numbers: one a chunk; the hints name it
 _BASE = 100  # no sum counts a value so often
 
 
@@ -50,8 +50,8 @@ def naive(answer: OnDevice) -> str | None:
     right=attempts.ring,
     also=[attempts.ring_from_own_chunk, attempts.ring_in_place],
     wrong=[
-        (attempts.one_round_short, "sends 5 times"),
-        (attempts.copies_one_round_short, "sends 5 times"),
+        (attempts.one_round_short, "sends there: 5"),
+        (attempts.copies_one_round_short, "sends there: 5"),
         (attempts.wrong_chunk, "missing: those of device 1, device 2, device 3"),
         (attempts.chunk_before, "different places in one sum"),
         (attempts.keeps_adding, "more than once"),
@@ -142,9 +142,8 @@ def _diagnosed(answer: OnDevice, *, ring: bool) -> str | None:
     steps = _TRACED - 1
     if told and ring and max(runs[0].arrays_sent) < 2 * steps:
         too_few = _(
-            "There each device sends {sent} times. Adding takes {steps} steps, and copying as many.",
+            "Arrays that each device sends there: {sent}. Adding takes three steps, and copying as many.",
             sent=max(runs[0].arrays_sent),
-            steps=steps,
         )
         return f"{told} {too_few}"
     return told
@@ -183,9 +182,8 @@ def _mixed(counts: list[int], device_id: int, place: int) -> str | None:
     if not counts[place] and len(others) == 1:
         return _("Some sums stand in the place of others: put each chunk where it was cut out.")
     return _(
-        "Of {count} devices, device {device_id} ends with numbers of different places in one sum, at place"
+        "Of four devices, device {device_id} ends with numbers of different places in one sum, at place"
         " {place}. Add what comes to the chunk that the *previous* device sends in this step.",
-        count=_TRACED,
         device_id=device_id,
         place=place,
     )
@@ -193,17 +191,17 @@ def _mixed(counts: list[int], device_id: int, place: int) -> str | None:
 
 def _miscounted(counts: list[int], device_id: int, place: int) -> str | None:
     """Returns what to say of a sum in which values are missing or counted more than once."""
-    where = {"count": _TRACED, "device_id": device_id, "place": place}
+    where = {"device_id": device_id, "place": place}
     if 0 in counts:
         return _(
-            "Of {count} devices, device {device_id} ends with a sum at place {place} in which values are"
+            "Of four devices, device {device_id} ends with a sum at place {place} in which values are"
             " missing: those of {names}.",
             **where,
             names=_named(at for at, times in enumerate(counts) if times == 0),
         )
     if max(counts) > 1:
         return _(
-            "Of {count} devices, device {device_id} ends with a sum at place {place} in which values are"
+            "Of four devices, device {device_id} ends with a sum at place {place} in which values are"
             " counted more than once: those of {names}.",
             **where,
             names=_named(at for at, times in enumerate(counts) if times > 1),

@@ -14,8 +14,8 @@ def too_many_numbers(parts: list[Array], exchange: Exchange) -> str | None:
     if sent <= needed:
         return None
     return _(
-        "The sums are right, but of {count} devices with {length} numbers each, one sends {sent} numbers."
-        " Its vector once to each other device would be {needed}.",
+        "The sums are right, but in a group of {count}, with vectors of length {length}, a device sends"
+        " {sent} numbers. Its vector once to each other device would be {needed}.",
         count=len(parts),
         length=parts[0].size,
         sent=sent,
@@ -45,8 +45,8 @@ def too_many_bytes(parts: list[Array], exchange: Exchange) -> str | None:
         return _("The sums are right, but each device sends whole arrays, as many bytes as without a ring.")
     if min(exchange.arrays_sent) > steps:
         return _(
-            "The sums are right, but of {count} devices each sends {sent} times, and {steps} are enough:"
-            " {half} to add and {half} to copy.",
+            "The sums are right, but in a group of {count} each device sends {sent} times, and {steps} are"
+            " enough: {half} to add and {half} to copy.",
             count=count,
             sent=min(exchange.arrays_sent),
             steps=steps,
@@ -54,9 +54,9 @@ def too_many_bytes(parts: list[Array], exchange: Exchange) -> str | None:
         )
     device_id = int(np.argmax(exchange.numbers_sent))
     return _(
-        "The sums are right, but the work is not shared: with {count} devices and {length} float32 numbers,"
-        " device {device_id} sends {sent} bytes. In each of the 2·({count} - 1) steps a device sends one"
-        " chunk.",
+        "The sums are right, but the work is not shared: in a group of {count}, with {length} float32 numbers"
+        " each, the bytes that device {device_id} sends are {sent}. In each of the 2·({count} - 1) steps a"
+        " device sends one chunk.",
         count=count,
         length=length,
         device_id=device_id,
