@@ -191,7 +191,7 @@ except course_lib.CourseError as error:
 #
 # Find two factors whose product takes three collectives.
 
-# %% explorer
+# %% product-explorer
 from course_lib.explorers.product import ProductExplorer
 
 ProductExplorer(observe=observed.product)
