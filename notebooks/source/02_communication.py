@@ -189,7 +189,7 @@ except course_lib.CourseError as error:
 # Find two factors whose product takes three collectives.
 # (On a mesh of one dimension there are none.)
 
-# %% explorer
+# %% product-explorer
 from course_lib.explorers.product import ProductExplorer
 
 ProductExplorer(observe=observed.product)
