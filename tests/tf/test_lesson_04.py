@@ -19,7 +19,7 @@ from course_lib.specs import plan
 from course_lib.training import run as training
 from course_lib.training.evaluate import evaluate
 from course_lib.training.records import History, StepTimes
-from course_lib.watch import live, step_times
+from course_lib.watch import step_times, trains_now
 from course_lib.watch.curves import curves
 
 
@@ -97,7 +97,7 @@ def test_a_batch_that_eight_devices_cannot_share_is_refused():
 
 
 def test_nothing_is_timed_beside_a_training(monkeypatch):
-    monkeypatch.setattr(live, "_watched", {1})
+    monkeypatch.setattr(trains_now, "_watched", {1})
     with pytest.raises(CourseError, match="training is running"):
         step_times.measure(64)
 
