@@ -162,7 +162,7 @@ def _cases() -> list[Case]:
         (_whole, "Cut it for"),
         (lambda components, before, after: components[after.mesh.size], "fails for"),
         (lambda components, before, after: None, "return"),
-        (lambda components, before, after: [2 * part for part in components], "`after.shards`"),
+        (lambda *inputs: [2 * part for part in through_the_whole(*inputs)], "`after.shards`"),
         (lambda *inputs: dict(enumerate(through_the_whole(*inputs))), "type `dict`. Return a list"),
         (lambda *inputs: iter(through_the_whole(*inputs)), "Return a list"),
         (lambda *inputs: through_the_whole(*inputs)[:-1], "components. It needs one for each device"),

@@ -70,7 +70,7 @@ def test_which_of_the_three_schemes_holds_and_sends_least_depends_on_the_batch()
 
     def ranked(count, batch_size):
         sizes = {**SIZES, "batch": batch_size}
-        return sorted(plans, key=lambda name: count(schemes_by_name[name], sizes))
+        return sorted(plans, key=lambda name: count(plans[name], sizes))
 
     def sent(plan, sizes):
         return step_collectives(plan, sizes).bytes_sent
