@@ -105,7 +105,7 @@ plans["model"].of(AXES, SIZES)
 # and four devices take part in it instead of eight.
 #
 # What else do the devices have to tell each other?
-# After your prediction, a cell lists the collectives that TensorFlow really inserts
+# After your prediction, a cell looks at the collectives that TensorFlow really inserts
 # into forward and backward pass, and counts those that run over `model`.
 
 # %% predict-sums
@@ -127,9 +127,7 @@ def step_on(plan):
     return observed.collectives(gradients, *arguments, mesh=plan.mesh)
 
 
-in_step = step_on(plans["model"])
-print(*in_step, sep="\n")
-in_replica = [each for each in in_step if "model" in each.mesh_dims]
+in_replica = [each for each in step_on(plans["model"]) if "model" in each.mesh_dims]
 reveal("05-sums-over-model", len(in_replica))
 
 # %% sums-why [markdown]
@@ -384,7 +382,7 @@ reveal("05-on-disk", round(sum(sizes_on_disk) / variables_bytes, 1))
 # The next cell restores the checkpoint on a mesh of another form, `feature` 8,
 # under a plan that splits nothing but the features.
 # The pictures show who held which block of W1 before, and who holds which afterwards.
-# The one after it restores the checkpoint under every plan and on one device,
+# Then the cell restores the checkpoint under every plan and on one device,
 # and counts the numbers whose bits differ from those that were saved.
 
 # %% ownership
@@ -395,7 +393,6 @@ by_blocks.restore_latest(model=restored)
 weights = spatial.hidden_weight, restored.hidden_weight
 display(*(fetch_layout(weight).of((1200, 48), element_bytes=4) for weight in weights))
 
-# %% bitwise
 saved = spatial.values()
 for name, plan in {"one": None, **plans, "features": by_features}.items():
     model = models.MLP(models.initial_values(seed=1), plan)
@@ -468,14 +465,16 @@ print(*step_collectives(plans["spatial"], SIZES).exchanges, sep="\n")
 predict("05-larger-batch")
 
 # %% reveal-larger
-sent_by_spatial = {}
+_held, sent_with_64 = costs(plans["spatial"], 64)
+_held, sent_with_1024 = costs(plans["spatial"], 1_024)
+reveal("05-larger-batch", sent_with_1024 / sent_with_64)
+
+# %% three-batches
 for batch_size in (64, 1_024, 8_192):
     print(f"{batch_size:,} reviews")
     for name, plan in plans.items():
         held, sent = costs(plan, batch_size)
         print(f"    {name:8} holds {held:9,}, sends {sent:7,.0f}")
-    sent_by_spatial[batch_size] = costs(plans["spatial"], batch_size)[1]
-reveal("05-larger-batch", sent_by_spatial[1_024] / sent_by_spatial[64])
 
 # %% plan-text [markdown]
 # With 64 reviews the spatial plan holds least and sends least.
