@@ -16,6 +16,7 @@ from course_lib.specs.step_communication import step_collectives
 
 SIZES = {"batch": 1_024, "features": 1_200, "hidden": 48, "classes": 2}
 MOST_HELD, MOST_SENT = 700_000, 300_000
+_LEAST_REVIEWS = SIZES["batch"] * SIZES["features"] * 4 // 8  # float32, over eight devices
 
 
 def _features(batch: int, feature: int) -> Plan:
@@ -34,8 +35,8 @@ def _on_one_dim(*axes: str) -> Plan:
     wrong=[
         (data_parallel(8), "614,400 of reviews and 231,368 of variables"),
         (model_parallel(4, 2), "1,228,800 of reviews and 115,688 of variables"),
-        (spatial_parallel(), "1,228,800 of reviews and 58,088 of variables"),
-        (_features(4, 2), "614,400 of reviews and 116,168 of variables"),
+        (spatial_parallel(), "reviews can still take fewer bytes"),
+        (_features(4, 2), "variables have to become smaller"),
         (_on_one_dim("features"), "The most goes to `x W1: all-reduce over x"),
         (_on_one_dim("batch", "hidden"), "The most goes to `x"),
         (_on_one_dim("hidden"), "4,915,200 of reviews"),
@@ -53,14 +54,15 @@ def plan_within_limits(answer: Any) -> str | None:
         return _("Answer with a plan: Plan(name, mesh, splits).")
     reviews, variables = held_on_devices(answer)
     if reviews + variables > MOST_HELD:
-        return _(
+        held = _(
             "In bytes, a device holds {held} under this plan: {reviews} of reviews and {variables} of"
-            " variables. It may hold {most}. Which axis must be split more to make the larger part smaller?",
+            " variables. It may hold {most}.",
             held=f"{reviews + variables:,}",
             reviews=f"{reviews:,}",
             variables=f"{variables:,}",
             most=f"{MOST_HELD:,}",
         )
+        return f"{held}\n{_what_to_make_smaller(reviews)}"
     step = step_collectives(answer, SIZES)
     if step.bytes_sent > MOST_SENT:
         largest = max(step.exchanges, key=lambda exchange: exchange.collective.bytes_sent)
@@ -72,6 +74,15 @@ def plan_within_limits(answer: Any) -> str | None:
             largest=largest,
         )
     return None
+
+
+def _what_to_make_smaller(reviews: int) -> str:
+    if reviews > _LEAST_REVIEWS:
+        return _("The reviews can still take fewer bytes: do all eight devices hold different parts of them?")
+    return _(
+        "The reviews are as small as eight devices can make them. The variables have to become smaller: of"
+        " the axes that the reviews have, which one is also an axis of `W1`?"
+    )
 
 
 def held_on_devices(plan: Plan) -> tuple[int, int]:

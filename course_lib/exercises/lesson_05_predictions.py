@@ -71,7 +71,7 @@ def whole_weight() -> Question:
     """What it costs to leave the second weight whole."""
     return Question(
         _(
-            "`W1` is split over `model` as before, but `W2` is `[unsharded, unsharded]`. How many bytes more"
+            "`W1` is split over `model` as before, but `W2` is `[unsharded, unsharded]`. How many more bytes"
             " does a device bring into the all-reduces of this product than with `[model, unsharded]`?"
         ),
         [
@@ -83,16 +83,19 @@ def whole_weight() -> Question:
                 ),
             ),
             Option(
-                192,
+                384,
                 _(
-                    "That is half of `W2`. It would have to be sent to a device that lacked it, but here each"
-                    " device holds all of it."
+                    "That is all of `W2`: so much is brought in where `W2` has to be gathered. Here each"
+                    " device holds all of it already."
                 ),
             ),
             Option(
                 "refused",
-                _("Two mesh dimensions on one axis are refused. One dimension and unsharded are not."),
-                label=_("None: TensorFlow refuses such a product"),
+                _(
+                    "It refuses a summed axis that is split over different mesh dimensions in the two"
+                    " factors. Split in one and unsharded in the other is allowed."
+                ),
+                label=_("No number: TensorFlow refuses such a product"),
             ),
         ],
     )
@@ -162,7 +165,7 @@ def on_disk() -> Question:
     """How often a checkpoint holds the variables of a model with replicas."""
     return Question(
         _(
-            "The files of the checkpoint are added up and divided by the bytes of the model's"
+            "The data files of the checkpoint are added up and divided by the bytes of the model's"
             " variables, each counted once. What comes out?"
         ),
         [
@@ -195,8 +198,8 @@ def larger_batch() -> Question:
     """How the bytes that are sent in spatial parallelism grow with the batch."""
     return Question(
         _(
-            "The batch grows from 64 to 1,024 reviews. By which factor grow the bytes that a device sends"
-            " in a step of the spatial plan?"
+            "The batch grows from 64 to 1,024 reviews. By what factor do the bytes grow that a device"
+            " sends in a step of the spatial plan?"
         ),
         [
             Option(

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.judging import Case
+from course_lib.exercises.judging_components import judge_components
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
@@ -156,6 +157,12 @@ def _cases() -> list[Case]:
         (lambda x_parts, weight_parts, mesh: x_parts @ weight_parts, "fails for"),
         (lambda x_parts, weight_parts, mesh: None, "return"),
         (lambda x_parts, weight_parts, mesh: x_parts, "`np.matmul`"),
+        (lambda *inputs: dict(enumerate(summed_over_feature(*inputs))), "type `dict`. Return a list"),
+        (lambda *inputs: iter(summed_over_feature(*inputs)), "Return a list"),
+        (
+            lambda *inputs: summed_over_feature(*inputs)[:-1],
+            "7 components. It needs one for each device: 8",
+        ),
         (0.5, "function"),
     ],
     on_devices=True,
@@ -189,4 +196,12 @@ def product(answer: Product) -> str | None:
         after(_by_group): _("This is one sum for each group. Return a list with one for each device."),
     }
     advice = _("Compare with `np.matmul` of the whole matrices: what should this device hold of it?")
-    return judge(answer, expected, _cases(), misconceptions=misconceptions, run=run, advice=advice)
+    return judge_components(
+        answer,
+        expected,
+        _cases(),
+        num_devices=lambda _x, _weight, mesh: mesh.size,
+        misconceptions=misconceptions,
+        run=run,
+        advice=advice,
+    )

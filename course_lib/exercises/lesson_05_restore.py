@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.judging import Case
+from course_lib.exercises.judging_components import judge_components
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
@@ -161,7 +162,10 @@ def _cases() -> list[Case]:
         (_whole, "Cut it for"),
         (lambda components, before, after: components[after.mesh.size], "fails for"),
         (lambda components, before, after: None, "return"),
-        (lambda components, before, after: [2 * part for part in components], "`after.shards`"),
+        (lambda *inputs: [2 * part for part in through_the_whole(*inputs)], "`after.shards`"),
+        (lambda *inputs: dict(enumerate(through_the_whole(*inputs))), "type `dict`. Return a list"),
+        (lambda *inputs: iter(through_the_whole(*inputs)), "Return a list"),
+        (lambda *inputs: through_the_whole(*inputs)[:-1], "components. It needs one for each device"),
         ([[0, 1], [2, 3]], "function"),
     ],
     on_devices=True,
@@ -185,6 +189,13 @@ def restoring(answer: Restore) -> str | None:
         after_restoring(_whole): _("This is the whole tensor. Cut it for the devices of the other mesh."),
     }
     advice = _("Look up this device in `after.shards`: which part of the tensor should it hold?")
-    return judge(
-        answer, expected, _cases(), misconceptions=misconceptions, run=run, tolerance=0.0, advice=advice
+    return judge_components(
+        answer,
+        expected,
+        _cases(),
+        num_devices=lambda _whole, _before, after: after.mesh.size,
+        misconceptions=misconceptions,
+        run=run,
+        tolerance=0.0,
+        advice=advice,
     )
