@@ -80,7 +80,7 @@ def test_values_that_differ_from_numpys_are_told(monkeypatch):
 
 
 def test_what_cannot_be_run_is_refused_before_tensorflow_sees_it():
-    with pytest.raises(CourseError, match="elements of 2 bytes"):
+    with pytest.raises(CourseError, match="element_bytes=2"):
         observed.product(*factors(ROW, [UNSHARDED, "x"], ["x", UNSHARDED], element_bytes=2))
     wrong = LayoutSpec([UNSHARDED, "x"], GRID).of((8, 8)), LayoutSpec(["y", UNSHARDED], GRID).of((8, 8))
     with pytest.raises(CourseError, match="split over x in one factor and over y"):
