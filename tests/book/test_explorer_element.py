@@ -317,7 +317,7 @@ def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_ba
         page.evaluate("document.querySelector('#notebook > div').shadowRoot.activeElement.name") == "num_axes"
     )
     page.locator("button.press").click()
-    assert page.evaluate("model.sent") == [{"kind": "press"}]
+    assert page.evaluate("model.sent") == [{"kind": "press", "name": ""}]
     answered(page, explorer)
     assert page.locator(".verdict").inner_text() == "✓ All 4 real components equal the prediction."
     assert labels(page, ".panel:nth-child(3) .device") == ["0 A", "1 B", "2 C", "3 D"]
