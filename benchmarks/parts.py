@@ -125,7 +125,7 @@ def collectives_of_a_step(trainer: ModelTrainer, batches: Batches) -> list[Colle
         write(updates)
         return loss, hits
 
-    return observed.collectives(step, mesh=trainer.model.plan.mesh)
+    return observed.collectives(step, mesh=trainer.model.plan.mesh, combine=True)
 
 
 def exchanges(trainer: ModelTrainer, wanted: Sequence[Collective], calls: int) -> Turn:
@@ -150,7 +150,7 @@ def exchanges(trainer: ModelTrainer, wanted: Sequence[Collective], calls: int) -
         return carried
 
     zero = place.send(np.zeros((), np.float32), ())
-    seen = observed.collectives(exchange, zero, mesh=mesh)
+    seen = observed.collectives(exchange, zero, mesh=mesh, combine=True)
     if list(map(str, seen)) != list(map(str, wanted)):
         raise RuntimeError(f"Wanted: {', '.join(map(str, wanted))}. Seen: {', '.join(map(str, seen))}.")
     count = place.send(np.array(STEPS_PER_CALL, np.int16), ())
