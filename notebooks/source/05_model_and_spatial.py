@@ -529,10 +529,12 @@ for name, each in parts.items():
 step_parts.figure(parts)
 
 # %% lab-text [markdown]
-# Packing runs while the devices compute, so the other bars need not add up to the whole step.
-# For 64 reviews one device without DTensor takes less time than any of the three (see the table of lesson 4):
+# Under each plan the collectives take more than half of the step.
+# The plan with the fewest bytes has the shortest step of the three, although it has the most collectives.
+# Yet one device without DTensor takes less time for 64 rows than any of them (see the table of lesson 4):
 # for this small model, splitting saves memory and no time.
-# But eight virtual devices share two cores, and their collectives are copies within one memory.
+#
+# Eight virtual devices share two cores, and their collectives are copies within one memory.
 # Neither the shares nor their order carry over to real devices, and no GPU was measured.
 #
 # The page *What a step takes* of the book says how each part was obtained and how far they add up.

@@ -131,7 +131,7 @@ def test_in_each_plan_a_device_makes_an_eighth_of_the_multiplications_of_the_fir
 
 def test_in_the_records_a_step_of_one_device_takes_less_time_than_that_of_any_scheme():
     (one,) = (each for each in batch_sizes.recorded().times if each.batch_size == 64)
-    assert one.one_device_seconds < min(parts.step for parts in step_parts.recorded().schemes.values()) / 2
+    assert one.one_device_seconds < min(parts.step for parts in step_parts.recorded().schemes.values())
 
 
 def test_in_the_records_each_split_adds_a_collective_and_saves_bytes():
@@ -139,3 +139,9 @@ def test_in_the_records_each_split_adds_a_collective_and_saves_bytes():
     assert [each.num_collectives for each in parts] == [3, 4, 5]
     data, model, spatial = (each.payload_bytes for each in parts)
     assert data > model > spatial
+
+
+def test_in_the_records_the_collectives_take_most_of_a_step_and_fewer_bytes_less_time():
+    parts = step_parts.recorded().schemes
+    assert all(each.exchanges > 0.5 * each.step for each in parts.values())
+    assert sorted(parts, key=lambda name: parts[name].loop) == ["spatial", "model", "data"]
