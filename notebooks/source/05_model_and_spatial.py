@@ -516,17 +516,18 @@ check("05-plan", mine)
 # But each split adds collectives, and in each of them devices wait for each other, however few the bytes.
 # The training loop has TensorFlow join those that need not wait for each other.
 #
-# `make results` measured on two cores what a step with 64 rows spends its time on, each part by itself.
-# The next cell prints how many collectives were left in a step,
-# with the bytes of all their results on one device, and draws the times.
+# `make results` measured on two cores how long a step with 64 rows takes, and its collectives by themselves.
+# The next cell prints how many collectives were left in a step, the bytes of all their results on one device,
+# and then two times in milliseconds: that of the collectives and that of the step.
 
 # %% step-parts
 from course_lib.measured import step_parts
 
 parts = step_parts.recorded().schemes
 for name, each in parts.items():
-    print(f"{name:8} {each.num_collectives} collectives, {each.payload_bytes:7,} bytes")
-step_parts.figure(parts)
+    collectives, step = 1_000 * each.exchanges, 1_000 * each.step
+    print(f"{name:8} {each.num_collectives} collectives, {each.payload_bytes:7,} bytes:", end=" ")
+    print(f"{collectives:4.1f} of {step:4.1f}")
 
 # %% lab-text [markdown]
 # Under each plan the collectives take more than half of the step.
@@ -537,7 +538,8 @@ step_parts.figure(parts)
 # Eight virtual devices share two cores, and their collectives are copies within one memory.
 # Neither the shares nor their order carry over to real devices, and no GPU was measured.
 #
-# The page *What a step takes* of the book says how each part was obtained and how far they add up.
+# The page *What a step takes* of the book draws all parts of a step,
+# and says how each was obtained and how far they add up.
 # `python -m benchmarks.parts` measures them on your machine.
 # `make bench` sets a step of each scheme beside one of the loop of TensorFlow's tutorial,
 # and a data-parallel one beside one device.

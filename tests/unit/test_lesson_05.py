@@ -144,4 +144,4 @@ def test_in_the_records_each_split_adds_a_collective_and_saves_bytes():
 def test_in_the_records_the_collectives_take_most_of_a_step_and_fewer_bytes_less_time():
     parts = step_parts.recorded().schemes
     assert all(each.exchanges > 0.5 * each.step for each in parts.values())
-    assert sorted(parts, key=lambda name: parts[name].loop) == ["spatial", "model", "data"]
+    assert sorted(parts, key=lambda name: parts[name].step) == ["spatial", "model", "data"]
