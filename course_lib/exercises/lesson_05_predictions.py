@@ -6,29 +6,6 @@ from course_lib.exercises.predict import Option, Question, prediction
 from course_lib.i18n import _
 
 
-@prediction("05-rows", right=(16, 1200))
-def rows() -> Question:
-    """What one device of a mesh of 4 by 2 receives of a batch."""
-    return Question(
-        _("A batch is 64 rows of 1,200 features. Which shape has the part that device 5 receives?"),
-        [
-            Option(
-                (8, 1200),
-                _("An eighth of the rows, as on a mesh of one dimension. Here `batch` has four places."),
-            ),
-            Option(
-                (16, 1200),
-                _("`batch` makes four parts of the rows; `model` splits no axis that these rows have."),
-            ),
-            Option(
-                (16, 600),
-                _("`model` would have to split the features for that. It splits the hidden units."),
-            ),
-            Option((64, 1200), _("That is the whole batch, but `batch` splits its rows.")),
-        ],
-    )
-
-
 @prediction("05-sums-over-model", right=1)
 def sums_over_model() -> Question:
     """How many all-reduces a model-parallel step takes within a model replica."""
@@ -101,29 +78,45 @@ def whole_weight() -> Question:
     )
 
 
-@prediction("05-weight-bytes", right=57_600)
-def weight_bytes() -> Question:
-    """The bytes of the first weight on one device of a mesh of 2 by 2 by 2."""
+@prediction("05-sums-over-feature", right=3_072)
+def sums_over_feature() -> Question:
+    """What a device brings into the all-reduces over the dimension that splits the features."""
     return Question(
-        _("`W1` takes 230,400 bytes in all. How many of them does one device hold?"),
+        _(
+            "In a step of the spatial-parallel MLP, forward and back: how many bytes does a device bring into"
+            " all-reduces over `feature`? A number takes 4 bytes."
+        ),
         [
             Option(
-                28_800,
-                _("An eighth. But `batch` splits no weight, so it makes two copies."),
-                label="28,800",
+                0,
+                _(
+                    "Then each device would have what it needs. But a hidden unit sums over all 1,200"
+                    " features, and no device has more than 600 of them."
+                ),
+            ),
+            Option(
+                3_072,
+                _(
+                    "Only the first product sums over the features. A device has partial sums of 32 reviews"
+                    " and 24 hidden units, 4 bytes each."
+                ),
+                label="3,072",
             ),
             Option(
                 57_600,
-                _("`feature` and `model` cut it in 2 times 2 parts, and `batch` makes two copies."),
+                _(
+                    "That is its part of the gradient of `W1`. It sums over the reviews, so it runs over"
+                    " `batch`: devices that differ along `feature` hold other rows of `W1`."
+                ),
                 label="57,600",
             ),
             Option(
-                115_200,
-                _("So it is in model parallelism. Here `feature` splits the other axis of `W1`, too."),
-                label="115,200",
-            ),
-            Option(
-                230_400, _("So it is in data parallelism, where nothing splits a weight."), label="230,400"
+                60_672,
+                _(
+                    "That adds the gradient of `W1` to the partial sums of `x W1`. But the gradient sums over"
+                    " the reviews, not over the features."
+                ),
+                label="60,672",
             ),
         ],
     )

@@ -25,6 +25,7 @@ _EIGHT = MeshSpec([("batch", 8)])
 _FOUR_BY_TWO = MeshSpec([("batch", 4), ("model", 2)])
 _CUBE = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])
 _ONE = MeshSpec([("world", 1)])
+_TYPE = "float32"  # of every number that is packed here
 _LAYOUTS = (
     (LayoutSpec(["feature", "model"], _CUBE), LayoutSpec([UNSHARDED, "model"], _FOUR_BY_TWO)),
     (LayoutSpec([UNSHARDED, UNSHARDED], _EIGHT), LayoutSpec(["feature", "model"], _CUBE)),
@@ -64,6 +65,14 @@ def _shifted(starts: list[int], stops: list[int], index: tuple[slice, ...]) -> t
         slice(start - part.start, stop - part.start)
         for start, stop, part in zip(starts, stops, index, strict=True)
     )
+
+
+def _in_numpys_own_type(components: Parts, before: Sharding, after: Sharding) -> Parts:
+    """Forgets the type: what `np.zeros` makes is float64."""
+    whole = np.zeros(before.global_shape)
+    for device_id, component in enumerate(components):
+        whole[before.shards[device_id]] = component
+    return after.split(whole)
 
 
 def _as_they_are(components: Parts, before: Sharding, after: Sharding) -> Parts:
@@ -116,7 +125,7 @@ def run(restore: Restore, whole: Array, before: LayoutSpec, after: LayoutSpec) -
     with on_devices() as (_tf, dtensor):
         held = dtensor.unpack(dtensor.pack(whole, before))
         made = restore(held, before.of(whole.shape), after.of(whole.shape))
-        if not _fits(made, after.of(whole.shape)):
+        if not _fits(made, after.of(whole.shape)) or _types(made) != {_TYPE}:
             return made
         return dtensor.unpack(dtensor.pack_components(made, after))
 
@@ -126,6 +135,11 @@ def _fits(made: object, after: Sharding) -> bool:
     if not isinstance(made, Sequence) and not isinstance(made, np.ndarray):
         return False
     return len(made) == after.mesh.size and all(np.shape(part) == after.local_shape for part in made)
+
+
+def _types(made: Sequence[Any] | Array) -> set[str]:
+    """Returns the types of the numbers in components that fit."""
+    return {np.asarray(part).dtype.name for part in made}
 
 
 def _cases() -> list[Case]:
@@ -160,6 +174,12 @@ def _cases() -> list[Case]:
         (_each_block_once, "Give every device"),
         (_first_component_only, "first component only"),
         (_whole, "Cut it for"),
+        (_in_numpys_own_type, "of the type `float64`"),
+        (lambda *inputs: [part.astype(int) for part in through_the_whole(*inputs)], "of the type `int64`"),
+        (
+            lambda *inputs: [*through_the_whole(*inputs)[:-1], _in_numpys_own_type(*inputs)[-1]],
+            "of the type `float64`",
+        ),
         (lambda components, before, after: components[after.mesh.size], "fails for"),
         (lambda components, before, after: None, "return"),
         (lambda *inputs: [2 * part for part in through_the_whole(*inputs)], "`after.shards`"),
@@ -189,13 +209,33 @@ def restoring(answer: Restore) -> str | None:
         after_restoring(_whole): _("This is the whole tensor. Cut it for the devices of the other mesh."),
     }
     advice = _("Look up this device in `after.shards`: which part of the tensor should it hold?")
-    return judge_components(
+    types: set[str] = set()
+
+    def noting_types(function: Restore, whole: Array, before: LayoutSpec, after: LayoutSpec) -> Any:
+        made = run(function, whole, before, after)
+        if _fits(made, after.of(whole.shape)):
+            types.update(_types(made))
+        return made
+
+    hint = judge_components(
         answer,
         expected,
         _cases(),
         num_devices=lambda _whole, _before, after: after.mesh.size,
         misconceptions=misconceptions,
-        run=run,
+        run=noting_types,
         tolerance=0.0,
         advice=advice,
+    )
+    return hint or _hint_on_types(types - {_TYPE})
+
+
+def _hint_on_types(others: set[str]) -> str | None:
+    if not others:
+        return None
+    return _(
+        "The numbers are right, but some are of the type `{kind}`. Those that a device held are `{expected}`:"
+        " make your arrays with `components[0].dtype`, so that a restored variable keeps its type.",
+        kind=min(others),
+        expected=_TYPE,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -12,7 +12,10 @@ from typing import Any
 from course_lib.errors import one_of
 from course_lib.i18n import _, ngettext
 from course_lib.measured.histories import of_rows, to_rows
-from course_lib.pictures.curves import Picture
+from course_lib.pictures.arranging import Drawing, beside, lines_of_text, stacked, titled
+from course_lib.pictures.curves import Curve, Picture
+from course_lib.pictures.figures import Figure, framed
+from course_lib.pictures.overlay import Overlaid, overlay_drawing, swatch
 from course_lib.training.records import History
 from course_lib.watch.curves import training_curves
 
@@ -21,6 +24,8 @@ ONE_DEVICE = "one"  # the run that the others are compared with
 
 _FOLDER = files("course_lib") / "measured"
 _KINDS = ("equal", "continued")
+_WINDOW = 10  # steps of which a picture of differences shows the largest: it has no room for every step
+_APART = 1e-3  # a loss, that far from another, has left it: records are rounded to a tenth of this
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,57 @@ def differences(runs: Mapping[str, SchemeRun]) -> str:
                 ),
             ]
     return "\n".join(lines)
+
+
+def loss_differences(runs: Mapping[str, SchemeRun]) -> Figure:
+    """Returns a picture of how far the loss of a step lies from one device, in the reader's language."""
+    one = runs[ONE_DEVICE].history.steps
+    gaps = {
+        scheme: [abs(ours.loss - theirs.loss) for ours, theirs in zip(run.history.steps, one, strict=True)]
+        for scheme, run in runs.items()
+        if scheme != ONE_DEVICE
+    }
+    heading = ngettext(
+        "Distance of the loss from one device: the largest in {count} step",
+        "Distance of the loss from one device: the largest in {count} steps",
+        _WINDOW,
+    )
+    steps = [record.step for record in one]
+    told = [_gap_told(title(scheme), steps, of_scheme) for scheme, of_scheme in gaps.items()]
+    return framed(heading, [titled(heading, _overlaid(steps, gaps)), _legend(gaps)], told)
+
+
+def _overlaid(steps: Sequence[int], gaps: Mapping[str, Sequence[float]]) -> Drawing:
+    ends = range(_WINDOW, len(steps) + 1, _WINDOW)
+    at = tuple(steps[end - 1] for end in ends)
+    lines = [
+        Overlaid(style, (Curve("loss", "train", at, tuple(max(each[end - _WINDOW : end]) for end in ends)),))
+        for style, each in enumerate(gaps.values(), start=1)
+    ]
+    return overlay_drawing(lines, "loss", steps[-1], _("step"))
+
+
+def _legend(schemes: Iterable[str]) -> Drawing:
+    """Returns the lines' names; the colours are those of `picture`, where one device has the first."""
+    lines = [
+        beside([swatch(style), lines_of_text([title(scheme)], size=12, max_width=300)], 8)
+        for style, scheme in enumerate(schemes, start=1)
+    ]
+    return stacked(lines, 4)
+
+
+def _gap_told(scheme: str, steps: Sequence[int], gaps: Sequence[float]) -> str:
+    largest = max(gaps)
+    values = {"scheme": scheme, "largest": f"{largest:.2g}", "step": steps[gaps.index(largest)]}
+    apart = next((step for step, gap in zip(steps, gaps, strict=True) if gap > _APART), None)
+    if apart is None:
+        return _("{scheme}: at most {largest}, in step {step}", **values)
+    return _(
+        "{scheme}: above {limit} first in step {apart}; at most {largest}, in step {step}",
+        limit=_APART,
+        apart=apart,
+        **values,
+    )
 
 
 def _figures(difference: Difference) -> str:

@@ -21,8 +21,11 @@
 #
 # ## An epoch to begin with
 #
-# The third cell trains the model of lesson 4 for an epoch, with the batch split over eight devices
-# and whole weights on each, and leaves a checkpoint.
+# Data, model and spatial parallelism are *schemes*: each says what to split.
+# A `Plan` is a scheme in code: it names a mesh, and which of its dimensions splits which axis of the tensors.
+# The third cell makes a plan for each scheme.
+# With the data-parallel one it trains the model of lesson 4 for an epoch,
+# with the batch split over eight devices and whole weights on each, and leaves a checkpoint.
 
 # %%
 LANGUAGE = "en"
@@ -38,7 +41,7 @@ import numpy as np
 from IPython.display import display
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec, data, models, observed, training
-from course_lib.dtensor import fetch_layout, pack, unpack
+from course_lib.dtensor import fetch_layout, pack
 from course_lib.exercises import check, predict, reveal, score
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.watch import live
@@ -72,26 +75,11 @@ history = await live.watch(run)
 #
 # | tensor | its axes | its layout |
 # | --- | --- | --- |
+# | x, the reviews | batch, features | `[batch, unsharded]` |
 # | W1, first weight | features, hidden | `[unsharded, model]` |
 # | b1, first bias | hidden | `[model]` |
 # | W2, second weight | hidden, classes | `[model, unsharded]` |
 # | b2, second bias | classes | `[unsharded]` |
-#
-# First the batch: who receives which rows?
-
-# %% predict-rows
-predict("05-rows")
-
-# %% reveal-rows
-rows, labels = train_set.features[:64], train_set.labels[:64]
-inputs = pack(rows, plans["model"].layout(("batch", "features")))
-reveal("05-rows", unpack(inputs)[5].shape)
-
-# %% replicas-text [markdown]
-# Devices 4 and 5 differ only along `model`, so both receive the rows 32 to 47.
-# Together they hold the 48 hidden units once, 24 each, and what nothing splits, like b2, lies on both.
-# They are a *model replica*.
-# The mesh has four of these, two devices each, and each replica gets a quarter of the batch.
 
 # %% model-scheme
 AXES = {"x": ("batch", "features"), "W1": ("features", "hidden"), "W2": ("hidden", "classes")}
@@ -99,6 +87,11 @@ SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 plans["model"].of(AXES, SIZES)
 
 # %% sums-text [markdown]
+# Devices 4 and 5 differ only along `model`, so both receive the rows 32 to 47.
+# Together they hold the 48 hidden units once, 24 each, and what nothing splits, like b2, lies on both.
+# They are a *model replica*.
+# The mesh has four of these, two devices each, and each replica gets a quarter of the batch.
+#
 # The gradients are still summed over the reviews.
 # But each device needs only the gradient of its own half of W1.
 # So it brings 115,200 bytes into this all-reduce in place of 230,400,
@@ -113,6 +106,9 @@ predict("05-sums-over-model")
 
 
 # %% reveal-sums
+rows, labels = train_set.features[:64], train_set.labels[:64]
+
+
 def gradients(model, inputs, labels):
     with tf.GradientTape() as tape:
         logits = model(inputs)
@@ -239,25 +235,36 @@ check("05-layouts", layouts)
 # ## Split the features as well
 #
 # Model parallelism gave each device whole rows of `x`.
-# If one example is too large for that, split the example too.
+# One example can be too large for that if it fills a space:
+# an image with its height and width, a volume with its depth, a video with its time.
+# A scan of 512 × 512 × 512 voxels takes 512 MiB in float32,
+# and 16 feature maps of that size take 8 GiB, all for a single example.
+# Splitting the batch does not help there, but splitting height, width or depth does:
+# that is *spatial parallelism*.
+# [Hou and others](https://arxiv.org/abs/1909.03108) train a network on such scans in this way.
+#
+# In our rows a feature is a word, and neighbours mean nothing, but they can be split as well.
 # `plans["spatial"]` has a mesh of three dimensions, `batch` 2 × `feature` 2 × `model` 2.
 # `feature` splits the axis `features`, which `x` and W1 share:
 # `x` is `[batch, feature]`, W1 `[feature, model]` and W2 `[model, unsharded]`.
-
-# %% predict-bytes
-predict("05-weight-bytes")
-
-# %% reveal-bytes
-spatial = models.MLP(values, plans["spatial"])
-reveal("05-weight-bytes", unpack(spatial.hidden_weight)[0].nbytes)
+# Two devices that differ only along `feature` have the same 32 reviews, and half of the words of each,
+# with the rows of W1 for just these words.
 
 # %% spatial-scheme
 plans["spatial"].of(AXES, SIZES)
 
+# %% predict-features
+predict("05-sums-over-feature")
+
+# %% reveal-features
+in_step = step_on(plans["spatial"])
+reveal("05-sums-over-feature", sum(each.payload_bytes for each in in_step if "feature" in each.mesh_dims))
+
 # %% product-text [markdown]
-# Now the first product contracts a split axis as well.
-# A device has half of the features of its 32 reviews and the rows of W1 for just these:
-# its product is a partial sum.
+# Only the first product sums over the features.
+# The gradient of W1 is split as W1 is, and it sums over the reviews: its all-reduce runs over `batch`.
+#
+# In the next exercise you add up the partial sums by hand.
 # `mesh.groups("feature")` lists the devices that differ only along `feature`, group by group.
 #
 # **Exercise 2.** Write `multiply(x_parts, weight_parts, mesh)`,
@@ -286,15 +293,7 @@ def multiply(x_parts, weight_parts, mesh):
 check("05-product", multiply)
 
 # %% images [markdown]
-# ## What spatial partitioning is for
-#
-# In our rows a feature is a word, and neighbours mean nothing.
-# The name comes from data that fill a space: images with their height and width,
-# volumes with their depth, videos with their time.
-# A scan of 512 × 512 × 512 voxels takes 512 MiB in float32,
-# and 16 feature maps of that size take 8 GiB, all for a single example.
-# Splitting the batch does not help there, but splitting height, width or depth does:
-# [Hou and others](https://arxiv.org/abs/1909.03108) train a network on such scans in this way.
+# ## What a convolution exchanges
 #
 # A convolution differs from our product.
 # An output depends on its neighbourhood only, not on all inputs.
@@ -365,6 +364,7 @@ print("all within 0.0001:", gap < 1e-4)
 predict("05-on-disk")
 
 # %% reveal-disk
+spatial = models.MLP(values, plans["spatial"])
 by_blocks = training.CheckpointFolder(tempfile.mkdtemp())
 by_blocks.save(0, {}, model=spatial)
 files = by_blocks.latest().path.glob("variables.data-*")
@@ -413,7 +413,7 @@ for name, plan in {"one": None, **plans, "features": by_features}.items():
 # `before` and `after` are shardings, the values that the pictures above were drawn from:
 # `before.global_shape` is the shape of the whole tensor, `after.mesh.size` the number of devices,
 # and `after.shards[d]` the part that device `d` holds, a tuple of slices that can index an array.
-# Return a list with the component of each device of the new mesh.
+# Return a list with the component of each device of the new mesh, with the dtype of the old ones.
 # You may put the whole tensor together first;
 # where no device has room for that, the parts are copied one by one.
 # The check packs real tensors, hands your function their components, and packs what it returns.
@@ -442,6 +442,7 @@ check("05-restore", restore)
 # and the bytes that it sends in a step if each collective runs as a ring.
 # `step_collectives` predicts the collectives of the MLP's step under any plan, without TensorFlow;
 # below stand those of the spatial plan.
+# (`n` in `n W2` stands for the normalised outputs of the hidden layer.)
 # It says all-gather where TensorFlow on CPUs takes an all-reduce, which sends more.
 # (`models.MLP` exchanges mean and variance at once, so it takes fewer exchanges than the `MLP` of lesson 3.)
 
@@ -506,7 +507,43 @@ mine = Plan(
 # %%
 check("05-plan", mine)
 
+# %% time-text [markdown]
+# ## Memory and time
+#
+# Splitting saves memory: a device holds less, and it may send less as well.
+# Does a step take less time, too?
+# In all three plans a device makes an eighth of the multiplications of `x W1`.
+# But each split adds collectives, and in each of them devices wait for each other, however few the bytes.
+# The training loop has TensorFlow join those that need not wait for each other.
+#
+# `make results` measured on two cores how long a step with 64 rows takes, and its collectives by themselves.
+# The next cell prints how many collectives were left in a step, the bytes of all their results on one device,
+# and then two times in milliseconds: that of the collectives and that of the step.
+
+# %% step-parts
+from course_lib.measured import step_parts
+
+parts = step_parts.recorded().schemes
+for name, each in parts.items():
+    collectives, step = 1_000 * each.exchanges, 1_000 * each.step
+    print(f"{name:8} {each.num_collectives} collectives, {each.payload_bytes:7,} bytes:", end=" ")
+    print(f"{collectives:4.1f} of {step:4.1f}")
+
 # %% lab-text [markdown]
+# Under each plan the collectives take more than half of the step.
+# The plan with the fewest bytes has the shortest step of the three, although it has the most collectives.
+# Yet one device without DTensor takes less time for 64 rows than any of them (see the table of lesson 4):
+# for this small model, splitting saves memory and no time.
+#
+# Eight virtual devices share two cores, and their collectives are copies within one memory.
+# Neither the shares nor their order carry over to real devices, and no GPU was measured.
+#
+# The page *What a step takes* of the book draws all parts of a step,
+# and says how each was obtained and how far they add up.
+# `python -m benchmarks.parts` measures them on your machine.
+# `make bench` sets a step of each scheme beside one of the loop of TensorFlow's tutorial,
+# and a data-parallel one beside one device.
+#
 # ## The training lab
 #
 # Here you train this model under any of these plans, or under one of your own, run beside run.
@@ -527,7 +564,8 @@ TrainingLab(models.MLP, values, train_set, reviews.test)
 # It also continues a checkpoint of one data-parallel epoch in each of the four ways, for another epoch.
 # The tables hold the largest differences from one device, over the first 20 steps and over all.
 # The columns are the loss of a step, its accuracy, and any number in the weights.
-# The picture shows the runs from equal initial values.
+# The pictures show the runs from equal initial values:
+# how far the loss of a step lies from that on one device, then the curves.
 #
 # From equal initial values the losses agree to 0.0001 for 240 steps, in all three plans.
 # From step 244 to step 248 the difference grows to more than 0.005, again in all three.
@@ -543,7 +581,7 @@ from course_lib.measured import schemes
 recorded = schemes.load("imdb")
 print("from equal initial values", schemes.differences(recorded.equal), sep="\n")
 print("from one checkpoint", schemes.differences(recorded.continued), sep="\n")
-schemes.picture(recorded.equal)
+display(schemes.loss_differences(recorded.equal), schemes.picture(recorded.equal))
 
 # %% score
 score("05")

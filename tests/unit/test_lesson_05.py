@@ -7,7 +7,7 @@ import pytest
 
 from course_lib import CourseError, MeshSpec
 from course_lib.exercises.lesson_05_plan import MOST_HELD, MOST_SENT, SIZES
-from course_lib.measured import schemes
+from course_lib.measured import batch_sizes, schemes, step_parts
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.specs.step_communication import step_collectives
 
@@ -121,3 +121,27 @@ def test_the_first_steps_of_the_real_runs_agree():
     measured = schemes.load("imdb")
     both = (*measured.equal.values(), *measured.continued.values())
     assert max(run.first.loss for run in both if run.first) < 1e-4
+
+
+def test_in_each_plan_a_device_makes_an_eighth_of_the_multiplications_of_the_first_product():
+    for plan in (data_parallel(8), model_parallel(4, 2), spatial_parallel()):
+        splits = [plan.num_shards(axis) for axis in ("batch", "features", "hidden")]
+        assert math.prod(splits) == 8
+
+
+def test_in_the_records_a_step_of_one_device_takes_less_time_than_that_of_any_scheme():
+    (one,) = (each for each in batch_sizes.recorded().times if each.batch_size == 64)
+    assert one.one_device_seconds < min(parts.step for parts in step_parts.recorded().schemes.values())
+
+
+def test_in_the_records_each_split_adds_a_collective_and_saves_bytes():
+    parts = step_parts.recorded().schemes.values()
+    assert [each.num_collectives for each in parts] == [3, 4, 5]
+    data, model, spatial = (each.payload_bytes for each in parts)
+    assert data > model > spatial
+
+
+def test_in_the_records_the_collectives_take_most_of_a_step_and_fewer_bytes_less_time():
+    parts = step_parts.recorded().schemes
+    assert all(each.exchanges > 0.5 * each.step for each in parts.values())
+    assert sorted(parts, key=lambda name: parts[name].step) == ["spatial", "model", "data"]

@@ -1,5 +1,7 @@
 """The schemes beside one device: what was measured is whole, agrees, and comes back as it was saved."""
 
+import re
+
 import pytest
 
 from course_lib import CourseError
@@ -82,6 +84,28 @@ def test_the_picture_names_every_run():
     assert repr(schemes.picture(measured_from(0.5).equal)) == (
         "Picture: loss and accuracy, step by step, of one device, data parallel."
     )
+
+
+def run_with(losses):
+    return SchemeRun(
+        History([StepRecord(at, 1, loss, 0.5, 64, 0.0) for at, loss in enumerate(losses, start=1)])
+    )
+
+
+def test_the_picture_of_distances_says_where_a_loss_leaves_that_of_one_device_and_how_far():
+    near, apart = [0.5] * 19 + [0.50025], [0.5] * 10 + [0.4375, 0.625] + [0.5] * 8
+    runs = {"one": run_with([0.5] * 20), "data": run_with(near), "model": run_with(apart)}
+    figure = schemes.loss_differences(runs)
+    assert repr(figure) == (
+        "Distance of the loss from one device: the largest in 10 steps\n"
+        "data parallel: at most 0.00025, in step 20\n"
+        "model parallel: above 0.001 first in step 11; at most 0.12, in step 12"
+    )
+    lines = re.findall(r'<path d="(M[^"]*L[^"]*)"', figure.svg)
+    assert [line.count("L") for line in lines] == [1, 1]  # a point for each ten steps
+    assert [float(line.split()[-1]) for line in lines] == sorted(
+        (float(line.split()[-1]) for line in lines), reverse=True
+    )  # the scheme that is farther stands higher: y grows downwards
 
 
 def test_what_was_not_measured_is_refused(tmp_path, monkeypatch):
