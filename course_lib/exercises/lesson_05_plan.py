@@ -67,8 +67,8 @@ def plan_within_limits(answer: Any) -> str | None:
     if step.bytes_sent > MOST_SENT:
         largest = max(step.exchanges, key=lambda exchange: exchange.collective.bytes_sent)
         return _(
-            "A device of this plan holds little enough, but sends too many bytes in a step: {sent}. It may"
-            " send {most}. The most goes to `{largest}`.",
+            "Between steps a device of this plan holds little enough, but it sends too many bytes in a step:"
+            " {sent}. It may send {most}. The most goes to `{largest}`.",
             sent=f"{step.bytes_sent:,.0f}",
             most=f"{MOST_SENT:,}",
             largest=largest,

@@ -49,10 +49,12 @@ def _summed_over_all(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec) -> Par
     return [sum(_partial(x_parts, weight_parts))] * mesh.size
 
 
-def _summed_over(dim: str) -> Product:
+def _summed_over(dim: str, *, even_if_absent: bool) -> Product:
+    """Returns what adds along another dimension, and on a mesh without it raises or adds nothing."""
+
     def product(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec) -> Parts:
         components = _partial(x_parts, weight_parts)
-        for group in mesh.groups(dim) if dim in mesh.names else ():
+        for group in mesh.groups(dim) if even_if_absent or dim in mesh.names else ():
             total = sum(components[device_id] for device_id in group)
             for device_id in group:
                 components[device_id] = total
@@ -61,7 +63,10 @@ def _summed_over(dim: str) -> Product:
     return product
 
 
-_over_batch, _over_model = _summed_over("batch"), _summed_over("model")
+_over_batch, _over_model = (_summed_over(dim, even_if_absent=True) for dim in ("batch", "model"))
+_over_batch_if_any, _over_model_if_any = (
+    _summed_over(dim, even_if_absent=False) for dim in ("batch", "model")
+)
 
 
 def _mean_over_feature(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec) -> Parts:
@@ -149,7 +154,9 @@ def _cases() -> list[Case]:
         (_not_summed, "still partial sums"),
         (_summed_over_all, "over all devices"),
         (_over_batch, "along `batch`"),
+        (_over_batch_if_any, "along `batch`"),
         (_over_model, "along `model`"),
+        (_over_model_if_any, "along `model`"),
         (_mean_over_feature, "the mean"),
         (_first_of_a_group, "first device of each group only"),
         (_one_after_the_other, "have been overwritten"),
@@ -169,6 +176,14 @@ def _cases() -> list[Case]:
 )
 def product(answer: Product) -> str | None:
     """The components of `x W1` where features and hidden units are split."""
+    along_batch = _(
+        "This adds along `batch`: sums of different reviews. Devices that differ along which dimension"
+        " hold parts of one sum?"
+    )
+    along_model = _(
+        "This adds along `model`: sums of different hidden units. Devices that differ along which"
+        " dimension hold parts of one sum?"
+    )
     misconceptions: dict[Callable[..., Any], str] = {
         after(_not_summed): _(
             "These are still partial sums: each device has summed over its own features only. Add those of"
@@ -177,14 +192,10 @@ def product(answer: Product) -> str | None:
         after(_summed_over_all): _(
             "This adds up over all devices, also those with other reviews or other hidden units."
         ),
-        after(_over_batch): _(
-            "This adds along `batch`: sums of different reviews. Devices that differ along which dimension"
-            " hold parts of one sum?"
-        ),
-        after(_over_model): _(
-            "This adds along `model`: sums of different hidden units. Devices that differ along which"
-            " dimension hold parts of one sum?"
-        ),
+        after(_over_batch): along_batch,
+        after(_over_batch_if_any): along_batch,
+        after(_over_model): along_model,
+        after(_over_model_if_any): along_model,
         after(_mean_over_feature): _("This is the mean of the partial sums. A product sums: do not divide."),
         after(_first_of_a_group): _(
             "The sum is with the first device of each group only. An all-reduce gives it to everyone."

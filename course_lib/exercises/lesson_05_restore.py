@@ -75,6 +75,16 @@ def _in_numpys_own_type(components: Parts, before: Sharding, after: Sharding) ->
     return after.split(whole)
 
 
+def _rounded_to(kind: str) -> Restore:
+    """Returns what copies rightly, but through a type that does not hold every float32."""
+
+    def rounded(components: Parts, before: Sharding, after: Sharding) -> Parts:
+        parts = through_the_whole(components, before, after)
+        return [part.astype(kind).astype(part.dtype) for part in parts]
+
+    return rounded
+
+
 def _as_they_are(components: Parts, before: Sharding, after: Sharding) -> Parts:
     return list(components)
 
@@ -143,7 +153,7 @@ def _types(made: Sequence[Any] | Array) -> set[str]:
 
 
 def _cases() -> list[Case]:
-    whole = numbered_tensor((8, 8))
+    whole = numbered_tensor((8, 8)) / 7  # no shorter type holds the quotients
     return [
         Case(
             (whole, before, after),
@@ -175,7 +185,9 @@ def _cases() -> list[Case]:
         (_first_component_only, "first component only"),
         (_whole, "Cut it for"),
         (_in_numpys_own_type, "of the type `float64`"),
-        (lambda *inputs: [part.astype(int) for part in through_the_whole(*inputs)], "of the type `int64`"),
+        (_rounded_to("float16"), "have been rounded"),
+        (lambda *inputs: [part.astype("float16") for part in through_the_whole(*inputs)], "been rounded"),
+        (lambda *inputs: [part.astype(int) for part in through_the_whole(*inputs)], "have been rounded"),
         (
             lambda *inputs: [*through_the_whole(*inputs)[:-1], _in_numpys_own_type(*inputs)[-1]],
             "of the type `float64`",
@@ -192,7 +204,13 @@ def _cases() -> list[Case]:
 )
 def restoring(answer: Restore) -> str | None:
     """What each device of a mesh is given of a tensor that lies on another mesh."""
+    rounded = _(
+        "These numbers have been rounded on the way. Make your arrays with `components[0].dtype`, so that no"
+        " bit is lost."
+    )
     misconceptions: dict[Callable[..., Any], str] = {
+        after_restoring(_rounded_to("float16")): rounded,
+        after_restoring(_rounded_to("int64")): rounded,
         after_restoring(_as_they_are): _("Each device is given what it held before, under the old layout."),
         after_restoring(_whole_everywhere): _(
             "This gives every device the whole tensor. Give it what `after.shards` says."
