@@ -156,3 +156,16 @@ def test_splitting_batch_and_hidden_units_over_one_dimension_sends_ten_times_as_
 
 def test_in_the_records_three_parts_account_for_nine_tenths_of_a_step():
     assert all(0.85 < each.explained < 0.95 for each in step_parts.recorded().schemes.values())
+
+
+def test_the_recorded_bytes_are_those_predicted_with_the_joined_gradients_padded():
+    plans = {"data": data_parallel(8), "model": model_parallel(4, 2), "spatial": spatial_parallel()}
+    for name, parts in step_parts.recorded().schemes.items():
+        total = 0
+        for each in step_collectives(plans[name], {**SIZES, "batch": 64}).exchanges:
+            what, num_bytes = str(each).partition(":")[0], each.collective.payload_bytes
+            if what.startswith("gradient of"):
+                total += math.ceil(num_bytes / 1_024) * 1_024
+            elif what not in ("loss", "right answers"):
+                total += num_bytes
+        assert total == parts.payload_bytes, name
