@@ -186,7 +186,10 @@ def _cases() -> list[Case]:
         (_whole, "Cut it for"),
         (_in_numpys_own_type, "of the type `float64`"),
         (_rounded_to("float16"), "have been rounded"),
-        (lambda *inputs: [part.astype("float16") for part in through_the_whole(*inputs)], "been rounded"),
+        (
+            lambda *inputs: [part.astype("float16") for part in through_the_whole(*inputs)],
+            "have been rounded",
+        ),
         (lambda *inputs: [part.astype(int) for part in through_the_whole(*inputs)], "have been rounded"),
         (
             lambda *inputs: [*through_the_whole(*inputs)[:-1], _in_numpys_own_type(*inputs)[-1]],
