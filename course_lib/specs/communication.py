@@ -242,9 +242,7 @@ def _moving_dim(before: tuple[str, ...], after: tuple[str, ...]) -> str | None:
 
 def _collective(kind: Kind | None, held: Sharding, mesh_dims: Iterable[str]) -> Collective | None:
     """Returns the exchange after which the devices hold `held`; none where a group has one device."""
-    if kind is None:
+    over = tuple(name for name in mesh_dims if held.mesh.dim_size(name) > 1)
+    if kind is None or not over:
         return None
-    found = Collective(
-        kind, held.mesh, tuple(mesh_dims), held.bytes_per_device(held.element_bytes or _FLOAT32_BYTES)
-    )
-    return found if found.group_size > 1 else None
+    return Collective(kind, held.mesh, over, held.bytes_per_device(held.element_bytes or _FLOAT32_BYTES))

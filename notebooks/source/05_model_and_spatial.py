@@ -18,7 +18,8 @@
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
-# > The reviews that the cells train on are a made-up stand-in unless `SOURCE` or `COURSE_DATA` says otherwise.
+# > Unless `SOURCE` or `COURSE_DATA` says otherwise, the reviews that the cells train on are a made-up
+# > stand-in.
 #
 # ## An epoch to begin with
 #
@@ -535,7 +536,8 @@ check("05-plan", mine)
 # `make results` measured on two cores how long a step with 64 rows takes, and its collectives by themselves.
 # The next cell prints how many collectives were left in a step, the bytes of all their results on one device,
 # and then two times in milliseconds: that of the collectives and that of the step.
-# The bytes are more than those above, since TensorFlow pads each tensor that it joins to a multiple of 1,024 bytes;
+# The bytes are more than those above, since TensorFlow pads each tensor that it joins
+# to a multiple of 1,024 bytes;
 # the sums of loss and right answers are left out.
 
 # %% step-parts

@@ -50,6 +50,14 @@ def test_a_relayout_ends_in_its_target_and_is_free_where_nothing_is_missing(sour
     assert bool(found.collectives) is missing
 
 
+def test_a_mesh_dimension_of_one_device_takes_no_part():
+    mesh = MeshSpec([("x", 8), ("y", 1)])
+    whole = LayoutSpec([UNSHARDED, UNSHARDED], mesh)
+    for entries, told in (["y", "x"], ["all-gather over x, 1024 bytes"]), (["y", UNSHARDED], []):
+        found = relayout(LayoutSpec(entries, mesh).of((16, 16)), whole)
+        assert [str(each) for each in found.collectives] == told
+
+
 def layout(entries: str) -> LayoutSpec:
     """Returns a layout of two letters, such as "x." for [x, unsharded]."""
     return LayoutSpec([UNSHARDED if entry == "." else entry for entry in entries], MESH)
