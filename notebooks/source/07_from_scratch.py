@@ -1,0 +1,383 @@
+# %% [markdown]
+# # 7. From scratch with the Core API: MNIST and Adam
+#
+# Optimizers come ready-made, and most people never open one.
+# Can you write Adam yourself, so that it is right on eight devices?
+# And how would you notice if it were not?
+#
+# After this lesson you can
+#
+# - write an optimizer with slots that is right under DTensor, and say why a slot is written last;
+# - recognise three mistakes that train without a word, and say which comparison finds which;
+# - hold a training step against one device, against NumPy, against Keras and against `MirroredStrategy`.
+#
+# **Time:** 45 minutes.
+# **You need to know:** lesson 3 (the training step, its all-reduces, comparing with one device)
+# and, of lesson 4, runs and checkpoints.
+#
+# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
+# > DTensor is experimental: its names may change.
+
+# %%
+LANGUAGE = "en"
+
+import course_lib
+
+course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% first-run-text [markdown]
+# ## Digits
+#
+# An image of a handwritten digit has 28 × 28 pixels, here 784 numbers from 0 to 1.
+# The model has three dense layers, 784 → 700 → 500 → 10, with ReLU after the first two.
+# It minimises the *mean* cross entropy of a batch of 128 with Adam,
+# the batch split over eight devices.
+#
+# With `SOURCE = None` the digits are a stand-in that the course draws itself; `"tfds"` loads the real MNIST.
+# Either way the lesson takes the first 5,000 images to train on and the first 5,000 to test on.
+
+# %% first-run
+from course_lib import training
+from course_lib.data import mnist as data
+from course_lib.exercises import check, predict, reveal, score
+from course_lib.models import mnist
+from course_lib.specs.plan import data_parallel
+from course_lib.watch import live
+
+tf = course_lib.start_tensorflow()
+SOURCE = None
+digits = data.load(SOURCE)
+values, plan = mnist.initial_values(seed=0), data_parallel(8)
+options = {"epochs": 3, "batch_size": 128, "last_batch": "pad"}
+model = mnist.MLP(values, plan)
+run = training.train(model, digits.train, digits.test, optimizer=training.Adam(), **options)
+history = await live.watch(run)
+
+# %% grid
+GRID
+
+# %% epoch-text [markdown]
+# ## The mean of an epoch
+#
+# 5,000 images are 39 batches of 128 and a rest of 8.
+# `last_batch="pad"` fills the rest up with rows of weight 0 (lesson 3), so that every image is trained on:
+# an epoch has 40 steps.
+#
+# Each step hands out the mean loss of its batch.
+# What is the mean loss of an epoch?
+
+# %% predict-last-batch
+predict("07-last-batch")
+
+# %% reveal-last-batch
+sizes = [record.examples for record in history.steps[:40]]
+reveal("07-last-batch", sizes[0] // sizes[-1])
+
+# %% epoch-mean-text [markdown]
+# A mean over the epoch's *images* weights each batch by how many it has.
+# The run does so in its `EpochRecord`s.
+#
+# **Exercise 1.** Write `epoch_mean(losses, examples)`: the mean loss per example of an epoch,
+# from the mean loss of each batch and the number of examples in each.
+
+# %% exercise-epoch-mean
+import numpy as np
+
+
+def epoch_mean(losses, examples):
+    return np.dot(losses, examples) / np.sum(examples)  # solution
+
+
+# %%
+check("07-epoch-mean", epoch_mean)
+
+# %% adam-text [markdown]
+# ## Adam, number by number
+#
+# Now write what trained this model.
+# The Core API is what TensorFlow has below Keras: `tf.Module` holds variables,
+# `tf.GradientTape` gives gradients, `tf.function` compiles a step.
+#
+# Adam keeps two moving averages for each number that it trains, called its *slots*:
+# $m$ of the gradient $g$, and $v$ of its square.
+# Both begin at zero. In step $t = 1, 2, \ldots$
+#
+# $$m \leftarrow 0.9\, m + 0.1\, g,\qquad v \leftarrow 0.999\, v + 0.001\, g^2$$
+#
+# $$w \leftarrow w - \alpha\, c_t \frac{m}{\sqrt{v} + \epsilon},\qquad
+# c_t = \frac{\sqrt{1 - 0.999^t}}{1 - 0.9^t}$$
+#
+# with the learning rate $\alpha = 0.001$ and $\epsilon = 10^{-7}$.
+# Averages that begin at zero are too small at first;
+# $c_t$ corrects that ([Kingma and Ba](https://arxiv.org/abs/1412.6980), section 2).
+# Each formula is a method.
+
+# %% formulas
+class Adam:
+    learning_rate, beta_1, beta_2, epsilon = 1e-3, 0.9, 0.999, 1e-7
+
+    def averages(self, gradient, mean, square):
+        new_mean = self.beta_1 * mean + (1 - self.beta_1) * gradient
+        return new_mean, self.beta_2 * square + (1 - self.beta_2) * tf.square(gradient)
+
+    def corrected_rate(self, steps):
+        step = tf.cast(steps, tf.float64)
+        root = tf.sqrt(1 - self.beta_2**step)
+        return tf.cast(self.learning_rate * root / (1 - self.beta_1**step), tf.float32)
+
+    def moved(self, variable, rate, mean, square):
+        return variable - rate * mean / (tf.sqrt(square) + self.epsilon)
+
+
+# %% predict-first-step
+predict("07-first-step")
+
+# %% reveal-first-step
+adam = Adam()
+mean, square = adam.averages(tf.constant([0.5, 500.0]), tf.zeros(2), tf.zeros(2))
+steps = adam.moved(tf.zeros(2), adam.corrected_rate(1), mean, square).numpy()
+reveal("07-first-step", float(steps[1] / steps[0]))
+
+# %% numpy-text [markdown]
+# With the first gradient, $c_1\, m / \sqrt{v}$ is $g / |g|$: a step of the length $\alpha$.
+#
+# The corrections are computed in float64: in float32, $1 - 0.999$ is wrong in the fifth digit.
+#
+# **Exercise 2.** To know whether an optimizer is right, you need somebody else's answer.
+# Write one: `adam_in_numpy(variable, gradients, learning_rate)` gets an array and a list of gradients,
+# arrays of the same shape in float64, and returns the array after one update for each gradient.
+
+# %% exercise-adam
+def adam_in_numpy(variable, gradients, learning_rate):
+    # solution begin
+    mean = square = 0
+    for step, gradient in enumerate(gradients, 1):
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        correction = np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        move = correction * mean / (np.sqrt(square) + 1e-7)
+        variable = variable - learning_rate * move
+    return variable
+    # solution end
+
+
+# %%
+check("07-adam", adam_in_numpy)
+
+# %% slots-text [markdown]
+# ## Slots on eight devices
+#
+# A slot has a number for each number of its variable, so it has the variable's axes, and under any plan its layout:
+# `place.variable` makes a DVariable where the model has a plan and a plain one where it has none.
+# The model names the axes of each variable once, in its `spec` (lesson 5).
+# The counter $t$ is a variable too, on all devices.
+
+# %% slots
+class AdamSlots(tf.Module):
+    def __init__(self, model):
+        super().__init__(name="adam")
+        self.means = zeros_like_trained(model, "mean")
+        self.squares = zeros_like_trained(model, "square")
+        zero, no_axes = np.array(0, "int64"), ()
+        self.steps = model.place.variable(zero, no_axes, name="steps", trainable=False)
+
+
+def zeros_like_trained(model, what):
+    made, place = {}, model.place
+    for name, variable in model.trained.items():
+        zeros, axes = np.zeros(variable.shape, "float32"), model.spec.variables[name].axes
+        made[name] = place.variable(zeros, axes, name=f"{name}_{what}", trainable=False)
+    return made
+
+
+# %% updates-text [markdown]
+# An update reads every variable and slot, computes the new values, and *returns* them.
+# It writes nothing.
+# The step writes all new values at its end.
+
+# %% updates
+class Adam(Adam):  # the class above, with two more methods
+    def slots(self, model):
+        return AdamSlots(model)
+
+    def updates(self, variables, gradients, slots):
+        steps = slots.steps + 1
+        rate, updates = self.corrected_rate(steps), [(slots.steps, steps)]
+        for name, variable in variables.items():
+            mean, square = slots.means[name], slots.squares[name]
+            new_mean, new_square = self.averages(gradients[name], mean, square)
+            moved = self.moved(variable, rate, new_mean, new_square)
+            updates += [(variable, moved), (mean, new_mean), (square, new_square)]
+        return updates
+
+
+# %% step
+def train_step(model, optimizer, slots, images, labels):
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images))
+        loss = tf.reduce_mean(losses)
+    gradients = tape.gradient(loss, model.trained)
+    for variable, value in optimizer.updates(model.trained, gradients, slots):
+        variable.assign(value)
+    return loss
+
+
+# %% compare-text [markdown]
+# ## Four comparisons
+#
+# Nothing in `updates` says how many devices there are.
+# But is it right on eight, and is it Adam?
+# The next cell trains 50 steps of the same batches on eight devices and on one.
+# `place.send` packs an array where the model has a plan (`pack` in lesson 3).
+
+# %% trained
+from course_lib.training.records import History, StepRecord
+
+
+def trained(optimizer, plan, values=values, num_steps=50):
+    model, history = mnist.MLP(values, plan), History()
+    place, slots, step = model.place, optimizer.slots(model), tf.function(train_step)
+    for at in range(num_steps):
+        rows = np.arange(128 * at, 128 * at + 128) % len(digits.train)
+        images = place.send(digits.train.features[rows], ("batch", "features"))
+        labels = place.send(digits.train.labels[rows], ("batch",))
+        results = step(model, optimizer, slots, images, labels)
+        loss, accuracy = (float(place.fetch(each)) for each in results)
+        history.add(StepRecord(at + 1, 1, loss, accuracy, 128, 0.0))
+    return history, slots, model
+
+
+# %% compare-one-device
+def gap(ours, theirs):
+    pairs = zip(ours.steps, theirs.steps)
+    return max(abs(our.loss - their.loss) for our, their in pairs)
+
+
+right_on_eight, slots, _model = trained(Adam(), plan)
+right_on_one, _slots, one_device = trained(Adam(), None)
+assert gap(right_on_eight, right_on_one) < 1e-5
+print("losses on eight devices and on one within 0.00001")
+
+# %% oracles-text [markdown]
+# Eight devices compute what one device computes.
+# But if `updates` had a wrong formula, one device would have it, too: this comparison cannot see it.
+# For that you need an answer that was not made by your code: a formula on the host, like that of exercise 2,
+# or another library.
+#
+# Keras's Adam is such an answer.
+# It adds epsilon where we do, and computes its corrections in float32.
+# `KerasAdam` gives it the form of ours: it writes by itself, so that no update is left.
+# `InFloat32` is our Adam with its corrections, and `LateEpsilon` adds epsilon to the *corrected* root,
+# as algorithm 1 of the paper has it: $\alpha\, \hat m / (\sqrt{\hat v} + \epsilon)$.
+
+# %% relatives
+import keras
+
+
+class KerasAdam:
+    def slots(self, model):
+        optimizer = keras.optimizers.Adam(1e-3, epsilon=1e-7)
+        optimizer.build(list(model.trained.values()))
+        return optimizer
+
+    def updates(self, variables, gradients, slots):
+        slots.apply([gradients[name] for name in variables], list(variables.values()))
+        return []
+
+
+# %% variants
+class InFloat32(Adam):
+    def corrected_rate(self, steps):
+        step = tf.cast(steps, tf.float32)
+        root = tf.sqrt(1 - self.beta_2**step)
+        return self.learning_rate * root / (1 - self.beta_1**step)
+
+
+class LateEpsilon(Adam):
+    def updates(self, variables, gradients, slots):
+        steps = tf.cast(slots.steps + 1, tf.float64)
+        self.root = tf.cast(tf.sqrt(1 - self.beta_2**steps), tf.float32)
+        return super().updates(variables, gradients, slots)
+
+    def moved(self, variable, rate, mean, square):
+        return variable - rate * mean / (tf.sqrt(square) + self.epsilon * self.root)
+
+
+# %% compare-keras
+keras_run, _slots, keras_model = trained(KerasAdam(), None)
+for optimizer in (Adam(), InFloat32(), LateEpsilon()):
+    run, _slots, model = trained(optimizer, None)
+    ours, theirs = model.values(), keras_model.values()
+    weights = max(np.abs(ours[name] - theirs[name]).max() for name in theirs)
+    print(f"{type(optimizer).__name__:12} {gap(run, keras_run):.0e} {weights:.0e}")
+
+# %% wrong-text [markdown]
+# ## Three that train without a word
+#
+# Each of the following mistakes stands in published programs.
+# Nothing is refused, and the loss goes down.
+#
+# The first two are in `updates`.
+# `FrozenAdam` counts its steps in a number of Python's.
+# `WriteThenReadAdam` writes a slot as soon as its new value is there, and computes with the slot.
+
+# %% wrong-adams
+import inspect
+
+from course_lib.training.optimizers import wrong
+
+print(inspect.getsource(wrong.FrozenAdam.updates))
+print(inspect.getsource(wrong.WriteThenReadAdam.updates))
+
+# %% narrow-text [markdown]
+# The third is in the sizes of the layers.
+# One name is used for two things, and every shape fits.
+
+# %% narrow
+units = 700
+outputs = 500  # of the second layer
+outputs = 10  # of the last layer
+sizes = {"features": 784, "hidden": units, "hidden_2": outputs, "classes": outputs}
+narrow = mnist.MLP.spec.initial_values(sizes, seed=0, scheme="xavier")
+print([value.shape for value in narrow.values() if value.ndim == 2])
+
+# %% predict-counter
+predict("07-counter")
+
+# %% reveal-counter
+frozen, frozen_slots, _model = trained(wrong.FrozenAdam(), plan)
+reveal("07-counter", frozen_slots.count)
+
+# %% curves-text [markdown]
+# So $c_1 = 0.32$ holds for ever.
+# The right factor falls to 0.15 at the tenth step and is back at 0.32 only after about a hundred;
+# in the end it is 1.
+# The frozen Adam first takes steps up to twice as long as the right one, later steps a third as long.
+#
+# All three on eight devices, beside the right one:
+
+# %% curves
+from course_lib.watch.curves import training_curves
+
+written, _slots, _model = trained(wrong.WriteThenReadAdam(), plan)
+ten_units, _slots, _model = trained(Adam(), plan, narrow)
+runs = {
+    "right": right_on_eight,
+    "frozen counter": frozen,
+    "written, then read": written,
+    "ten units": ten_units,
+}
+training_curves(runs)
+
+# %% predict-caught
+predict("07-caught")
+
+# %% reveal-caught
+alone = {
+    "frozen counter": trained(wrong.FrozenAdam(), None)[0],
+    "written, then read": trained(wrong.WriteThenReadAdam(), None)[0],
+    "ten units": trained(Adam(), None, narrow)[0],
+}
+differing = [name for name in alone if gap(runs[name], alone[name]) > 1e-4]
+outcomes = {("written, then read",): "written", ("frozen counter",): "frozen"}
+reveal("07-caught", outcomes.get(tuple(differing), "all" if len(differing) == 3 else "adams"))
