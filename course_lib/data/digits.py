@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.data.chance import words, words_below
-from course_lib.data.drawing import SIDE, Glyph, Hand, Images, draw, num_words
+from course_lib.data.drawing import Glyph, Hand, draw, num_words
+from course_lib.data.images import SIZE
+from course_lib.specs.image_grid import Images
 
 HAND = Hand(
     width_percent=30,
@@ -93,7 +95,7 @@ def make_digits(count: int, seed: int) -> tuple[Images, npt.NDArray[np.int64]]:
     """
     drawn = words(count, _WORDS, random.Random(seed))
     labels = words_below(len(GLYPHS), drawn[:, 0])
-    images = np.empty((count, SIDE, SIDE), np.uint8)
+    images = np.empty((count, *SIZE), np.uint8)
     for digit, ways in enumerate(GLYPHS):
         way = words_below(len(ways), drawn[:, 1])
         for number, glyph in enumerate(ways):

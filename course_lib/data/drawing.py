@@ -1,8 +1,7 @@
 """Drawn pictures of 28 by 28 pixels: smooth lines with a pen of some width, in integers alone.
 
-A `Glyph` says where lines run; a `Hand` how each picture differs from it. All pictures of a glyph are drawn at
-once, an array operation a point of its lines. Nothing is rounded by a processor: integers are the same
-everywhere.
+A `Glyph` says where lines run; a `Hand` how each picture differs from it. Many pictures of a glyph are drawn
+at a time. No number is rounded by a processor, so that they are the same everywhere.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.data.chance import around_zero
+from course_lib.data.chance import around_zero, words_below
+from course_lib.data.images import SIDE
+from course_lib.specs.image_grid import Images
 
-SIDE = 28  # pixels
 Integers = npt.NDArray[np.int64]
-Images = npt.NDArray[np.uint8]
 
 _PIXEL = 16  # places in a pixel, along either axis
 _UNIT = 16  # places in a unit of a glyph
@@ -133,7 +132,7 @@ def draw(glyph: Glyph, hand: Hand, drawn: Integers) -> Images:
         some = slice(start, start + _PICTURES_AT_A_TIME)
         x, y = _places(glyph, hand, drawn[some])
         least, greatest = hand.pen_places
-        pens = least + ((greatest - least + 1) * drawn[some, 6] >> 32)
+        pens = least + words_below(greatest - least + 1, drawn[some, 6])
         images[some] = np.moveaxis(_ink(_squares(x, y), pens), -1, 0)
     return images
 
