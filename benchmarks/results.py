@@ -28,6 +28,7 @@ course_lib.setup(devices=8)
 from benchmarks import parts  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
+from course_lib.data import sources  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
 from course_lib.measured import batch_sizes, results, schemes, step_parts  # noqa: E402
@@ -40,7 +41,7 @@ from course_lib.training.step_times import step_times  # noqa: E402
 EPOCHS, SEEDS = 3, (0, 1, 2)  # a seed draws the initial values and the order of the reviews
 TURNS = 7  # of each measurement of times, whose medians are written
 FOLDER = Path(results.__file__).parent
-SETS = {data.REAL: "imdb_reviews/plain_text 1.0.0", data.BUILT_IN: "built-in"}
+SETS = {sources.REAL: "imdb_reviews/plain_text 1.0.0", sources.BUILT_IN: "built-in"}
 SETTINGS = {  # initial values, rows of unit length
     "tutorial": ("normal", False),
     "he": ("he", False),
@@ -116,11 +117,11 @@ def circumstances(reviews: Reviews) -> dict[str, str]:
 
 
 MEASUREMENTS: dict[str, Callable[[], Path]] = {
-    "04_imdb": partial(trainings, "04_imdb", data.REAL),
-    "04_stand_in": partial(trainings, "04_stand_in", data.BUILT_IN),
+    "04_imdb": partial(trainings, "04_imdb", sources.REAL),
+    "04_stand_in": partial(trainings, "04_stand_in", sources.BUILT_IN),
     batch_sizes.NAME: step_times_of_all_sizes,
-    schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, data.REAL),
-    schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, data.BUILT_IN),
+    schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, sources.REAL),
+    schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, sources.BUILT_IN),
     step_parts.NAME: parts_of_a_step,
 }
 
