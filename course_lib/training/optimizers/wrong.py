@@ -31,9 +31,7 @@ class FrozenAdam(Adam):
         """Returns slots of zeros and a count."""
         return CountingSlots(model)
 
-    def updates(
-        self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: Any
-    ) -> list[Update]:
+    def updates(self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: Any) -> list[Update]:
         """Returns new values, corrected by a number that a traced function does not change."""
         slots.count += 1
         rate = self.corrected_rate(slots.count)
