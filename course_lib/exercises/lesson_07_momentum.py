@@ -39,8 +39,8 @@ def _after(move: Move) -> Callable[[Values, list[Part]], dict[str, Values]]:
         velocities = {name: np.zeros_like(value) for name, value in variables.items()}
         for part in parts:
             gradients = replicas.gradient(variables, part)
-            for name in variables:
-                moved = move(variables[name], velocities[name], _RATE * gradients[name])
+            for name, variable in variables.items():
+                moved = move(variable, velocities[name], _RATE * gradients[name])
                 variables[name], velocities[name] = moved
         return {"variables": variables, "velocities": velocities}
 

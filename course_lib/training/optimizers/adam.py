@@ -112,7 +112,7 @@ class Adam:
 
     def identity(self) -> dict[str, object]:
         """Returns the name and every setting."""
-        return {"optimizer": "Adam", **asdict(self)}
+        return {"optimizer": type(self).__name__, **asdict(self)}
 
     def _require(self, name: str, allowed: str, fits: Callable[[float], bool]) -> None:
         value = getattr(self, name)

@@ -1,0 +1,207 @@
+"""What lesson 07 claims: its Adam against four other answers, and what finds its three wrong relatives.
+
+The comparisons train on the digits that the course draws, with the lesson's model, values and batches.
+"""
+
+import keras
+import numpy as np
+import pytest
+
+import course_lib
+from course_lib import CourseError
+from course_lib.combining import no_combining
+from course_lib.data import mnist as data
+from course_lib.models import mnist
+from course_lib.specs.plan import data_parallel, model_parallel
+from course_lib.training.checkpoints import CheckpointFolder
+from course_lib.training.optimizers import SGD, Adam
+from course_lib.training.optimizers.wrong import FrozenAdam, WriteThenReadAdam
+from course_lib.training.run import train
+from tests.lessons import COURSE, lesson_with
+
+tf = course_lib.start_tensorflow()
+
+EIGHT, BATCH = data_parallel(8), 128
+VALUES = mnist.initial_values()
+NARROW = mnist.MLP.spec.initial_values(
+    {"features": 784, "hidden": 700, "hidden_2": 10, "classes": 10}, 0, "xavier"
+)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return data.load("built-in").train
+
+
+def loss_and_gradients(model, images, labels):
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images))
+        loss = tf.reduce_mean(losses)
+    return loss, tape.gradient(loss, model.trained)
+
+
+def trained(optimizer, plan, digits, num_steps, *, values=VALUES, compiled=True):
+    """Returns the losses of some steps, and the values and slots after them."""
+    model = mnist.MLP(values, plan)
+    place, slots = model.place, optimizer.slots(model)
+
+    def step(images, labels):
+        loss, gradients = loss_and_gradients(model, images, labels)
+        for variable, value in optimizer.updates(model.trained, gradients, slots):
+            variable.assign(value)
+        return loss
+
+    step = tf.function(step, autograph=False) if compiled else step
+    losses = []
+    for at in range(num_steps):
+        rows = np.arange(BATCH * at, BATCH * at + BATCH) % len(digits)
+        images = place.send(digits.features[rows], ("batch", "features"))
+        labels = place.send(digits.labels[rows], ("batch",))
+        losses.append(float(place.fetch(step(images, labels))))
+    return np.array(losses), model.values(), slots
+
+
+def gap(ours, theirs):
+    return np.abs(ours[0] - theirs[0]).max()
+
+
+class KerasAdam:
+    def slots(self, model):
+        optimizer = keras.optimizers.Adam(1e-3, epsilon=1e-7)
+        optimizer.build(list(model.trained.values()))
+        return optimizer
+
+    def updates(self, variables, gradients, slots):
+        slots.apply([gradients[name] for name in variables], list(variables.values()))
+        return []
+
+
+class InFloat32(Adam):
+    """Adam with Keras's arithmetic for the corrections."""
+
+    def corrected_rate(self, steps):
+        step = tf.cast(steps, tf.float32)
+        return self.learning_rate * tf.sqrt(1 - self.beta_2**step) / (1 - self.beta_1**step)
+
+
+@pytest.fixture(scope="module")
+def on_one(digits):
+    return trained(Adam(), None, digits, 50)
+
+
+@pytest.fixture(scope="module")
+def on_eight(digits):
+    return trained(Adam(), EIGHT, digits, 50)
+
+
+def test_fifty_losses_on_eight_devices_are_those_on_one(on_one, on_eight):
+    assert gap(on_eight, on_one) < 1e-5
+
+
+def test_with_float32_corrections_adam_is_kerass(digits, on_one):
+    ours, theirs = trained(InFloat32(), None, digits, 50), trained(KerasAdam(), None, digits, 50)
+    assert gap(ours, theirs) < 1e-5
+    for name, value in theirs[1].items():
+        np.testing.assert_allclose(ours[1][name], value, rtol=0, atol=1e-5)
+
+
+def test_mirrored_strategy_gives_the_losses_of_dtensor(digits, on_eight):
+    devices = [f"CPU:{device_id}" for device_id in range(8)]
+    strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
+    with strategy.scope():
+        model, adam = mnist.MLP(VALUES), Adam()
+        slots = adam.slots(model)
+
+    @tf.function(autograph=False)
+    def step(images, labels):
+        loss, gradients = strategy.run(loss_and_gradients, (model, images, labels))
+        mean = {name: strategy.reduce("MEAN", each, axis=None) for name, each in gradients.items()}
+        for variable, value in adam.updates(model.trained, mean, slots):
+            variable.assign(value)
+        return strategy.reduce("MEAN", loss, axis=None)
+
+    rows = np.arange(50 * BATCH) % len(digits)
+    batches = tf.data.Dataset.from_tensor_slices((digits.features[rows], digits.labels[rows])).batch(BATCH)
+    losses = [float(step(*batch)) for batch in strategy.experimental_distribute_dataset(batches)]
+    assert len(losses) == 50
+    assert np.abs(losses - on_eight[0]).max() < 1e-5
+
+
+def test_a_counter_of_pythons_stands_still_in_a_compiled_step_and_counts_in_python(digits, on_one):
+    compiled = trained(FrozenAdam(), None, digits, 50)
+    assert compiled[2].count == 1
+    assert gap(compiled, on_one) > 0.01
+    eager = trained(FrozenAdam(), None, digits, 10, compiled=False)
+    assert eager[2].count == 10
+    assert np.abs(eager[0] - on_one[0][:10]).max() < 1e-5
+
+
+def test_one_device_does_not_find_a_frozen_counter(digits):
+    on_eight = trained(FrozenAdam(), EIGHT, digits, 20)
+    assert gap(on_eight, trained(FrozenAdam(), None, digits, 20)) < 1e-5
+
+
+def test_slots_that_are_written_and_then_read_are_wrong_on_eight_devices_alone(digits, on_one):
+    on_eight = trained(WriteThenReadAdam(), EIGHT, digits, 20)
+    one_device = trained(WriteThenReadAdam(), None, digits, 20)
+    assert np.abs(one_device[0] - on_one[0][:20]).max() < 1e-5
+    assert gap(on_eight, one_device) > 0.01
+    with no_combining():
+        uncombined = trained(WriteThenReadAdam(), EIGHT, digits, 20)
+    assert gap(uncombined, one_device) < 1e-5
+
+
+def test_only_the_parameters_tell_of_a_layer_of_10_units(digits):
+    assert (
+        gap(
+            trained(Adam(), EIGHT, digits, 20, values=NARROW),
+            trained(Adam(), None, digits, 20, values=NARROW),
+        )
+        < 1e-5
+    )
+    assert sum(value.size for value in VALUES.values()) == 905_010
+    assert sum(value.size for value in NARROW.values()) == 556_620
+
+
+def test_the_adam_of_the_lesson_is_that_of_the_library(digits):
+    space = {"tf": tf, "np": np}
+    lesson = next(each for each in COURSE.lessons() if each.name == lesson_with("exercise-momentum"))
+    for name in ("formulas", "slots", "updates"):
+        exec(lesson.cell(name).source, space)
+    ours, theirs = trained(space["Adam"](), None, digits, 5), trained(Adam(), None, digits, 5)
+    assert np.array_equal(ours[0], theirs[0])
+    for name, value in theirs[1].items():
+        assert np.array_equal(ours[1][name], value), name
+
+
+@pytest.mark.parametrize("plan", [None, EIGHT, model_parallel(4, 2)])
+def test_a_checkpoint_without_slots_is_refused_and_nothing_is_lost(plan, tmp_path):
+    folder, saved = CheckpointFolder(tmp_path), mnist.MLP(VALUES)
+    folder.save(7, {}, model=saved)
+    other = mnist.MLP(mnist.initial_values(seed=1), plan)
+    slots = Adam().slots(other)
+    before = other.values()
+    with pytest.raises(CourseError, match="no variables of 'optimizer'") as caught:
+        folder.restore_latest(model=other, optimizer=slots)
+    assert "(model)" in caught.value.cure
+    assert all(np.array_equal(value, before[name]) for name, value in other.values().items())
+    assert not any(other.place.fetch(variable).any() for variable in slots.variables)
+    folder.restore_latest(model=other)
+    assert all(np.array_equal(value, VALUES[name]) for name, value in other.values().items())
+
+
+def test_a_run_with_adam_does_not_go_on_from_one_without(digits, tmp_path):
+    options = {"epochs": 1, "batch_size": BATCH, "checkpoints": tmp_path}
+    few = digits.take(slice(BATCH))
+    list(train(mnist.MLP(VALUES), few, optimizer=SGD(0.1), **options))
+    names = CheckpointFolder(tmp_path).names()
+    with pytest.raises(CourseError, match="optimizer = SGD; now it is Adam"):
+        train(mnist.MLP(VALUES), few, optimizer=Adam(), **options)
+    assert CheckpointFolder(tmp_path).names() == names
+
+
+@pytest.mark.parametrize("shape", [(BATCH, 32 * 32), (BATCH, 28, 28), (BATCH, 27 * 28)])
+def test_images_of_another_size_are_refused_before_tensorflow_sees_them(shape):
+    with pytest.raises(CourseError) as caught:
+        train(mnist.MLP(VALUES), (np.zeros(shape), np.zeros(BATCH)), epochs=1, batch_size=BATCH)
+    assert str(shape[1] if len(shape) == 2 else shape) in caught.value.problem
