@@ -133,7 +133,7 @@ def _bytes(sizes: Counts) -> int:
 
 
 def _sizes(random: np.random.Generator) -> tuple[Counts]:
-    return (random.integers(2, 30, int(random.integers(3, 6))).tolist(),)
+    return (random.integers(2, 10, int(random.integers(3, 6))).tolist(),)
 
 
 @exercise(

@@ -17,7 +17,7 @@ def last_batch() -> Question:
         [
             Option(1, _("Then every image would count alike. But each batch counts 1/40 here, full or not.")),
             Option(16, _("Each batch counts 1/40, and 8 images share the last one's part, not 128.")),
-            Option(40, _("Each batch counts 1/40. How many images share that, in the last one and before?")),
+            Option(40, _("So many batches there are. How many images share the 1/40 of the last one?")),
             Option(8, _("So many images are in the last batch. How many share the part of a full one?")),
         ],
         field=True,
