@@ -6,6 +6,7 @@ import math
 from itertools import groupby
 
 import numpy as np
+import numpy.typing as npt
 
 from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.pictures import arranging, shapes
@@ -135,7 +136,7 @@ def _image(image: Images, left: float, top: float) -> Node:
     return node("g", *paths, transform=place, fill=shapes.INK, shape_rendering="crispEdges")
 
 
-def _runs(inside: np.typing.NDArray[np.bool_]) -> list[str]:
+def _runs(inside: npt.NDArray[np.bool_]) -> list[str]:
     """Returns a path for each run of pixels in a row of the image."""
     paths = []
     for y, row in enumerate(inside.tolist()):
