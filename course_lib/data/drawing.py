@@ -142,22 +142,29 @@ def _places(glyph: Glyph, hand: Hand, drawn: Integers) -> tuple[Integers, Intege
     wobble = around_zero(hand.wobble_units * _UNIT, drawn[:, _FIXED_WORDS:]).T
     count = len(glyph.points)
     x, y = (
-        glyph.weights @ (glyph.points[:, axis, None] * _UNIT + wobble[axis * count : (axis + 1) * count])
-        >> _WEIGHT_BITS
+        _halved(
+            glyph.weights @ (glyph.points[:, axis, None] * _UNIT + wobble[axis * count : (axis + 1) * count]),
+            _WEIGHT_BITS,
+        )
         for axis in (0, 1)
     )
+    percents = hand.width_percent, hand.height_percent, hand.slant_percent, hand.turn_percent
     wide, high, slant, turn = (
-        around_zero(percent * _ONE, drawn[:, at]) // 100
-        for at, percent in enumerate(
-            (hand.width_percent, hand.height_percent, hand.slant_percent, hand.turn_percent)
-        )
+        around_zero(percent * _ONE, drawn[:, at]) // 100 for at, percent in enumerate(percents)
     )
     slant = slant + hand.upright_percent * _ONE // 100
-    x, y = x * (_ONE + wide) >> _SCALE_BITS, y * (_ONE + high) >> _SCALE_BITS
-    x, y = x - (y * slant >> _SCALE_BITS), y + (x * turn >> _SCALE_BITS)
+    x, y = x + _halved(x * wide, _SCALE_BITS), y + _halved(y * high, _SCALE_BITS)
+    x = x - _halved(y * slant, _SCALE_BITS)
+    y = y + _halved(x * turn, _SCALE_BITS)
     middle, shift = _PIXEL * SIDE // 2, hand.shift_pixels * _PIXEL
     to_right, down = (middle + around_zero(shift, drawn[:, at]) for at in (4, 5))
-    return to_right + (x * _PIXELS_A_UNIT >> _SCALE_BITS), down + (y * _PIXELS_A_UNIT >> _SCALE_BITS)
+    x, y = (_halved(place * _PIXELS_A_UNIT, _SCALE_BITS) for place in (x, y))
+    return to_right + x, down + y
+
+
+def _halved(numbers: Integers, times: int) -> Integers:
+    """Returns numbers divided by 2 so many times, rounded."""
+    return numbers + (1 << times - 1) >> times
 
 
 def _squares(x: Integers, y: Integers) -> npt.NDArray[np.int16]:
