@@ -180,6 +180,11 @@ reveal("07-first-step", float(steps[1] / steps[0]))
 #
 # An update reads variables and slots, computes the new values, and *returns* them: it writes nothing.
 # The step writes all new values at its end.
+#
+# Nothing in it says how many devices there are.
+# But is it right on eight?
+# The last two of the next cells train 30 steps with the same batches on eight devices and on one.
+# `place.send` packs an array where the model has a plan.
 
 
 # %% slots
@@ -233,14 +238,6 @@ def train_step(model, optimizer, slots, images, labels):
     return results
 
 
-# %% compare-text [markdown]
-# ## Four comparisons
-#
-# Nothing in `updates` says how many devices there are.
-# But is it right on eight, and is it Adam?
-# The next cells train 30 steps with the same batches on eight devices and on one.
-# `place.send` packs an array where the model has a plan (`pack` in lesson 3).
-
 # %% trained
 from course_lib.training.records import History, StepRecord
 
@@ -270,6 +267,8 @@ assert gap(right_on_eight, right_on_one) < 1e-5
 print("losses on eight devices and on one within 0.00001")
 
 # %% oracles-text [markdown]
+# ## Is it Adam?
+#
 # Eight devices compute what one device computes.
 # But if `updates` had a wrong formula, one device would have it, too: this comparison cannot see it.
 # For that you need an answer that was not made by your code: a formula on the host, like that of exercise 2,
@@ -417,21 +416,17 @@ for name, run in runs.items():
     first_values = narrow if name == "ten units" else values
     parameters = sum(value.size for value in first_values.values())
     print(f"{name:19}  {told[0]:10}   {told[1]:7}   {parameters:,}")
-
-# %% why-text [markdown]
-# ## Read before it was written
-#
-# What does `WriteThenReadAdam` do on eight devices?
-# Here is how far its first step moves each variable; Adam's first step has the length 0.001.
-
-# %% first-written
+print("How far the first step moves what is written, then read:")
 _history, _slots, model = trained(wrong.WriteThenReadAdam(), plan, num_steps=1)
 for name, value in model.values().items():
-    print(f"{name:16} {np.abs(value - values[name]).max():.4f}")
+    print(f"{name:15}  {np.abs(value - values[name]).max():.4f}")
 
 # %% momentum-text [markdown]
-# Five of the six variables stand still: their slots were read as they had been, zero, although they were written
-# in the line before.
+# ## Read before it was written
+#
+# Adam's first step has the length 0.001.
+# On eight devices the first step of `WriteThenReadAdam` leaves five of the six variables where they are:
+# their slots were read as they had been, zero, although they were written in the line before.
 # From then on these five move by the slots of the step before, with the correction of the present one.
 #
 # DTensor combines the all-reduces of the gradients into one, and what is to be written has to wait for that.

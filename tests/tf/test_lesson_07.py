@@ -120,10 +120,17 @@ def test_mirrored_strategy_gives_the_losses_of_dtensor(digits, on_eight):
             variable.assign(value)
         return strategy.reduce("MEAN", loss, axis=None)
 
-    rows = np.arange(50 * BATCH) % len(digits)
-    batches = tf.data.Dataset.from_tensor_slices((digits.features[rows], digits.labels[rows])).batch(BATCH)
-    losses = [float(step(*batch)) for batch in strategy.experimental_distribute_dataset(batches)]
-    assert len(losses) == 50
+    def split(array):
+        # Not `experimental_distribute_dataset`: on few cores its queues can wait for each other for minutes.
+        parts = np.split(array, 8)
+        return strategy.experimental_distribute_values_from_function(
+            lambda context: parts[context.replica_id_in_sync_group]
+        )
+
+    losses = []
+    for at in range(50):
+        rows = np.arange(BATCH * at, BATCH * at + BATCH) % len(digits)
+        losses.append(float(step(split(digits.features[rows]), split(digits.labels[rows]))))
     assert np.abs(losses - on_eight[0]).max() < 1e-5
 
 
@@ -145,7 +152,7 @@ def test_slots_that_are_written_and_then_read_are_wrong_on_eight_devices_alone(d
     on_eight = trained(WriteThenReadAdam(), EIGHT, digits, 20)
     one_device = trained(WriteThenReadAdam(), None, digits, 20)
     assert np.abs(one_device[0] - on_one[0][:20]).max() < 1e-5
-    assert gap(on_eight, one_device) > 0.01
+    assert gap(on_eight, one_device) > 0.1
     with no_combining():
         uncombined = trained(WriteThenReadAdam(), EIGHT, digits, 20)
     assert gap(uncombined, one_device) < 1e-5
