@@ -380,7 +380,7 @@ reveal("07-caught", outcomes.get(tuple(differing), "all" if len(differing) == 3 
 # The frozen Adam has even learnt faster here.
 # It keeps $c_1 = 0.32$ for ever, while the right factor falls to 0.15 at step 12,
 # is back at 0.32 after a hundred steps, and ends at 1:
-# the frozen one takes steps that are up to twice as long at first, and a third as long in the end.
+# the frozen one takes steps that are up to about twice as long at first, and a third as long in the end.
 # (Without `tf.function` Python runs, and counts, in every step:
 # a comparison of the compiled step with the same step uncompiled finds it.)
 #
@@ -429,13 +429,15 @@ for name, value in model.values().items():
 # their slots were read as they had been, zero, although they were written in the line before.
 # From then on these five move by the slots of the step before, with the correction of the present one.
 #
-# DTensor combines the all-reduces of the gradients into one, and what is to be written has to wait for that.
-# A read does not: nothing in it depends on a gradient.
-# With the combining turned off the same code is right (`tests/tf/test_lesson_07.py`), but slower in a small model;
-# control dependencies do not help (tried in TensorFlow 2.21).
-# Values that were never written have no such trouble.
+# That fits how DTensor compiles a step.
+# It combines the all-reduces of the gradients into one, and what depends on them has to wait for it.
+# A write of a slot depends on its gradient; a read of the slot does not, and need not wait.
+# With the combining turned off the same code is right (`tests/tf/test_lesson_07.py`).
+# The library's trainer turns it off for models of this size, for speed: there the mistake would stay hidden.
+# Control dependencies between write and read do not help (tried there, too).
+#
 # So compute every new value first, keep it in a tensor, and write last.
-# Our `updates` cannot do otherwise: it returns what is to be written.
+# Whoever returns updates, as our `Adam` does, cannot do otherwise.
 #
 # **Exercise 4.** *Momentum* keeps one slot $u$ for each variable $w$, its velocity:
 #

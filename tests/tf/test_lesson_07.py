@@ -158,6 +158,30 @@ def test_slots_that_are_written_and_then_read_are_wrong_on_eight_devices_alone(d
     assert gap(uncombined, one_device) < 1e-5
 
 
+class Waiting(WriteThenReadAdam):
+    """Reads a slot only after it was written, as far as `tf.control_dependencies` can ask for it."""
+
+    def updates(self, variables, gradients, slots):
+        steps = slots.steps + 1
+        rate, updates = self.corrected_rate(steps), [(slots.steps, steps)]
+        for name, variable in variables.items():
+            mean, square = slots.means[name], slots.squares[name]
+            new = self.averages(gradients[name], mean, square)
+            written = [slot.assign(value) for slot, value in zip((mean, square), new, strict=True)]
+            with tf.control_dependencies(written):
+                updates.append((variable, self.moved(variable, rate, mean.read_value(), square.read_value())))
+        return updates
+
+
+@pytest.mark.parametrize("optimizer", [WriteThenReadAdam(), Waiting()])
+def test_all_variables_but_the_last_stand_still_in_the_first_step(optimizer, digits):
+    on_one, on_eight = (trained(optimizer, plan, digits, 1)[1] for plan in (None, EIGHT))
+    for name, value in VALUES.items():
+        assert np.abs(on_one[name] - value).max() == pytest.approx(1e-3, rel=0.01), name
+        still = np.array_equal(on_eight[name], value)
+        assert still is (name != "logits_bias"), name
+
+
 def test_only_the_parameters_tell_of_a_layer_of_10_units(digits):
     assert (
         gap(
