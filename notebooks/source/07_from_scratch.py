@@ -41,6 +41,7 @@ from course_lib import training
 from course_lib.data import mnist as data
 from course_lib.exercises import check, predict, reveal, score
 from course_lib.models import mnist
+from course_lib.specs.image_grid import ImageGrid
 from course_lib.specs.plan import data_parallel
 from course_lib.watch import live
 
@@ -54,8 +55,6 @@ run = training.train(model, digits.train, digits.test, optimizer=training.Adam()
 history = await live.watch(run)
 
 # %% grid
-from course_lib.specs.image_grid import ImageGrid
-
 shown = digits.test.images[:20], digits.test.labels[:20]
 logits = model.evaluate_logits(model.place.send(digits.test.features[:24], ("batch", "features")))
 ImageGrid(*shown, model.place.fetch(logits)[:20].argmax(axis=1))
@@ -104,7 +103,8 @@ check("07-epoch-mean", epoch_mean)
 #
 # Adam keeps two moving averages for each number that it trains, called its *slots*:
 # $m$ of the gradient $g$, and $v$ of its square.
-# Both begin at zero. In step $t = 1, 2, \ldots$
+# Both begin at zero.
+# In step $t = 1, 2, \ldots$
 #
 # $$m \leftarrow 0.9\, m + 0.1\, g,\qquad v \leftarrow 0.999\, v + 0.001\, g^2$$
 #
@@ -173,7 +173,8 @@ reveal("07-first-step", float(steps[1] / steps[0]))
 #
 # ## Slots on eight devices
 #
-# A slot has a number for each number of its variable, so it has the variable's axes, and under any plan its layout:
+# A slot has a number for each number of its variable.
+# So it has the variable's axes, and under any plan the variable's layout:
 # `place.variable` makes a DVariable where the model has a plan and a plain one where it has none.
 # The model names the axes of each variable once, in its `spec` (lesson 5).
 # The counter $t$ is a variable too, on all devices.
@@ -333,6 +334,7 @@ for optimizer in (Adam(), InFloat32(), LateEpsilon()):
 import inspect
 
 from course_lib.training.optimizers import wrong
+from course_lib.watch.curves import training_curves
 
 print(inspect.getsource(wrong.FrozenAdam.updates))
 print(inspect.getsource(wrong.WriteThenReadAdam.updates))
@@ -345,8 +347,6 @@ narrow = mnist.MLP.spec.initial_values(sizes, seed=0, scheme="xavier")
 print([value.shape for value in narrow.values() if value.ndim == 2])
 
 # %% curves
-from course_lib.watch.curves import training_curves
-
 frozen, frozen_slots, _model = trained(wrong.FrozenAdam(), plan)
 written, _slots, _model = trained(wrong.WriteThenReadAdam(), plan)
 ten_units, _slots, _model = trained(Adam(), plan, narrow)
@@ -492,8 +492,9 @@ reveal("07-all-reduces", len(with_adam) - len(with_sgd))
 # %% mirrored-text [markdown]
 # ## The same under MirroredStrategy
 #
-# `tf.distribute.MirroredStrategy` distributes in another way: it keeps a copy of each variable on each device,
-# calls your function once a *replica*, with that replica's part of the batch, and you say what is added up.
+# `tf.distribute.MirroredStrategy` distributes in another way:
+# it keeps a copy of each variable on each device and calls your function once a *replica*,
+# with that replica's part of the batch, and you say what is added up.
 # (Lessons 9 and 10, in preparation, are about it.)
 # Same model, same values, same batches, the same `Adam`: the losses should be those of DTensor.
 #
@@ -608,7 +609,8 @@ score("07")
 # %% [markdown]
 # ## Takeaways
 #
-# - An optimizer whose slots have the layout of their variable needs no distribution code and no communication.
+# - An optimizer whose slots have the layout of their variable needs no distribution code
+#   and adds no communication.
 # - Under DTensor compute every new value first and write last; whatever counts must be a variable.
 # - Comparing with one device finds what distribution breaks, and nothing else.
 #   For formulas and sizes you need another answer: a few lines of NumPy, another library, a count.
