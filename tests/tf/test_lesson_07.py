@@ -23,9 +23,14 @@ tf = course_lib.start_tensorflow()
 
 EIGHT, BATCH = data_parallel(8), 128
 VALUES = mnist.initial_values()
-NARROW = mnist.MLP.spec.initial_values(
-    {"features": 784, "hidden": 700, "hidden_2": 10, "classes": 10}, 0, "xavier"
-)
+SIZES = {"features": 784, "hidden": 700, "hidden_2": 500, "classes": 10}
+
+
+def values_of(**sizes):
+    return mnist.MLP.spec.initial_values({**SIZES, **sizes}, 0, "xavier")
+
+
+SMALL, SMALL_AND_NARROW = values_of(hidden=32, hidden_2=16), values_of(hidden=32, hidden_2=10)
 
 
 @pytest.fixture(scope="module")
@@ -143,19 +148,23 @@ def test_a_counter_of_pythons_stands_still_in_a_compiled_step_and_counts_in_pyth
     assert np.abs(eager[0] - on_one[0][:10]).max() < 1e-5
 
 
-def test_one_device_does_not_find_a_frozen_counter(digits):
-    on_eight = trained(FrozenAdam(), EIGHT, digits, 20)
-    assert gap(on_eight, trained(FrozenAdam(), None, digits, 20)) < 1e-5
+def test_one_device_does_not_find_a_frozen_counter_nor_a_narrow_layer(digits):
+    for optimizer, values in ((FrozenAdam(), SMALL), (Adam(), SMALL_AND_NARROW)):
+        on_one, on_eight = (trained(optimizer, plan, digits, 10, values=values) for plan in (None, EIGHT))
+        assert gap(on_eight, on_one) < 1e-5
 
 
-def test_slots_that_are_written_and_then_read_are_wrong_on_eight_devices_alone(digits, on_one):
-    on_eight = trained(WriteThenReadAdam(), EIGHT, digits, 20)
-    one_device = trained(WriteThenReadAdam(), None, digits, 20)
-    assert np.abs(one_device[0] - on_one[0][:20]).max() < 1e-5
-    assert gap(on_eight, one_device) > 0.1
+def test_the_number_of_parameters_tells_of_a_layer_of_10_units():
+    assert sum(value.size for value in VALUES.values()) == 905_010
+    assert sum(value.size for value in values_of(hidden_2=10).values()) == 556_620
+
+
+def test_slots_that_are_written_and_then_read_are_wrong_on_eight_devices_alone(digits):
+    right, on_one = (trained(each, None, digits, 10, values=SMALL) for each in (Adam(), WriteThenReadAdam()))
+    assert gap(on_one, right) < 1e-5
+    assert gap(trained(WriteThenReadAdam(), EIGHT, digits, 10, values=SMALL), right) > 0.1
     with no_combining():
-        uncombined = trained(WriteThenReadAdam(), EIGHT, digits, 20)
-    assert gap(uncombined, one_device) < 1e-5
+        assert gap(trained(WriteThenReadAdam(), EIGHT, digits, 10, values=SMALL), right) < 1e-5
 
 
 class Waiting(WriteThenReadAdam):
@@ -175,23 +184,11 @@ class Waiting(WriteThenReadAdam):
 
 @pytest.mark.parametrize("optimizer", [WriteThenReadAdam(), Waiting()])
 def test_all_variables_but_the_last_stand_still_in_the_first_step(optimizer, digits):
-    on_one, on_eight = (trained(optimizer, plan, digits, 1)[1] for plan in (None, EIGHT))
-    for name, value in VALUES.items():
+    on_one, on_eight = (trained(optimizer, plan, digits, 1, values=SMALL)[1] for plan in (None, EIGHT))
+    for name, value in SMALL.items():
         assert np.abs(on_one[name] - value).max() == pytest.approx(1e-3, rel=0.01), name
         still = np.array_equal(on_eight[name], value)
         assert still is (name != "logits_bias"), name
-
-
-def test_only_the_parameters_tell_of_a_layer_of_10_units(digits):
-    assert (
-        gap(
-            trained(Adam(), EIGHT, digits, 20, values=NARROW),
-            trained(Adam(), None, digits, 20, values=NARROW),
-        )
-        < 1e-5
-    )
-    assert sum(value.size for value in VALUES.values()) == 905_010
-    assert sum(value.size for value in NARROW.values()) == 556_620
 
 
 def test_the_adam_of_the_lesson_is_that_of_the_library(digits):
@@ -229,6 +226,36 @@ def test_a_run_with_adam_does_not_go_on_from_one_without(digits, tmp_path):
     with pytest.raises(CourseError, match="optimizer = SGD; now it is Adam"):
         train(mnist.MLP(VALUES), few, optimizer=Adam(), **options)
     assert CheckpointFolder(tmp_path).names() == names
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_step_on_8_images_throws_gradient_descent_back_and_hardly_adam(digits, seed):
+    everything, values = data.load("built-in"), mnist.initial_values(seed)
+    accuracies = {}
+    for optimizer in (SGD(0.1), Adam()):
+        for last_batch in ("drop", "pad"):  # the same 39 steps, then one on 8 images or none
+            options = {"epochs": 1, "batch_size": BATCH, "seed": seed, "last_batch": last_batch}
+            run = train(mnist.MLP(values), digits, everything.test, optimizer=optimizer, **options)
+            *_steps, epoch = run
+            accuracies[type(optimizer), last_batch] = epoch.test_accuracy
+    assert accuracies[SGD, "drop"] > 0.8 > 0.75 > accuracies[SGD, "pad"]
+    assert accuracies[Adam, "pad"] > accuracies[Adam, "drop"] - 0.03 > 0.88
+
+
+def test_one_seed_for_every_layer_does_no_harm_here(digits):
+    """Each weight is what a generator gives that begins anew with the same seed."""
+    everything, values, drawn = data.load("built-in"), dict(VALUES), []
+    for name, value in VALUES.items():
+        if value.ndim == 2:
+            limit = np.sqrt(6 / sum(value.shape))
+            numbers = tf.random.stateless_uniform(value.shape, (22, 0), -1.0, 1.0).numpy()
+            values[name] = limit * numbers
+            drawn.append(numbers.ravel())
+    assert np.array_equal(drawn[0][: drawn[1].size], drawn[1])
+    assert np.array_equal(drawn[1][: drawn[2].size], drawn[2])
+    run = train(mnist.MLP(values), digits, everything.test, epochs=3, batch_size=BATCH, optimizer=Adam())
+    *_steps, epoch = run
+    assert epoch.test_accuracy > 0.96
 
 
 @pytest.mark.parametrize("shape", [(BATCH, 32 * 32), (BATCH, 28, 28), (BATCH, 27 * 28)])
