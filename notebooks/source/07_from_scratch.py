@@ -34,7 +34,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # the batch split over eight devices.
 #
 # With `SOURCE = None` the digits are a stand-in that the course draws itself; `"tfds"` loads the real MNIST.
-# Either way the lesson takes the first 5,000 images to train on and the first 5,000 to test on.
+# Either way the lesson takes the first 5,000 images to train on and the first 5,000 to test on;
+# `data.load(SOURCE, num_train=60_000, num_test=10_000)` loads all of them.
 
 # %% first-run
 from course_lib import training
@@ -46,7 +47,7 @@ from course_lib.specs.plan import data_parallel
 from course_lib.watch import live
 
 tf = course_lib.start_tensorflow()
-SOURCE = None
+SOURCE = None  # the stand-in (or what COURSE_DATA says); "tfds" is the real set
 digits = data.load(SOURCE)
 values, plan = mnist.initial_values(seed=0), data_parallel(8)
 options = {"epochs": 3, "batch_size": 128, "last_batch": "pad"}
@@ -262,8 +263,8 @@ def gap(ours, theirs):
     return max(abs(our.loss - their.loss) for our, their in pairs)
 
 
-right_on_eight, slots, _model = trained(Adam(), plan)
-right_on_one, _slots, one_device = trained(Adam(), None)
+right_on_eight, _slots, _model = trained(Adam(), plan)
+right_on_one, _slots, _model = trained(Adam(), None)
 assert gap(right_on_eight, right_on_one) < 1e-5
 print("losses on eight devices and on one within 0.00001")
 
@@ -278,7 +279,7 @@ print("losses on eight devices and on one within 0.00001")
 # Keras's Adam is such an answer.
 # It adds epsilon where we do, and computes its corrections in float32.
 # `KerasAdam` gives it the form of ours: it writes by itself, so that no update is left.
-# `InFloat32` is our Adam with its corrections, and `LateEpsilon` adds epsilon to the *corrected* root,
+# `InFloat32` is our Adam with such corrections, and `LateEpsilon` adds epsilon to the *corrected* root,
 # as algorithm 1 of the paper has it: $\alpha\, \hat m / (\sqrt{\hat v} + \epsilon)$.
 
 # %% relatives
@@ -317,13 +318,21 @@ class LateEpsilon(Adam):
 by_keras, _slots, _model = trained(KerasAdam(), None)
 for optimizer in (Adam(), InFloat32(), LateEpsilon()):
     run, _slots, _model = trained(optimizer, None)
-    print(f"{type(optimizer).__name__:12} {gap(run, by_keras):.0e}")
+    bounds = [bound for bound in (1e-5, 1e-3, 1e-1) if gap(run, by_keras) < bound]
+    print(f"{type(optimizer).__name__:12} within {bounds[0]:.5f}")
 
 # %% wrong-text [markdown]
+# With Keras's float32 corrections our Adam is Keras's up to rounding.
+# With corrections in float64 a loss differs by 0.0003 within these 30 steps,
+# with the other place for epsilon by 0.005: two optimizers of one name.
+# Exercise 2 was the third kind of answer.
+# The tests of the course hold `updates` against such a formula in NumPy (`tests/tf/test_optimizers.py`),
+# and 50 steps on eight devices against one device and against Keras (`tests/tf/test_lesson_07.py`).
+#
 # ## Three that train without a word
 #
 # Each of the following mistakes stands in published programs.
-# Nothing is refused, and the loss goes down.
+# Nothing is refused, and the loss goes down in the end.
 #
 # The first two are in `updates`.
 # `FrozenAdam` counts its steps in a number of Python's.
@@ -347,7 +356,7 @@ narrow = mnist.MLP.spec.initial_values(sizes, seed=0, scheme="xavier")
 print([value.shape for value in narrow.values() if value.ndim == 2])
 
 # %% curves
-frozen, frozen_slots, _model = trained(wrong.FrozenAdam(), plan)
+frozen, _slots, _model = trained(wrong.FrozenAdam(), plan)
 written, _slots, _model = trained(wrong.WriteThenReadAdam(), plan)
 ten_units, _slots, _model = trained(Adam(), plan, narrow)
 runs = {
