@@ -20,11 +20,11 @@ from course_lib.specs.image_grid import Images
 
 HAND = Hand(
     width_percent=30,
-    height_percent=22,
+    height_percent=15,
     slant_percent=35,
     turn_percent=18,
-    shift_pixels=3,
-    wobble_units=8,
+    shift_pixels=4,
+    wobble_units=9,
     upright_percent=12,
     pen_places=(14, 27),
 )

@@ -10,7 +10,6 @@ from course_lib.data.prepared import RealSet
 NUM_TRAIN, NUM_TEST = 5_000, 5_000
 
 SOURCE = ImageSource(
-    stand_in="digits 1",
     make=make_digits,
     real=RealSet("mnist", "https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz"),
 )

@@ -155,15 +155,28 @@ def test_fewer_are_the_first_of_more_and_the_cache_has_them_bit_for_bit(cache_fo
     assert np.array_equal(fewer.test.labels, more.test.labels[:10])
     assert len(list(cache_folder.iterdir())) == 4
 
-    def refuse(_count, _seed):
-        raise AssertionError("they were drawn again")
-
-    monkeypatch.setattr(
-        mnist, "SOURCE", image_sources.ImageSource(mnist.SOURCE.stand_in, refuse, mnist.SOURCE.real)
-    )
+    drawn = []
+    monkeypatch.setattr(mnist, "SOURCE", image_sources.ImageSource(recording(drawn), mnist.SOURCE.real))
     again = mnist.load(num_train=50, num_test=30)
     assert again.train.images.tobytes() == more.train.images.tobytes()
     assert again.test.labels.tolist() == more.test.labels.tolist()
+    assert set(drawn) == {image_sources._SAMPLE}
+
+
+def recording(drawn: list[int], darker: int = 0):
+    def make(count, seed):
+        drawn.append(count)
+        images, labels = make_digits(count, seed)
+        return images + np.uint8(darker) * (images == 0), labels
+
+    return make
+
+
+def test_other_drawings_are_not_taken_from_the_cache(monkeypatch):
+    mnist.load(num_train=50, num_test=30)
+    other = image_sources.ImageSource(recording([], darker=1), mnist.SOURCE.real)
+    monkeypatch.setattr(mnist, "SOURCE", other)
+    assert mnist.load(num_train=50, num_test=30).train.images.min() == 1
 
 
 @pytest.mark.parametrize("count", [0, -1, 60_001, 2.5, True, "5000"])
