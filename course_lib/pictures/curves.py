@@ -84,7 +84,8 @@ class Panels:
     def __init__(
         self, names: Sequence[str], num_steps: int, mean_of: int, splits: Sequence[Split] = ("train", "test")
     ) -> None:
-        legend_inches = _LEGEND_ROW_INCHES * (len(names) + 0.5)
+        rows = -(-len(names) * len(splits) // 2)  # the legend has two columns
+        legend_inches = _LEGEND_ROW_INCHES * (rows + 0.5)
         height_inches = _PANEL_HEIGHT_INCHES + legend_inches
         self._figure = Figure(figsize=(_WIDTH_INCHES, height_inches), dpi=_DOTS_PER_INCH)
         self._canvas: Any = FigureCanvasAgg(self._figure)
