@@ -55,7 +55,6 @@ _after_right = _after(_right)
 _after_old_velocity = _after(lambda w, v, step: (w + v, _STAYS * v - step))
 _after_plain_descent = _after(lambda w, v, step: (w - step, v))
 _after_forgetting = _after(lambda w, v, step: (w - step, -step))
-_after_no_velocity_written = _after(lambda w, v, step: (w + _STAYS * v - step, v))
 _after_uphill = _after(lambda w, v, step: (w + _STAYS * v + step, _STAYS * v + step))
 _after_opposite_velocity = _after(lambda w, v, step: (w - _STAYS * v - step, _STAYS * v + step))
 _after_averaging = _after(lambda w, v, step: (w + _STAYS * v - 0.1 * step, _STAYS * v - 0.1 * step))
@@ -144,9 +143,8 @@ def _rows_and_labels(seed: int) -> tuple[Values, list[Part]]:
         (_written_then_read, "on eight"),
         (_all_written_then_read, "on eight"),
         (_writing(lambda w, v, step: (w + v, _STAYS * v - step)), "before this step"),
-        (_writing(lambda w, v, step: (w - step, v)), "plain gradient descent"),
         (_writing(lambda w, v, step: (w - step, -step)), "0.9 of the velocity"),
-        (_writing(lambda w, v, step: (w + _STAYS * v - step, v)), "Write the velocities, too"),
+        (_writing(lambda w, v, step: (w + _STAYS * v - step, v)), "plain gradient descent"),
         (_writing(lambda w, v, step: (w + _STAYS * v + step, _STAYS * v + step)), "wrong way"),
         (_writing(lambda w, v, step: (w - _STAYS * v - step, _STAYS * v + step)), "other sign"),
         (_writing(lambda w, v, step: (w + _STAYS * v - 0.1 * step, _STAYS * v - 0.1 * step)), "tenth"),
@@ -161,9 +159,10 @@ def momentum(answer: Momentum) -> str | None:
     """Steps with momentum in a compiled function, on one device and on eight."""
     misconceptions: dict[Callable[..., Any], str] = {
         _after_old_velocity: _("The variables move by the velocity from before this step. Take the new one."),
-        _after_plain_descent: _("That is plain gradient descent: the velocities stay at zero."),
+        _after_plain_descent: _(
+            "That is plain gradient descent: the velocities stay at zero. The next step needs them: write them."
+        ),
         _after_forgetting: _("Of the old velocity 0.9 stays; here 0.9 of the velocity is forgotten, too."),
-        _after_no_velocity_written: _("Write the velocities, too: the next step needs them."),
         _after_uphill: _("This goes the wrong way: subtract the gradient."),
         _after_opposite_velocity: _(
             "The variables are right, the velocities have the other sign: a variable *adds* its velocity."
