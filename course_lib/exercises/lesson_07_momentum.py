@@ -160,7 +160,7 @@ def momentum(answer: Momentum) -> str | None:
     misconceptions: dict[Callable[..., Any], str] = {
         _after_old_velocity: _("The variables move by the velocity from before this step. Take the new one."),
         _after_plain_descent: _(
-            "That is plain gradient descent: the velocities stay at zero. The next step needs them: write them."
+            "That is plain gradient descent: the velocities stay at zero. Write them for the next step."
         ),
         _after_forgetting: _("Of the old velocity 0.9 stays; here 0.9 of the velocity is forgotten, too."),
         _after_uphill: _("This goes the wrong way: subtract the gradient."),
