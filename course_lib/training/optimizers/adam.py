@@ -102,9 +102,8 @@ class Adam:
             steps: the number of the update, from 1; a tensor.
         """
         step = tf.cast(steps, tf.float64)
-        one = tf.ones_like(step)
-        bias = tf.sqrt(one - tf.pow(self.beta_2 * one, step)) / (one - tf.pow(self.beta_1 * one, step))
-        return tf.cast(self.learning_rate * bias, tf.float32)
+        root = tf.sqrt(1.0 - self.beta_2**step)
+        return tf.cast(self.learning_rate * root / (1.0 - self.beta_1**step), tf.float32)
 
     def moved(self, variable: Any, rate: Any, mean: Any, square: Any) -> Any:
         """Returns what a variable becomes."""
