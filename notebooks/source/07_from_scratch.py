@@ -633,7 +633,8 @@ score("07")
 #   and adds no communication.
 # - Under DTensor compute every new value first and write last; whatever counts must be a variable.
 # - Comparing with one device finds what distribution breaks, and nothing else.
-#   For formulas and sizes you need an answer of another origin: a few lines of NumPy, another library, a count.
+#   For formulas and sizes you need an answer of another origin:
+#   a few lines of NumPy, another library, a count.
 #
 # ## Next
 #
