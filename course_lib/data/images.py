@@ -69,8 +69,8 @@ class ImageSet:
 def to_features(given: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Returns the features of images as a reader has them: the pixels row by row, from 0 to 1.
 
-    >>> to_features(np.full((2, 28, 28), 255)).shape, to_features(np.full((2, 784), 0.5)).max()
-    ((2, 784), np.float32(0.5))
+    >>> to_features(np.full((2, 28, 28), 255)).shape, float(to_features(np.full((2, 784), 0.5)).max())
+    ((2, 784), 0.5)
 
     Args:
         given: images, `[images, 28, 28]` or flattened `[images, 784]`: whole numbers from 0 to 255, which are

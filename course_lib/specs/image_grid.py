@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +37,7 @@ class ImageGrid(DrawsItself):
     predictions: tuple[str, ...] | None
 
     def __init__(
-        self, images: npt.ArrayLike, labels: Sequence[object], predictions: Sequence[object] | None = None
+        self, images: npt.ArrayLike, labels: npt.ArrayLike, predictions: npt.ArrayLike | None = None
     ) -> None:
         """Takes class numbers or names as labels and predictions."""
         checked = to_images(images)
@@ -135,16 +134,16 @@ def _range(array: npt.NDArray[Any]) -> str:
     return _("from {least:.4g} to {most:.4g}", least=float(array.min()), most=float(array.max()))
 
 
-def _texts(given: Sequence[object], images: Images) -> tuple[str, ...]:
-    texts = tuple(str(each) for each in given)
-    if len(texts) != len(images):
+def _texts(given: npt.ArrayLike, images: Images) -> tuple[str, ...]:
+    array = as_array(given)
+    if array.shape != images.shape[:1]:
         raise CourseError(
             _(
-                "The number of images is {images}, that of labels or predictions {labels}.",
+                "The number of images is {images}, the shape of their labels or predictions {labels}.",
                 images=len(images),
-                labels=len(texts),
+                labels=array.shape,
             ),
             allowed=_("one label for each image"),
             cure=_("Take images and labels from the same rows."),
         )
-    return texts
+    return tuple(map(str, array.tolist()))
