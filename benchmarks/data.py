@@ -14,7 +14,7 @@ import tempfile
 import time
 
 from benchmarks.rows import Row, compared, table
-from course_lib.data.imdb import BUILT_IN, REAL
+from course_lib.data.sources import BUILT_IN, REAL
 
 
 def measure(repeats: int = 3) -> list[Row]:

@@ -6,11 +6,14 @@
 - 05_schemes_imdb: one device and the three schemes on the real reviews, from equal initial values, and
   continuing one checkpoint;
 - 05_schemes_stand_in: the same on the stand-in;
-- 05_step_parts: what a training step spends its time on.
+- 05_step_parts: what a training step spends its time on;
+- 07_mnist: lesson 7's training on all of MNIST, from several seeds;
+- 07_mnist_5000: the same on its first 5,000 images, as the lesson has them;
+- 07_stand_in: the same on as many of the drawn digits.
 
-`python -m benchmarks.results 04_stand_in` measures only that. The real reviews come from TensorFlow Datasets:
-from TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is
-left out.
+`python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
+TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
+out.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import parts  # noqa: E402
+from benchmarks import digits, parts  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
+from course_lib.data import mnist, sources  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
 from course_lib.measured import batch_sizes, results, schemes, step_parts  # noqa: E402
@@ -37,10 +41,11 @@ from course_lib.training import run as training  # noqa: E402
 from course_lib.training.records import History  # noqa: E402
 from course_lib.training.step_times import step_times  # noqa: E402
 
-EPOCHS, SEEDS = 3, (0, 1, 2)  # a seed draws the initial values and the order of the reviews
+EPOCHS, SEEDS = 3, (0, 1, 2)  # a seed draws the initial values and the order of the examples
 TURNS = 7  # of each measurement of times, whose medians are written
 FOLDER = Path(results.__file__).parent
-SETS = {data.REAL: "imdb_reviews/plain_text 1.0.0", data.BUILT_IN: "built-in"}
+SETS = {sources.REAL: "imdb_reviews/plain_text 1.0.0", sources.BUILT_IN: "built-in"}
+DIGITS = {sources.REAL: "mnist 3.0.1", sources.BUILT_IN: "built-in"}
 SETTINGS = {  # initial values, rows of unit length
     "tutorial": ("normal", False),
     "he": ("he", False),
@@ -54,7 +59,18 @@ def trainings(name: str, source: str) -> Path:
     reviews = data.load_imdb(source)
     runs = {setting: seeded_run(setting, reviews) for setting in SETTINGS}
     details = {"plan": "data_parallel(8)", "seeds": ", ".join(map(str, SEEDS))}
-    return results.save(results.Measured(name, circumstances(reviews) | details, runs), FOLDER)
+    return results.save(results.Measured(name, of_reviews(reviews) | details, runs), FOLDER)
+
+
+def trained_digits(name: str, source: str, *counts: int) -> Path:
+    """Trains on digits, so many to learn from and so many to measure on, and writes what came of it."""
+    images = mnist.load(source, num_train=counts[0], num_test=counts[1])
+    run = digits.seeded_run(images, EPOCHS, SEEDS)
+    told = f"{DIGITS[source]}, {len(images.train)} + {len(images.test)}"
+    details = digits.SETTINGS | {"seeds": ", ".join(map(str, SEEDS))}
+    measured = results.Measured(name, circumstances(told) | details, {"adam": run})
+    print(results.table(measured), flush=True)
+    return results.save(measured, FOLDER)
 
 
 def trained_schemes(of: str, source: str) -> Path:
@@ -64,7 +80,7 @@ def trained_schemes(of: str, source: str) -> Path:
     equal, continued = from_equal_values(vectorized), from_a_checkpoint(vectorized)
     for runs in (equal, continued):
         print(schemes.differences(runs), flush=True)
-    measured = schemes.SchemesMeasured(circumstances(reviews), equal, continued)
+    measured = schemes.SchemesMeasured(of_reviews(reviews), equal, continued)
     return schemes.save(measured, of, FOLDER)
 
 
@@ -87,41 +103,40 @@ def seeded_run(setting: str, reviews: Reviews) -> results.SeededRun:
     for seed in SEEDS:
         model = models.MLP(models.initial_values(seed, scheme), plan.data_parallel(8))
         run = training.train(model, vectorized.train, vectorized.test, epochs=EPOCHS, seed=seed)
-        histories.append(consume(run))
+        histories.append(History.of(run))
         accuracies = [f"{epoch.test_accuracy:.4f}" for epoch in histories[-1].epochs]
         print(f"{setting:9} seed {seed}: test accuracies", *accuracies, flush=True)
     return results.SeededRun(histories[0], tuple(tuple(history.epochs) for history in histories))
 
 
-def consume(run: training.TrainingRun) -> History:
-    """Trains to the end and returns the records."""
-    history = History()
-    for record in run:
-        history.add(record)
-    return history
+def of_reviews(reviews: Reviews) -> dict[str, str]:
+    """Returns how the figures of trainings on reviews were obtained."""
+    told = f"{SETS[reviews.source]}, {len(reviews.train)} + {len(reviews.test)}"
+    return circumstances(told) | {"batch_size": "64", "learning_rate": "0.01"}
 
 
-def circumstances(reviews: Reviews) -> dict[str, str]:
-    """Returns how the figures of trainings were obtained."""
+def circumstances(data: str) -> dict[str, str]:
+    """Returns with what the figures of trainings were obtained."""
     tf = course_lib.start_tensorflow()
     return {
         "command": "make results",
-        "data": f"{SETS[reviews.source]}, {len(reviews.train)} + {len(reviews.test)}",
+        "data": data,
         "tensorflow": tf.__version__,
         "python": platform.python_version(),
         "devices": "8",
-        "batch_size": "64",
-        "learning_rate": "0.01",
     }
 
 
 MEASUREMENTS: dict[str, Callable[[], Path]] = {
-    "04_imdb": partial(trainings, "04_imdb", data.REAL),
-    "04_stand_in": partial(trainings, "04_stand_in", data.BUILT_IN),
+    "04_imdb": partial(trainings, "04_imdb", sources.REAL),
+    "04_stand_in": partial(trainings, "04_stand_in", sources.BUILT_IN),
     batch_sizes.NAME: step_times_of_all_sizes,
-    schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, data.REAL),
-    schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, data.BUILT_IN),
+    schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, sources.REAL),
+    schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, sources.BUILT_IN),
     step_parts.NAME: parts_of_a_step,
+    "07_mnist": partial(trained_digits, "07_mnist", sources.REAL, 60_000, 10_000),
+    "07_mnist_5000": partial(trained_digits, "07_mnist_5000", sources.REAL, 5_000, 5_000),
+    "07_stand_in": partial(trained_digits, "07_stand_in", sources.BUILT_IN, 5_000, 5_000),
 }
 
 

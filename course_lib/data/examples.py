@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ class Examples:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def hold_out(self, count: int, seed: int = 0) -> tuple[Examples, Examples]:
+    def hold_out(self, count: int, seed: int = 0) -> tuple[Self, Self]:
         """Returns two parts that share no row: all but `count` rows, and those, drawn without replacement.
 
         Both keep the order of the rows. The same seed draws the same rows on every machine.
@@ -51,5 +52,8 @@ class Examples:
         )
         drawn = np.zeros(len(self), bool)
         drawn[np.random.Generator(np.random.Philox(seed)).permutation(len(self))[:num_rows]] = True
-        kept, held_out = (Examples(self.features[rows], self.labels[rows]) for rows in (~drawn, drawn))
-        return kept, held_out
+        return self.take(~drawn), self.take(drawn)
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Self:
+        """Returns some of the examples, as NumPy takes rows."""
+        return type(self)(self.features[rows], self.labels[rows])

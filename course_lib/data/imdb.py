@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,17 +10,16 @@ import numpy as np
 
 from course_lib.data import disk_cache
 from course_lib.data.examples import Examples
+from course_lib.data.sources import REAL, choose_source
 from course_lib.data.synthetic import make_reviews
 from course_lib.data.text import Reviews, TextExamples
-from course_lib.errors import one_of, whole_number
+from course_lib.errors import whole_number
 from course_lib.i18n import _
 
 if TYPE_CHECKING:  # the reviews themselves need no TensorFlow, only what makes numbers of them does
     from course_lib.data.tfidf import Tables, Vectorizer
 
-BUILT_IN, REAL = SOURCES = ("built-in", "tfds")
 NUM_TOKENS = 1200
-
 MOST_TOKENS = 50_000
 
 _TABLES_FORMAT = 3  # one more whenever the preprocessing or what is kept of it changes
@@ -52,13 +50,7 @@ def load_imdb(source: str | None = None) -> Reviews:
     Raises:
         CourseError: an unknown source; or the real set is missing with no network, or damaged.
     """
-    chosen = source if source is not None else os.environ.get("COURSE_DATA") or BUILT_IN
-    one_of(
-        chosen,
-        SOURCES,
-        _("There is no data source {source!r}.", source=chosen),
-        cure=_("Choose one of these where the lesson loads its data, or in COURSE_DATA."),
-    )
+    chosen = choose_source(source)
     train, test = _load_real() if chosen == REAL else _make_stand_in()
     return Reviews(chosen, train, test)
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TypeVar
 
-from course_lib.data.synthetic_films import Pool, below, make_films, shuffled, split_words
+from course_lib.data.chance import below, shuffled
+from course_lib.data.synthetic_films import Pool, make_films, split_words
 
 NUM_TRAIN, NUM_TEST = 8_100, 2_000  # 8,100 does not divide by the batch of 64: the last batch has 36 reviews
 _NUM_FILMS, _NUM_TRAIN_FILMS = 800, 600

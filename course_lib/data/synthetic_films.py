@@ -10,7 +10,8 @@ import itertools
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+
+from course_lib.data.chance import below, shuffled
 
 WORDS = {
     "aspect": """story|acting|plot|ending|music|script|direction|dialogue|photography|pace|humour|opening|
@@ -191,8 +192,6 @@ TITLE_PARTS = (
     Bargain Carnival Lantern Sparrow Voyage Wager Inheritance Holiday Trumpet Reunion Masquerade Alibi""",
 )
 
-Item = TypeVar("Item")
-
 
 class Pool:
     """Things to draw from, the first ones more often, as with the words of a language."""
@@ -204,20 +203,6 @@ class Pool:
     def draw(self, source: random.Random) -> str:
         """Returns one of the things."""
         return self.items[bisect_right(self._cumulative, below(self._cumulative[-1], source))]
-
-
-def below(bound: int, source: random.Random) -> int:
-    """Returns a whole number from 0 to `bound - 1`, by integer arithmetic alone."""
-    return source.getrandbits(40) * bound >> 40
-
-
-def shuffled(items: Sequence[Item], source: random.Random) -> list[Item]:
-    """Returns `items` in random order, by integer arithmetic alone (Fisher and Yates)."""
-    mixed = list(items)
-    for last in range(len(mixed) - 1, 0, -1):
-        other = below(last + 1, source)
-        mixed[last], mixed[other] = mixed[other], mixed[last]
-    return mixed
 
 
 def split_words(text: str) -> tuple[str, ...]:

@@ -13,10 +13,11 @@ _DIGITS = 4
 
 def to_rows(history: History) -> dict[str, Any]:
     """Returns the records of whole epochs, as `of_rows` takes them."""
-    steps, first_epoch = history.steps, history.epochs[0]
+    steps, per_epoch = history.steps, history.epochs[0].step - history.steps[0].step + 1
     return {
         "batch_size": steps[0].examples,
-        "steps_per_epoch": first_epoch.step - steps[0].step + 1,
+        "last_batch_size": steps[per_epoch - 1].examples,
+        "steps_per_epoch": per_epoch,
         "losses": [round(record.loss, _DIGITS) for record in steps],
         "accuracies": [round(record.accuracy, _DIGITS) for record in steps],
         "epochs": [asdict(epoch) for epoch in history.epochs],
@@ -26,10 +27,16 @@ def to_rows(history: History) -> dict[str, Any]:
 def of_rows(rows: Mapping[str, Any]) -> History:
     """Returns the records again; they may begin at a later epoch than the first."""
     epochs, per_epoch = [EpochRecord(**epoch) for epoch in rows["epochs"]], rows["steps_per_epoch"]
-    before = epochs[0].step - per_epoch
+    before, size = epochs[0].step - per_epoch, rows["batch_size"]
+    last = rows.get("last_batch_size", size)  # older files have whole batches only
     steps = [
         StepRecord(
-            before + at, epochs[0].epoch + (at - 1) // per_epoch, loss, accuracy, rows["batch_size"], 0.0
+            before + at,
+            epochs[0].epoch + (at - 1) // per_epoch,
+            loss,
+            accuracy,
+            size if at % per_epoch else last,
+            0.0,
         )
         for at, (loss, accuracy) in enumerate(zip(rows["losses"], rows["accuracies"], strict=True), start=1)
     ]

@@ -96,6 +96,20 @@ def picture(measured: Measured) -> Picture:
     return training_curves({title(name): run.curves for name, run in measured.runs.items()})
 
 
+def table(measured: Measured) -> str:
+    """Returns the test accuracies after each epoch, the lowest and the highest of the seeds, as text."""
+    runs = {title(name): run.spread("test_accuracy") for name, run in measured.runs.items()}
+    epochs = range(1, 1 + max(map(len, runs.values())))
+    cells = [[_("epoch {epoch}", epoch=epoch) for epoch in epochs]]
+    cells += [[f"{low:.3f}–{high:.3f}" for low, high in spread] for spread in runs.values()]
+    width = max(len(cell) for row in cells for cell in row)
+    lines = ["  ".join(f"{cell:>{width}}" for cell in row) for row in cells]
+    named = [f"{line}   {name}" for line, name in zip(lines, ["", *runs], strict=True)]
+    return "\n".join(
+        [_("Test accuracies, the lowest and the highest over the seeds"), *map(str.rstrip, named)]
+    )
+
+
 def title(run: str) -> str:
     """Returns what a run is called in the reader's language; its own name where it has no other."""
     titles = {
@@ -103,6 +117,7 @@ def title(run: str) -> str:
         "he": _("He's initial values"),
         "unit": _("unit rows"),
         "ours": _("unit rows, He's initial values"),
+        "adam": _("Adam"),
     }
     return titles.get(run, run)
 

@@ -75,13 +75,17 @@ class Panels:
         names: what each run is called in the legend.
         num_steps: the last step for which there is room.
         mean_of: over how many steps each value of a train line is the mean.
+        splits: which lines the legend names; a run that is never evaluated has no test line.
 
     Attributes:
         lines: the lines, by run, quantity and split.
     """
 
-    def __init__(self, names: Sequence[str], num_steps: int, mean_of: int) -> None:
-        legend_inches = _LEGEND_ROW_INCHES * (len(names) + 0.5)
+    def __init__(
+        self, names: Sequence[str], num_steps: int, mean_of: int, splits: Sequence[Split] = ("train", "test")
+    ) -> None:
+        rows = -(-len(names) * len(splits) // 2)  # the legend has two columns
+        legend_inches = _LEGEND_ROW_INCHES * (rows + 0.5)
         height_inches = _PANEL_HEIGHT_INCHES + legend_inches
         self._figure = Figure(figsize=(_WIDTH_INCHES, height_inches), dpi=_DOTS_PER_INCH)
         self._canvas: Any = FigureCanvasAgg(self._figure)
@@ -96,9 +100,8 @@ class Panels:
         self.lines: dict[tuple[str, str, str], Line2D] = {}
         for name, (colour, marker) in zip(names, _STYLES, strict=False):
             self._add_run(name, _train_text(mean_of), colour, marker, marked=len(names) > 1)
-        handles = [self.lines[name, QUANTITIES[0], split] for name in names for split in ("train", "test")]
         # matplotlib fills a legend column by column: with the runs as rows, all train lines come first.
-        handles = handles[::2] + handles[1::2]
+        handles = [self.lines[name, QUANTITIES[0], split] for split in splits for name in names]
         self._figure.legend(handles=handles, loc="lower center", ncols=2, frameon=False)
         self._changing: list[Artist] = [self._axes["loss"].yaxis, *self.lines.values()]
         for artist in self._changing:

@@ -28,6 +28,7 @@ def require_fit(saved: Saved, content: Mapping[str, Any]) -> None:
         CourseError: a variable is missing on one side, or has another shape or dtype.
     """
     held, wanted = kinds_on_disk(saved.path), kinds_of(content)
+    _require_parts(saved, held, wanted)
     for name in sorted(held.keys() | wanted.keys()):
         there, here = held.get(name), wanted.get(name)
         if there != here:
@@ -41,6 +42,22 @@ def require_fit(saved: Saved, content: Mapping[str, Any]) -> None:
                 ),
                 allowed=_("variables with the names, shapes and dtypes of those that were saved"),
                 cure=_("Make the model as it was when it was saved, or use another folder."),
+            )
+
+
+def _require_parts(saved: Saved, held: Kinds, wanted: Kinds) -> None:
+    """Checks that a checkpoint holds each part of the content, such as the model and the optimizer."""
+    there, here = (sorted({name.split("/")[0] for name in kinds}) for kinds in (held, wanted))
+    for part in here:
+        if part not in there:
+            raise CourseError(
+                _("The checkpoint {path} holds no variables of {part!r}.", path=saved.path, part=part),
+                allowed=_("a checkpoint that holds {parts}", parts=", ".join(here)),
+                cure=_(
+                    "Restore what it holds ({parts}) and leave {part!r} out: what is new begins anew.",
+                    parts=", ".join(there),
+                    part=part,
+                ),
             )
 
 

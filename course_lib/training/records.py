@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -85,6 +86,14 @@ class History:
     steps: list[StepRecord] = field(default_factory=list)
     epochs: list[EpochRecord] = field(default_factory=list)
     stopped: bool = False
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> History:
+        """Returns the history of a run, which trains to its end meanwhile."""
+        history = cls()
+        for record in records:
+            history.add(record)
+        return history
 
     def add(self, record: Record) -> None:
         """Puts a record behind the others of its kind."""

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
-from course_lib.pictures.curves import MOST_RUNS, QUANTITIES, Curve, Panels, Picture, Quantity
+from course_lib.pictures.curves import MOST_RUNS, QUANTITIES, Curve, Panels, Picture, Quantity, Split
 from course_lib.training.records import EpochRecord, History, StepRecord
 
 SMOOTHING_STEPS = 20
@@ -107,8 +107,11 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
             allowed=_("1 to {most} runs", most=MOST_RUNS),
             cure=_("Draw several pictures with fewer runs each."),
         )
-    panels = Panels(tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS)
-    panels.show([curves(history) for history in histories.values()])
+    drawn = [curves(history) for history in histories.values()]
+    evaluated = any(curve.split == "test" and curve.values for run in drawn for curve in run)
+    splits: tuple[Split, ...] = ("train", "test") if evaluated else ("train",)
+    panels = Panels(tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits)
+    panels.show(drawn)
     described = _("; ").join(f"{name}: {summary(history)}" for name, history in histories.items())
     return Picture(
         png=panels.png(),

@@ -124,7 +124,7 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
     steps = [StepRecord(step, 1, 0.9 - step / 10, 0.5, 64, 0.0) for step in (1, 2)]
     seeds = [(EpochRecord(1, 2, loss, 0.625, 0.5, 0.875, None),) for loss in (0.75, 0.5)]
     run = results.SeededRun(History(steps, list(seeds[0])), tuple(seeds))
-    measured = results.Measured("99_measured", {"command": "make results"}, {"ours": run})
+    measured = results.Measured("04_imdb", {"command": "make results"}, {"ours": run})
     results.save(measured, tmp_path / "measured")
     editions = pages.find_editions(sources(lessons))
     for edition in editions:
@@ -135,7 +135,7 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
         assert "make results" in page
         compared = (tmp_path / edition.language / "initial_values.md").read_text(encoding="utf-8")
         assert re.search(r"^\| .+ \| 0\.875–0\.875 \|$", compared, re.M)
-        assert (tmp_path / edition.language / "99_measured.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / edition.language / "04_imdb.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_lesson_without_a_title_is_refused(tmp_path):

@@ -8,8 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import data, explorer, live, parts, rows, schemes, sweep, training, worker
+from benchmarks import data, digits, explorer, live, parts, rows, schemes, sweep, training, worker
+from course_lib.data.digits import make_digits
 from course_lib.data.examples import Examples
+from course_lib.data.images import ImageSet, LabelledImages
 from course_lib.data.imdb import VectorizedReviews
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.mesh import MeshSpec
@@ -57,6 +59,16 @@ def test_collectives_that_are_measured_alone_are_all_reduces():
     gathered = Collective(Kind.ALL_GATHER, MeshSpec([("batch", 8)]), ("batch",), 64)
     with pytest.raises(RuntimeError, match="all-gather"):
         parts.summands(gathered, (16,))
+
+
+@pytest.mark.drill
+def test_digits_are_trained_on_from_each_seed_and_none_is_left_out():
+    images = LabelledImages(*make_digits(200, 0))
+    run = digits.seeded_run(ImageSet("built-in", images, images.take(slice(60))), epochs=1, seeds=(0, 1))
+    assert [step.examples for step in run.curves.steps] == [128, 72]
+    (first,), (second,) = run.epochs
+    assert first == run.curves.epochs[0]
+    assert first.train_loss != second.train_loss
 
 
 @pytest.mark.drill_all

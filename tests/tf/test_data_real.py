@@ -17,7 +17,7 @@ import pytest
 
 from course_lib import CourseError, i18n, start_tensorflow
 from course_lib.data import imdb as data
-from course_lib.data import real_reviews
+from course_lib.data import prepared, real_reviews
 
 tf = start_tensorflow()
 
@@ -43,11 +43,11 @@ def folder(monkeypatch, tmp_path):
         (tmp_path / SET).mkdir(parents=True, exist_ok=True)
         (tmp_path / SET / file.name).symlink_to(file)
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr(real_reviews, "_download", refuse_to_download)
+    monkeypatch.setattr(prepared.RealSet, "_download", refuse_to_download)
     return tmp_path / SET
 
 
-def refuse_to_download(_builder):
+def refuse_to_download(_real_set, _builder):
     raise AssertionError("it wanted to download")
 
 
@@ -170,7 +170,8 @@ def home(monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         server.downloads, server.archive = [], b""
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr(real_reviews, "_HOME_ADDRESS", f"http://127.0.0.1:{server.server_port}/reviews")
+        address = f"http://127.0.0.1:{server.server_port}/reviews"
+        monkeypatch.setattr(real_reviews, "REAL_SET", prepared.RealSet(real_reviews.REAL_SET.name, address))
         yield server
         server.shutdown()
 
@@ -208,7 +209,8 @@ def assert_names_the_cure(error):
 
 
 def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, downloads, monkeypatch, language):
-    monkeypatch.setattr(real_reviews, "_HOME_ADDRESS", "http://127.0.0.1:1/nobody-listens-here")
+    nobody = prepared.RealSet(real_reviews.REAL_SET.name, "http://127.0.0.1:1/nobody-listens-here")
+    monkeypatch.setattr(real_reviews, "REAL_SET", nobody)
     with pytest.raises(CourseError) as caught:
         data.load_imdb("tfds")
     assert_names_the_cure(caught.value)
@@ -218,8 +220,8 @@ def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, down
 
 def test_a_network_that_never_answers_does_not_hang(empty_folder, downloads, monkeypatch):
     answered = threading.Event()
-    monkeypatch.setattr(real_reviews, "_ask_home", lambda: answered.wait(300))
-    monkeypatch.setattr(real_reviews, "_ANSWER_SECONDS", -0.9)
+    monkeypatch.setattr(prepared, "_ask", lambda _address: answered.wait(300))
+    monkeypatch.setattr(prepared, "_ANSWER_SECONDS", -0.9)
     with pytest.raises(CourseError) as caught:
         data.load_imdb("tfds")
     answered.set()

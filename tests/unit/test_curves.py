@@ -117,6 +117,14 @@ def test_every_run_has_its_own_colour_and_marker():
         assert len({getattr(panels.lines[name, "loss", "test"], look)() for name in "abcde"}) == 5
 
 
+@pytest.mark.parametrize(("splits", "named"), [(("train", "test"), 4), (("train",), 2)])
+def test_the_legend_names_only_lines_that_there_can_be(splits, named):
+    (legend,) = Panels(("raw", "unit"), 10, 1, splits)._figure.legends
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert len(texts) == named
+    assert sum("held out" in text for text in texts) == named - 2
+
+
 def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
     picture = training_curves({"raw rows": history(50), "unit rows": history(120)})
     data, metadata = picture._repr_mimebundle_()

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from course_lib import CourseError
@@ -42,6 +43,34 @@ def test_every_run_is_whole():
         assert tuple(run.curves.epochs) == run.epochs[0]
 
 
+DIGITS = {
+    "07_mnist": ("mnist 3.0.1, 60000 + 10000", 60_000),
+    "07_mnist_5000": ("mnist 3.0.1, 5000 + 5000", 5_000),
+    "07_stand_in": ("built-in, 5000 + 5000", 5_000),
+}
+
+
+@pytest.mark.parametrize("name", DIGITS)
+def test_runs_on_digits_are_whole_and_train_on_every_example(name):
+    data, num_examples = DIGITS[name]
+    measured = results.load(name)
+    run = measured.runs["adam"]
+    assert (measured.how["command"], measured.how["data"]) == ("make results", data)
+    assert [[epoch.epoch for epoch in seed] for seed in run.epochs] == [[1, 2, 3]] * 3
+    for epoch in run.curves.epochs:
+        sizes = [step.examples for step in run.curves.steps if step.epoch == epoch.epoch]
+        losses = [step.loss for step in run.curves.steps if step.epoch == epoch.epoch]
+        hits = [step.accuracy for step in run.curves.steps if step.epoch == epoch.epoch]
+        assert sum(sizes) == num_examples
+        assert sizes[:-1] == [128] * (num_examples // 128)
+        assert epoch.train_loss == pytest.approx(np.dot(sizes, losses) / num_examples, abs=1e-4)
+        assert epoch.train_accuracy == pytest.approx(np.dot(sizes, hits) / num_examples, abs=1e-4)
+
+
+def test_what_is_said_of_the_digits_holds_for_every_seed():
+    assert min(last_accuracies(results.load("07_mnist"), "adam")) >= 0.97
+
+
 def measured_from(*accuracies_of_seeds):
     steps = [StepRecord(step, 1, 0.5 / step, 0.25 * step, 64, 0.0) for step in (1, 2)]
     seeds = tuple(
@@ -60,6 +89,16 @@ def test_what_is_saved_is_loaded(tmp_path, monkeypatch):
     assert dataclasses.asdict(results.load("99_test")) == dataclasses.asdict(measured)
 
 
+def test_a_smaller_last_batch_is_saved_too(tmp_path, monkeypatch):
+    sizes = [4, 4, 2, 4, 4, 2]
+    steps = [StepRecord(at, 1 + at // 4, 0.5, 0.5, size, 0.0) for at, size in enumerate(sizes, start=1)]
+    epochs = tuple(EpochRecord(at, 3 * at, 0.5, 0.5, 0.5, 0.5, None) for at in (1, 2))
+    run = results.SeededRun(History(steps, list(epochs)), (epochs,))
+    results.save(results.Measured("99_test", {}, {"adam": run}), tmp_path)
+    monkeypatch.setattr(results, "_FOLDER", tmp_path)
+    assert results.load("99_test").runs["adam"].curves.steps == steps
+
+
 def test_there_may_be_no_results(tmp_path, monkeypatch):
     for folder in (tmp_path / "none", tmp_path):
         monkeypatch.setattr(results, "_FOLDER", folder)
@@ -70,6 +109,19 @@ def test_the_spread_is_the_least_and_the_greatest_of_each_epoch():
     run = measured_from([0.75, 0.5], [0.25, 1.0], [0.5, 0.5]).runs["ours"]
     assert run.spread("test_accuracy") == ((0.25, 0.75), (0.5, 1.0))
     assert run.spread("train_loss") == ((0.4, 0.4), (0.4, 0.4))
+
+
+def test_the_table_has_the_spread_after_each_epoch():
+    runs = {
+        **measured_from([0.75, 0.5], [0.25, 1.0]).runs,
+        "adam": measured_from([0.9, 0.95], [0.9, 0.96]).runs["ours"],
+    }
+    assert results.table(results.Measured("99_test", {}, runs)) == (
+        "Test accuracies, the lowest and the highest over the seeds\n"
+        "    epoch 1      epoch 2\n"
+        "0.250–0.750  0.500–1.000   unit rows, He's initial values\n"
+        "0.900–0.900  0.950–0.960   Adam"
+    )
 
 
 def test_unknown_results_are_refused_by_name():

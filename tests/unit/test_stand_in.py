@@ -14,8 +14,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from course_lib.data.chance import below, shuffled
 from course_lib.data.synthetic import NUM_TEST, NUM_TRAIN, make_reviews
-from course_lib.data.synthetic_films import GENRES, Pool, below, shuffled, split_words
+from course_lib.data.synthetic_films import GENRES, Pool, split_words
 
 # Other reviews mean other numbers in every lesson: run `make notebooks` when this has to change.
 PINNED = "fc23bd50fb9788026f3c04932053925cc7a679b1e1b495808213d2759d9db839"

@@ -79,19 +79,39 @@ class Adam:
     ) -> list[Update]:
         """Returns new values of the variables, of both their averages, and of the counter."""
         steps = slots.steps + 1
-        rate = self._corrected_rate(tf.cast(steps, tf.float64))
+        rate = self.corrected_rate(steps)
         updates: list[Update] = [(slots.steps, steps)]
         for name, variable in variables.items():
-            gradient, mean, square = gradients[name], slots.means[name], slots.squares[name]
-            new_mean = self.beta_1 * mean + (1.0 - self.beta_1) * gradient
-            new_square = self.beta_2 * square + (1.0 - self.beta_2) * tf.square(gradient)
-            moved = variable - rate * new_mean / (tf.sqrt(new_square) + self.epsilon)
+            mean, square = slots.means[name], slots.squares[name]
+            new_mean, new_square = self.averages(gradients[name], mean, square)
+            moved = self.moved(variable, rate, new_mean, new_square)
             updates += [(variable, moved), (mean, new_mean), (square, new_square)]
         return updates
 
+    def averages(self, gradient: Any, mean: Any, square: Any) -> tuple[Any, Any]:
+        """Returns what the averages of a gradient and of its square become."""
+        new_mean = self.beta_1 * mean + (1.0 - self.beta_1) * gradient
+        return new_mean, self.beta_2 * square + (1.0 - self.beta_2) * tf.square(gradient)
+
+    def corrected_rate(self, steps: Any) -> Any:
+        """Returns the learning rate that undoes the bias of averages that began at zero.
+
+        In float64, since 1 - 0.999 in float32 is wrong in the fifth digit.
+
+        Args:
+            steps: the number of the update, from 1; a tensor.
+        """
+        step = tf.cast(steps, tf.float64)
+        root = tf.sqrt(1.0 - self.beta_2**step)
+        return tf.cast(self.learning_rate * root / (1.0 - self.beta_1**step), tf.float32)
+
+    def moved(self, variable: Any, rate: Any, mean: Any, square: Any) -> Any:
+        """Returns what a variable becomes."""
+        return variable - rate * mean / (tf.sqrt(square) + self.epsilon)
+
     def identity(self) -> dict[str, object]:
         """Returns the name and every setting."""
-        return {"optimizer": "Adam", **asdict(self)}
+        return {"optimizer": type(self).__name__, **asdict(self)}
 
     def _require(self, name: str, allowed: str, fits: Callable[[float], bool]) -> None:
         value = getattr(self, name)
@@ -101,15 +121,6 @@ class Adam:
                 allowed=allowed,
                 cure=_("Leave it out: the usual value is {usual}.", usual=getattr(type(self), name)),
             )
-
-    def _corrected_rate(self, steps: Any) -> Any:
-        """Returns the learning rate that undoes the bias of averages that began at zero.
-
-        In float64, since 1 - 0.999 in float32 is wrong in the fifth digit.
-        """
-        one = tf.ones_like(steps)
-        bias = tf.sqrt(one - tf.pow(self.beta_2 * one, steps)) / (one - tf.pow(self.beta_1 * one, steps))
-        return tf.cast(self.learning_rate * bias, tf.float32)
 
 
 def _zeros_like_trained(model: Model, what: str) -> dict[str, Any]:

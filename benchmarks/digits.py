@@ -1,0 +1,39 @@
+"""Handwritten digits: lesson 7's model, data parallel on eight devices, from several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from course_lib import setup
+
+setup(devices=8)
+
+from course_lib.data.images import ImageSet  # noqa: E402
+from course_lib.measured.results import SeededRun  # noqa: E402
+from course_lib.models.mnist import MLP, initial_values  # noqa: E402
+from course_lib.specs.plan import data_parallel  # noqa: E402
+from course_lib.training.batches import PAD  # noqa: E402
+from course_lib.training.optimizers.adam import Adam  # noqa: E402
+from course_lib.training.records import History  # noqa: E402
+from course_lib.training.run import train  # noqa: E402
+
+BATCH_SIZE = 128
+SETTINGS = {
+    "plan": "data_parallel(8)",
+    "model": "784-700-500-10",
+    "batch_size": str(BATCH_SIZE),
+    "last_batch": PAD,
+    "optimizer": repr(Adam()),
+}
+
+
+def seeded_run(images: ImageSet, epochs: int, seeds: Sequence[int]) -> SeededRun:
+    """Returns what each of the seeds gives, every example counted once an epoch."""
+    histories = []
+    for seed in seeds:
+        model = MLP(initial_values(seed), data_parallel(8))
+        settings = {"batch_size": BATCH_SIZE, "optimizer": Adam(), "seed": seed, "last_batch": PAD}
+        histories.append(History.of(train(model, images.train, images.test, epochs=epochs, **settings)))
+        accuracies = [f"{epoch.test_accuracy:.4f}" for epoch in histories[-1].epochs]
+        print(f"seed {seed}: test accuracies", *accuracies, flush=True)
+    return SeededRun(histories[0], tuple(tuple(history.epochs) for history in histories))

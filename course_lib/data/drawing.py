@@ -1,0 +1,187 @@
+"""Drawn pictures of 28 by 28 pixels: smooth lines with a pen of some width, in integers alone.
+
+A `Glyph` says where lines run; a `Hand` how each picture differs from it. Many pictures of a glyph are drawn
+at a time. No number is rounded by a processor, so that they are the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.data.chance import around_zero, words_below
+from course_lib.data.images import SIDE
+from course_lib.specs.image_grid import Images
+
+Integers = npt.NDArray[np.int64]
+
+_PIXEL = 16  # places in a pixel, along either axis
+_UNIT = 16  # places in a unit of a glyph
+_STEP_UNITS = 3  # a line has a point at least every three units: 0.6 pixels
+_WEIGHT_BITS, _SCALE_BITS = 12, 16
+_ONE = 1 << _SCALE_BITS
+_PIXELS_A_UNIT = _ONE * _PIXEL // (5 * _UNIT)  # a unit is a fifth of a pixel
+_FAR = 127  # places; ink ends long before, and the square of the distance still fits in int16
+_SOFT_EDGE = 8  # places: over so much at either side of its edge, a line fades
+_PICTURES_AT_A_TIME = 256
+_FIXED_WORDS = 7  # of a picture: before those of its points
+
+
+@dataclass(frozen=True)
+class Hand:
+    """How far pictures of one glyph may differ: each draws its own numbers, small ones likelier.
+
+    Attributes:
+        width_percent: how much wider or narrower than the glyph.
+        height_percent: how much higher or lower.
+        slant_percent: how much of a height the upper end leans to the right, beside `upright_percent`.
+        turn_percent: how much of a width the right end sinks.
+        shift_pixels: how far from the middle, along either axis.
+        wobble_units: how far each point of a line from its place.
+        upright_percent: the slant of all pictures alike.
+        pen_places: the least and the greatest half width of the pen, in sixteenths of a pixel.
+    """
+
+    width_percent: int
+    height_percent: int
+    slant_percent: int
+    turn_percent: int
+    shift_pixels: int
+    wobble_units: int
+    upright_percent: int
+    pen_places: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Glyph:
+    """Lines through points in a box of 60 by 100 units, the first axis to the right, the second down.
+
+    Attributes:
+        text: the points, such as "32,0 30,50 28,100", then a bar and the lines, such as "abc de": through
+            which points each runs, in the order of the letters. A line that ends where it began is closed,
+            without a corner there.
+    """
+
+    text: str
+
+    @cached_property
+    def points(self) -> Integers:
+        """The places of the points from the middle of the box, in units, `[points, 2]`."""
+        points = [[int(place) for place in pair.split(",")] for pair in self.text.split("|")[0].split()]
+        return np.array(points, np.int64) - (30, 50)
+
+    @cached_property
+    def weights(self) -> Integers:
+        """What each point adds to each place of the lines, in parts of 4096, `[places, points]`.
+
+        Lines are splines through their points. Source: Catmull and Rom 1974, "A class of local interpolating
+        splines"; the tangent at a point is half of the way between its neighbours.
+        """
+        lines = self.text.split("|")[1].split()
+        return np.concatenate([weights for line in lines for weights in self._spline(line)])
+
+    def _spline(self, line: str) -> Iterator[Integers]:
+        through = [ord(letter) - ord("a") for letter in line]
+        closed = through[0] == through[-1]
+        before, after = (through[-2], through[1]) if closed else (through[0], through[-1])
+        padded = [before, *through, after]
+        for at, (start, end) in enumerate(pairwise(through)):
+            length = int(np.abs(self.points[start] - self.points[end]).max())
+            yield self._piece((padded[at], start, end, padded[at + 3]), -(-length // _STEP_UNITS))
+
+    def _piece(self, points: Sequence[int], num_steps: int) -> Integers:
+        """Returns the weights of the places from the second to the third of four points."""
+        weights = np.zeros((num_steps + 1, len(self.points)), np.int64)
+        whole = num_steps**3
+        for step in range(num_steps + 1):
+            first, second, third = step * num_steps**2, step**2 * num_steps, step**3
+            spline = (
+                -first + 2 * second - third,
+                2 * whole - 5 * second + 3 * third,
+                first + 4 * second - 3 * third,
+                third - second,
+            )
+            for point, weight in zip(points, spline, strict=True):
+                weights[step, point] += (weight << _WEIGHT_BITS) // (2 * whole)
+        return weights
+
+
+def num_words(glyphs: Sequence[Glyph]) -> int:
+    """Returns how many random words a picture of any of the glyphs takes."""
+    return _FIXED_WORDS + 2 * max(len(glyph.points) for glyph in glyphs)
+
+
+def draw(glyph: Glyph, hand: Hand, drawn: Integers) -> Images:
+    """Returns pictures of a glyph, ink 255 on paper 0.
+
+    Args:
+        glyph: what all of them show.
+        hand: how far they may differ.
+        drawn: the random words of each picture, `[pictures, num_words(...)]`.
+
+    Returns:
+        `[pictures, 28, 28]`.
+    """
+    images = np.empty((len(drawn), SIDE, SIDE), np.uint8)
+    for start in range(0, len(drawn), _PICTURES_AT_A_TIME):
+        some = slice(start, start + _PICTURES_AT_A_TIME)
+        x, y = _places(glyph, hand, drawn[some])
+        least, greatest = hand.pen_places
+        pens = least + words_below(greatest - least + 1, drawn[some, 6])
+        images[some] = np.moveaxis(_ink(_squares(x, y), pens), -1, 0)
+    return images
+
+
+def _places(glyph: Glyph, hand: Hand, drawn: Integers) -> tuple[Integers, Integers]:
+    """Returns where the lines run, along either axis, `[places, pictures]`, in sixteenths of a pixel."""
+    wobble = around_zero(hand.wobble_units * _UNIT, drawn[:, _FIXED_WORDS:]).T
+    count = len(glyph.points)
+    x, y = (
+        _halved(
+            glyph.weights @ (glyph.points[:, axis, None] * _UNIT + wobble[axis * count : (axis + 1) * count]),
+            _WEIGHT_BITS,
+        )
+        for axis in (0, 1)
+    )
+    percents = hand.width_percent, hand.height_percent, hand.slant_percent, hand.turn_percent
+    wide, high, slant, turn = (
+        around_zero(percent * _ONE, drawn[:, at]) // 100 for at, percent in enumerate(percents)
+    )
+    slant = slant + hand.upright_percent * _ONE // 100
+    x, y = x + _halved(x * wide, _SCALE_BITS), y + _halved(y * high, _SCALE_BITS)
+    x = x - _halved(y * slant, _SCALE_BITS)
+    y = y + _halved(x * turn, _SCALE_BITS)
+    middle, shift = _PIXEL * SIDE // 2, hand.shift_pixels * _PIXEL
+    to_right, down = (middle + around_zero(shift, drawn[:, at]) for at in (4, 5))
+    x, y = (_halved(place * _PIXELS_A_UNIT, _SCALE_BITS) for place in (x, y))
+    return to_right + x, down + y
+
+
+def _halved(numbers: Integers, times: int) -> Integers:
+    """Returns numbers divided by 2 so many times, rounded."""
+    return numbers + (1 << times - 1) >> times
+
+
+def _squares(x: Integers, y: Integers) -> npt.NDArray[np.int16]:
+    """Returns the square of each pixel's distance to the nearest place, `[28, 28, pictures]`."""
+    pixels = (np.arange(SIDE) * _PIXEL + _PIXEL // 2)[:, None]
+    nearest = np.full((SIDE, SIDE, x.shape[1]), 2 * _FAR * _FAR, np.int16)
+    both = np.empty_like(nearest)
+    for across, down in zip(x, y, strict=True):
+        columns, rows = (
+            np.square(np.clip(places - pixels, -_FAR, _FAR).astype(np.int16)) for places in (across, down)
+        )
+        np.add(rows[:, None], columns[None], out=both)
+        np.minimum(nearest, both, out=nearest)
+    return nearest
+
+
+def _ink(squares: npt.NDArray[np.int16], pens: Integers) -> Images:
+    """Returns how black each pixel is, 0 to 255: it fades over the edge of the pen."""
+    inner, outer = (pens - _SOFT_EDGE) ** 2, (pens + _SOFT_EDGE) ** 2
+    return np.clip(255 * (outer - squares) // (outer - inner), 0, 255).astype(np.uint8)

@@ -1,0 +1,124 @@
+"""Grey images with labels: checked, and scaled to the features that a dense model takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.data.examples import Examples
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.specs.image_grid import WHITE, Images, as_array, require_shape, to_images
+
+SIDE = 28
+SIZE = (SIDE, SIDE)
+NUM_CLASSES = 10
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class LabelledImages(Examples):
+    """Images with their labels; their features are the pixels, row by row, from 0 to 1.
+
+    >>> LabelledImages(np.full((1, 28, 28), 51), [7]).features[0, :3]
+    array([0.2, 0.2, 0.2], dtype=float32)
+
+    Attributes:
+        images: `[num_examples, 28, 28] global`, uint8, 0 to 255.
+        features: `[num_examples, 784] global`, float32, 0 to 1.
+        labels: `[num_examples] global`, int64, class numbers from 0 to 9.
+    """
+
+    images: Images
+
+    def __init__(self, images: npt.ArrayLike, labels: npt.ArrayLike) -> None:
+        """Takes whole numbers for both.
+
+        Raises:
+            CourseError: images of another size, pixels that are no whole numbers from 0 to 255, labels that
+                are no class numbers, or not one label for each image.
+        """
+        checked = to_images(images, SIZE)
+        object.__setattr__(self, "images", checked)
+        object.__setattr__(self, "features", _scaled(checked))
+        object.__setattr__(self, "labels", _to_labels(labels, len(checked)))
+
+    def take(self, rows: npt.NDArray[Any] | slice) -> Self:
+        """Returns some of the images, as NumPy takes rows."""
+        return type(self)(self.images[rows], self.labels[rows])
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images to learn from and images to measure on.
+
+    Attributes:
+        source: where they come from: "built-in" for the stand-in, "tfds" for the real ones.
+        train: the images to learn from.
+        test: the images to measure on.
+    """
+
+    source: str
+    train: LabelledImages
+    test: LabelledImages
+
+
+def to_features(given: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """Returns the features of images as a reader has them: the pixels row by row, from 0 to 1.
+
+    >>> to_features(np.full((2, 28, 28), 255)).shape, float(to_features(np.full((2, 784), 0.5)).max())
+    ((2, 784), 0.5)
+
+    Args:
+        given: images, `[images, 28, 28]` or flattened `[images, 784]`: whole numbers from 0 to 255, which are
+            divided by 255, or other real numbers from 0 to 1, which are taken as they are.
+
+    Returns:
+        `[images, 784]`.
+
+    Raises:
+        CourseError: images of another size, or numbers out of their range.
+    """
+    array = as_array(given)
+    if array.shape[1:] == (math.prod(SIZE),):
+        array = array.reshape(-1, *SIZE)
+    if array.dtype.kind != "f":
+        return _scaled(to_images(array, SIZE))
+    require_shape(array, SIZE)
+    wrong = array[~((array >= 0) & (array <= 1))]  # what is no number is in no range
+    if wrong.size:
+        raise CourseError(
+            _("A feature of an image is {value:.4g}.", value=float(wrong[0])),
+            allowed=_("real numbers from {least} to {most}", least=0, most=1),
+            cure=_("Divide pixels of {least} to {most} by {most}, once.", least=0, most=WHITE),
+        )
+    return array.reshape(len(array), -1).astype(np.float32)
+
+
+def _scaled(images: Images) -> npt.NDArray[np.float32]:
+    return images.reshape(len(images), -1).astype(np.float32) / np.float32(WHITE)
+
+
+def _to_labels(given: npt.ArrayLike, num_images: int) -> npt.NDArray[np.int64]:
+    labels = as_array(given)
+    if labels.shape != (num_images,):
+        raise CourseError(
+            _(
+                "The number of images is {images}, the shape of their labels {labels}.",
+                images=num_images,
+                labels=labels.shape,
+            ),
+            allowed=_("one label for each image"),
+            cure=_("Take images and labels from the same rows."),
+        )
+    wrong = labels if labels.dtype.kind not in "iu" else labels[(labels < 0) | (labels >= NUM_CLASSES)]
+    if len(wrong):
+        raise CourseError(
+            _("An image has the label {label!r}.", label=wrong[0].item()),
+            allowed=_("whole numbers from {least} to {most}", least=0, most=NUM_CLASSES - 1),
+            cure=_("Give each image the number of its class."),
+        )
+    return labels.astype(np.int64)

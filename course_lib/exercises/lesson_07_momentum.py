@@ -1,0 +1,194 @@
+"""Exercise 07-momentum: an optimizer with a slot for each variable, right on one device and on eight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.exercises import replicas
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.real_devices import on_devices
+from course_lib.i18n import _
+from course_lib.specs.plan import Plan, data_parallel
+
+Array = npt.NDArray[Any]
+Values = dict[str, Array]
+Part = replicas.Part
+Momentum = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], float], object]
+Move = Callable[[Array, Array, Array], tuple[Array, Array]]
+
+_RATE, _STAYS, _STEPS, _ROWS = 0.05, 0.9, 4, 16
+_AXES = {
+    "hidden_weight": ("features", "hidden"),
+    "hidden_bias": ("hidden",),
+    "logits_weight": ("hidden", "classes"),
+    "logits_bias": ("classes",),
+}
+
+
+def _after(move: Move) -> Callable[[Values, list[Part]], dict[str, Values]]:
+    """Returns a function that makes steps in float64, each variable and its velocity moved by `move`."""
+
+    def steps(values: Values, parts: list[Part]) -> dict[str, Values]:
+        variables = {name: value.astype(np.float64) for name, value in values.items()}
+        velocities = {name: np.zeros_like(value) for name, value in variables.items()}
+        for part in parts:
+            gradients = replicas.gradient(variables, part)
+            for name, variable in variables.items():
+                moved = move(variable, velocities[name], _RATE * gradients[name])
+                variables[name], velocities[name] = moved
+        return {"variables": variables, "velocities": velocities}
+
+    return steps
+
+
+def _right(variable: Array, velocity: Array, step: Array) -> tuple[Array, Array]:
+    return variable + _STAYS * velocity - step, _STAYS * velocity - step
+
+
+_after_right = _after(_right)
+_after_old_velocity = _after(lambda w, v, step: (w + v, _STAYS * v - step))
+_after_plain_descent = _after(lambda w, v, step: (w - step, v))
+_after_forgetting = _after(lambda w, v, step: (w - step, -step))
+_after_uphill = _after(lambda w, v, step: (w + _STAYS * v + step, _STAYS * v + step))
+_after_opposite_velocity = _after(lambda w, v, step: (w - _STAYS * v - step, _STAYS * v + step))
+_after_averaging = _after(lambda w, v, step: (w + _STAYS * v - 0.1 * step, _STAYS * v - 0.1 * step))
+_after_nothing = _after(lambda w, v, step: (w, v))
+_after_velocity_alone = _after(lambda w, v, step: (w, _STAYS * v - step))
+_after_full_memory = _after(lambda w, v, step: (w + v - step, v - step))
+
+
+def _run(momentum: Momentum, values: Values, parts: list[Part], *, plan: Plan | None) -> dict[str, Values]:
+    """Returns what variables and velocities hold after steps with the reader's function, compiled."""
+    with on_devices() as (tf, dtensor):
+
+        def sent(array: Array, axes: tuple[str, ...]) -> Any:
+            return tf.constant(array) if plan is None else dtensor.pack(array, plan.layout(axes))
+
+        make = tf.Variable if plan is None else tf.experimental.dtensor.DVariable
+        variables = {name: make(sent(values[name], axes)) for name, axes in _AXES.items()}
+        velocities = {name: make(sent(0 * values[name], axes)) for name, axes in _AXES.items()}
+
+        def step(rows: Any, labels: Any) -> None:
+            with tf.GradientTape() as tape:
+                hidden = tf.nn.relu(tf.matmul(rows, variables["hidden_weight"]) + variables["hidden_bias"])
+                logits = tf.matmul(hidden, variables["logits_weight"]) + variables["logits_bias"]
+                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+                loss = tf.reduce_sum(losses)
+            momentum(dict(variables), dict(velocities), tape.gradient(loss, variables), _RATE)
+
+        compiled = tf.function(step, autograph=False)
+        for rows, labels in parts:
+            compiled(sent(rows, ("batch", "features")), sent(labels, ("batch",)))
+        held = {"variables": variables, "velocities": velocities}
+        return {what: {name: _fetch(dtensor, each[name]) for name in _AXES} for what, each in held.items()}
+
+
+def _fetch(dtensor: Any, variable: Any) -> Array:
+    value = variable.read_value()
+    return np.asarray(dtensor.to_numpy(value) if hasattr(variable, "layout") else value.numpy())
+
+
+def _writing(move: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Momentum:
+    """Returns a function that computes with real variables, and then writes."""
+
+    def momentum(variables: Any, velocities: Any, gradients: Any, learning_rate: float) -> None:
+        new = {
+            name: move(variables[name], velocities[name], learning_rate * gradients[name])
+            for name in variables
+        }
+        for name, (variable, velocity) in new.items():
+            variables[name].assign(variable)
+            velocities[name].assign(velocity)
+
+    return momentum
+
+
+def _one_by_one(variables: Any, velocities: Any, gradients: Any, learning_rate: float) -> None:
+    for name, variable in variables.items():
+        velocity = _STAYS * velocities[name] - learning_rate * gradients[name]
+        velocities[name].assign(velocity)
+        variable.assign_add(velocity)
+
+
+def _written_then_read(variables: Any, velocities: Any, gradients: Any, learning_rate: float) -> None:
+    for name, variable in variables.items():
+        velocities[name].assign(_STAYS * velocities[name] - learning_rate * gradients[name])
+        variable.assign_add(velocities[name])
+
+
+def _all_written_then_read(variables: Any, velocities: Any, gradients: Any, learning_rate: float) -> None:
+    for name, velocity in velocities.items():
+        velocity.assign(_STAYS * velocity - learning_rate * gradients[name])
+    for name, variable in variables.items():
+        variable.assign_add(velocities[name])
+
+
+def _rows_and_labels(seed: int) -> tuple[Values, list[Part]]:
+    random = np.random.default_rng(seed)
+    group = replicas.draw_group(random, [_ROWS] * _STEPS)
+    return group.values, list(group.parts)
+
+
+@exercise(
+    "07-momentum",
+    right=_one_by_one,
+    also=[_writing(lambda w, v, step: (w + (_STAYS * v - step), _STAYS * v - step))],
+    wrong=[
+        (_written_then_read, "on eight"),
+        (_all_written_then_read, "on eight"),
+        (_writing(lambda w, v, step: (w + v, _STAYS * v - step)), "before this step"),
+        (_writing(lambda w, v, step: (w - step, -step)), "0.9 of the velocity"),
+        (_writing(lambda w, v, step: (w + _STAYS * v - step, v)), "plain gradient descent"),
+        (_writing(lambda w, v, step: (w + _STAYS * v + step, _STAYS * v + step)), "wrong way"),
+        (_writing(lambda w, v, step: (w - _STAYS * v - step, _STAYS * v + step)), "other sign"),
+        (_writing(lambda w, v, step: (w + _STAYS * v - 0.1 * step, _STAYS * v - 0.1 * step)), "tenth"),
+        (_writing(lambda w, v, step: (w, v)), "Nothing has changed"),
+        (_writing(lambda w, v, step: (w, _STAYS * v - step)), "variables have not moved"),
+        (_writing(lambda w, v, step: (w + v - step, v - step)), "Nothing of the velocity is lost"),
+        (0.9, "function"),
+    ],
+    on_devices=True,
+)
+def momentum(answer: Momentum) -> str | None:
+    """Steps with momentum in a compiled function, on one device and on eight."""
+    misconceptions: dict[Callable[..., Any], str] = {
+        _after_old_velocity: _("The variables move by the velocity from before this step. Take the new one."),
+        _after_plain_descent: _(
+            "That is plain gradient descent: the velocities stay at zero. Write them for the next step."
+        ),
+        _after_forgetting: _("Of the old velocity 0.9 stays; here 0.9 of the velocity is forgotten, too."),
+        _after_uphill: _("This goes the wrong way: subtract the gradient."),
+        _after_opposite_velocity: _(
+            "The variables are right, the velocities have the other sign: a variable *adds* its velocity."
+        ),
+        _after_averaging: _("Here a tenth of the gradient is added, as in an average. Take all of it."),
+        _after_nothing: _("Nothing has changed after your function. Write with `assign` or `assign_add`."),
+        _after_velocity_alone: _("The variables have not moved. Add its velocity to each."),
+        _after_full_memory: _("Nothing of the velocity is lost here. Only 0.9 of it stays."),
+    }
+    told = _("{steps} steps of a small model", steps=_STEPS)
+    cases = [Case(_rows_and_labels(seed), told=told) for seed in range(2)]
+    hint = judge(
+        answer,
+        _after_right,
+        cases,
+        misconceptions=misconceptions,
+        run=partial(_run, plan=None),
+        advice=_("Follow one number by hand through two steps."),
+    )
+    return hint or judge(
+        answer,
+        _after_right,
+        cases[:1],
+        run=partial(_run, plan=data_parallel(8)),
+        advice=_(
+            "On one device your function is right, on eight it is not: there a variable that was written"
+            " may still read as before. Compute every new value first, keep it in a tensor, and write last."
+        ),
+    )

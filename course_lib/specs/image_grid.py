@@ -1,0 +1,149 @@
+"""Grids of images: what each shows, and what a model takes it for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _, ngettext
+from course_lib.specs.drawing import DrawsItself
+
+Images = npt.NDArray[np.uint8]
+
+WHITE = 255
+MOST_IMAGES = 100
+_AXES = 3
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class ImageGrid(DrawsItself):
+    """Images with their labels, and with what a model takes them for. It draws itself.
+
+    Attributes:
+        images: `[images, height, width]`, uint8: 0 for paper, 255 for ink.
+        labels: what each shows, as text.
+        predictions: what a model takes each for, as text; None where no model was asked.
+
+    Raises:
+        CourseError: what is no images, none of them or too many, or not a label and a prediction for each.
+    """
+
+    images: Images
+    labels: tuple[str, ...]
+    predictions: tuple[str, ...] | None
+
+    def __init__(
+        self, images: npt.ArrayLike, labels: npt.ArrayLike, predictions: npt.ArrayLike | None = None
+    ) -> None:
+        """Takes class numbers or names as labels and predictions."""
+        checked = to_images(images)
+        if not 0 < len(checked) <= MOST_IMAGES:
+            raise CourseError(
+                ngettext(
+                    "A grid of {count} image cannot be drawn.",
+                    "A grid of {count} images cannot be drawn.",
+                    len(checked),
+                ),
+                allowed=_("1 to {most} images", most=MOST_IMAGES),
+                cure=_("Take some of them, for example images[:20]."),
+            )
+        object.__setattr__(self, "images", checked)
+        object.__setattr__(self, "labels", _texts(labels, checked))
+        told = None if predictions is None else _texts(predictions, checked)
+        object.__setattr__(self, "predictions", told)
+
+    def __repr__(self) -> str:
+        asked = "" if self.predictions is None else f", predictions={list(self.predictions)}"
+        return f"ImageGrid(images {self.images.shape}, labels={list(self.labels)}{asked})"
+
+    @property
+    def wrong(self) -> tuple[int, ...]:
+        """The places of the images that the model takes for something else.
+
+        >>> ImageGrid(np.zeros((3, 4, 4), np.uint8), [1, 2, 3], [1, 7, 3]).wrong
+        (1,)
+        """
+        if self.predictions is None:
+            return ()
+        pairs = zip(self.labels, self.predictions, strict=True)
+        return tuple(at for at, (label, prediction) in enumerate(pairs) if label != prediction)
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        """Returns the picture, and as text what is the same on every machine: the labels.
+
+        What a trained model predicts is not, so that it stands in the picture and in its description.
+        """
+        data, metadata = super()._repr_mimebundle_(**options)
+        if self.predictions is not None and "image/svg+xml" in data:
+            known = ImageGrid(self.images, self.labels)
+            data["text/plain"] = known.picture().text
+        return data, metadata
+
+
+def to_images(given: npt.ArrayLike, size: tuple[int, int] | None = None) -> Images:
+    """Returns images as uint8.
+
+    Args:
+        given: `[images, height, width]`, whole numbers from 0 to 255.
+        size: the height and width that they must have; any if left out.
+
+    Raises:
+        CourseError: another shape, or pixels that are no whole numbers from 0 to 255.
+    """
+    array = as_array(given)
+    require_shape(array, size)
+    if array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() <= WHITE):
+        raise CourseError(
+            _("The pixels are {dtype}, {values}.", dtype=array.dtype, values=_range(array)),
+            allowed=_("whole numbers from {least} to {most}", least=0, most=WHITE),
+            cure=_("Give images as they are stored, before they are scaled."),
+        )
+    return array.astype(np.uint8, copy=False)
+
+
+def require_shape(array: npt.NDArray[Any], size: tuple[int, int] | None) -> None:
+    """Checks that an array is `[images, height, width]`, of this height and width if they are given.
+
+    Raises:
+        CourseError: it is not.
+    """
+    if array.ndim != _AXES or size not in (None, array.shape[1:]):
+        height, width = size or (_("height"), _("width"))
+        raise CourseError(
+            _("Images of the shape {given} cannot be used.", given=array.shape),
+            allowed=_("[images, {height}, {width}]", height=height, width=width),
+            cure=_("Leave out an axis of colours, and cut or scale the images to this size."),
+        )
+
+
+def as_array(given: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Returns what was given as an array; an empty one where rows have unlike lengths."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return np.zeros(0)
+
+
+def _range(array: npt.NDArray[Any]) -> str:
+    if array.dtype.kind not in "iuf" or not array.size:
+        return _("no numbers")
+    return _("from {least:.4g} to {most:.4g}", least=float(array.min()), most=float(array.max()))
+
+
+def _texts(given: npt.ArrayLike, images: Images) -> tuple[str, ...]:
+    array = as_array(given)
+    if array.shape != images.shape[:1]:
+        raise CourseError(
+            _(
+                "The number of images is {images}, the shape of their labels or predictions {labels}.",
+                images=len(images),
+                labels=array.shape,
+            ),
+            allowed=_("one label for each image"),
+            cure=_("Take images and labels from the same rows."),
+        )
+    return tuple(map(str, array.tolist()))
