@@ -18,6 +18,8 @@ from course_lib.training.saved import (
     CONTENT,
     DamageError,
     Saved,
+    force_entry_to_disk,
+    force_to_disk,
     is_whole,
     names_in,
     read_saved,
@@ -94,10 +96,10 @@ class CheckpointFolder:
             with explaining_aborts():  # no fault of the disk's
                 tf.train.Checkpoint(**content).write(str(unfinished / CONTENT))
             write_manifest(unfinished, step, facts)
-            _force_to_disk(unfinished)
+            force_to_disk(unfinished)
             read_saved(unfinished)
             unfinished.rename(self.path / name)
-            _force_entry_to_disk(self.path)
+            force_entry_to_disk(self.path)
             self._remove_all_but_newest()
         except (OSError, DamageError, tf.errors.OpError) as error:
             raise self._cannot_write(error) from error
@@ -181,23 +183,6 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
             cure=_('Choose another folder, for example CheckpointFolder("checkpoints").'),
         )
     return Path(path)
-
-
-def _force_to_disk(folder: Path) -> None:
-    for file in folder.iterdir():
-        with file.open("rb+") as opened:
-            os.fsync(opened.fileno())
-    _force_entry_to_disk(folder)
-
-
-def _force_entry_to_disk(folder: Path) -> None:
-    """Makes sure that the names in a folder survive a loss of power; Windows does it by itself."""
-    if os.name != "nt":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _warn_of_damage(name: str, reason: str, found: Saved | None) -> None:

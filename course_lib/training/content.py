@@ -19,15 +19,22 @@ Kinds = dict[str, tuple[tuple[int, ...], str]]  # of each variable by name: its 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def require_fit(saved: Saved, content: Mapping[str, Any]) -> None:
+def require_fit(saved: Saved, content: Mapping[str, Any], *, whole: bool = True) -> None:
     """Checks that a checkpoint holds exactly the variables of `content`, in their shapes and dtypes.
 
     TensorFlow would write those that fit, report success, and fail at an operation that comes later.
+
+    Args:
+        saved: the checkpoint.
+        content: who is to get its values, by name.
+        whole: whether it may hold nothing else; otherwise only these names are looked at.
 
     Raises:
         CourseError: a variable is missing on one side, or has another shape or dtype.
     """
     held, wanted = kinds_on_disk(saved.path), kinds_of(content)
+    if not whole:
+        held = {name: kind for name, kind in held.items() if name.partition("/")[0] in content}
     for name in sorted(held.keys() | wanted.keys()):
         there, here = held.get(name), wanted.get(name)
         if there != here:
