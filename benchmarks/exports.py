@@ -1,4 +1,4 @@
-"""The trained model beside its exports: loaded in a process of its own, asked for all test reviews as texts."""
+"""The trained model beside its exports, each in a process of its own, asked for all test reviews as texts."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def _made(
     signed: bool = True,
     kept: bool = True,
 ) -> Make:
-    """Returns what makes a server with this answer: (vectorizer, model, texts) to what the signature gives."""
+    """Returns what makes a server whose signature gives `answer(vectorizer, model, texts)`."""
 
     def make(vectorizer: Any, model: Any) -> Any:
         tf = start_tensorflow()

@@ -80,7 +80,7 @@ def _chip(token: str, place: str, column: int) -> Drawing:
 
 
 def _strip(path: TextPath) -> Drawing:
-    """Returns the row from left to right: a stroke for each number that is not zero, as high as it is large."""
+    """Returns the row from left to right: for each number that is not 0 a stroke as high as it is large."""
     strokes = [_stroke(path, column, value) for column, value in path.counted.items()]
     frame = shapes.rectangle(0, 0, _WIDTH, _STRIP_HEIGHT, fill=shapes.EMPTY, stroke=shapes.SOFT_INK)
     return Drawing(_WIDTH, _STRIP_HEIGHT, (frame, *strokes))
