@@ -11,8 +11,8 @@ def unknown() -> Question:
     """How far the rows of two texts of unknown words are from each other."""
     return Question(
         _(
-            "The texts “Zorp” and “Zorp! Blick quux.” hold no word that the vocabulary knows. How large is the"
-            " largest difference between their two rows?"
+            "The texts “Zorp” and “Zorp! Blick quux.” hold no word that the vocabulary knows. How large is"
+            " the largest difference between their two rows?"
         ),
         [
             Option(
@@ -22,9 +22,7 @@ def unknown() -> Question:
             ),
             Option(
                 1.0,
-                _(
-                    "Then one row would hold 1 where the other holds 0. Both hold their only number in column 0."
-                ),
+                _("Then one row would hold 1 where the other holds 0. Both hold one number, in column 0."),
                 label="1",
             ),
             Option(
@@ -95,6 +93,92 @@ def alone() -> Question:
                 1.0,
                 _("That would be two certain answers. Compute what normalisation leaves of a single row."),
                 label=_("about 1"),
+            ),
+        ],
+    )
+
+
+@prediction("06-sharded-rows", right="split")
+def sharded_rows() -> Question:
+    """What a loaded signature makes of rows that are split over eight devices."""
+    return Question(
+        _("The loaded model has no layouts. What does its signature `rows` make of the split rows?"),
+        [
+            Option(
+                "refused",
+                _(
+                    "It takes them: nothing in the function says that its tensors are plain. The signature of"
+                    " texts is the one that refuses DTensors."
+                ),
+                label=_("it refuses them"),
+            ),
+            Option(
+                "split",
+                _("Layouts follow from what is given: nothing here sums over the rows, so they stay split."),
+                label=_("it answers, and the answers are split like the rows"),
+            ),
+            Option(
+                "whole",
+                _("Nothing has to be gathered: the answer for a row needs this row and the weights."),
+                label=_("it answers, and every device has all answers"),
+            ),
+        ],
+    )
+
+
+@prediction("06-vocabulary", right=0.5, fits=lambda measured: 0.4 < measured < 0.6)
+def vocabulary() -> Question:
+    """The accuracy of a model behind a vectorizer of other reviews."""
+    return Question(
+        _(
+            "With its own vectorizer the model is right for about 0.8 of the test reviews. What is the"
+            " accuracy of this export, about?"
+        ),
+        [
+            Option(
+                0.5,
+                _(
+                    "Columns are numbered by how frequent a token is, and that differs from set to set. After"
+                    " the first few, column 500 is one word here and another there."
+                ),
+            ),
+            Option(
+                0.7,
+                _(
+                    "Most tokens are in both vocabularies, but hardly one in the same column: order decides,"
+                    " not membership."
+                ),
+            ),
+            Option(
+                0.8,
+                _("The words are about the same, but their columns are not, and a model knows columns only."),
+            ),
+        ],
+    )
+
+
+@prediction("06-two-meshes", right="refused")
+def two_meshes() -> Question:
+    """What happens to variables on two meshes in one checkpoint."""
+    return Question(
+        _("What does TensorFlow do?"),
+        [
+            Option(
+                "refused",
+                _("All shards are saved in one computation, and no computation spans two meshes."),
+                label=_("it refuses to write"),
+            ),
+            Option(
+                "first",
+                _(
+                    "Then a checkpoint would lack variables in silence. This is noticed before any file is written."
+                ),
+                label=_("it writes the variables on the first mesh"),
+            ),
+            Option(
+                "written",
+                _("A file knows no mesh, but the computation that saves does: it spans one."),
+                label=_("it writes both: a file knows no mesh"),
             ),
         ],
     )

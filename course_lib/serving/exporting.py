@@ -15,7 +15,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.models.model import Model
 from course_lib.runtime import start_tensorflow
-from course_lib.serving.module import TextClassifier
+from course_lib.serving.module import ROWS, TextClassifier
 from course_lib.training.saved import force_entry_to_disk, force_to_disk
 
 tf = start_tensorflow()
@@ -26,8 +26,9 @@ SIGNATURE = "serving_default"  # where TensorFlow Serving and others look first
 def export(model: Model, vectorizer: Vectorizer, path: str | os.PathLike[str]) -> Path:
     """Writes a model with its vectorizer as a SavedModel, and returns the folder.
 
-    Its signature takes strings, and answers without this library. The model may lie on one device or on a
-    mesh: then each device writes its shards, and whoever loads the export gets whole variables.
+    Its default signature takes strings, the other one rows; both answer without this library. The model may
+    lie on one device or on a mesh: then each device writes its shards, and whoever loads the export gets
+    whole variables.
 
     Args:
         model: the trained model.
@@ -44,7 +45,8 @@ def export(model: Model, vectorizer: Vectorizer, path: str | os.PathLike[str]) -
     classifier = TextClassifier(vectorizer, model)
     with _unfinished(target) as folder:
         with explaining_aborts():
-            tf.saved_model.save(classifier, str(folder), signatures={SIGNATURE: classifier.__call__})
+            signatures = {SIGNATURE: classifier.__call__, ROWS: classifier.of_rows}
+            tf.saved_model.save(classifier, str(folder), signatures=signatures)
         force_to_disk(folder)
         _require_absent(target)  # renaming would replace an empty folder
         folder.rename(target)

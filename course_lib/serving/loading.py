@@ -14,7 +14,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.serving.exporting import SIGNATURE
-from course_lib.serving.module import PROBABILITIES, TEXTS
+from course_lib.serving.module import PROBABILITIES, ROWS, TEXTS
 
 tf = start_tensorflow()
 
@@ -28,11 +28,12 @@ class Served:
         path: where it was loaded from.
         module: what TensorFlow made of it: plain variables and functions, none of this library's classes.
         signature: the function that a server calls, `signature(texts=...)`.
+        of_rows: the same for rows, `of_rows(rows=...)`; a DTensor is answered by the devices of its mesh.
     """
 
     def __init__(self, path: Path, module: Any) -> None:
         self.path, self.module = path, module
-        self.signature = module.signatures[SIGNATURE]
+        self.signature, self.of_rows = module.signatures[SIGNATURE], module.signatures.get(ROWS)
 
     def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Returns the probability of each class for each text, `[texts, classes] global`.
@@ -58,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Served:
     try:
         module = tf.saved_model.load(str(folder))
         signature = module.signatures[SIGNATURE]
-    except (OSError, ValueError, KeyError, tf.errors.OpError) as error:
+    except (OSError, ValueError, LookupError, tf.errors.OpError) as error:
         raise _no_export(folder, type(error).__name__) from error
     _given, named = signature.structured_input_signature
     if set(named) != {TEXTS} or set(signature.structured_outputs) != {PROBABILITIES}:

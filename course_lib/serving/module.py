@@ -12,7 +12,7 @@ from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
 
-TEXTS, PROBABILITIES = "texts", "probabilities"  # what the signature takes, and what it gives
+TEXTS, ROWS, PROBABILITIES = "texts", "rows", "probabilities"  # what the signatures take, what they give
 
 
 class TextClassifier(tf.Module):  # type: ignore[misc, name-defined]
@@ -38,8 +38,15 @@ class TextClassifier(tf.Module):  # type: ignore[misc, name-defined]
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name=TEXTS)])  # type: ignore[untyped-decorator]
     def __call__(self, texts: Any) -> dict[str, Any]:
         """Returns the probability of each class: `[batch] global` of strings to `[batch, classes] global`."""
-        logits = self.model.evaluate_logits(self.vectorizer(texts))
-        return {PROBABILITIES: tf.nn.softmax(logits)}
+        return self._probabilities(self.vectorizer(texts))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32, name=ROWS)])  # type: ignore[untyped-decorator]
+    def of_rows(self, rows: Any) -> dict[str, Any]:
+        """Returns the same for rows that were made before: `[batch, features] global`, DTensors too."""
+        return self._probabilities(rows)
+
+    def _probabilities(self, rows: Any) -> dict[str, Any]:
+        return {PROBABILITIES: tf.nn.softmax(self.model.evaluate_logits(rows))}
 
 
 def require_fitting(vectorizer: Vectorizer, model: Model) -> None:

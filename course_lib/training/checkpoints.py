@@ -13,7 +13,7 @@ from course_lib.aborts import explaining_aborts
 from course_lib.errors import CourseError, CourseWarning, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
-from course_lib.training.content import require_fit
+from course_lib.training.content import require_fit, require_one_mesh
 from course_lib.training.saved import (
     CONTENT,
     DamageError,
@@ -86,9 +86,10 @@ class CheckpointFolder:
             **content: what `tf.train.Checkpoint` saves, by name.
 
         Raises:
-            CourseError: the disk refused, or the devices can no longer send each other data. The checkpoints
-                that were there are untouched.
+            CourseError: the disk refused, `content` lies on several meshes, or the devices can no longer send
+                each other data. The checkpoints that were there are untouched.
         """
+        require_one_mesh(content)
         name = f"checkpoint-{self._next_number():06d}-step-{step:06d}"
         unfinished = self.path / f"{_UNFINISHED}{name}"
         try:
@@ -169,8 +170,10 @@ def restore(saved: Saved, **content: Any) -> None:
         **content: as for `CheckpointFolder.save`.
 
     Raises:
-        CourseError: the checkpoint holds other variables, or others in shape or dtype. Nothing was changed.
+        CourseError: the checkpoint holds other variables, or others in shape or dtype, or `content` lies on
+            several meshes. Nothing was changed.
     """
+    require_one_mesh(content)
     require_fit(saved, content)
     tf.train.Checkpoint(**content).read(str(saved.path / CONTENT)).assert_consumed()
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from course_lib.dtensor import mesh_spec
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.training.saved import CONTENT, Saved
 
 tf = start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
 
 Kinds = dict[str, tuple[tuple[int, ...], str]]  # of each variable by name: its global shape and its dtype
 
@@ -51,6 +53,27 @@ def require_fit(saved: Saved, content: Mapping[str, Any], *, whole: bool = True)
             )
 
 
+def require_one_mesh(content: Mapping[str, Any]) -> None:
+    """Checks that the DVariables of `content` lie on one mesh; ordinary variables may stand beside them.
+
+    TensorFlow makes one computation of all of them, and no computation spans two meshes.
+
+    Raises:
+        CourseError: they lie on several.
+    """
+    parts = (part for _path, part in _parts(tf.train.Checkpoint(**content)))
+    meshes = {part.layout.mesh.to_string(): part.layout.mesh for part in parts if _is_laid_out(part)}
+    if len(meshes) > 1:
+        raise CourseError(
+            _(
+                "These variables lie on several meshes: {meshes}.",
+                meshes="; ".join(str(mesh_spec(mesh)) for mesh in meshes.values()),
+            ),
+            allowed=_("variables on one mesh, and ordinary ones beside them, in one checkpoint"),
+            cure=_("Give the variables of each mesh a folder of their own."),
+        )
+
+
 def kinds_on_disk(path: Path) -> Kinds:
     """Returns the variables that TensorFlow finds in a checkpoint's folder."""
     reader = tf.train.load_checkpoint(str(path / CONTENT))
@@ -85,6 +108,10 @@ def _parts(root: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
             if id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(((*path, _escaped(name)), child))
+
+
+def _is_laid_out(part: Any) -> bool:
+    return isinstance(part, dtensor.DVariable)
 
 
 def _escaped(name: str) -> str:
