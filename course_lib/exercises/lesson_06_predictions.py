@@ -170,9 +170,7 @@ def two_meshes() -> Question:
             ),
             Option(
                 "first",
-                _(
-                    "Then a checkpoint would lack variables in silence. This is noticed before any file is written."
-                ),
+                _("Then the checkpoint would lack variables, in silence. TensorFlow raises an error."),
                 label=_("it writes the variables on the first mesh"),
             ),
             Option(
