@@ -18,7 +18,7 @@ from course_lib.widgets.controls import Choice, Group, State, Text
 
 Ask = Callable[[Sequence[str]], Any]
 _REVIEW = ("review",)
-_STILL_WIDTH = 440.0
+_STILL_WIDTH, _ALL = 440.0, 100
 
 
 class ReviewExplorer(Explorer):
@@ -113,4 +113,8 @@ def _panel(good: float, source: str) -> Node:
 
 
 def _percent(probability: float) -> str:
-    return f"{100 * probability:.0f} %"
+    """Returns whole percents; of what is nearly certain or nearly impossible no more than that."""
+    percent = round(100 * probability)
+    if 0 < percent < _ALL:
+        return f"{percent} %"
+    return _("over 99 %") if percent else _("under 1 %")

@@ -108,9 +108,9 @@ def title(kind: str) -> str:
 def table(measured: ExportMeasured) -> str:
     """Returns the accuracies and differences, a line for the model and one for each export, as text."""
     lines = [_("Accuracy, reviews answered otherwise, largest difference of a probability")]
-    lines.append(f"{measured.trained_accuracy:.5f} {'':7} {'':10}  " + _("trained, on its mesh"))
+    lines.append(f"{measured.trained_accuracy:.3f} {'':7} {'':10}  " + _("trained, on its mesh"))
     lines += [
-        f"{each.accuracy:.5f} {each.otherwise:7,} {each.largest_difference:10.1e}  {title(kind)}"
+        f"{each.accuracy:.3f} {each.otherwise:7,} {each.largest_difference:10.1e}  {title(kind)}"
         for kind, each in measured.exports.items()
     ]
     return "\n".join(lines)

@@ -79,6 +79,13 @@ def test_a_review_to_choose_is_asked_of_the_model_too(explorer, asked):
     assert [json.loads(each[1]["data-value"]) for each in checked] == [REVIEWS[1]]
 
 
+def test_what_is_nearly_certain_is_not_called_certain():
+    certain = ReviewExplorer(lambda _texts: [[0.0004, 0.9996]])
+    say(certain, "A fine film.")
+    assert "under 1 %" in text_of(certain.view)
+    assert "over 99 %" in text_of(certain.view)
+
+
 @pytest.mark.parametrize("nothing", ["", "   ", None, 5])
 def test_nothing_typed_asks_nothing(explorer, asked, nothing):
     say(explorer, nothing)
@@ -146,9 +153,9 @@ def test_what_is_saved_is_read_back_rounded(recorded):
 def test_the_table_has_a_line_for_the_model_and_each_export(recorded):
     head, trained, one, shards = export.table(export.load()).splitlines()
     assert head.startswith("Accuracy")
-    assert trained.split()[0] == "0.86124"
-    assert one.split()[:3] == ["0.86124", "0", "3.5e-07"]
-    assert shards.split()[:3] == ["0.86120", "1", "4.5e-07"]
+    assert trained.split()[0] == "0.861"
+    assert one.split()[:3] == ["0.861", "0", "3.5e-07"]
+    assert shards.split()[:3] == ["0.861", "1", "4.5e-07"]
     assert trained.index("trained") == one.index("restored") == shards.index("exported")
 
 
@@ -159,11 +166,16 @@ def test_without_a_measurement_there_is_a_refusal(tmp_path, monkeypatch):
         export.load()
 
 
+def test_the_lesson_is_right_about_the_six_sentences():
+    answers = export.load().answers
+    assert tuple(answers) == REVIEWS
+    assert [text for text, good in answers.items() if good > 0.5] == [REVIEWS[0]]
+    assert all(min(good, 1 - good) < 0.1 for good in answers.values())
+
+
 def test_the_exports_of_the_real_model_answer_as_it_does():
-    found = export.recorded()
-    if found is None:
-        pytest.skip("not measured")
-    assert set(found.answers) == set(REVIEWS)
+    found = export.load()
+    assert round(found.trained_accuracy, 2) == 0.86
     for each in found.exports.values():
         assert abs(each.accuracy - found.trained_accuracy) <= 0.001
         assert each.largest_difference < 1e-3
