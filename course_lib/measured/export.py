@@ -105,10 +105,15 @@ def title(kind: str) -> str:
     return titles[kind]
 
 
+def trained_title() -> str:
+    """Returns what the model itself is called in the reader's language."""
+    return _("trained, on its mesh")
+
+
 def table(measured: ExportMeasured) -> str:
     """Returns the accuracies and differences, a line for the model and one for each export, as text."""
     lines = [_("Accuracy, reviews answered otherwise, largest difference of a probability")]
-    lines.append(f"{measured.trained_accuracy:.3f} {'':7} {'':10}  " + _("trained, on its mesh"))
+    lines.append(f"{measured.trained_accuracy:.3f} {'':7} {'':10}  " + trained_title())
     lines += [
         f"{each.accuracy:.3f} {each.otherwise:7,} {each.largest_difference:10.1e}  {title(kind)}"
         for kind, each in measured.exports.items()

@@ -152,6 +152,23 @@ def test_what_is_loaded_has_no_layouts(served, vectorizer, values, tmp_path):
         fetch_layout(weight)
 
 
+def test_no_file_of_an_export_from_shards_names_a_mesh(vectorizer, values, tmp_path):
+    folder = export(MLP(values, PLANS["spatial"]), vectorizer, tmp_path / "export")
+    files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert any(b"hidden_weight" in held for held in files.values())
+    for word in (b"feature=", b"batch=", b"sharding", b"CPU:7", b"dtensor"):
+        assert not any(word in held for held in files.values()), word
+    block = values["hidden_weight"].nbytes // 4
+    assert sum(block <= len(held) for name, held in files.items() if ".data-" in name) == 4
+
+
+def test_the_function_gets_handles_of_variables_and_the_weights_of_the_tokens_as_a_tensor(served):
+    kinds = [(tensor.dtype, tuple(tensor.shape)) for tensor in served.signature.captured_inputs]
+    variables = [kind for kind in kinds if kind == (tf.resource, ())]
+    assert len(variables) >= 6
+    assert (tf.float32, (DIMS[0],)) in kinds
+
+
 def test_the_signature_is_plain_tensorflows(served):
     answers = served.signature(texts=tf.constant(ALL_TEXTS[:3]))
     assert set(answers) == {"probabilities"}
