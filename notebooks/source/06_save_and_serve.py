@@ -34,7 +34,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # 1. It makes letters small, removes punctuation and splits at spaces, which gives *tokens*.
 # 2. It counts each token in the column that its vocabulary has for it,
 #    and all tokens that it does not know in column 0.
-# 3. It multiplies each count by the token's weight: frequent tokens weigh less.
+# 3. It multiplies each count by the token's weight: a token that is in many reviews weighs less.
 # 4. It scales the row to length 1.
 #
 # The next cell shows the way of one text.
@@ -173,7 +173,7 @@ print("within 0.001 of the trained model:", abs(accuracy - trained_accuracy) <= 
 # ## What an export loses
 #
 # Here one device has room for the whole model.
-# While the model is too large for that, export it straight from its shards:
+# Where a model is too large for that, export it straight from its shards:
 # the model on the mesh, in place of the one on one device.
 # Each block is written by a device that holds it, as in a checkpoint.
 # `serving.load` loads the export into this process, which has eight devices.
@@ -240,7 +240,9 @@ for entry in (UNSHARDED, "batch"):
 # %% dtensors-text [markdown]
 # The function that was exported has no layouts in it.
 # So DTensor lays it out anew, for the layout of what it is given, plain, replicated or split.
-# (This was tried on CPUs only.)
+# (This was tried on CPUs only, with TensorFlow 2.21.
+# [TensorFlow's tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) says of 2.9
+# that a loaded signature takes plain tensors and replicated DTensors.)
 #
 # The signature of texts refuses any DTensor.
 # Its error speaks of a tensor of 1,200 numbers: the weights of the tokens,
@@ -480,7 +482,8 @@ for review, good in measured.answers.items():
 #
 # ## Ask it
 #
-# The widget asks the loaded export.
+# In a notebook the widget asks the loaded export.
+# (A page of the book has no kernel: there it offers the six sentences, with the recorded answers.)
 # Try what a bag of words cannot know: "not good", irony, a story that is sad in a good film.
 # The model was trained on the stand-in, for one epoch: words that its reviews lack are unknown to it.
 
