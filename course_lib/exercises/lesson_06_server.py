@@ -74,6 +74,14 @@ def _as_in_training(vectorizer: Any, model: Any, texts: Any) -> Any:
     return start_tensorflow().nn.softmax(model(vectorizer(texts)))
 
 
+def _own_moments(vectorizer: Any, model: Any, texts: Any) -> Any:
+    """Normalises with the moments of the texts that are asked together."""
+    nn = start_tensorflow().nn
+    hidden = nn.relu(vectorizer(texts) @ model.hidden_weight + model.hidden_bias)
+    normal = nn.batch_normalization(hidden, *nn.moments(hidden, 0), None, None, 1e-5)
+    return nn.softmax(normal @ model.logits_weight + model.logits_bias)
+
+
 def _rows_not_scaled(vectorizer: Any, model: Any, texts: Any) -> Any:
     return start_tensorflow().nn.softmax(model.evaluate_logits(vectorizer.layer(texts)))
 
@@ -94,6 +102,7 @@ def _with_a_plain_method(vectorizer: Any, model: Any) -> Any:
     also=[_made(_probabilities)],
     wrong=[
         (_made(_as_in_training), "moments of the batch"),
+        (_made(_own_moments), "what else is asked"),
         (_made(lambda vectorizer, model, texts: model.evaluate_logits(vectorizer(texts))), "logits"),
         (
             _made(lambda *inputs: start_tensorflow().argmax(_probabilities(*inputs), axis=1)),
@@ -137,8 +146,8 @@ def server(answer: Make) -> str | None:
         ],
         misconceptions={
             _by_rows(small_classifier.with_own_moments): _(
-                "This normalises with the moments of the batch: a text's answer depends on what else is"
-                " asked. Call `model.evaluate_logits`."
+                "A text's answer depends on what else is asked: this normalises with the moments of the"
+                " texts. Call `model.evaluate_logits`."
             ),
             _by_rows(small_classifier.served_logits): _("These are logits. Return the softmax of them."),
             lambda texts: _by_rows(small_classifier.served)(texts).argmax(axis=1): _(
@@ -163,15 +172,16 @@ def _by_rows(
 def _exported(make: Make) -> Any:
     """Returns what is loaded of the export of what a reader's class makes."""
     tf = start_tensorflow()
-    tfidf, sentiment = (import_module(f"course_lib.{name}") for name in ("data.tfidf", "models.sentiment"))
+    tfidf = import_module("course_lib.data.tfidf")
     vectorizer = tfidf.Vectorizer(_VOCABULARY, _IDF, len(_VOCABULARY), unit_length=True)
-    made = make(vectorizer.module, sentiment.MLP(small_values()))
+    model = _noting_model()
+    made = make(vectorizer.module, model)
     _require_exportable(made, tf)
     with tempfile.TemporaryDirectory() as folder:
         try:
             tf.saved_model.save(made, folder, signatures={_SIGNATURE: made.__call__})
         except Exception as error:
-            raise _explained(error) from error
+            raise _explained(error, asked_to_train=model.asked_to_train) from error
         return tf.saved_model.load(folder)
 
 
@@ -205,7 +215,27 @@ def _require_exportable(made: Any, tf: Any) -> None:
         )
 
 
-def _explained(error: Exception) -> Exception:
+def _noting_model() -> Any:
+    """Returns a small model that notes whether it was asked for logits as training computes them."""
+    model: type[Any] = import_module("course_lib.models.sentiment").MLP
+
+    class Noting(model):  # type: ignore[misc]
+        asked_to_train = False
+
+        def train_logits(self, inputs: Any, weights: Any | None = None) -> Any:
+            self.asked_to_train = True
+            return super().train_logits(inputs, weights)
+
+    return Noting(small_values())
+
+
+def _explained(error: Exception, *, asked_to_train: bool) -> Exception:
+    if asked_to_train:
+        return CourseError(
+            _("The model was asked for its logits as training computes them, with the moments of the batch."),
+            allowed=_("logits that depend on one text alone"),
+            cure=_("Call `model.evaluate_logits`, which takes the moving moments."),
+        )
     if "untracked" not in str(error):
         return error
     return CourseError(

@@ -290,8 +290,8 @@ check("06-on-mesh", answer_on_mesh)
 #
 # The rows that fill up did not change the answers, since the export uses moving moments.
 # Training does not: it normalises with the moments of the batch (lesson 3), as `model(rows)` does.
-# What if that is exported by mistake?
-# The cell after the next card asks such a model for single reviews.
+# What would a server answer that did the same?
+# The cell after the next card asks the model in this way for single reviews.
 
 # %% predict-alone
 predict("06-alone")
