@@ -110,7 +110,7 @@ def _with_a_plain_method(vectorizer: Any, model: Any) -> Any:
         ),
         (_made(_rows_not_scaled), "not scaled"),
         (_made(_probabilities, signed=False), "input_signature"),
-        (_with_a_plain_method, "tf.function"),
+        (_with_a_plain_method, "input_signature"),
         (_made(_probabilities, shape=(2,)), "any number"),
         (
             _made(
@@ -121,7 +121,7 @@ def _with_a_plain_method(vectorizer: Any, model: Any) -> Any:
             "strings",
         ),
         (_made(_probabilities, kept=False), "attribute"),
-        (lambda vectorizer, model: model, "tf.function"),
+        (lambda vectorizer, model: model, "input_signature"),
         (lambda vectorizer, model: None, "tf.Module"),
         (0.5, "function"),
     ],
