@@ -139,7 +139,8 @@ def _one_by_one(model: Any) -> Values:
 )
 def gather(answer: Callable[[Any], Any]) -> str | None:
     """The whole variables of a model that lies on a mesh."""
-    values, given = small_values(), []
+    values = small_values()
+    given: list[Any] = []
 
     def run(function: Callable[[Any], Any], *inputs: Any) -> Any:
         given.append(_run(function, *inputs))

@@ -27,7 +27,7 @@ def with_own_moments(values: Values, rows: Array) -> Array:
 
 def without_moments(values: Values, rows: Array) -> Array:
     """Returns the probabilities where nothing is normalised."""
-    return softmax(_logits(values, hidden(values, rows), np.float32(0), np.float32(1)))
+    return softmax(_logits(values, hidden(values, rows), np.zeros(1), np.ones(1)))
 
 
 def served_logits(values: Values, rows: Array) -> Array:
