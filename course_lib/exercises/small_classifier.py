@@ -37,7 +37,7 @@ def served_logits(values: Values, rows: Array) -> Array:
 
 def hidden(values: Values, rows: Array) -> Array:
     """Returns what the hidden units give, `[rows, hidden] global`."""
-    return np.maximum(rows @ values["hidden_weight"] + values["hidden_bias"], 0)
+    return np.asarray(np.maximum(rows @ values["hidden_weight"] + values["hidden_bias"], 0))
 
 
 def softmax(logits: Array) -> Array:
