@@ -44,7 +44,7 @@ def test_a_page_offers_recorded_answers_and_says_so(visit):
     page = visit("reviews")
     assert page.get_by_role("textbox").count() == 0
     assert "open this lesson in Jupyter or Colab" in page.locator(".verdict").inner_text()
-    page.get_by_text(REVIEWS[1]).click()
+    page.locator("label", has_text=REVIEWS[1]).click()
     settle(page)
     assert page.get_by_role("img").get_attribute("aria-label") == "Probability: bad 75 %, good 25 %"
     assert "recorded earlier by make results" in page.locator(".notes").inner_text()
@@ -89,7 +89,7 @@ def test_an_answer_that_comes_late_does_not_take_what_is_being_typed(visit):
 def test_a_chosen_review_stands_in_the_field(visit):
     page = visit("none")
     explorer = in_a_notebook(page)
-    page.get_by_text(REVIEWS[0]).click()
+    page.locator("label", has_text=REVIEWS[0]).click()
     answered(page, explorer)
     assert page.get_by_role("textbox").input_value() == REVIEWS[0]
 
@@ -99,7 +99,7 @@ def test_a_chosen_review_stands_in_the_field(visit):
 def test_it_has_no_accessibility_violation(visit, host, theme):
     page = visit("reviews" if host == "page" else "none", theme)
     explorer = None if host == "page" else in_a_notebook(page)
-    page.get_by_text(REVIEWS[2]).click()
+    page.locator("label", has_text=REVIEWS[2]).click()
     if explorer:
         answered(page, explorer)
     settle(page)
