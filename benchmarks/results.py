@@ -7,9 +7,10 @@
   continuing one checkpoint;
 - 05_schemes_stand_in: the same on the stand-in;
 - 05_step_parts: what a training step spends its time on;
+- 06_export: a model trained on the real reviews beside its exports, asked in processes of their own;
 - 07_mnist: lesson 7's training on all of MNIST, from several seeds;
 - 07_mnist_5000: the same on its first 5,000 images, as the lesson has them;
-- 07_stand_in: the same on as many of the drawn digits.
+- 07_stand_in: the same on as many of the drawn digits;
 
 `python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
 TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
@@ -28,13 +29,13 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import digits, parts  # noqa: E402
+from benchmarks import digits, exports, parts  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data import mnist, sources  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
-from course_lib.measured import batch_sizes, results, schemes, step_parts  # noqa: E402
+from course_lib.measured import batch_sizes, export, results, schemes, step_parts  # noqa: E402
 from course_lib.models import sentiment as models  # noqa: E402
 from course_lib.specs import plan  # noqa: E402
 from course_lib.training import run as training  # noqa: E402
@@ -95,6 +96,14 @@ def parts_of_a_step() -> Path:
     return step_parts.save(parts.measure(TURNS), batch_sizes.this_machine(), FOLDER)
 
 
+def exported_model() -> Path:
+    """Trains on the real reviews, exports, and writes how the exports answer beside the trained model."""
+    reviews = data.load_imdb(data.REAL)
+    measured = exports.measure(reviews, circumstances(reviews) | {"plan": "spatial_parallel()"})
+    print(export.table(measured), flush=True)
+    return export.save(measured, FOLDER)
+
+
 def seeded_run(setting: str, reviews: Reviews) -> results.SeededRun:
     """Returns what one of the settings gives from each of the seeds."""
     scheme, unit_length = SETTINGS[setting]
@@ -134,6 +143,7 @@ MEASUREMENTS: dict[str, Callable[[], Path]] = {
     schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, sources.REAL),
     schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, sources.BUILT_IN),
     step_parts.NAME: parts_of_a_step,
+    export.NAME: exported_model,
     "07_mnist": partial(trained_digits, "07_mnist", sources.REAL, 60_000, 10_000),
     "07_mnist_5000": partial(trained_digits, "07_mnist_5000", sources.REAL, 5_000, 5_000),
     "07_stand_in": partial(trained_digits, "07_stand_in", sources.BUILT_IN, 5_000, 5_000),

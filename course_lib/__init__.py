@@ -2,7 +2,7 @@
 
 Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
 bottom up: `specs`, `pictures`, `code`, `dtensor`, `data`, `observed`, `models`, `widgets`, `training`,
-`watch`, `explorers`, `exercises`, `measured`.
+`serving`, `watch`, `explorers`, `exercises`, `measured`.
 """
 
 from course_lib.lazy import face, later

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.text_path import TextPath
 
 tf = start_tensorflow()
 
+_PUNCTUATION = r"""[!"#$%&()*+,\-./:;<=>?@\[\\\]^_`{|}~']"""
 _TEXTS_PER_BATCH = 2_048  # a batch of dense rows at a time, then only what is not zero is kept
 
 
@@ -46,6 +48,18 @@ class Vectorizer:
         """Returns the rows of `texts`, `[len(texts), num_tokens] global`."""
         return np.asarray(self.module(tf.constant(list(texts), tf.string)))
 
+    def path(self, text: str, sizes: Sequence[int]) -> TextPath:
+        """Returns the way of a text to its row, and on through layers of these sizes.
+
+        Source: https://www.tensorflow.org/api_docs/python/tf/keras/layers/TextVectorization (standardize,
+        split).
+        """
+        plain = tf.strings.regex_replace(tf.strings.lower(text), _PUNCTUATION, "")
+        tokens = tuple(token.decode() for token in tf.strings.split(plain).numpy())
+        places = {token: column for column, token in enumerate(self.vocabulary)}
+        columns = tuple(places.get(token, 0) for token in tokens)
+        return TextPath(text, tokens, columns, tuple(self([text])[0].tolist()), tuple(sizes))
+
 
 class _VectorizerModule(tf.Module):  # type: ignore[misc, name-defined]
     """A text layer with the tables of a `Vectorizer`, so that a SavedModel takes them along."""
@@ -60,7 +74,7 @@ class _VectorizerModule(tf.Module):  # type: ignore[misc, name-defined]
     def __call__(self, texts: Any) -> Any:
         """Returns the rows of `texts`: `[batch] global` of strings to `[batch, num_tokens] global`."""
         rows = self.layer(texts)
-        return tf.math.divide_no_nan(rows, tf.norm(rows, axis=1, keepdims=True)) if self.unit_length else rows
+        return _scaled(rows) if self.unit_length else rows
 
 
 @dataclass(frozen=True)
@@ -95,6 +109,13 @@ class Tables:
         dense = np.zeros((num_texts, num_tokens), np.float32)
         dense[rows, self.columns] = values
         return dense
+
+
+def _scaled(rows: Any) -> Any:
+    """Returns the rows scaled to length 1, in float64 as `Tables.rows` does it: so both round alike."""
+    exact = tf.cast(rows, tf.float64)
+    lengths = tf.sqrt(tf.reduce_sum(tf.square(exact), axis=1, keepdims=True))
+    return tf.cast(tf.math.divide_no_nan(exact, lengths), tf.float32)
 
 
 def make_tables(train: Sequence[str], test: Sequence[str], num_tokens: int) -> Tables:

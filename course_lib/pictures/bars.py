@@ -40,10 +40,15 @@ class Bars:
     bars: tuple[Bar, ...]
 
 
-def bars_drawing(groups: Sequence[Bars]) -> Drawing:
-    """Returns the groups under each other; the longest bar of all has the full width."""
+def bars_drawing(groups: Sequence[Bars], full: float | None = None) -> Drawing:
+    """Returns the groups under each other.
+
+    Args:
+        groups: the measurements.
+        full: the value whose bar has the full width; by default the greatest of all.
+    """
     bars = [bar for group in groups for bar in group.bars]
-    longest = max((bar.value for bar in bars), default=0.0) or 1.0
+    longest = full or max((bar.value for bar in bars), default=0.0) or 1.0
     left = max((text_width(bar.label, _SIZE) for bar in bars), default=0.0) + _BETWEEN
     figures = max((text_width(bar.figure, _SIZE) for bar in bars), default=0.0) + _BETWEEN
     width = max([left + _BAR_WIDTH + figures, *(text_width(group.heading, _SIZE) for group in groups)])

@@ -1,6 +1,6 @@
 """The way in to pictures: importing this module tells `figure` of every kind that can be drawn."""
 
-from course_lib.pictures import communication, images, reduction, ring, scheme, sharding, timeline
+from course_lib.pictures import communication, images, reduction, ring, scheme, sharding, text_path, timeline
 from course_lib.pictures.figures import Figure, figure
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "ring",
     "scheme",
     "sharding",
+    "text_path",
     "timeline",
 ]

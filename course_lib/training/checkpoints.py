@@ -13,11 +13,13 @@ from course_lib.aborts import explaining_aborts
 from course_lib.errors import CourseError, CourseWarning, whole_number
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
-from course_lib.training.content import require_fit
+from course_lib.training.content import require_fit, require_one_mesh
 from course_lib.training.saved import (
     CONTENT,
     DamageError,
     Saved,
+    force_entry_to_disk,
+    force_to_disk,
     is_whole,
     names_in,
     read_saved,
@@ -84,9 +86,10 @@ class CheckpointFolder:
             **content: what `tf.train.Checkpoint` saves, by name.
 
         Raises:
-            CourseError: the disk refused, or the devices can no longer send each other data. The checkpoints
-                that were there are untouched.
+            CourseError: the disk refused, `content` lies on several meshes, or the devices can no longer send
+                each other data. The checkpoints that were there are untouched.
         """
+        require_one_mesh(content)
         name = f"checkpoint-{self._next_number():06d}-step-{step:06d}"
         unfinished = self.path / f"{_UNFINISHED}{name}"
         try:
@@ -94,10 +97,10 @@ class CheckpointFolder:
             with explaining_aborts():  # no fault of the disk's
                 tf.train.Checkpoint(**content).write(str(unfinished / CONTENT))
             write_manifest(unfinished, step, facts)
-            _force_to_disk(unfinished)
+            force_to_disk(unfinished)
             read_saved(unfinished)
             unfinished.rename(self.path / name)
-            _force_entry_to_disk(self.path)
+            force_entry_to_disk(self.path)
             self._remove_all_but_newest()
         except (OSError, DamageError, tf.errors.OpError) as error:
             raise self._cannot_write(error) from error
@@ -167,8 +170,10 @@ def restore(saved: Saved, **content: Any) -> None:
         **content: as for `CheckpointFolder.save`.
 
     Raises:
-        CourseError: the checkpoint holds other variables, or others in shape or dtype. Nothing was changed.
+        CourseError: the checkpoint holds other variables, or others in shape or dtype, or `content` lies on
+            several meshes. Nothing was changed.
     """
+    require_one_mesh(content)
     require_fit(saved, content)
     tf.train.Checkpoint(**content).read(str(saved.path / CONTENT)).assert_consumed()
 
@@ -181,23 +186,6 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
             cure=_('Choose another folder, for example CheckpointFolder("checkpoints").'),
         )
     return Path(path)
-
-
-def _force_to_disk(folder: Path) -> None:
-    for file in folder.iterdir():
-        with file.open("rb+") as opened:
-            os.fsync(opened.fileno())
-    _force_entry_to_disk(folder)
-
-
-def _force_entry_to_disk(folder: Path) -> None:
-    """Makes sure that the names in a folder survive a loss of power; Windows does it by itself."""
-    if os.name != "nt":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _warn_of_damage(name: str, reason: str, found: Saved | None) -> None:

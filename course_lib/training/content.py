@@ -7,28 +7,37 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from course_lib.dtensor import mesh_spec
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.training.saved import CONTENT, Saved
 
 tf = start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
 
 Kinds = dict[str, tuple[tuple[int, ...], str]]  # of each variable by name: its global shape and its dtype
 
 _VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def require_fit(saved: Saved, content: Mapping[str, Any]) -> None:
+def require_fit(saved: Saved, content: Mapping[str, Any], *, whole: bool = True) -> None:
     """Checks that a checkpoint holds exactly the variables of `content`, in their shapes and dtypes.
 
     TensorFlow would write those that fit, report success, and fail at an operation that comes later.
+
+    Args:
+        saved: the checkpoint.
+        content: who is to get its values, by name.
+        whole: whether it may hold nothing else; otherwise only these names are looked at.
 
     Raises:
         CourseError: a variable is missing on one side, or has another shape or dtype.
     """
     held, wanted = kinds_on_disk(saved.path), kinds_of(content)
     _require_parts(saved, held, wanted)
+    if not whole:
+        held = {name: kind for name, kind in held.items() if name.partition("/")[0] in content}
     for name in sorted(held.keys() | wanted.keys()):
         there, here = held.get(name), wanted.get(name)
         if there != here:
@@ -59,6 +68,27 @@ def _require_parts(saved: Saved, held: Kinds, wanted: Kinds) -> None:
                     part=part,
                 ),
             )
+
+
+def require_one_mesh(content: Mapping[str, Any]) -> None:
+    """Checks that the DVariables of `content` lie on one mesh; ordinary variables may stand beside them.
+
+    TensorFlow makes one computation of all of them, and no computation spans two meshes.
+
+    Raises:
+        CourseError: they lie on several.
+    """
+    parts = (part for _path, part in _parts(tf.train.Checkpoint(**content)))
+    meshes = {part.layout.mesh.to_string(): part.layout.mesh for part in parts if _is_laid_out(part)}
+    if len(meshes) > 1:
+        raise CourseError(
+            _(
+                "These variables lie on several meshes: {meshes}.",
+                meshes="; ".join(str(mesh_spec(mesh)) for mesh in meshes.values()),
+            ),
+            allowed=_("variables on one mesh, and ordinary ones beside them, in one checkpoint"),
+            cure=_("Give the variables of each mesh a folder of their own."),
+        )
 
 
 def kinds_on_disk(path: Path) -> Kinds:
@@ -95,6 +125,10 @@ def _parts(root: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
             if id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(((*path, _escaped(name)), child))
+
+
+def _is_laid_out(part: Any) -> bool:
+    return isinstance(part, dtensor.DVariable)
 
 
 def _escaped(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -110,6 +111,27 @@ def write_manifest(path: Path, step: int, facts: Mapping[str, Any]) -> None:
     body = {"step": step, "facts": dict(facts), "files": files}
     manifest = {"sha256": _digest(_canonical(body)), "body": body}
     (path / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+
+def force_to_disk(folder: Path) -> None:
+    """Makes sure that a folder, with all that is in it, survives a loss of power."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            force_to_disk(entry)
+        else:
+            with entry.open("rb+") as opened:
+                os.fsync(opened.fileno())
+    force_entry_to_disk(folder)
+
+
+def force_entry_to_disk(folder: Path) -> None:
+    """Makes sure that the names in a folder survive a loss of power; Windows does it by itself."""
+    if os.name != "nt":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _compare(file: Path, expected: Mapping[str, Any]) -> None:

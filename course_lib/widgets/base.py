@@ -63,7 +63,7 @@ class TreeWidget(anywidget.AnyWidget):
 
     @abstractmethod
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
-        """Returns what the reader can choose now; on a page no `Number`."""
+        """Returns what the reader can choose now; on a page nothing to type."""
 
     @abstractmethod
     def settled(self, state: State, *, page: bool) -> State:

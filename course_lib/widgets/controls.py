@@ -52,6 +52,19 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Text:
+    """A line of text that the reader types.
+
+    Attributes:
+        path: the place in the state.
+        label: what is to be typed.
+    """
+
+    path: Path
+    label: str
+
+
+@dataclass(frozen=True)
 class Move:
     """A button that sets a value which the explorer takes as one move, such as a step forward.
 
@@ -68,7 +81,7 @@ class Move:
     idle: bool = False
 
 
-Control = Choice | Move | Number
+Control = Choice | Move | Number | Text
 
 
 @dataclass(frozen=True)
@@ -126,6 +139,8 @@ def _pieces(control: Control, state: State) -> list[Node]:
     chosen = value_at(state, control.path)
     if isinstance(control, Number):
         return [node("label", node("span", control.label), _number(control, chosen), class_="number")]
+    if isinstance(control, Text):
+        return [node("label", node("span", control.label), _line(control, chosen), class_="line")]
     return [
         node(
             "label",
@@ -147,6 +162,10 @@ def _number(control: Number, chosen: Any) -> Node:
         value="" if chosen is None else str(chosen),
         data_path=json.dumps(control.path),
     )
+
+
+def _line(control: Text, chosen: Any) -> Node:
+    return node("input", type="text", value=chosen, data_path=json.dumps(control.path))
 
 
 def _button(control: Move) -> Node:

@@ -240,7 +240,7 @@ def test_a_failing_disk_leaves_the_older_checkpoints_and_nothing_half_written(tm
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("course_lib.training.checkpoints._force_to_disk", full)
+        patch.setattr("course_lib.training.checkpoints.force_to_disk", full)
         with pytest.raises(CourseError, match="No space left on device"):
             fill(folder, 2)
     assert [entry.name for entry in tmp_path.iterdir()] == names
@@ -398,7 +398,7 @@ def test_what_is_interrupted_leaves_nothing_half_written(tmp_path, monkeypatch):
     def interrupted(_folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("course_lib.training.checkpoints._force_to_disk", interrupted)
+    monkeypatch.setattr("course_lib.training.checkpoints.force_to_disk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fill(folder, 2)
     assert [entry.name for entry in tmp_path.iterdir()] == names

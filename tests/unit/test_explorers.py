@@ -20,6 +20,7 @@ from course_lib.explorers.batch_sizes import BatchSizeExplorer
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 from course_lib.explorers.product import ProductExplorer
+from course_lib.explorers.reviews import ReviewExplorer
 from course_lib.explorers.ring import RingExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
@@ -452,7 +453,13 @@ class NeedsAnArgument(MeshLayoutExplorer):
 
 
 def test_the_book_finds_each_explorer_that_needs_no_argument(tmp_path, monkeypatch):
-    assert list(found()) == [BatchSizeExplorer, MeshLayoutExplorer, ProductExplorer, RingExplorer]
+    assert list(found()) == [
+        BatchSizeExplorer,
+        MeshLayoutExplorer,
+        ProductExplorer,
+        ReviewExplorer,
+        RingExplorer,
+    ]
     (tmp_path / "new_one.py").write_text(NEW_EXPLORERS, "utf-8")
     monkeypatch.setattr(explorers, "__path__", [*explorers.__path__, str(tmp_path)])
     assert sorted(explorer.__name__ for explorer in found()) == [
@@ -460,6 +467,7 @@ def test_the_book_finds_each_explorer_that_needs_no_argument(tmp_path, monkeypat
         "Made",
         "MeshLayoutExplorer",
         "ProductExplorer",
+        "ReviewExplorer",
         "RingExplorer",
     ]
     monkeypatch.delitem(sys.modules, "course_lib.explorers.new_one")

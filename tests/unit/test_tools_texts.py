@@ -226,6 +226,8 @@ STUBS = {
     "def f(a):\n    # solution begin\n    a.x()\n    a.y()\n    # solution end": "def f(a):\n    ...",
     "# solution begin\nx = 1\nfor i in x:\n    pass\ny = 2\n# solution end": "x = ...\n...\ny = ...",
     "# solution begin\ndef f():\n    pass\n# solution end": "f = ...",
+    "class C:\n  # solution begin\n  def f(self):\n    return 1\n  # solution end": "class C:\n  f = ...",
+    "# solution begin\nclass C:\n    def f(self):\n        return 1\n# solution end": "C = ...",
     "with a:\n    x = 1  # solution": "with a:\n    x = ...",
     "x = (\n    1,  # solution\n)": "x = ...",
 }

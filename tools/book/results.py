@@ -10,7 +10,7 @@ import matplotlib as mpl
 
 import course_lib
 from course_lib.i18n import _
-from course_lib.measured import results, schemes, step_parts
+from course_lib.measured import export, results, schemes, step_parts
 from course_lib.measured.step_parts import StepParts
 
 QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -92,6 +92,23 @@ class ShownStep:
     rows: dict[str, list[str]]
 
 
+@dataclass(frozen=True)
+class ShownExport:
+    """The trained model, or an export of it, as a row of the page's table.
+
+    Attributes:
+        title: which, in the page's language.
+        accuracy: on the test reviews.
+        otherwise: how many reviews it answers otherwise than the trained model; nothing for that itself.
+        difference: the largest difference of a probability; nothing for the trained model itself.
+    """
+
+    title: str
+    accuracy: str
+    otherwise: str = ""
+    difference: str = ""
+
+
 def write_results(language: str, folder: Path) -> list[ShownResult]:
     """Draws each measurement into `folder`, its texts in `language`, and returns what to say about it."""
     shown = []
@@ -145,6 +162,25 @@ def _figures(difference: schemes.Difference | None) -> tuple[str, str, str]:
     if difference is None:
         return "–", "–", "–"
     return f"{difference.loss:.1e}", f"{difference.accuracy:.3f}", f"{difference.weights:.1e}"
+
+
+def shown_exports(language: str) -> list[ShownExport]:
+    """Returns what to say about the trained model and its exports; nothing where nothing was measured."""
+    measured = export.recorded()
+    if measured is None:
+        return []
+    course_lib.setup(language=language)
+    trained = ShownExport(export.trained_title(), f"{measured.trained_accuracy:.5f}")
+    exports = [
+        ShownExport(
+            export.title(kind),
+            f"{each.accuracy:.5f}",
+            f"{each.otherwise:,}",
+            f"{each.largest_difference:.1e}",
+        )
+        for kind, each in measured.exports.items()
+    ]
+    return [trained, *exports]
 
 
 def write_step_parts(language: str, folder: Path) -> ShownStep | None:

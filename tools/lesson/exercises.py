@@ -110,11 +110,18 @@ def _indented(statements: list[ast.stmt], first_line: str) -> tuple[str, ...]:
 
 def _stub_of(statements: list[ast.stmt], *, in_block: bool) -> list[str]:
     """Returns the stub of some statements: names to fill in, or a value to return."""
-    if any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement)):
+    if any(map(_returns, statements)):
         return ["return ..."]
     if in_block and len(statements) > 1:
         return ["..."]
     return [line for statement in statements for line in _stub_of_one(statement)] or ["..."]
+
+
+def _returns(node: ast.AST) -> bool:
+    """Returns whether a statement returns from the function around it: not from one that it defines."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    return isinstance(node, ast.Return) or any(map(_returns, ast.iter_child_nodes(node)))
 
 
 def _stub_of_one(statement: ast.stmt) -> list[str]:

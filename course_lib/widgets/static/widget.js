@@ -13,13 +13,13 @@ const STYLE = `
     align-items: baseline; min-width: 0; }
   legend { float: left; padding: 0; opacity: .95; }
   .options { display: flex; flex-wrap: wrap; gap: .3rem; }
-  .choice { position: relative; border-radius: 99px; cursor: pointer; }
+  .choice { position: relative; max-width: 100%; border-radius: 14px; cursor: pointer; }
   .choice input { position: absolute; opacity: 0; inset: 0; width: 100%; height: 100%; margin: 0; cursor: pointer; }
-  .choice span { display: block; padding: .1rem .7rem; border: 1px solid var(--line); border-radius: 99px;
-    min-height: 1.75rem; white-space: nowrap; }
+  .choice span { display: block; padding: .1rem .7rem; border: 1px solid var(--line); border-radius: 14px;
+    min-height: 1.75rem; }
   .choice:hover span { border-color: currentColor; }
   .choice input:checked + span { background: #1F5FBF; border-color: #1F5FBF; color: #FFF; font-weight: 600; }
-  .choice:has(:focus-visible), input:is([type=button], [type=number]):focus-visible, button:focus-visible,
+  .choice:has(:focus-visible), input:is([type=button], [type=number], [type=text]):focus-visible, button:focus-visible,
   .flow:focus-visible, summary:focus-visible, .listing:focus-visible { outline: 3px solid currentColor;
     outline-offset: 2px; }
   input[type=button] { font: inherit; color: inherit; background: transparent; cursor: pointer; padding: .1rem .8rem;
@@ -28,6 +28,9 @@ const STYLE = `
   .number { display: flex; gap: .4rem; align-items: baseline; margin-right: .9rem; }
   .number input { font: inherit; font-variant-numeric: tabular-nums; color: inherit; background: transparent;
     width: 5rem; padding: .05rem .4rem; border: 1px solid var(--line); border-radius: 6px; }
+  .line { display: grid; gap: .2rem; width: 100%; margin-bottom: .3rem; }
+  .line input { font: inherit; color: inherit; background: transparent; width: 100%; padding: .3rem .6rem;
+    border: 1px solid currentColor; border-radius: 6px; }
   .facts { display: flex; flex-wrap: wrap; gap: .3rem 2rem; margin: .9rem 0 .7rem; padding: .6rem 0;
     border: solid var(--line); border-width: 1px 0; }
   .fact { display: flex; gap: .5rem; align-items: baseline; }
@@ -92,7 +95,7 @@ const STYLE = `
 /**
  * Makes `old` show `tree`, keeping every element that can stay, and so the focus; returns what shows it.
  *
- * Where no answer is due, a number that the reader is typing stays as it is.
+ * Where no answer is due, what the reader is typing stays as it is.
  */
 function paint(old, tree, due, space = "http://www.w3.org/1999/xhtml") {
   if (typeof tree === "string") {
@@ -106,7 +109,7 @@ function paint(old, tree, due, space = "http://www.w3.org/1999/xhtml") {
   for (const name of element.getAttributeNames()) if (!(name in attributes)) element.removeAttribute(name);
   for (const [name, value] of Object.entries(attributes))
     if (element.getAttribute(name) !== value) element.setAttribute(name, value);
-  const typing = !due && attributes.type === "number" && element === element.getRootNode().activeElement;
+  const typing = !due && isTyped(attributes) && element === element.getRootNode().activeElement;
   if (tag === "input" && !typing) Object.assign(element, { checked: "checked" in attributes, value: attributes.value ?? "on" });
   const before = [...element.childNodes];
   children.forEach((child, at) => {
@@ -175,7 +178,7 @@ function mount(host, listener) {
     pressed = event.key; // for the `change` that may follow at once
     setTimeout(() => { pressed = ""; });
     const { target } = event;
-    const chooses = event.key === "Enter" || (event.key === " " && target.checked);
+    const chooses = (event.key === "Enter" && !event.isComposing) || (event.key === " " && target.checked);
     if (target.localName === "input" && chooses && isPlain(event)) {
       event.preventDefault(); // Enter in a field would be told twice, and in JupyterLab not at all
       if (target.type === "radio") target.checked = true;
@@ -219,8 +222,12 @@ function copiedAsBefore(text) {
 const isPlain = ({ key, altKey, ctrlKey, metaKey, shiftKey }) =>
   !altKey && !ctrlKey && !metaKey && !(shiftKey && key === "Enter");
 
-const valueOf = ({ type, value, dataset }) =>
-  type === "number" ? (value === "" ? null : Number(value)) : JSON.parse(dataset.value);
+const isTyped = ({ type }) => type === "number" || type === "text";
+
+const valueOf = ({ type, value, dataset }) => {
+  if (type === "number") return value === "" ? null : Number(value);
+  return type === "text" ? value : JSON.parse(dataset.value);
+};
 
 export default {
   render({ model, el }) {

@@ -1,0 +1,182 @@
+"""The predictions of lesson 06."""
+
+from __future__ import annotations
+
+from course_lib.exercises.predict import Option, Question, prediction
+from course_lib.i18n import _
+
+
+@prediction("06-unknown", right=0.0)
+def unknown() -> Question:
+    """How far the rows of two texts of unknown words are from each other."""
+    return Question(
+        _(
+            "The texts “Zorp” and “Zorp! Blick quux.” hold no word that the vocabulary knows. How large is"
+            " the largest difference between their two rows?"
+        ),
+        [
+            Option(
+                0.0,
+                _("All unknown tokens count in column 0, and at length 1 one count is as good as three."),
+                label="0",
+            ),
+            Option(
+                1.0,
+                _("Then one row would hold 1 where the other holds 0. Both hold one number, in column 0."),
+                label="1",
+            ),
+            Option(
+                2.0,
+                _("So the counts differ: one unknown token, three of them. Then the row is scaled."),
+                label="2",
+            ),
+        ],
+    )
+
+
+@prediction("06-layout", right=230_400)
+def layout() -> Question:
+    """How many bytes of the first weight lie on one device after loading."""
+    return Question(
+        _(
+            "The model was exported from eight devices, each of which held 57,600 bytes of W1. The export is"
+            " loaded in this process, which still has eight devices. How many bytes of W1 does the device"
+            " `CPU:0` hold of the loaded model?"
+        ),
+        [
+            Option(
+                28_800,
+                _("An eighth would need a layout that splits W1 over all eight devices. There is none."),
+                label="28,800",
+            ),
+            Option(
+                57_600,
+                _("So much each device held before. The export holds the blocks, but no mesh and no layout."),
+                label="57,600",
+            ),
+            Option(
+                230_400,
+                _("The blocks were put together to one plain variable, which lies whole on one device."),
+                label="230,400",
+            ),
+        ],
+    )
+
+
+@prediction("06-alone", right=0.0)
+def alone() -> Question:
+    """How far apart the answers for two single reviews are with the batch's own moments."""
+    return Question(
+        _(
+            "A model that normalises with the moments of its batch is asked twice, for a single review each"
+            " time: first for one that praises a film, then for one that pans it. How far apart are the two"
+            " probabilities of “good”?"
+        ),
+        [
+            Option(
+                0.0,
+                _(
+                    "A single row is its own mean: what is left of it after normalisation is 0, whatever the"
+                    " text says."
+                ),
+                label="0",
+            ),
+            Option(
+                0.5,
+                _(
+                    "So it may be with moving moments. Here the mean that is subtracted comes from the batch,"
+                    " and the batch is this one review."
+                ),
+                label=_("about 0.5"),
+            ),
+            Option(
+                1.0,
+                _("That would be two certain answers. Compute what normalisation leaves of a single row."),
+                label=_("about 1"),
+            ),
+        ],
+    )
+
+
+@prediction("06-sharded-rows", right="split")
+def sharded_rows() -> Question:
+    """What a loaded signature makes of rows that are split over eight devices."""
+    return Question(
+        _("The loaded model has no layouts. What does its signature `rows` make of the split rows?"),
+        [
+            Option(
+                "refused",
+                _(
+                    "It takes them: nothing in the function says that its tensors are plain. The signature of"
+                    " texts is the one that refuses DTensors."
+                ),
+                label=_("it refuses them"),
+            ),
+            Option(
+                "split",
+                _("Layouts follow from what is given: nothing here sums over the rows, so they stay split."),
+                label=_("it answers, and the answers are split like the rows"),
+            ),
+            Option(
+                "whole",
+                _("Nothing has to be gathered: the answer for a row needs this row and the weights."),
+                label=_("it answers, and every device has all answers"),
+            ),
+        ],
+    )
+
+
+@prediction("06-vocabulary", right=0.5, fits=lambda measured: 0.4 < measured < 0.6)
+def vocabulary() -> Question:
+    """The accuracy of a model behind a vectorizer of other reviews."""
+    return Question(
+        _(
+            "With its own vectorizer the model is right for about 0.8 of the test reviews. What is the"
+            " accuracy of this export, about?"
+        ),
+        [
+            Option(
+                0.5,
+                _(
+                    "Columns are numbered by how frequent a token is, and that differs from set to set. After"
+                    " the first few, column 500 is one word here and another there."
+                ),
+            ),
+            Option(
+                0.7,
+                _(
+                    "Most tokens are in both vocabularies, but hardly one in the same column: order decides,"
+                    " not membership."
+                ),
+            ),
+            Option(
+                0.8,
+                _("The words are about the same, but their columns are not, and a model knows columns only."),
+            ),
+        ],
+    )
+
+
+@prediction("06-two-meshes", right="refused")
+def two_meshes() -> Question:
+    """What happens to variables on two meshes in one checkpoint."""
+    return Question(
+        _("What does TensorFlow do?"),
+        [
+            Option(
+                "refused",
+                _("All shards are saved in one computation, and no computation spans two meshes."),
+                label=_("it refuses to write"),
+            ),
+            Option(
+                "first",
+                _("Then the checkpoint would lack variables, in silence. TensorFlow raises an error."),
+                label=_("it writes the variables on the first mesh"),
+            ),
+            Option(
+                "written",
+                _("A file knows no mesh, but the computation that saves does: it spans one."),
+                label=_("it writes both: a file knows no mesh"),
+            ),
+        ],
+    )

@@ -1,0 +1,511 @@
+# %% [markdown]
+# # 6. Save and serve
+#
+# A model lies in shards on eight devices.
+# Somebody types a review and wants an answer.
+# What has to leave the mesh for that, and what is lost on the way?
+#
+# After this lesson you can
+#
+# - export a model from its shards, so that it takes texts and answers in any process with TensorFlow;
+# - say what an export holds and what it loses, and put it back on a mesh;
+# - tell an answer that depends on the review alone from one that depends on its neighbours;
+# - say what one checkpoint can hold.
+#
+# **Time:** 40 minutes.
+# **You need to know:** lesson 4 (checkpoints, moving moments) and lesson 5 (splitting the model).
+#
+# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
+# > DTensor is experimental: its names may change.
+
+# %%
+LANGUAGE = "en"
+
+import course_lib
+
+course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% way-text [markdown]
+# ## From a text to a row
+#
+# The lessons before this one trained on rows of numbers.
+# A `Vectorizer` made them of texts, before the training began:
+#
+# 1. It makes letters small, removes punctuation and splits at spaces, which gives *tokens*.
+# 2. It counts each token in the column that its vocabulary has for it,
+#    and all tokens that it does not know in column 0.
+# 3. It multiplies each count by the token's weight: a token that is in many reviews weighs less.
+# 4. It scales the row to length 1.
+#
+# The next cell shows the way of one text.
+# In the picture of the row each stroke is a number that is not 0, as high as it is large.
+
+# %% way
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from IPython.display import display
+
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec, data, models, serving, training
+from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
+from course_lib.exercises import check, predict, reveal, score
+from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
+from course_lib.watch import live
+
+tf = course_lib.start_tensorflow()
+SOURCE = None  # the stand-in (or what COURSE_DATA says); "tfds" is the real set
+texts = data.load_imdb(SOURCE)
+reviews = data.tf_idf(texts)
+reviews.vectorizer.path("The story is good, and the acting is wonderful.", (48, 2))
+
+# %% predict-unknown
+predict("06-unknown")
+
+# %% reveal-unknown
+one_word, three_words = reviews.vectorizer(["Zorp", "Zorp! Blick quux."])
+reveal("06-unknown", float(np.abs(one_word - three_words).max()))
+
+# %% sharded-text [markdown]
+# Whatever serves the model has to make exactly these rows.
+# So the vectorizer, with its vocabulary and its weights, belongs to what is exported.
+#
+# ## A model in shards
+#
+# One epoch, spatial-parallel as in lesson 5:
+# `feature` and `model` cut the first weight W1 in four blocks, and each block lies on two devices.
+# The run leaves a checkpoint.
+
+# %% training
+values = models.initial_values(seed=0)
+folder = training.CheckpointFolder(tempfile.mkdtemp())
+train_set, _others = reviews.train.hold_out(3_600)
+sharded = models.MLP(values, spatial_parallel(2, 2, 2))
+run = training.train(sharded, train_set, reviews.test, epochs=1, checkpoints=folder)
+history = await live.watch(run)
+
+# %% one-device-text [markdown]
+# To serve it, a model without a plan is made, which lies on one device,
+# and given the values of the checkpoint.
+# `restore_model` takes the model out of a checkpoint of a training;
+# the slots of an optimizer such as Adam stay in it.
+# The pictures show who held which block of W1 in the training, and who holds it now.
+
+# %% one-device
+model = models.MLP(models.initial_values(seed=1))
+serving.restore_model(folder, model)
+one_device = LayoutSpec.replicated(MeshSpec([("device", 1)]), 2)
+for layout in (fetch_layout(sharded.hidden_weight), one_device):
+    display(layout.of((1200, 48), element_bytes=4))
+
+# %% gather-text [markdown]
+# **Exercise 1.** The checkpoint put the blocks together for you.
+# Do it by hand: write `gather(model)` for a model on any mesh.
+# Return a dictionary with the whole value of each variable, a NumPy array, under its name.
+#
+# `model.spec.variables` has the names, and `getattr(model, name)` gives a variable.
+# `unpack(variable)` lists the component of each device,
+# and `fetch_layout(variable).of(variable.shape)` is its sharding:
+# `sharding.shards[d]` says which part of the whole device `d` holds, a tuple of slices.
+# (The check takes a small model under several plans.)
+
+
+# %% exercise-gather
+def gather(model):
+    # solution begin
+    whole = {}
+    for name in model.spec.variables:
+        variable = getattr(model, name)
+        sharding = fetch_layout(variable).of(variable.shape)
+        whole[name] = np.empty(sharding.global_shape, "float32")
+        for device_id, component in enumerate(unpack(variable)):
+            whole[name][sharding.shards[device_id]] = component
+    return whole
+    # solution end
+
+
+# %%
+check("06-gather", gather)
+
+# %% export-text [markdown]
+# ## Export
+#
+# A *SavedModel* is a folder with variables and with the graph of a function, traced before.
+# Whoever loads it needs TensorFlow and none of the Python code that made it.
+# TensorFlow exports an object of a class that inherits from `tf.Module`:
+# its functions, and what they use, if an attribute of the object leads to it.
+#
+# Here this is an object that holds the vectorizer and the model.
+# Its function takes one tensor of strings, of any length, and gives the probabilities of each,
+# bad first: softmax of `model.evaluate_logits(vectorizer(texts))`.
+# (At the end you write this class yourself.)
+#
+# `serving.export` makes such an object and saves it.
+# It writes to a temporary folder and renames that last:
+# whoever looks finds a whole export or none.
+# The next cell lists the files.
+# `variables` holds the weights and the moving moments, `saved_model.pb` the graph with the vocabulary;
+# `fingerprint.pb` tells one export from another.
+#
+# Then a process of its own loads the export.
+# It runs the program that the cell prints, on the 2,000 test reviews, given as texts.
+# Its accuracy is compared with that of the trained model on its eight devices.
+
+# %% export
+from course_lib.serving import fresh
+from course_lib.training import evaluate as evaluation
+
+exports = Path(tempfile.mkdtemp())
+path = serving.export(model, reviews.vectorizer, exports / "1")
+for file in sorted(each for each in path.rglob("*") if each.is_file()):
+    print(file.relative_to(path))
+
+# %% fresh
+print(fresh.PROGRAM)
+answers = fresh.ask(path, texts.test.texts)
+accuracy = np.mean(answers.argmax(axis=1) == texts.test.labels)
+_loss, trained_accuracy = evaluation.evaluate(sharded, reviews.test)
+print(answers.shape)
+print("above 0.7:", accuracy > 0.7)
+print("within 0.001 of the trained model:", abs(accuracy - trained_accuracy) <= 0.001)
+
+# %% shards-text [markdown]
+# ## What an export loses
+#
+# Here one device has room for the whole model.
+# Where a model is too large for that, export it straight from its shards:
+# the model on the mesh, in place of the one on one device.
+# Each block is written by a device that holds it, as in a checkpoint.
+# `serving.load` loads the export into this process, which has eight devices.
+
+# %% shards
+from_shards = serving.export(sharded, reviews.vectorizer, exports / "2")
+print(len(list(from_shards.glob("variables/*.data-*"))), "files of data")
+served = serving.load(from_shards)
+gap = np.abs(served(texts.test.texts[:100]) - answers[:100]).max()
+print("answers as before, within 0.00001:", gap < 1e-5)
+
+# %% predict-layout
+predict("06-layout")
+
+# %% reveal-layout
+loaded = served.module.model
+weight = loaded.hidden_weight
+on_cpu_0 = weight.numpy().nbytes if weight.device.endswith("CPU:0") else 0
+reveal("06-layout", on_cpu_0)
+
+# %% lost tags=["error"]
+print(weight.shape, weight.device)
+try:
+    fetch_layout(weight)
+except tf.errors.OpError as error:
+    print(error.message)
+
+# %% signatures-text [markdown]
+# What is loaded is an ordinary variable.
+# No file of the export says which mesh there was, and no layout is left to be asked for.
+# So whoever loads the export needs a device with room for each variable as a whole,
+# even if eight have written it.
+#
+# Can the eight devices answer all the same?
+# `serving.export` gives the export a second signature, `rows`, for rows that were made before;
+# `served.of_rows` is that.
+# The next cell splits 64 rows over the eight devices and hands them to it as a DTensor.
+
+# %% predict-sharded
+predict("06-sharded-rows")
+
+# %% reveal-sharded
+mesh, first_rows = data_parallel(8).mesh, reviews.test.features[:64]
+x = pack(first_rows, LayoutSpec(["batch", UNSHARDED], mesh))
+try:
+    found = served.of_rows(rows=x)["probabilities"]
+    outcome = "split" if fetch_layout(found).sharding_specs[0] == "batch" else "whole"
+except tf.errors.OpError:
+    outcome = "refused"
+reveal("06-sharded-rows", outcome)
+
+# %% signatures tags=["error"]
+print("as before, within 0.00001:", np.abs(to_numpy(found) - answers[:64]).max() < 1e-5)
+whole_rows = served.of_rows(rows=pack(first_rows, LayoutSpec.replicated(mesh, 2)))
+print("replicated rows give", fetch_layout(whole_rows["probabilities"]))
+plain_rows = served.of_rows(rows=tf.constant(first_rows))["probabilities"]
+print("plain rows give a DTensor:", tf.experimental.dtensor.is_dtensor(plain_rows))
+for entry in (UNSHARDED, "batch"):
+    try:
+        served.signature(texts=pack(np.array(texts.test.texts[:64]), LayoutSpec([entry], mesh)))
+    except tf.errors.UnimplementedError as error:
+        print(entry, "texts:", error.message.partition(" got ")[2].partition(". ")[0])
+
+# %% dtensors-text [markdown]
+# The function that was exported has no layouts in it.
+# So DTensor lays it out anew, for the layout of what it is given, plain, replicated or split.
+# (This was tried on CPUs only, with TensorFlow 2.21.
+# [TensorFlow's tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) says of 2.9
+# that a loaded signature takes plain tensors and replicated DTensors.)
+#
+# The signature of texts refuses any DTensor.
+# Its error speaks of a tensor of 1,200 numbers: the weights of the tokens,
+# which the export holds as an ordinary tensor.
+# DTensor does not send such a tensor to the devices of a mesh by itself;
+# of a variable, the function gets only a handle.
+# So make rows of texts on the host, and pack the rows.
+#
+# The rows are split then, but not the weights.
+# To split those again, make a model with a plan of the loaded values.
+
+# %% back
+again = {name: getattr(loaded, name).numpy() for name in values}
+on_mesh = models.MLP(again, spatial_parallel(2, 2, 2))
+print(fetch_layout(on_mesh.hidden_weight), unpack(on_mesh.hidden_weight)[0].shape)
+trained_values = sharded.values()
+print(all((again[name] == trained_values[name]).all() for name in values))
+
+# %% on-mesh-text [markdown]
+# **Exercise 2.** A request may hold any number of reviews.
+# Write `answer_on_mesh(model, rows)` for a model on eight devices, under the plan `data_parallel(8)`,
+# and a NumPy array with one row or more: the probabilities of each row, a NumPy array.
+# Each device is to be given an eighth of the rows.
+#
+# 1. Fill the rows up, so that their number divides by eight, and pack them.
+# 2. Ask `model.evaluate_logits` for the logits, and take `tf.nn.softmax` of them.
+# 3. Read the result back with `to_numpy`, and return the answers that were asked for.
+
+
+# %% exercise-on-mesh
+def answer_on_mesh(model, rows):
+    # solution begin
+    filled = np.pad(rows, ((0, -len(rows) % 8), (0, 0)))
+    x = pack(filled, data_parallel(8).layout(("batch", "features")))
+    probabilities = tf.nn.softmax(model.evaluate_logits(x))
+    return to_numpy(probabilities)[: len(rows)]
+    # solution end
+
+
+# %%
+check("06-on-mesh", answer_on_mesh)
+
+# %% alone-text [markdown]
+# ## Alone or among others
+#
+# The rows that fill up did not change the answers, since the export uses moving moments.
+# Training does not: it normalises with the moments of the batch (lesson 3), as `model(rows)` does.
+# What would a server answer that did the same?
+# The cell after the next card asks the model in this way for single reviews.
+
+# %% predict-alone
+predict("06-alone")
+
+# %% reveal-alone
+at_1, at_0 = (int(np.flatnonzero(texts.test.labels == label)[0]) for label in (1, 0))
+alone_1, alone_0 = (tf.nn.softmax(model(reviews.test.features[at : at + 1])) for at in (at_1, at_0))
+reveal("06-alone", round(float(abs(alone_1[0, 1] - alone_0[0, 1])), 2))
+
+
+# %% hidden
+def own_moments_accuracy(size):
+    starts = range(0, 640, size)
+    found = [model(reviews.test.features[at : at + size]).numpy().argmax(axis=1) for at in starts]
+    return np.mean(np.concatenate(found) == reviews.test.labels[:640])
+
+
+print("64 at a time, above 0.7:", own_moments_accuracy(64) > 0.7)
+print(f"one by one: {own_moments_accuracy(1):.1f}")
+one_by_one = np.concatenate([served([text]) for text in texts.test.texts[:100]])
+print("the export, within 0.00001:", np.abs(one_by_one - answers[:100]).max() < 1e-5)
+
+# %% exercise-alone-text [markdown]
+# A test that takes the reviews 64 at a time does not notice the mistake:
+# then the moments of the batch are a fair estimate.
+# One by one, the same model is right half of the time, as if it tossed a coin.
+# The export's answers to 100 reviews one by one are those to all of them together.
+# (`tests/tf/test_serving.py` asks the export for random texts, alone and in random batches.)
+#
+# **Exercise 3.** Why is there one answer for every review?
+# Write `alone(values, row)`: the two probabilities that the model gives for a batch of this one row,
+# if it normalises with the moments of the batch.
+# `values` holds the model's variables, NumPy arrays, by their names, and `row` the features.
+# The hidden units are `relu(row @ hidden_weight + hidden_bias)`.
+# Normalisation subtracts their mean over the batch,
+# and divides by the root of their variance over the batch plus 0.00001.
+# Then come `logits_weight` and `logits_bias`.
+
+
+# %% exercise-alone
+def alone(values, row):
+    # solution begin
+    hidden = np.maximum(row @ values["hidden_weight"] + values["hidden_bias"], 0)
+    # The mean over one row is that row, and its variance is 0.
+    normal = (hidden - hidden) / np.sqrt(0 + 0.00001)
+    logits = normal @ values["logits_weight"] + values["logits_bias"]
+    powers = np.exp(logits)
+    return powers / powers.sum()
+    # solution end
+
+
+# %%
+check("06-alone", alone)
+
+# %% vocabulary-text [markdown]
+# ## What belongs together
+#
+# The vectorizer was fitted to the training reviews.
+# Suppose that the server has these no more, and fits one to other reviews, with the same code.
+# It has 1,200 columns, too.
+# The next cell does that with the test reviews, exports the model with it,
+# and measures the accuracy of this export on the test reviews.
+
+# %% predict-vocabulary
+predict("06-vocabulary")
+
+# %% reveal-vocabulary
+from dataclasses import replace
+
+from course_lib.data import tfidf
+
+others = replace(tfidf.fit(texts.test.texts, 1200), unit_length=True)
+strange = serving.load(serving.export(model, others, exports / "3"))
+hits = strange(texts.test.texts).argmax(axis=1) == texts.test.labels
+reveal("06-vocabulary", round(float(hits.mean()), 1))
+
+# %% silent-text [markdown]
+# A column stands for another word now, and nothing noticed it: shapes are all that can be compared.
+# That is why the vectorizer is part of the export, and its tables are those of the training.
+#
+# What can be noticed is refused, before anything is written.
+
+# %% refused tags=["error"]
+narrow = models.MLP(models.initial_values(dims=(600, 48, 2)))
+for attempt in (
+    lambda: serving.export(narrow, reviews.vectorizer, exports / "4"),
+    lambda: serving.export(model, reviews.vectorizer, path),
+    lambda: served([]),
+):
+    try:
+        attempt()
+    except course_lib.CourseError as error:
+        print(error.allowed, error.cure, sep="\n    ")
+
+# %% server-text [markdown]
+# **Exercise 4.** Write the class that is exported.
+# `Server(vectorizer, model)` gets the preprocessing, a `tf.Module` that makes rows of a tensor of strings
+# if it is called, and a model.
+# Its `__call__` takes a tensor of strings of any length and returns the probabilities.
+# Give it a decorator, so that TensorFlow knows what to trace.
+# The check exports an object of your class, loads it, and asks the signature for batches of several sizes.
+
+
+# %% exercise-server
+class Server(tf.Module):
+    def __init__(self, vectorizer, model):
+        super().__init__()
+        # solution begin
+        self.vectorizer = vectorizer
+        self.model = model
+        # solution end
+
+    # solution begin
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, texts):
+        return tf.nn.softmax(self.model.evaluate_logits(self.vectorizer(texts)))
+
+    # solution end
+
+
+# %%
+check("06-server", Server)
+
+# %% mixed-text [markdown]
+# ## What one checkpoint can hold
+#
+# DVariables and ordinary variables may stand side by side in one checkpoint.
+# The next cell saves the model on its eight devices with an ordinary counter,
+# and restores both on one device.
+#
+# The cell after the card then hands two models on two meshes to one `tf.train.Checkpoint`:
+# one on `batch` 4 × `model` 2, the other on `batch` 8.
+
+# %% mixed
+kept = training.CheckpointFolder(tempfile.mkdtemp())
+kept.save(0, {}, model=sharded, answered=tf.Variable(2_000))
+one, answered = models.MLP(models.initial_values(seed=1)), tf.Variable(0)
+kept.restore_latest(model=one, answered=answered)
+found = one.values()
+print(int(answered), all((found[name] == trained_values[name]).all() for name in values))
+
+# %% predict-two-meshes
+predict("06-two-meshes")
+
+# %% reveal-two-meshes
+meshes = {"grid": model_parallel(4, 2), "line": data_parallel(8)}
+two = {name: models.MLP(values, plan) for name, plan in meshes.items()}
+try:
+    tf.train.Checkpoint(**two).write(str(exports / "two"))
+    outcome = "written"
+except tf.errors.OpError as error:
+    outcome, refusal = "refused", error.message
+reveal("06-two-meshes", outcome)
+
+# %% two-meshes tags=["error"]
+print(refusal.partition("propagation. ")[2].partition(". ")[0])
+try:
+    kept.save(1, {}, **two)
+except course_lib.CourseError as error:
+    print(error)
+
+# %% real-text [markdown]
+# ## The real reviews
+#
+# `make results` trains the model spatial-parallel for three epochs on the 25,000 real IMDB reviews
+# and exports it in both ways.
+# A process of its own loads each export, and answers the 25,000 test reviews, given as texts.
+# The columns are the accuracy, the number of reviews that get another answer than from the trained model,
+# and the largest difference of a probability.
+# Below stand the probabilities of "good" for six sentences that the course made up.
+
+# %% real-results
+from course_lib.measured import export
+
+measured = export.load()
+print(export.table(measured))
+for review, good in measured.answers.items():
+    print(f"{good:.2f}  {review}")
+
+# %% widget-text [markdown]
+# Both exports answer every test review as the trained model does.
+#
+# Of the six sentences only the first is called good, though three of them praise a film.
+# The model is sure each time.
+# It counts words, so that it cannot see that "not" belongs to "bad".
+# It has learned from whole reviews, and 0.86 is what it reaches on these.
+# Of short texts, in which few words make up all of the row, this figure says nothing.
+#
+# ## Ask it
+#
+# In a notebook the widget asks the loaded export.
+# (A page of the book has no kernel: there it offers the six sentences, with the recorded answers.)
+# Try what a bag of words cannot know: "not good", irony, a story that is sad in a good film.
+# The model was trained on the stand-in, for one epoch: words that its reviews lack are unknown to it.
+
+# %% widget
+from course_lib.explorers.reviews import ReviewExplorer
+
+ReviewExplorer(served)
+
+# %% score
+score("06")
+
+# %% [markdown]
+# ## Takeaways
+#
+# - An export holds whole variables and a function of texts: vocabulary and weights belong to it,
+#   mesh and layouts do not.
+#   It can be written from shards, and its values can be laid out again on any mesh.
+# - Serve with moving moments: then a text has one answer, alone and among others.
+#   Test with batches of one.
+# - Compare the loaded export with the trained model, in a fresh process,
+#   on what comes in from outside: texts.
+#
+# ## Next
+#
+# Lesson 7, in preparation, builds a model and its optimizer from scratch.

@@ -1,0 +1,116 @@
+"""The review widget on a bare page and in a notebook: typing, choosing, and what a page cannot do."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from course_lib.explorers.reviews import ReviewExplorer
+from course_lib.measured import export
+from course_lib.measured.export import REVIEWS
+from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tests.unit.test_reviews import MEASURED
+from tools.book.explorers import write_explorer_tables
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    export.save(MEASURED, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "_FOLDER", folder)
+        write_explorer_tables(["en"], folder, [ReviewExplorer])
+        write_pages(folder, {"reviews": ReviewExplorer().to_html(), "none": ""})
+    return folder
+
+
+def ask(texts):
+    """Stands in for a model: long reviews are good ones."""
+    good = min(len(texts[0]) / 100, 1.0)
+    return [[1 - good, good]]
+
+
+def settle(page) -> None:
+    page.locator(".explorer:not(.busy)").first.wait_for()
+
+
+def in_a_notebook(page) -> ReviewExplorer:
+    explorer = ReviewExplorer(ask)
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    return explorer
+
+
+def test_a_page_offers_recorded_answers_and_says_so(visit):
+    page = visit("reviews")
+    assert page.get_by_role("textbox").count() == 0
+    assert "open this lesson in Jupyter or Colab" in page.locator(".verdict").inner_text()
+    page.locator("label", has_text=REVIEWS[1]).click()
+    settle(page)
+    assert page.get_by_role("img").get_attribute("aria-label") == "Probability: bad 75 %, good 25 %"
+    assert "recorded earlier by make results" in page.locator(".notes").inner_text()
+
+
+def test_a_typed_review_is_answered_at_enter_and_the_field_keeps_the_focus(visit):
+    page = visit("none")
+    explorer = in_a_notebook(page)
+    field = page.get_by_role("textbox")
+    field.click()
+    page.keyboard.type("What a film!")
+    assert page.evaluate("model.sent") == []
+    page.keyboard.press("Enter")
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["review"], "value": "What a film!"}]
+    answered(page, explorer)
+    assert page.get_by_role("img").get_attribute("aria-label") == "Probability: bad 88 %, good 12 %"
+    assert field.input_value() == "What a film!"
+    page.keyboard.type(" Yes.")
+    page.keyboard.press("Enter")
+    answered(page, explorer)
+    assert explorer.state == {"review": "What a film! Yes."}
+
+
+def test_leaving_the_field_asks_as_well(visit):
+    page = visit("none")
+    explorer = in_a_notebook(page)
+    page.get_by_role("textbox").fill("Dull.")
+    page.keyboard.press("Tab")
+    answered(page, explorer)
+    assert explorer.state == {"review": "Dull."}
+
+
+def test_an_answer_that_comes_late_does_not_take_what_is_being_typed(visit):
+    page = visit("none")
+    explorer = in_a_notebook(page)
+    page.get_by_role("textbox").click()
+    page.keyboard.type("Dull")
+    page.evaluate("view => answer(view)", explorer.view)
+    assert page.get_by_role("textbox").input_value() == "Dull"
+
+
+def test_a_chosen_review_stands_in_the_field(visit):
+    page = visit("none")
+    explorer = in_a_notebook(page)
+    page.locator("label", has_text=REVIEWS[0]).click()
+    answered(page, explorer)
+    assert page.get_by_role("textbox").input_value() == REVIEWS[0]
+
+
+@pytest.mark.parametrize("theme", STYLES)
+@pytest.mark.parametrize("host", ["page", "notebook"])
+def test_it_has_no_accessibility_violation(visit, host, theme):
+    page = visit("reviews" if host == "page" else "none", theme)
+    explorer = None if host == "page" else in_a_notebook(page)
+    page.locator("label", has_text=REVIEWS[2]).click()
+    if explorer:
+        answered(page, explorer)
+    settle(page)
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+
+
+@pytest.mark.parametrize("host", ["page", "notebook"])
+def test_it_fits_a_telephone(visit, host):
+    page = visit("reviews" if host == "page" else "none")
+    if host == "notebook":
+        in_a_notebook(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
