@@ -24,6 +24,7 @@ ANSWERED, ERROR, CRASH, TIMEOUT = "answered", "error", "crash", "timeout"
 LIMIT_SECONDS = 180.0
 
 _TRACEBACK = "Traceback (most recent call last):"
+_NO_FINDING = "it printed no finding"
 _UNINDENTED = re.compile(r"^\S", re.M)  # below the frames: type and message, which may have several lines
 
 
@@ -115,12 +116,14 @@ def _outcome(exit_status: int, stdout: str, stderr: str) -> Outcome:
     try:
         found = json.loads(stdout.splitlines()[-1])
     except (IndexError, json.JSONDecodeError):
-        return Outcome(ERROR, message="it printed no finding")
-    return Outcome(ANSWERED, found)
+        found = None
+    return Outcome(ANSWERED, found) if isinstance(found, dict) else Outcome(ERROR, message=_NO_FINDING)
 
 
 def raised(stderr: str) -> str:
-    """Returns type and message of the exception that ended a process."""
-    _before, _head, traceback = stderr.rpartition(_TRACEBACK)
+    """Returns what ended a process: the type and message of an exception, or what it said itself."""
+    _before, head, traceback = stderr.rpartition(_TRACEBACK)
+    if not head:  # sys.exit("...")
+        return stderr.strip() or "it ended with an error and said nothing"
     found = _UNINDENTED.search(traceback)
-    return traceback[found.start() :].strip() if found else "it ended with an error and said nothing"
+    return traceback[found.start() :].strip() if found else traceback.strip()

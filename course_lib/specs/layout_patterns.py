@@ -18,7 +18,7 @@ class LayoutPatterns:
     """A layout for each pattern, as tf_keras finds the layout of a variable by its name.
 
     A pattern that is the name itself goes first. Otherwise the patterns are tried in their order, and the
-    first one counts that fits the *beginning* of the name. A variable that none fits is whole on every device.
+    first one counts that fits the *beginning* of the name. What none fits is whole on every device.
 
     >>> mesh = MeshSpec([("model", 2)])
     >>> patterns = LayoutPatterns({"hidden.*kernel": LayoutSpec(["unsharded", "model"], mesh)}, mesh)
@@ -111,7 +111,7 @@ class LayoutPatterns:
                     patterns=_(", ").join(map(repr, unmatched)),
                 ),
                 allowed=_("patterns that fit the beginning of a name: {names}", names=_(", ").join(known)),
-                cure=_("Correct the pattern, take it out, or put it in front of the one that takes its place."),
+                cure=_("Correct the pattern, take it out, or put it before the one that takes its place."),
             )
 
 

@@ -28,7 +28,11 @@ def patterns(**layouts):
         ({".*kernel": COLUMNS}, "hidden.kernel", ".*kernel"),
         ({".*kernel": COLUMNS, "logits": ROWS}, "logits.kernel", ".*kernel"),  # the first counts
         ({"logits": ROWS, ".*kernel": COLUMNS}, "logits.kernel", "logits"),
-        ({".*": COLUMNS, "logits.kernel": ROWS}, "logits.kernel", "logits.kernel"),  # the name itself goes first
+        (
+            {".*": COLUMNS, "logits.kernel": ROWS},
+            "logits.kernel",
+            "logits.kernel",
+        ),  # the name itself goes first
         ({"hidden.kernel": COLUMNS}, "hidden_kernels", "hidden.kernel"),  # a point stands for any character
     ],
 )
