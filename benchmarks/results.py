@@ -6,7 +6,8 @@
 - 05_schemes_imdb: one device and the three schemes on the real reviews, from equal initial values, and
   continuing one checkpoint;
 - 05_schemes_stand_in: the same on the stand-in;
-- 05_step_parts: what a training step spends its time on.
+- 05_step_parts: what a training step spends its time on;
+- 08_keras: what each Keras distributes, each case in a process of its own; for JAX after `make jax`.
 
 `python -m benchmarks.results 04_stand_in` measures only that. The real reviews come from TensorFlow Datasets:
 from TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is
@@ -25,12 +26,19 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import parts  # noqa: E402
+from benchmarks import keras_table, parts  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
-from course_lib.measured import batch_sizes, results, schemes, step_parts  # noqa: E402
+from course_lib.measured import (  # noqa: E402
+    batch_sizes,
+    keras_support,
+    results,
+    schemes,
+    step_parts,
+    support,
+)
 from course_lib.models import sentiment as models  # noqa: E402
 from course_lib.specs import plan  # noqa: E402
 from course_lib.training import run as training  # noqa: E402
@@ -79,6 +87,11 @@ def parts_of_a_step() -> Path:
     return step_parts.save(parts.measure(TURNS), batch_sizes.this_machine(), FOLDER)
 
 
+def what_each_keras_distributes() -> Path:
+    """Runs every case of the table of Keras, and writes what became of it."""
+    return support.save(keras_table.measure(), keras_support.NAME, FOLDER)
+
+
 def seeded_run(setting: str, reviews: Reviews) -> results.SeededRun:
     """Returns what one of the settings gives from each of the seeds."""
     scheme, unit_length = SETTINGS[setting]
@@ -122,6 +135,7 @@ MEASUREMENTS: dict[str, Callable[[], Path]] = {
     schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, data.REAL),
     schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, data.BUILT_IN),
     step_parts.NAME: parts_of_a_step,
+    keras_support.NAME: what_each_keras_distributes,
 }
 
 
