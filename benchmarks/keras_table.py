@@ -1,4 +1,4 @@
-"""What each Keras distributes: every case of `benchmarks/keras_support` in a process of its own, as a table."""
+"""What each Keras distributes, as a table: each case of `benchmarks/keras_support` in its own process."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from course_lib.measured.support import Cell, Support, of_finding
 
 SCRIPTS = Path(__file__).parent / "keras_support"
 JAX_PYTHON = Path(__file__).parents[1] / "build" / "jax-venv" / "bin" / "python"
+GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 PACKAGES = ("tensorflow", "tf-keras", "keras", "jax")
 _VERSIONS = """
 import importlib.metadata, json, sys
@@ -39,8 +40,9 @@ def case(column: str, row: str) -> Case:
     """
     one_of(column, keras_support.COLUMNS, f"There is no column {column!r}.", cure="Name one of these.")
     one_of(row, keras_support.ROWS, f"There is no case {row!r}.", cure="Name one of these.")
-    if column == "tf_keras":
-        return Case(SCRIPTS / "tf_keras_layouts.py", (row,))
+    if column.startswith("tf_keras"):
+        uncombined = {GROUP_SIZE: "1"} if column == "tf_keras_uncombined" else {}
+        return Case(SCRIPTS / "tf_keras_layouts.py", (row,), environment=uncombined)
     backend = column.removeprefix("keras_")
     python = str(JAX_PYTHON) if backend == "jax" else sys.executable
     return Case(SCRIPTS / "keras_3.py", (row,), python, {"KERAS_BACKEND": backend})

@@ -1,7 +1,7 @@
 """What Keras 3 distributes over eight virtual devices, with the backend that KERAS_BACKEND names.
 
-    KERAS_BACKEND=tensorflow .venv/bin/python benchmarks/keras_support/keras_3.py fit
-    KERAS_BACKEND=jax build/jax-venv/bin/python benchmarks/keras_support/keras_3.py fit
+    KERAS_BACKEND=tensorflow .venv/bin/python benchmarks/keras_support/keras_3.py fit_arrays
+    KERAS_BACKEND=jax build/jax-venv/bin/python benchmarks/keras_support/keras_3.py fit_arrays
 
 It needs Keras and its backend (`make jax` installs both), and nothing of the course. Each case prints whether
 the variables are distributed, and how far its numbers are from those without a distribution.
@@ -24,6 +24,7 @@ from example import (
     FEATURES,
     HIDDEN,
     LEARNING_RATE,
+    STEPS,
     answer,
     batches,
     difference,
@@ -57,13 +58,13 @@ def arguments() -> Mapping[str, Any]:
     layout = keras.distribution.TensorLayout((None, "model"), _mesh())
     layer = keras.layers.Dense(HIDDEN, kernel_layout=layout)
     layer.build((None, FEATURES))
-    return {"distributed": _is_distributed(layer.kernel)}
+    return {"distributed": _is_split(layer.kernel)}
 
 
 def patterns() -> Mapping[str, Any]:
     """Lays out a model by the paths of its variables, and compares its logits."""
-    features, _labels = examples()
-    return _compared(lambda model: [model.predict(features, verbose=0)])
+    features, _labels = batches()[0]
+    return _compared(lambda model: [keras.ops.convert_to_numpy(model(features))])
 
 
 def training_step() -> Mapping[str, Any]:
@@ -71,28 +72,36 @@ def training_step() -> Mapping[str, Any]:
     return _compared(_own_steps)
 
 
-def fit() -> Mapping[str, Any]:
-    """Trains with `fit`."""
-    return _compared(lambda model: [_fitted(model).history["loss"], *model.get_weights()])
+def fit_arrays() -> Mapping[str, Any]:
+    """Trains with `fit` on NumPy arrays."""
+    features, labels = examples()
+
+    def trained(model: Any) -> list[Any]:
+        history = _compiled(model).fit(features, labels, batch_size=BATCH_SIZE, shuffle=False, verbose=0)
+        return [history.history["loss"], *model.get_weights()]
+
+    return _compared(trained)
 
 
-def data_parallel() -> Mapping[str, Any]:
-    """Trains with `fit` where the batch alone is split."""
-    return _compared(
-        lambda model: [_fitted(model).history["loss"], *model.get_weights()],
-        keras.distribution.DataParallel(devices=_devices()),
-    )
+def fit_dataset() -> Mapping[str, Any]:
+    """Trains with `fit` on a data set."""
+
+    def trained(model: Any) -> list[Any]:
+        history = _compiled(model).fit(_Batches(), shuffle=False, verbose=0)
+        return [history.history["loss"], *model.get_weights()]
+
+    return _compared(trained)
 
 
 def evaluate() -> Mapping[str, Any]:
-    """Evaluates and predicts."""
-    features, labels = examples()
+    """Evaluates on a data set."""
+    return _compared(lambda model: [_compiled(model).evaluate(_Batches(), verbose=0)])
 
-    def measured(model: Any) -> list[Any]:
-        _compiled(model)
-        return [model.evaluate(features, labels, verbose=0), model.predict(features, verbose=0)]
 
-    return _compared(measured)
+def predict() -> Mapping[str, Any]:
+    """Predicts on NumPy arrays."""
+    features, _labels = examples()
+    return _compared(lambda model: [model.predict(features, batch_size=BATCH_SIZE, verbose=0)])
 
 
 def unmatched_pattern() -> Mapping[str, Any]:
@@ -104,29 +113,27 @@ def unmatched_pattern() -> Mapping[str, Any]:
 
 def equal_seeds() -> Mapping[str, Any]:
     """Draws initial values twice from one seed, under two layouts."""
-    drawn = []
+    drawn, split = [], []
     for layouts in (RIGHT, MISSPELT):
         keras.utils.set_random_seed(1)
         with _model_parallel(layouts).scope():
-            model = _model(values=None)
-            distributed = _is_distributed(model.weights[0])
-            drawn.append([keras.ops.convert_to_numpy(variable.value) for variable in model.weights])
-        if layouts is RIGHT:
-            is_distributed = distributed
-    return {"distributed": is_distributed, "difference": difference(*drawn)}
+            model = _model(drawn=True)
+        split.append(_is_split(model.weights[0]))
+        drawn.append(model.get_weights())
+    return {"distributed": split[0], "difference": difference(*drawn)}
 
 
-def checkpoint() -> Mapping[str, Any]:
+def weights() -> Mapping[str, Any]:
     """Saves the weights of a distributed model and loads them into one that is not."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.weights.h5"
         with _model_parallel(RIGHT).scope():
             model = _model()
             model.save_weights(path)
-        other = _model(values=None)
+        other = _model(drawn=True)
         other.load_weights(path)
     return {
-        "distributed": _is_distributed(model.weights[0]),
+        "distributed": _is_split(model.weights[0]),
         "difference": difference(other.get_weights(), first_values()),
     }
 
@@ -136,23 +143,34 @@ CASES: dict[str, Callable[[], Mapping[str, Any]]] = {
     for function in (
         arguments,
         patterns,
-        training_step,
-        fit,
-        data_parallel,
-        evaluate,
         unmatched_pattern,
         equal_seeds,
-        checkpoint,
+        training_step,
+        fit_arrays,
+        fit_dataset,
+        evaluate,
+        predict,
+        weights,
     )
 }
 
 
-def _compared(found: Callable[[Any], list[Any]], distribution: Any = None) -> Mapping[str, Any]:
+class _Batches(keras.utils.PyDataset):
+    """The examples batch by batch, for any backend."""
+
+    def __len__(self) -> int:
+        return STEPS
+
+    def __getitem__(self, at: int) -> tuple[np.ndarray, np.ndarray]:
+        return batches()[at]
+
+
+def _compared(found: Callable[[Any], list[Any]]) -> Mapping[str, Any]:
     """Returns how far what a distributed model gives is from what the same model gives on one device."""
-    with (distribution or _model_parallel(RIGHT)).scope():
+    with _model_parallel(RIGHT).scope():
         model = _model()
         ours = found(model)
-    return {"distributed": _is_distributed(model.weights[0]), "difference": difference(ours, found(_model()))}
+    return {"distributed": _is_split(model.weights[0]), "difference": difference(ours, found(_model()))}
 
 
 def _eight_cpus() -> None:
@@ -178,28 +196,23 @@ def _model_parallel(layouts: Mapping[str, tuple[str | None, ...]]) -> Any:
     return keras.distribution.ModelParallel(layout_map=layout_map, batch_dim_name="batch")
 
 
-def _model(values: Any = ...) -> Any:
-    """Returns the model with the first values that every case starts from; None leaves Keras's own."""
+def _model(*, drawn: bool = False) -> Any:
+    """Returns the model with the first values that every case starts from, or those that Keras draws."""
     layers = [
         keras.Input((FEATURES,)),
         keras.layers.Dense(HIDDEN, activation="relu", name="hidden"),
         keras.layers.Dense(CLASSES, name="logits"),
     ]
     model = keras.Sequential(layers, name="model")
-    if values is not None:
+    if not drawn:
         model.set_weights(first_values())
     return model
 
 
-def _compiled(model: Any) -> None:
+def _compiled(model: Any) -> Any:
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(LEARNING_RATE), loss, metrics=["accuracy"])
-
-
-def _fitted(model: Any) -> Any:
-    features, labels = examples()
-    _compiled(model)
-    return model.fit(features, labels, batch_size=BATCH_SIZE, shuffle=False, verbose=0)
+    return model
 
 
 def _own_steps(model: Any) -> list[Any]:
@@ -261,13 +274,6 @@ def _jax_steps(model: Any) -> list[Any]:
         loss, trained, slots, others = step(trained, others, slots, sent(features), sent(labels))
         losses.append(float(loss))
     return [losses, *map(np.asarray, trained)]
-
-
-def _is_distributed(variable: Any) -> bool:
-    """Returns whether more than one device holds the variable or a part of it."""
-    if BACKEND == "jax":
-        return len(variable.value.sharding.device_set) > 1
-    return hasattr(variable.value, "layout")  # a DVariable has one; others lie on `variable.value.device`
 
 
 def _is_split(variable: Any) -> bool:

@@ -7,17 +7,18 @@ from course_lib.measured import support
 from course_lib.measured.support import Support, Table
 
 NAME = "08_keras"
-COLUMNS = ("tf_keras", "keras_tensorflow", "keras_jax")
+COLUMNS = ("tf_keras", "tf_keras_uncombined", "keras_tensorflow", "keras_jax")
 ROWS = (
     "arguments",
     "patterns",
     "unmatched_pattern",
     "equal_seeds",
     "training_step",
-    "fit",
-    "data_parallel",
+    "fit_arrays",
+    "fit_dataset",
     "evaluate",
-    "checkpoint",
+    "predict",
+    "weights",
 )
 
 
@@ -36,6 +37,7 @@ def column_title(column: str) -> str:
     """Returns the title of a column in the reader's language."""
     titles = {
         "tf_keras": _("tf_keras with DTensor"),
+        "tf_keras_uncombined": _("the same, all-reduces not combined"),
         "keras_tensorflow": _("Keras 3 on TensorFlow"),
         "keras_jax": _("Keras 3 on JAX"),
     }
@@ -49,10 +51,11 @@ def row_title(row: str) -> str:
         "patterns": _("layouts by patterns of names"),
         "unmatched_pattern": _("a pattern that fits no name"),
         "equal_seeds": _("initial values from one seed, in any layout"),
-        "training_step": _("a training step of one's own"),
-        "fit": _("`fit` with split variables"),
-        "data_parallel": _("`fit` with a split batch alone"),
-        "evaluate": _("`evaluate` and `predict`"),
-        "checkpoint": _("weights saved, and loaded without layouts"),
+        "training_step": _("a compiled training step of one's own"),
+        "fit_arrays": _("fit, arrays"),
+        "fit_dataset": _("fit, data set (DTensorDataset)"),
+        "evaluate": _("evaluate, data set (DTensorDataset)"),
+        "predict": _("predict, arrays"),
+        "weights": _("weights saved, and loaded on one device"),
     }
     return titles[row]

@@ -65,7 +65,9 @@ def seeded():
     tf_keras.utils.set_random_seed(0)
 
 
-names = st.lists(st.sampled_from(["hidden", "logits", "kernel", "bias", "."]), min_size=1, max_size=4).map("".join)
+names = st.lists(st.sampled_from(["hidden", "logits", "kernel", "bias", "."]), min_size=1, max_size=4).map(
+    "".join
+)
 patterns = st.one_of(names, st.sampled_from([".*kernel", "(hidden|logits)", "hid+en", "", "x*"]))
 
 

@@ -31,7 +31,7 @@ def script(tmp_path):
     ("code", "outcome"),
     [
         ("print('a note'); print('{\"difference\": 0.5}')", Outcome(ANSWERED, {"difference": 0.5})),
-        ("import sys; print('{\"asked\": \"%s\"}' % sys.argv[1])", Outcome(ANSWERED, {"asked": "fit"})),
+        ('import sys; print(\'{"asked": "%s"}\' % sys.argv[1])', Outcome(ANSWERED, {"asked": "fit"})),
         ("raise ValueError('no\\nsuch seed')", Outcome(ERROR, message="ValueError: no\nsuch seed")),
         ("import sys; sys.exit('Name a case')", Outcome(ERROR, message="Name a case")),
         ("print('no finding')", Outcome(ERROR, message="it printed no finding")),
