@@ -54,7 +54,7 @@ def gradients(values: Values, inputs: Array, labels: Array) -> tuple[float, Valu
 
 
 def _trained(factor: float = 1.0, *, loss_factor: float = 1.0) -> Callable[..., Any]:
-    """Returns steps in NumPy whose gradients are `factor` times the right ones; they say a multiple of the loss."""
+    """Returns steps in NumPy with multiples of the right gradients, which say a multiple of the loss."""
 
     def trained(values: Values, batches: Batches) -> dict[str, Any]:
         values = [value.astype(np.float64) for value in values]

@@ -1,4 +1,4 @@
-"""What each Keras distributes over eight virtual devices, as `make results` found it, for lesson 08 and the book."""
+"""What each Keras distributes over eight virtual devices, as `make results` found it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keras 2 models on a mesh: names, layouts and bytes are those of the real variables, in every kind of model."""
+"""Keras 2 models on a mesh: names, layouts and bytes are those of the real variables."""
 
 import re
 
