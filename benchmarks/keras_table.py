@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.cases import ANSWERED, Case, Outcome, run
 from course_lib.errors import CourseError, one_of
+from course_lib.exercises.faults import reason
 from course_lib.measured import keras_support
 from course_lib.measured.support import Cell, Support, of_finding
 
@@ -91,5 +92,15 @@ def _cell(column: str, row: str) -> Cell:
 def cell_of(outcome: Outcome) -> Cell:
     """Returns the cell of the table for what became of a case."""
     if outcome.status != ANSWERED:
-        return Cell(outcome.status, message=outcome.message.partition("\n")[0])
+        return Cell(outcome.status, message=shortened(outcome.message))
     return of_finding(**outcome.found)
+
+
+def shortened(message: str) -> str:
+    r"""Returns an exception's type and reason, without modules and without places in files.
+
+    >>> shortened("tensorflow.errors.UnknownError: /home/me/x.py:3:1: error: 'tf.Add' op failed\nmore")
+    "UnknownError: 'tf.Add' op failed"
+    """
+    kind, _colon, text = message.partition(": ")
+    return f"{kind.rpartition('.')[2]}: {reason(text)}"

@@ -135,7 +135,7 @@ def _draw(random: np.random.Generator) -> tuple[Patterns, Names]:
         (_last_wins, "first that fits"),
         (_exact_name_not_first, "goes first"),
         (_matched, "opposite"),
-        (lambda patterns, names: [], "returns"),
+        (lambda patterns, names: [], "gives"),
         ("hiden.*", "function"),
     ],
 )

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.faults import fault
 from course_lib.exercises.real_devices import on_devices
-from course_lib.i18n import _
+from course_lib.i18n import _, join_sentences
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -63,7 +65,10 @@ def _without_a_mesh(mesh: Any) -> Any:
         (_map_of({**_RIGHT, "frist.bias": ["model"]}), "'frist.bias'"),
         (_map_of({**_RIGHT, "kernel": ["model", UNSHARDED]}), "'kernel'"),
         (_map_of({"first": [UNSHARDED, "model"], "second.kernel": ["model", UNSHARDED]}), "'first.bias'"),
-        (_map_of({**_RIGHT, "second.kernel": ["batch", UNSHARDED]}), "Contracting dimension"),
+        (
+            _map_of({**_RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
+            "Contracting dimension",
+        ),
         (_without_a_mesh, "mesh=mesh"),
         (lambda mesh: _RIGHT, "LayoutMap"),
         ({"first.kernel": ["model"]}, "function"),
@@ -74,7 +79,7 @@ def layout_map(answer: Make) -> str | None:
     """A LayoutMap for a model of three dense layers, judged by the bytes of real components."""
     with on_devices() as (_tf, dtensor):
         mesh = dtensor.create_mesh(MESH)
-        given = answer(mesh)
+        given = answered(answer(mesh))
         keras_layouts = import_module("course_lib.keras_layouts")
         if not isinstance(given, keras_layouts.LayoutMap):
             return _("Return the LayoutMap that you have filled.")
@@ -97,15 +102,16 @@ def shapes() -> dict[str, tuple[int, ...]]:
 
 
 def _too_many(model: Any, held: int, keras_layouts: Any) -> str:
-    bytes_of = {
-        name: max(keras_layouts.bytes_on_devices([variable]))
-        for name, variable in zip(shapes(), model.weights, strict=True)
-    }
-    return _(
-        "A device holds {held} bytes, and may hold {most}. The most of them are of `{largest}`.",
-        held=f"{held:,}",
-        most=f"{MOST_BYTES:,}",
-        largest=max(bytes_of, key=bytes_of.__getitem__),
+    too_many = _(
+        "A device holds {held} bytes, and may hold {most}.", held=f"{held:,}", most=f"{MOST_BYTES:,}"
+    )
+    shardings = dict(zip(shapes(), keras_layouts.shardings(model.weights), strict=True))
+    whole = {name: math.prod(each.global_shape) for name, each in shardings.items() if len(each.blocks) == 1}
+    if not whole:
+        return too_many
+    largest = max(whole, key=whole.__getitem__)
+    return join_sentences(
+        [too_many, _("The largest variable that every device holds whole is `{name}`.", name=largest)]
     )
 
 

@@ -38,13 +38,11 @@ def same_seed() -> Question:
 def same_losses() -> Question:
     """How far the losses of Keras's step on eight devices are from those on one."""
     return Question(
-        _("How far do the six losses on eight devices lie from those on one device?"),
+        _("How far do the four losses on eight devices lie from those on one device?"),
         [
             Option(
                 "equal",
-                _(
-                    "Sums over devices are added in another order, so at the least the last bits would differ."
-                ),
+                _("Sums over devices are added in another order: at least the last bits would differ."),
                 label=_("they are equal to the bit"),
             ),
             Option(
@@ -57,9 +55,7 @@ def same_losses() -> Question:
             ),
             Option(
                 "different",
-                _(
-                    "They do, though the model, the values and the batches are the same, and no error says so."
-                ),
+                _("They do, though model, values and batches are the same, and no error says so."),
                 label=_("they differ by more"),
             ),
         ],
@@ -173,9 +169,7 @@ def keras_3() -> Question:
             ),
             Option(
                 "CPU:0",
-                _(
-                    "It is an ordinary variable on the first device. The distribution was accepted and not used."
-                ),
+                _("It is an ordinary variable on the first device: the distribution was not used."),
                 label=_("whole on the first device"),
             ),
             Option(

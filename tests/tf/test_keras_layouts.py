@@ -18,6 +18,7 @@ from course_lib.keras_layouts import (  # noqa: E402
     LayoutMap,
     bytes_on_devices,
     made_with,
+    names_of,
     patterns_of,
     shardings,
 )
@@ -94,6 +95,48 @@ def test_a_model_has_the_layouts_that_its_names_get(make):
     values = [to_numpy(variable) for variable in model.weights]
     expected = (np.ones((4, FEATURES)) @ values[0] + values[1]) @ values[2] + values[3]
     np.testing.assert_allclose(to_numpy(tf.function(model)(rows)), expected, atol=1e-5)
+
+
+class Recording(LayoutMap):
+    """A map that keeps the names that it is asked for."""
+
+    def __getitem__(self, name):
+        self.asked.add(name)
+        return None if name else super().__getitem__(name)
+
+
+class OfLists(tf_keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.blocks = [tf_keras.layers.Dense(4), tf_keras.layers.Dense(4)]
+        self.norm = tf_keras.layers.BatchNormalization()
+
+    def call(self, inputs):
+        return self.norm(self.blocks[0](inputs)) + self.blocks[1](inputs)
+
+
+def deferred():
+    return tf_keras.Sequential(dense())
+
+
+def with_normalisation():
+    layers = tf_keras.layers.Dense(4), tf_keras.layers.BatchNormalization(), tf_keras.layers.Dense(2)
+    return tf_keras.Sequential([tf_keras.Input((FEATURES,)), *layers])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [sequential, functional, Subclassed, OfLists, deferred, with_normalisation],
+    ids=lambda make: make.__name__,
+)
+def test_the_names_are_those_that_keras_asks_for(make):
+    recording = Recording(mesh=REAL)
+    recording.asked = set()
+    with recording.scope():
+        model = make()
+    model(pack(np.ones((4, FEATURES), "float32"), LayoutSpec(["batch", UNSHARDED], MESH), REAL))
+    assert set(names_of(model)) == recording.asked
+    assert {id(variable) for variable in names_of(model).values()} == {id(each) for each in model.weights}
 
 
 @pytest.mark.parametrize(
