@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.cases import ANSWERED, Case, Outcome, run
+from benchmarks.cases import ANSWERED, ERROR, Case, Outcome, run
 from course_lib.errors import CourseError, one_of
 from course_lib.exercises.faults import reason
 from course_lib.measured import keras_support
@@ -91,9 +91,10 @@ def _cell(column: str, row: str) -> Cell:
 
 def cell_of(outcome: Outcome) -> Cell:
     """Returns the cell of the table for what became of a case."""
-    if outcome.status != ANSWERED:
-        return Cell(outcome.status, message=shortened(outcome.message))
-    return of_finding(**outcome.found)
+    if outcome.status == ANSWERED:
+        return of_finding(**outcome.found)
+    message = shortened(outcome.message) if outcome.status == ERROR else outcome.message
+    return Cell(outcome.status, message=message)
 
 
 def shortened(message: str) -> str:

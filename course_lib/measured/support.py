@@ -25,7 +25,7 @@ class Cell:
 
     Attributes:
         verdict: "equal" (distributed, with the numbers of one device), "different" (distributed, with other
-            numbers), "no-op" (accepted without an error, and nothing was distributed), "error", "crash"
+            numbers), "no-op" (accepted without an error, and nothing was split), "error", "crash"
             or "timeout".
         difference: the largest difference from one device; None where no numbers were compared.
         message: the error's type and first line.
@@ -41,8 +41,8 @@ class Cell:
             return _("error: {kind}", kind=self.message.partition(":")[0])
         return {
             EQUAL: _("works") if self.difference is None else _("equals one device"),
-            DIFFERENT: _("other values, in silence"),
-            NO_OP: _("does nothing, in silence"),
+            DIFFERENT: _("wrong values, in silence"),
+            NO_OP: _("nothing split, in silence"),
             CRASH: _("ends the process"),
             TIMEOUT: _("does not end"),
         }[self.verdict]
