@@ -81,8 +81,8 @@ def metric() -> Question:
             Option(
                 "error",
                 _(
-                    "A layer with a forgotten layout ended so, outside a compiled function. This metric is"
-                    " updated in one."
+                    "TensorFlow does refuse a layer of which one layout is missing, outside a compiled function."
+                    " This metric is updated in one."
                 ),
                 label=_("an error for the metric without the mesh"),
             ),

@@ -15,7 +15,8 @@
 # **Time:** 45 minutes.
 # **You need to know:** lesson 3 (a training step) and lesson 5 (layouts of consecutive layers).
 #
-# > **Where this was run.** TensorFlow 2.21 with tf_keras and Keras 3 on eight virtual CPUs, not on GPUs or TPUs.
+# > **Where this was run.** TensorFlow 2.21, tf_keras 2.21 and Keras 3 on eight virtual CPUs,
+# > not on GPUs or TPUs.
 # > DTensor is experimental, and so is what tf_keras does with it: names may change.
 #
 # ## There are two Kerases
@@ -97,22 +98,10 @@ packed = pack(rows, LayoutSpec(["batch", UNSHARDED], grid), mesh)
 gap = np.abs(to_numpy(tf.function(model)(packed)) - one_device(rows)).max()
 print("within 0.00001:", gap < 1e-5)
 
-# %% left-out-text [markdown]
-# `set_weights` takes whole arrays and sends each device its part.
-#
-# What if one of the layouts is left out?
-# Then Keras makes an ordinary variable, which lies on one device.
-
-# %% left-out tags=["error"]
-hidden = tf_keras.layers.Dense(48, kernel_layout=layout(UNSHARDED, "model"))
-try:
-    hidden(packed)
-except tf.errors.UnimplementedError as error:
-    print(*str(error).splitlines()[2].partition(". ")[:1])
-
 # %% same-seed-given [markdown]
-# That is an error that says what is wrong.
-# There are few of these in this lesson.
+# `set_weights` takes whole arrays and sends each device its part.
+# (If a layer has one layout and lacks the other, its second variable is an ordinary one on one device.
+# TensorFlow then refuses to add them: "got a regular tensor ... but was expecting a DTensor".)
 #
 # ## Initial values
 #
@@ -141,16 +130,21 @@ distance = np.abs(drawn(UNSHARDED, "model") - drawn(UNSHARDED, UNSHARDED)).max()
 reveal("08-same-seed", "equal" if distance == 0 else "rounding" if distance < 1e-5 else "different")
 
 # %% seed-why [markdown]
-# tf_keras draws the whole kernel on every device and then cuts it
-# (`call_with_layout` in its [`dtensor/utils.py`](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/dtensor/utils.py)).
+# tf_keras draws the whole kernel on every device and then cuts it:
+# see `call_with_layout` in
+# [its source](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/dtensor/utils.py).
 # So schemes can be compared from one seed.
-# The price is memory: while it draws, a device holds a whole kernel, also one that is split because it is too large.
+# The price is memory: while it draws, a device holds a whole kernel,
+# even if the kernel is split because it is too large.
 #
 # ## A training step
 #
-# Optimizers have variables too: a counter, the learning rate, and for each weight its *slots*, such as Adam's two averages.
+# Optimizers have variables too:
+# a counter, the learning rate, and for each weight its *slots*, such as Adam's two averages.
 # They must lie on the mesh, so the optimizer is told it: `mesh=mesh`.
-# With this, the step reads like any step in Keras:
+# With this, the step reads like any step in Keras.
+# The next cells define it, take four such steps with Adam on one device and on eight,
+# from equal values and with the same batches of 64 reviews.
 
 
 # %% usual-step
@@ -165,11 +159,6 @@ def usual_step(model, optimizer):
         return loss
 
     return step
-
-
-# %% losses-text [markdown]
-# The next cell takes four such steps with Adam, on one device and on eight,
-# from equal values and with the same batches of 64 reviews.
 
 
 # %% losses
@@ -201,34 +190,31 @@ losses = {
 distance = np.abs(losses["one"] - losses["eight"]).max()
 reveal("08-same-losses", "equal" if distance == 0 else "rounding" if distance < 1e-5 else "different")
 
-# %% losses-printed
-for name, found in losses.items():
-    print(f"{name:6}", *(f"{loss:.2f}" for loss in found))
-
 # %% stale-text [markdown]
-# The first loss, before any update, is the same, and the others are not.
-# No error was raised.
+# The next cell prints the losses.
+# The first one, before any update, is the same; the others are not, and no error was raised.
 # Which variables does a single step change?
-# Plain SGD shows it best.
+# The cell asks that of plain SGD, which shows it best.
 
 # %% stale
+for name, found in losses.items():
+    print(f"{name:6}", *(f"{loss:.2f}" for loss in found))
 sgd = tf_keras.optimizers.SGD(0.1, mesh=mesh)
 trained(usual_step, model, sgd, split=True, count=1)
 for variable, first in zip(model.weights, first_values):
     print(f"{variable.name:16}", "moved" if np.any(to_numpy(variable) != first) else "did not move")
 
 # %% stale-why [markdown]
-# Every optimizer of tf_keras assigns a slot and then reads it.
+# The optimizers of tf_keras assign a slot and then read it.
 # For SGD the slot is the momentum `m`, also if the momentum is 0:
 # `m.assign(-gradient * lr + m * momentum)`, then `variable.assign_add(m)`.
-# DTensor puts the all-reduces of several gradients together into one.
-# Thereby it moves what depends on them, and a read can come to stand before the assignment that it follows.
-# Then the variable gets the `m` of the step before, which at first is 0:
-# each of these updates comes a step late.
-# Adam divides by a root that is a step old.
+# DTensor puts the all-reduces of several gradients together into one,
+# and with that it moves what depends on them: a read can come before the assignment that it should follow.
+# Then the variable gets the `m` of the step before, which at first is 0.
+# Each of these updates comes a step late.
 #
-# The error is in DTensor, not in Keras, and lesson 3's own step is not touched by it:
-# it writes each variable once, last, and reads none that it has written.
+# The mistake is DTensor's, not Keras's, and it does not touch a step like that of lesson 3,
+# which writes each variable once and does not read it again.
 # Two ways around it are right:
 #
 # - Compute the gradients in one `tf.function` and apply them outside it, or in another.
@@ -265,16 +251,6 @@ def make_step(model, optimizer):
 # %%
 check("08-step", make_step)
 
-# %% uncombined-text [markdown]
-# The next cell takes the second way, with the step as it was:
-
-# %% uncombined
-from course_lib.combining import no_combining
-
-with no_combining():
-    found = trained(usual_step, model, adam(0.03, mesh=mesh), split=True)
-print("within 0.0001:", np.abs(found - losses["one"]).max() < 1e-4)
-
 # %% metric-given [markdown]
 # ## A mesh that was forgotten
 #
@@ -306,13 +282,15 @@ reveal("08-metric", "untold" if told == plain != untold else "other")
 
 # %% metric-why [markdown]
 # A metric adds up two numbers, the hits and the examples, and divides them.
-# Without a mesh both are ordinary variables, and nothing refuses them in a compiled function on eight devices.
+# Without a mesh both are ordinary variables,
+# and nothing refuses them in a compiled function on eight devices.
 # The first batch even comes out right.
-# An optimizer that is not told its mesh is accepted too, and Adam trains wrongly then in either way of the section before.
+# An optimizer that is not told its mesh is accepted too,
+# and Adam then trains wrongly even with uncombined all-reduces.
 #
 # ## Layouts by patterns of names
 #
-# Two arguments for every layer are much to write, and layers that others have written do not take them.
+# Two arguments for every layer are much to write, and many layers, such as `LSTM`, do not take them.
 # A `LayoutMap` says it once for the whole model: a pattern of names, and a layout for what it fits.
 # In its scope, variables get their layouts by their names.
 # For sequential and functional models the name is the layer's name and the attribute, `hidden.kernel`;
@@ -360,7 +338,8 @@ for make in (sequential, functional, Subclassed):
 
 # %% mapped-text [markdown]
 # These are the names under which Keras looked for layouts.
-# In the class the layers are called `first` and `second`, as its attributes are, whatever names they were given.
+# In the class the layers are called `first` and `second`, as its attributes are,
+# whatever names they were given.
 #
 # For each name the map has one layout at most:
 # a pattern that is the name itself goes first, and otherwise the first one, in the order of the map,
@@ -507,7 +486,8 @@ print(message.partition("error: ")[2].splitlines()[0])
 
 # %% fit-why [markdown]
 # The data are the trouble: `fit` takes the batches from an iterator, and DTensor finds no layouts in it.
-# It finds them in a `tf.experimental.dtensor.DTensorDataset`, and with one of these, `fit` and `evaluate` run.
+# It finds them in a `tf.experimental.dtensor.DTensorDataset`.
+# With one of these, `fit` and `evaluate` run, for a model made in the scope of a `LayoutMap`.
 # `fit` applies the gradients in the function that computes them, so it falls under what was said of steps:
 # it is right only with uncombined all-reduces.
 # The table below has both, measured.
@@ -529,8 +509,8 @@ except ValueError as error:
 
 # %% keras-given [markdown]
 # This program's Keras 3 computes with TensorFlow, as `tf.keras` does.
-# The next cell asks for a distribution over eight devices in which the columns of the kernel are split over `model`,
-# makes a model, and looks where its kernel lies.
+# The next cell asks for a distribution over eight devices
+# in which the columns of the kernel are split over `model`, makes a model, and looks where its kernel lies.
 
 # %% predict-keras
 predict("08-keras-3")
@@ -551,8 +531,9 @@ reveal("08-keras-3", "split" if hasattr(kernel, "layout") else kernel.device.par
 # No error, no warning, and nothing is distributed.
 # In the source of Keras 3 the module for TensorFlow, `keras/src/backend/tensorflow/distribution_lib.py`,
 # begins with "!!!DO NOT USE!!!" and calls itself a prototype.
-# The interface is made for JAX.
-# There the same program splits its variables, as the last column of the next table shows.
+# With JAX the same program splits its variables, as the last column of the next table shows.
+# (The `LayoutMap` of Keras 3 has another rule: in Keras 3.15 a pattern has to fit the *whole* path,
+# here `model/hidden/kernel`, and two patterns that fit one path are refused.)
 #
 # ## What works, and what only seems to
 #
@@ -565,21 +546,18 @@ reveal("08-keras-3", "split" if hasattr(kernel, "layout") else kernel.device.par
 from course_lib.measured import keras_support
 
 recorded = keras_support.recorded()
-keras_support.table(recorded)
-
-# %% table-how
 print(*(f"{name}: {value}" for name, value in recorded.how.items()), sep="\n")
+keras_support.table(recorded)
 
 # %% choose [markdown]
 # What follows for a choice today:
 #
-# - **Data parallelism on the GPUs of one machine, with `fit`:** neither of these, but `tf.distribute`, from lesson 9 on.
+# - **Only the batch is to be split:** that is what `tf.distribute` is for (lesson 9, in preparation).
 # - **Split variables and `fit`:** Keras 3 on JAX.
 #   Check with `variable.value.sharding` that a pattern took effect.
 # - **Split variables in TensorFlow:** DTensor with layers of your own, as in lessons 3 to 5.
 #   Or `tf_keras`, if you need its layers: with a mesh for every optimizer and metric, patterns checked,
 #   gradients applied outside the function that computes them, and the first steps compared with one device.
-#   It is the Keras of yesterday: it gets no new features.
 # - **Keras 3 on TensorFlow:** not for split variables.
 
 # %% score

@@ -139,6 +139,24 @@ def test_the_metric_of_the_first_batch_is_right_without_a_mesh():
     assert told != untold
 
 
+def test_some_layers_take_no_layouts_as_arguments():
+    with pytest.raises(TypeError, match="kernel_layout"):
+        tf_keras.layers.LSTM(8, kernel_layout=real(UNSHARDED, "model"))
+
+
+@pytest.mark.parametrize(("pattern", "fits"), [("model/hidden", False), (".*hidden/kernel", True)])
+def test_a_pattern_of_keras_3_has_to_fit_the_whole_path(pattern, fits):
+    distribution = keras.distribution
+    mesh = distribution.DeviceMesh((4, 2), ["batch", "model"], distribution.list_devices("cpu"))
+    layouts = distribution.LayoutMap(mesh)
+    layouts[pattern] = (None, "model")
+    assert (layouts["model/hidden/kernel"] is not None) is fits
+    layouts[".*kernel"] = (None, "model")
+    if fits:
+        with pytest.raises(ValueError, match="multiple"):
+            layouts["model/hidden/kernel"]
+
+
 def test_layers_of_keras_3_refuse_tensors_on_a_mesh():
     with pytest.raises(tf.errors.UnimplementedError, match="expecting a DTensor"):
         keras.layers.Dense(8)(next(batches(True))[0])
