@@ -71,7 +71,8 @@ def _vector_hint(name: str, layout: object) -> str | None:
     return None
 
 
-Names, Patterns = list[str], list[str]
+Names = list[str]
+Patterns = list[str]
 
 
 def _unmatched(patterns: Patterns, names: Names) -> list[str]:

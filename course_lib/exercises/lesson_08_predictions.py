@@ -81,7 +81,7 @@ def metric() -> Question:
             Option(
                 "error",
                 _(
-                    "TensorFlow does refuse a layer of which one layout is missing, outside a compiled function."
+                    "TensorFlow refuses a layer of which one layout is missing, outside a compiled function."
                     " This metric is updated in one."
                 ),
                 label=_("an error for the metric without the mesh"),
