@@ -1,5 +1,6 @@
 """What lesson 08 says of Keras and does not show: seeds, late updates, forgotten meshes."""
 
+import importlib
 import re
 
 import numpy as np
@@ -98,14 +99,21 @@ def test_the_gradients_themselves_are_right():
         np.testing.assert_allclose(to_numpy(ours), theirs, atol=1e-5)
 
 
-def test_without_a_seed_a_layer_with_a_layout_is_refused():
+def test_without_a_seed_a_layer_with_a_layout_is_refused(monkeypatch):
     tf_keras.utils.set_random_seed(0)
-    seeds, tf_keras.backend._SEED_GENERATOR.generator = tf_keras.backend._SEED_GENERATOR.generator, None
-    try:
-        with pytest.raises(ValueError, match=re.escape("tf.keras.utils.set_random_seed()")):
-            tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model")).build((None, 6))
-    finally:
-        tf_keras.backend._SEED_GENERATOR.generator = seeds
+    seeds = importlib.import_module("tf_keras.src.backend")._SEED_GENERATOR
+    monkeypatch.setattr(seeds, "generator", None)
+    with pytest.raises(ValueError, match=re.escape("tf.keras.utils.set_random_seed()")):
+        tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model")).build((None, 6))
+
+
+def test_a_layer_that_lacks_a_layout_is_refused_outside_a_compiled_function():
+    tf_keras.utils.set_random_seed(0)
+    layer = tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model"))
+    with pytest.raises(
+        tf.errors.UnimplementedError, match="got a regular tensor.*but was expecting a DTensor"
+    ):
+        layer(next(batches(True))[0])
 
 
 def test_dropout_under_a_map_asks_for_a_generator():
