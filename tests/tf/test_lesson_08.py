@@ -111,7 +111,7 @@ def test_a_layer_that_lacks_a_layout_is_refused_outside_a_compiled_function():
     tf_keras.utils.set_random_seed(0)
     layer = tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model"))
     with pytest.raises(
-        tf.errors.UnimplementedError, match="got a regular tensor.*but was expecting a DTensor"
+        tf.errors.UnimplementedError, match=r"got a regular tensor.*but was expecting a DTensor"
     ):
         layer(next(batches(True))[0])
 
