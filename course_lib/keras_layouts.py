@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -17,17 +17,17 @@ from course_lib.i18n import _
 from course_lib.specs.layout_patterns import LayoutPatterns
 from course_lib.specs.sharding import Sharding
 
-LayoutMap = tf_keras.dtensor.experimental.LayoutMap
+LayoutMap: Any = tf_keras.dtensor.experimental.LayoutMap
 
 _Functional = import_module("tf_keras.src.engine.functional").Functional  # a Sequential is one, too
 _CACHES = {"_self_tracked_trackables", "_trainable_weights", "_non_trainable_weights"}
 
 
-def made_with(layout_map: LayoutMap, make: Callable[[], Any], inputs: Any = None) -> Any:
+def made_with(layout_map: Any, make: Callable[[], Any], inputs: Any = None) -> Any:
     """Returns the model that `make` makes, its variables laid out by the map.
 
     Args:
-        layout_map: layouts by patterns of names.
+        layout_map: a `LayoutMap`, layouts by patterns of names.
         make: makes the model.
         inputs: what the model is called with, for one that has its variables only then.
 
@@ -42,7 +42,7 @@ def made_with(layout_map: LayoutMap, make: Callable[[], Any], inputs: Any = None
     return model
 
 
-def require_matched(layout_map: LayoutMap, model: Any) -> None:
+def require_matched(layout_map: Any, model: Any) -> None:
     """Checks that each pattern gives at least one variable of the model its layout.
 
     Raises:
@@ -51,8 +51,8 @@ def require_matched(layout_map: LayoutMap, model: Any) -> None:
     patterns_of(layout_map).require_matched(names_of(model))
 
 
-def patterns_of(layout_map: LayoutMap) -> LayoutPatterns:
-    """Returns what a LayoutMap says, to be looked at and checked without TensorFlow.
+def patterns_of(layout_map: Any) -> LayoutPatterns:
+    """Returns what a `LayoutMap` says, to be looked at and checked without TensorFlow.
 
     Raises:
         CourseError: the map has no mesh, or a layout of another one.
@@ -98,7 +98,7 @@ def bytes_on_devices(variables: Iterable[Any]) -> list[int]:
     return [sum(each) for each in held]
 
 
-def _by_path(owner: Any, before: str = "") -> Mapping[str, Any]:
+def _by_path(owner: Any, before: str = "") -> dict[str, Any]:
     """Returns the variables of an object by the paths of attributes that lead to them."""
     found = owner._flatten(predicate=lambda each: isinstance(each, tf.Variable), with_path=True)
     return {

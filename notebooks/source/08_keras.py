@@ -9,7 +9,7 @@
 #
 # - give Keras's layers layouts, one by one and by patterns of names;
 # - train such a model with a step that is right on eight devices;
-# - find what Keras passed over in silence: a layout, a mesh, a distribution;
+# - check what Keras really laid out, and whether its numbers are right;
 # - say what each Keras distributes today, and choose one.
 #
 # **Time:** 45 minutes.
@@ -465,7 +465,7 @@ check("08-normalisation", layouts_of_four)
 # %% fit-given [markdown]
 # ## `fit`
 #
-# Most people come to Keras for `fit`.
+# `fit` is Keras's own training loop.
 # The next cell calls it on a model with layouts, with arrays, as one calls it on one device.
 
 # %% predict-fit
