@@ -284,7 +284,6 @@ reveal("08-metric", "untold" if told == plain != untold else "other")
 # A metric adds up two numbers, the hits and the examples, and divides them.
 # Without a mesh both are ordinary variables,
 # and nothing refuses them in a compiled function on eight devices.
-# The first batch even comes out right.
 # An optimizer that is not told its mesh is accepted too,
 # and Adam then trains wrongly even with uncombined all-reduces.
 #
