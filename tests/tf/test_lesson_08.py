@@ -129,22 +129,19 @@ def test_the_step_of_an_adam_without_a_mesh_is_wrong_even_uncombined():
     assert max(np.abs(np.subtract(found, right))) > 1e-2
 
 
-def test_the_metric_of_the_first_batch_is_right_without_a_mesh():
-    model = split_model()
-
-    def accuracies(**options):
+def test_a_metric_with_a_mesh_gives_what_one_device_gives():
+    def accuracies(network, *, split, **options):
         metric = tf_keras.metrics.SparseCategoricalAccuracy(**options)
 
         @tf.function
         def update(inputs, labels):
-            metric.update_state(labels, model(inputs))
+            metric.update_state(labels, network(inputs))
             return metric.result()
 
-        return [float(update(*batch)) for batch in batches(True)]
+        return [float(update(*batch)) for batch in batches(split)]
 
-    told, untold = accuracies(mesh=MESH), accuracies()
-    assert told[0] == untold[0]
-    assert told != untold
+    found = accuracies(split_model(), split=True, mesh=MESH)
+    assert found == accuracies(whole_model(), split=False)
 
 
 def test_some_layers_take_no_layouts_as_arguments():
