@@ -65,9 +65,9 @@ results: .venv/ready  ## measure what lessons and book quote: trainings on revie
 bench: .venv/ready  ## what is fast, as ratios measured in one run; after `make jax`, beside JAX
 	$(BIN)/python -m benchmarks
 
-jax: .venv/ready  ## an environment with JAX, for `make bench` and for the drill of its code
+jax: .venv/ready  ## an environment with JAX and Keras, for `make bench`, `make results` and for the drill of JAX's code
 	$(BIN)/python -m venv build/jax-venv
-	build/jax-venv/bin/pip install --quiet "jax>=0.10,<0.11"
+	build/jax-venv/bin/pip install --quiet "jax>=0.10,<0.11" "keras>=3.13,<4"
 
 torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then its code on as many processes as devices
 	test -x build/torch-venv/bin/torchrun || $(BIN)/python -m venv build/torch-venv

@@ -11,6 +11,7 @@
 - 07_mnist: lesson 7's training on all of MNIST, from several seeds;
 - 07_mnist_5000: the same on its first 5,000 images, as the lesson has them;
 - 07_stand_in: the same on as many of the drawn digits;
+- 08_keras: what each Keras distributes, each case in a process of its own; for JAX after `make jax`.
 
 `python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
 TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
@@ -29,13 +30,21 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import digits, exports, parts  # noqa: E402
+from benchmarks import digits, exports, keras_table, parts  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data import mnist, sources  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
-from course_lib.measured import batch_sizes, export, results, schemes, step_parts  # noqa: E402
+from course_lib.measured import (  # noqa: E402
+    batch_sizes,
+    export,
+    keras_support,
+    results,
+    schemes,
+    step_parts,
+    support,
+)
 from course_lib.models import sentiment as models  # noqa: E402
 from course_lib.specs import plan  # noqa: E402
 from course_lib.training import run as training  # noqa: E402
@@ -104,6 +113,11 @@ def exported_model() -> Path:
     return export.save(measured, FOLDER)
 
 
+def what_each_keras_distributes() -> Path:
+    """Runs every case of the table of Keras, and writes what became of it."""
+    return support.save(keras_table.measure(), keras_support.NAME, FOLDER)
+
+
 def seeded_run(setting: str, reviews: Reviews) -> results.SeededRun:
     """Returns what one of the settings gives from each of the seeds."""
     scheme, unit_length = SETTINGS[setting]
@@ -147,6 +161,7 @@ MEASUREMENTS: dict[str, Callable[[], Path]] = {
     "07_mnist": partial(trained_digits, "07_mnist", sources.REAL, 60_000, 10_000),
     "07_mnist_5000": partial(trained_digits, "07_mnist_5000", sources.REAL, 5_000, 5_000),
     "07_stand_in": partial(trained_digits, "07_stand_in", sources.BUILT_IN, 5_000, 5_000),
+    keras_support.NAME: what_each_keras_distributes,
 }
 
 

@@ -10,7 +10,7 @@ import matplotlib as mpl
 
 import course_lib
 from course_lib.i18n import _
-from course_lib.measured import export, results, schemes, step_parts
+from course_lib.measured import export, keras_support, results, schemes, step_parts
 from course_lib.measured.step_parts import StepParts
 
 QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -109,6 +109,21 @@ class ShownExport:
     difference: str = ""
 
 
+@dataclass(frozen=True)
+class ShownSupport:
+    """What each Keras distributes, as the page shows it.
+
+    Attributes:
+        columns: the title of each column.
+        rows: the entries of each row, by its title.
+        how: how it was obtained, a value for each name.
+    """
+
+    columns: tuple[str, ...]
+    rows: dict[str, tuple[str, ...]]
+    how: dict[str, str]
+
+
 def write_results(language: str, folder: Path) -> list[ShownResult]:
     """Draws each measurement into `folder`, its texts in `language`, and returns what to say about it."""
     shown = []
@@ -200,6 +215,16 @@ def write_step_parts(language: str, folder: Path) -> ShownStep | None:
         [step_parts.title(scheme) for scheme in recorded.schemes],
         rows,
     )
+
+
+def keras_table(language: str) -> ShownSupport | None:
+    """Returns what each Keras distributes, its texts in `language`; None where it was not measured."""
+    recorded = keras_support.recorded()
+    if recorded is None:
+        return None
+    course_lib.setup(language=language)
+    table = keras_support.table(recorded)
+    return ShownSupport(table.columns, dict(table.rows), dict(recorded.how))
 
 
 def _milliseconds(name: str) -> Callable[[StepParts], str]:

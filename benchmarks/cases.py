@@ -1,0 +1,129 @@
+"""Cases: programs that each run in a process of their own, within a time limit, and say what they found.
+
+A case is a script and what it is asked. The script prints what it found as JSON, on its last line. Whatever
+else it does is an answer too: an error, a crash or no end. So a table of what works can be made by running
+all of it, also where a case would take the process down with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from course_lib.errors import CourseError
+
+ANSWERED, ERROR, CRASH, TIMEOUT = "answered", "error", "crash", "timeout"
+LIMIT_SECONDS = 180.0
+
+_TRACEBACK = "Traceback (most recent call last):"
+_NO_FINDING = "it printed no finding"
+_UNINDENTED = re.compile(r"^\S", re.M)  # below the frames: type and message, which may have several lines
+
+
+@dataclass(frozen=True)
+class Case:
+    """A script and what it is asked.
+
+    Attributes:
+        script: a Python file that anyone can run by hand.
+        arguments: what it gets on the command line.
+        python: the interpreter, which may be that of another environment.
+        environment: what is set for it beside this process's own variables.
+    """
+
+    script: Path
+    arguments: tuple[str, ...] = ()
+    python: str = sys.executable
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case.
+
+    Attributes:
+        status: `ANSWERED`, `ERROR` (an exception), `CRASH` (a signal) or `TIMEOUT`.
+        found: what the script printed on its last line; empty unless it answered.
+        message: the exception's type and text, or the signal's name; empty if it answered.
+    """
+
+    status: str
+    found: Mapping[str, Any] = field(default_factory=dict)
+    message: str = ""
+
+
+def run(case: Case, limit_seconds: float = LIMIT_SECONDS) -> Outcome:
+    """Returns what became of a case. A script that does not end is stopped, with all that it started.
+
+    Raises:
+        CourseError: there is no such script, or no such Python.
+    """
+    _require(case)
+    with subprocess.Popen(
+        [case.python, str(case.script), *case.arguments],
+        env={**os.environ, **case.environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=limit_seconds)
+        except subprocess.TimeoutExpired:
+            _stop_group(process)
+            return Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
+    return _outcome(process.returncode, stdout, stderr)
+
+
+def _require(case: Case) -> None:
+    if not case.script.is_file():
+        raise CourseError(
+            f"There is no script {case.script.name!r}.",
+            allowed="a Python file that prints what it found as JSON",
+            cure="Give the path of one that exists.",
+        )
+    if not Path(case.python).exists():
+        raise CourseError(
+            f"There is no Python at {case.python}.",
+            allowed="the Python of an environment that has what the script imports",
+            cure="Make the environment first; for JAX: make jax.",
+        )
+
+
+def _stop_group(process: subprocess.Popen[str]) -> None:
+    """Stops a process and all that it started."""
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+
+
+def _outcome(exit_status: int, stdout: str, stderr: str) -> Outcome:
+    if exit_status < 0:
+        return Outcome(CRASH, message=signal.Signals(-exit_status).name)
+    if exit_status:
+        return Outcome(ERROR, message=raised(stderr))
+    try:
+        found = json.loads(stdout.splitlines()[-1])
+    except (IndexError, json.JSONDecodeError):
+        found = None
+    return Outcome(ANSWERED, found) if isinstance(found, dict) else Outcome(ERROR, message=_NO_FINDING)
+
+
+def raised(stderr: str) -> str:
+    """Returns what ended a process: the type and message of an exception, or what it said itself."""
+    _before, head, traceback = stderr.rpartition(_TRACEBACK)
+    if not head:  # sys.exit("...")
+        return stderr.strip() or "it ended with an error and said nothing"
+    found = _UNINDENTED.search(traceback)
+    return traceback[found.start() :].strip() if found else traceback.strip()

@@ -1,0 +1,59 @@
+"""What every case trains: two dense layers, their first values, the batches, and the answer of a case."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+BATCH_SIZE, FEATURES, HIDDEN, CLASSES, STEPS = 16, 20, 48, 2, 20
+LEARNING_RATE = 1e-2
+SHAPES = {
+    "hidden.kernel": (FEATURES, HIDDEN),
+    "hidden.bias": (HIDDEN,),
+    "logits.kernel": (HIDDEN, CLASSES),
+    "logits.bias": (CLASSES,),
+}
+Case = Callable[[], Mapping[str, Any]]
+
+
+def first_values(shapes: Mapping[str, tuple[int, ...]] = SHAPES) -> list[np.ndarray]:
+    """Returns equal values for equal shapes, whichever Keras they go to."""
+    random = np.random.default_rng(3)
+    return [random.normal(0, 0.3, shape).astype(np.float32) for shape in shapes.values()]
+
+
+def examples() -> tuple[np.ndarray, np.ndarray]:
+    """Returns `[examples, features]` and `[examples]`: a batch for each step, none like another."""
+    random = np.random.default_rng(5)
+    features = random.random((STEPS * BATCH_SIZE, FEATURES), np.float32)
+    return features, (features.sum(axis=1) > FEATURES / 2).astype(np.int64)
+
+
+def batches() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns the examples batch by batch."""
+    features, labels = examples()
+    return list(
+        zip(
+            features.reshape(STEPS, BATCH_SIZE, FEATURES),
+            labels.reshape(STEPS, BATCH_SIZE),
+            strict=True,
+        )
+    )
+
+
+def difference(ours: Any, theirs: Any) -> float:
+    """Returns the largest difference between numbers in the same place."""
+    pairs = zip(ours, theirs, strict=True)
+    return max(float(np.max(np.abs(np.asarray(one) - np.asarray(other)))) for one, other in pairs)
+
+
+def answer(cases: Mapping[str, Case]) -> None:
+    """Runs the case that the command line names and prints what it found."""
+    names = sys.argv[1:]
+    if len(names) != 1 or names[0] not in cases:
+        sys.exit(f"Name one of these cases: {', '.join(cases)}")
+    print(json.dumps(cases[names[0]]()))

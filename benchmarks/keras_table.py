@@ -1,0 +1,107 @@
+"""What each Keras distributes, as a table: each case of `benchmarks/keras_support` in its own process."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.cases import ANSWERED, ERROR, Case, Outcome, run
+from course_lib.errors import CourseError, one_of
+from course_lib.exercises.faults import reason
+from course_lib.measured import keras_support
+from course_lib.measured.support import Cell, Support, of_finding
+
+SCRIPTS = Path(__file__).parent / "keras_support"
+JAX_PYTHON = Path(__file__).parents[1] / "build" / "jax-venv" / "bin" / "python"
+GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
+PACKAGES = ("tensorflow", "tf-keras", "keras", "jax")
+_VERSIONS = """
+import importlib.metadata, json, sys
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+print(json.dumps({name: version(name) for name in sys.argv[1:]}))
+"""
+
+
+def case(column: str, row: str) -> Case:
+    """Returns the case of a cell of the table.
+
+    Args:
+        column: who is asked, one of `keras_support.COLUMNS`.
+        row: what is asked, one of `keras_support.ROWS`.
+
+    Raises:
+        CourseError: there is no such column or row.
+    """
+    one_of(column, keras_support.COLUMNS, f"There is no column {column!r}.", cure="Name one of these.")
+    one_of(row, keras_support.ROWS, f"There is no case {row!r}.", cure="Name one of these.")
+    if column.startswith("tf_keras"):
+        uncombined = {GROUP_SIZE: "1"} if column == "tf_keras_uncombined" else {}
+        return Case(SCRIPTS / "tf_keras_layouts.py", (row,), environment=uncombined)
+    backend = column.removeprefix("keras_")
+    python = str(JAX_PYTHON) if backend == "jax" else sys.executable
+    return Case(SCRIPTS / "keras_3.py", (row,), python, {"KERAS_BACKEND": backend})
+
+
+def measure() -> Support:
+    """Returns what became of every case.
+
+    Raises:
+        CourseError: there is no environment with JAX and Keras.
+    """
+    if not JAX_PYTHON.exists():
+        raise CourseError(
+            "There is no environment with JAX and Keras.",
+            allowed="one in build/jax-venv",
+            cure="Make it: make jax.",
+        )
+    here, there = _versions(sys.executable), _versions(str(JAX_PYTHON))
+    cells = {
+        row: {column: _cell(column, row) for column in keras_support.COLUMNS} for row in keras_support.ROWS
+    }
+    how = {
+        "command": "make jax && make results",
+        "python": platform.python_version(),
+        "devices": "8",
+        **here,
+        **{f"{name} beside JAX" if name in here else name: version for name, version in there.items()},
+    }
+    return Support(how, cells)
+
+
+def _versions(python: str) -> dict[str, str]:
+    """Returns the version of each package that a Python has, of those that the table is about."""
+    command = [python, "-c", _VERSIONS, *PACKAGES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {name: version for name, version in json.loads(done.stdout).items() if version}
+
+
+def _cell(column: str, row: str) -> Cell:
+    outcome = run(case(column, row))
+    found = cell_of(outcome)
+    print(f"{column:17} {row:18} {found.text():28} {found.difference} {found.message[:100]}", flush=True)
+    return found
+
+
+def cell_of(outcome: Outcome) -> Cell:
+    """Returns the cell of the table for what became of a case."""
+    if outcome.status == ANSWERED:
+        return of_finding(**outcome.found)
+    message = shortened(outcome.message) if outcome.status == ERROR else outcome.message
+    return Cell(outcome.status, message=message)
+
+
+def shortened(message: str) -> str:
+    r"""Returns an exception's type and reason, without modules and without places in files.
+
+    >>> shortened("tensorflow.errors.UnknownError: /home/me/x.py:3:1: error: 'tf.Add' op failed\nmore")
+    "UnknownError: 'tf.Add' op failed"
+    """
+    kind, _colon, text = message.partition(": ")
+    return f"{kind.rpartition('.')[2]}: {reason(text)}"

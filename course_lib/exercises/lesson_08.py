@@ -1,0 +1,168 @@
+"""The exercises of lesson 08; importing it registers those of its other modules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from course_lib.exercises import (  # noqa: F401 - each registers what it holds
+    lesson_08_layout_map,
+    lesson_08_predictions,
+    lesson_08_step,
+)
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.i18n import _, ngettext
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.layout_patterns import LayoutPatterns
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+
+_MESH = MeshSpec([("batch", 2), ("model", 4)])
+_NUM_AXES = {"gamma": 1, "beta": 1, "moving_mean": 1, "moving_variance": 1}
+
+
+def _of_channels(**changed: Sequence[str]) -> dict[str, LayoutSpec]:
+    right: dict[str, Sequence[str]] = {name: ["model"] for name in _NUM_AXES}
+    return {name: LayoutSpec(entries, _MESH) for name, entries in {**right, **changed}.items()}
+
+
+@exercise(
+    "08-normalisation",
+    right=_of_channels(),
+    wrong=[
+        (dict.fromkeys(_NUM_AXES, LayoutSpec([UNSHARDED], _MESH)), "one number for each hidden unit"),
+        (dict.fromkeys(_NUM_AXES, LayoutSpec(["batch"], _MESH)), "no entry for an example"),
+        (dict.fromkeys(_NUM_AXES, LayoutSpec(["batch", "model"], _MESH)), "1 axis"),
+        (_of_channels(moving_mean=[UNSHARDED]), "`moving_mean`"),
+        (_of_channels(moving_variance=["batch"]), "no entry for an example"),
+        ({"gamma": LayoutSpec(["model"], _MESH)}, "beta"),
+        (dict.fromkeys(_NUM_AXES, LayoutSpec(["model"], MeshSpec([("model", 8)]))), "Use `mesh`"),
+    ],
+)
+def normalisation(answer: dict[str, Any]) -> str | None:
+    """The layouts of the four variables that normalise hidden units split over `model`."""
+    for name in _NUM_AXES:
+        hint = _vector_hint(name, answer.get(name))
+        if hint is not None:
+            return hint
+    return None
+
+
+def _vector_hint(name: str, layout: object) -> str | None:
+    if not isinstance(layout, LayoutSpec):
+        return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
+    if layout.num_axes != 1:
+        return ngettext(
+            "The tensor {name!r} has {count} axis.", "The tensor {name!r} has {count} axes.", 1, name=name
+        )
+    if layout.mesh != _MESH:
+        return _("Use `mesh`, with its dimensions batch of 2 and model of 4.")
+    if layout.sharding_specs == ("batch",):
+        return _("`{name}` has no entry for an example: `batch` splits examples.", name=name)
+    if layout.sharding_specs == (UNSHARDED,):
+        return _(
+            "`{name}` has one number for each hidden unit. Which units does a device hold under"
+            " `[batch, model]`?",
+            name=name,
+        )
+    return None
+
+
+Names = list[str]
+Patterns = list[str]
+
+
+def _unmatched(patterns: Patterns, names: Names) -> list[str]:
+    layout = LayoutSpec(["model"], _MESH)
+    return list(LayoutPatterns(dict.fromkeys(patterns, layout), _MESH).unmatched(names))
+
+
+def _by(fits: Callable[[str, str], object]) -> Callable[[Patterns, Names], list[str]]:
+    """Returns the answer that takes every fitting pattern for used, whichever comes first."""
+    return lambda patterns, names: [
+        pattern for pattern in patterns if not any(fits(pattern, name) for name in names)
+    ]
+
+
+def _matched(patterns: Patterns, names: Names) -> list[str]:
+    return [pattern for pattern in patterns if pattern not in _unmatched(patterns, names)]
+
+
+def _last_wins(patterns: Patterns, names: Names) -> list[str]:
+    used = {
+        name if name in patterns else next((each for each in patterns[::-1] if re.match(each, name)), None)
+        for name in names
+    }
+    return [pattern for pattern in patterns if pattern not in used]
+
+
+def _exact_name_not_first(patterns: Patterns, names: Names) -> list[str]:
+    used = {next((each for each in patterns if re.match(each, name)), None) for name in names}
+    return [pattern for pattern in patterns if pattern not in used]
+
+
+def _by_hand(patterns: Patterns, names: Names) -> list[str]:
+    """Returns a right answer that is written as a reader would."""
+    unused = list(patterns)
+    for name in names:
+        fitting = [pattern for pattern in patterns if pattern == name]
+        fitting += [pattern for pattern in patterns if re.match(pattern, name)]
+        if fitting and fitting[0] in unused:
+            unused.remove(fitting[0])
+    return unused
+
+
+_PATTERNS = ("hidden", "hidden.kernel", ".*kernel", ".*bias", "kernel", "hiden.*", "logits.*kernel", "logits")
+_NAMES = ("hidden.kernel", "hidden.bias", "logits.kernel", "logits.bias", "hidden_2.kernel")
+
+
+def _draw(random: np.random.Generator) -> tuple[Patterns, Names]:
+    patterns = random.permutation(_PATTERNS)[: random.integers(1, 6)]
+    return [str(each) for each in patterns], [str(each) for each in random.permutation(_NAMES)[:3]]
+
+
+@exercise(
+    "08-unmatched",
+    right=_unmatched,
+    also=[_by_hand, lambda patterns, names: tuple(_unmatched(patterns, names))],
+    wrong=[
+        (_by(lambda pattern, name: pattern == name), "regular expression"),
+        (_by(re.match), "takes its place"),
+        (_by(re.search), "beginning"),
+        (_by(re.fullmatch), "rest of the name"),
+        (_last_wins, "first that fits"),
+        (_exact_name_not_first, "goes first"),
+        (_matched, "opposite"),
+        (lambda patterns, names: [], "gives"),
+        ("hiden.*", "function"),
+    ],
+)
+def unmatched(answer: Callable[..., Any]) -> str | None:
+    """The patterns from which no variable gets its layout."""
+    return judge(
+        answer,
+        _unmatched,
+        [
+            *drawn(_draw, count=80),
+            Case((["hidden"], []), _("Without any variable no pattern is used.")),
+        ],
+        misconceptions={
+            _by(lambda pattern, name: pattern == name): _(
+                "A pattern is a regular expression: it fits more names than its own text."
+            ),
+            _by(re.match): _(
+                "A pattern that fits is not always used: another one may come before it, and takes its place."
+            ),
+            _by(re.search): _("A pattern has to fit from the beginning of the name: that is `re.match`."),
+            _by(re.fullmatch): _("A pattern fits the beginning; the rest of the name does not matter."),
+            _last_wins: _("Where several patterns fit a name, the first that fits counts."),
+            _exact_name_not_first: _("A pattern that is the name itself goes first, wherever it stands."),
+            _matched: _("These are the patterns that are used: the opposite is asked for."),
+        },
+        advice=_(
+            "For each name, find the one pattern that it gets its layout from. Return the other patterns."
+        ),
+    )

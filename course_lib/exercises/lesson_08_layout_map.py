@@ -1,0 +1,133 @@
+"""Exercise 08-layout-map: layouts by patterns of names under which no device holds more than it may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from course_lib.exercises.answers import answered
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.faults import fault
+from course_lib.exercises.real_devices import on_devices
+from course_lib.i18n import _, join_sentences
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+
+MESH = MeshSpec([("batch", 2), ("model", 4)])
+UNITS = {"first": 96, "second": 64, "logits": 2}
+FEATURES, ROWS, MOST_BYTES = 1_200, 8, 125_000
+Make = Callable[[Any], Any]
+
+_RIGHT = {
+    "first.kernel": [UNSHARDED, "model"],
+    "first.bias": ["model"],
+    "second.kernel": ["model", UNSHARDED],
+}
+
+
+def _map_of(patterns: dict[str, list[str]]) -> Make:
+    """Returns the answer with these entries by pattern."""
+
+    def layout_map(mesh: Any) -> Any:
+        tf_keras, dtensor = import_module("tf_keras"), start_tensorflow().experimental.dtensor
+        layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
+        for pattern, entries in patterns.items():
+            layouts[pattern] = dtensor.Layout(entries, mesh)
+        return layouts
+
+    return layout_map
+
+
+def _without_a_mesh(mesh: Any) -> Any:
+    tf_keras = import_module("tf_keras")
+    layouts = tf_keras.dtensor.experimental.LayoutMap()
+    layouts.update(_map_of(_RIGHT)(mesh))
+    return layouts
+
+
+@exercise(
+    "08-layout-map",
+    right=_map_of(_RIGHT),
+    also=[
+        _map_of({"first.*kernel": [UNSHARDED, "model"], "second.*kernel": [UNSHARDED, "model"]}),
+        _map_of({"(first|second).kernel": [UNSHARDED, "model"], ".*bias": [UNSHARDED]}),
+        _map_of({"first.kernel": ["batch", "model"], "second.kernel": ["model", UNSHARDED]}),
+    ],
+    wrong=[
+        (_map_of({}), "486,536"),
+        (_map_of({"first.kernel": [UNSHARDED, "model"]}), "`second.kernel`"),
+        (_map_of({"second.kernel": ["model", UNSHARDED]}), "`first.kernel`"),
+        (_map_of({**_RIGHT, "frist.bias": ["model"]}), "'frist.bias'"),
+        (_map_of({**_RIGHT, "kernel": ["model", UNSHARDED]}), "'kernel'"),
+        (_map_of({"first": [UNSHARDED, "model"], "second.kernel": ["model", UNSHARDED]}), "'first.bias'"),
+        (
+            _map_of({**_RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
+            "Contracting dimension",
+        ),
+        (_without_a_mesh, "mesh=mesh"),
+        (lambda mesh: _RIGHT, "LayoutMap"),
+        ({"first.kernel": ["model"]}, "function"),
+    ],
+    on_devices=True,
+)
+def layout_map(answer: Make) -> str | None:
+    """A LayoutMap for a model of three dense layers, judged by the bytes of real components."""
+    with on_devices() as (_tf, dtensor):
+        mesh = dtensor.create_mesh(MESH)
+        given = answered(answer(mesh))
+        keras_layouts = import_module("course_lib.keras_layouts")
+        if not isinstance(given, keras_layouts.LayoutMap):
+            return _("Return the LayoutMap that you have filled.")
+        keras_layouts.patterns_of(given).of(shapes())  # refuses here what TensorFlow would stumble over
+        model = keras_layouts.made_with(given, _model)
+        held = keras_layouts.bytes_on_devices(model.weights)
+        if max(held) > MOST_BYTES:
+            return _too_many(model, max(held), keras_layouts)
+        return _not_callable(model, dtensor, mesh)
+
+
+def shapes() -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the model's variables by the names that a LayoutMap is asked for."""
+    lengths = [FEATURES, *UNITS.values()]
+    return {
+        f"{layer}.{variable}": (before, units) if variable == "kernel" else (units,)
+        for before, (layer, units) in zip(lengths, UNITS.items(), strict=False)
+        for variable in ("kernel", "bias")
+    }
+
+
+def _too_many(model: Any, held: int, keras_layouts: Any) -> str:
+    too_many = _(
+        "A device holds {held} bytes, and may hold {most}.", held=f"{held:,}", most=f"{MOST_BYTES:,}"
+    )
+    shardings = dict(zip(shapes(), keras_layouts.shardings(model.weights), strict=True))
+    whole = {name: math.prod(each.global_shape) for name, each in shardings.items() if len(each.blocks) == 1}
+    if not whole:
+        return too_many
+    largest = max(whole, key=whole.__getitem__)
+    return join_sentences(
+        [too_many, _("The largest variable that every device holds whole is `{name}`.", name=largest)]
+    )
+
+
+def _not_callable(model: Any, dtensor: Any, mesh: Any) -> str | None:
+    """Returns the error that calling the model on a batch ends with; None where it gives logits."""
+    tf = start_tensorflow()
+    rows = dtensor.pack(np.ones((ROWS, FEATURES), np.float32), LayoutSpec(["batch", UNSHARDED], MESH), mesh)
+    try:
+        tf.function(model)(rows)
+    except tf.errors.OpError as error:
+        return _("The bytes are few enough, but the layers do not fit together.") + "\n" + fault(error)
+    return None
+
+
+def _model() -> Any:
+    tf_keras = import_module("tf_keras")
+    tf_keras.utils.set_random_seed(0)
+    layers = [tf_keras.layers.Dense(units, name=name) for name, units in UNITS.items()]
+    return tf_keras.Sequential([tf_keras.Input((FEATURES,)), *layers])

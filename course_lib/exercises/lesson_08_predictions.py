@@ -1,0 +1,181 @@
+"""The predictions of lesson 08."""
+
+from __future__ import annotations
+
+from course_lib.exercises.predict import Option, Question, prediction
+from course_lib.i18n import _
+
+
+@prediction("08-same-seed", right="equal")
+def same_seed() -> Question:
+    """Whether a kernel that is split is drawn as one that is whole."""
+    return Question(
+        _("How far are the two kernels apart?"),
+        [
+            Option(
+                "equal",
+                _("Both were drawn whole, from the same seed, and one of them was cut afterwards."),
+                label=_("they are equal to the bit"),
+            ),
+            Option(
+                "rounding",
+                _("Nothing is added up here, so there is nothing to round."),
+                label=_("they differ by less than 0.00001"),
+            ),
+            Option(
+                "different",
+                _(
+                    "So it would be if each device drew its own part, as DTensor's random operations do where"
+                    " their result is split. tf_keras goes another way."
+                ),
+                label=_("they differ by more: each device draws its part"),
+            ),
+        ],
+    )
+
+
+@prediction("08-same-losses", right="different")
+def same_losses() -> Question:
+    """How far the losses of Keras's step on eight devices are from those on one."""
+    return Question(
+        _("How far do the four losses on eight devices lie from those on one device?"),
+        [
+            Option(
+                "equal",
+                _("Sums over devices are added in another order: at least the last bits would differ."),
+                label=_("they are equal to the bit"),
+            ),
+            Option(
+                "rounding",
+                _(
+                    "That is what the layouts promise, and what lesson 5 measured. Here something else goes"
+                    " wrong, in silence."
+                ),
+                label=_("they differ by less than 0.00001"),
+            ),
+            Option(
+                "different",
+                _("They do, though model, values and batches are the same, and no error says so."),
+                label=_("they differ by more"),
+            ),
+        ],
+    )
+
+
+@prediction("08-metric", right="untold")
+def metric() -> Question:
+    """What a metric without a mesh says of a model on eight devices."""
+    return Question(
+        _("What comes out after four batches?"),
+        [
+            Option(
+                "equal",
+                _("All three would be the same if it did not matter where the metric's variables lie."),
+                label=_("three times the same accuracy"),
+            ),
+            Option(
+                "untold",
+                _("And no error says so."),
+                label=_("the metric without the mesh gives another number than the other two"),
+            ),
+            Option(
+                "error",
+                _(
+                    "TensorFlow refuses a layer of which one layout is missing, outside a compiled function."
+                    " This metric is updated in one."
+                ),
+                label=_("an error for the metric without the mesh"),
+            ),
+        ],
+    )
+
+
+@prediction("08-pattern", right=230_784)
+def pattern() -> Question:
+    """How many bytes of two kernels a device holds under a pattern that fits the end of their names."""
+    return Question(
+        _(
+            "The pattern `kernel` has the layout `[unsharded, model]`, and `model` has two places. How many"
+            " bytes of the two kernels does a device hold?"
+        ),
+        [
+            Option(
+                115_392,
+                _("That is half of each. But `hidden.kernel` does not begin with `kernel`."),
+                label="115,392",
+            ),
+            Option(
+                115_584,
+                _("That is half of the first and all of the second. But neither name begins with `kernel`."),
+                label="115,584",
+            ),
+            Option(
+                230_784,
+                _("All of both: the pattern fits the beginning of neither name, and nothing says so."),
+                label="230,784",
+            ),
+            Option(
+                "error",
+                _("An error would be welcome here."),
+                label=_("No number: the pattern is refused"),
+            ),
+        ],
+    )
+
+
+@prediction("08-fit", right="error")
+def fit() -> Question:
+    """What `fit` does with arrays and a model with layouts."""
+    return Question(
+        _("What does `fit` do with this model and arrays?"),
+        [
+            Option(
+                "runs",
+                _("It would have to split the batches over the mesh, and it does not."),
+                label=_("it trains"),
+            ),
+            Option(
+                "error",
+                _("It ends with an error of DTensor's."),
+                label=_("it ends with an error"),
+            ),
+            Option(
+                "whole",
+                _(
+                    "So it is with arrays that DTensor copies to the mesh by itself, which are scalars and"
+                    " small ones of whole numbers or strings. A batch is neither."
+                ),
+                label=_("it trains, with the whole batch on every device"),
+            ),
+        ],
+    )
+
+
+@prediction("08-keras-3", right="CPU:0")
+def keras_3() -> Question:
+    """Where Keras 3 on TensorFlow puts a kernel that is to be split."""
+    return Question(
+        _("Where does the kernel lie?"),
+        [
+            Option(
+                "split",
+                _("This was asked for. With JAX it comes true."),
+                label=_("split over `model`, four copies of each half"),
+            ),
+            Option(
+                "copies",
+                _("That would be data parallelism: `batch` alone."),
+                label=_("whole on each of the eight devices"),
+            ),
+            Option(
+                "CPU:0",
+                _("It is an ordinary variable on the first device: the distribution was not used."),
+                label=_("whole on the first device"),
+            ),
+            Option(
+                "error",
+                _("No error comes, and no warning."),
+                label=_("nowhere: `set_distribution` is refused"),
+            ),
+        ],
+    )

@@ -1,0 +1,233 @@
+"""Exercise 08-step: a training step on a Keras model with layouts, held against the same steps in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.exercises.answers import answered
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.real_devices import on_devices
+from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+
+Array = npt.NDArray[Any]
+Values = list[Array]  # the weight and bias of the hidden layer, then those of the logits
+Batches = list[tuple[Array, Array]]
+MakeStep = Callable[..., Any]
+
+FEATURES, HIDDEN, CLASSES, LEARNING_RATE, MOMENTUM = 6, 8, 3, 0.5, 0.9
+_MESH = MeshSpec([("batch", 4), ("model", 2)])
+_LAYOUTS = ([UNSHARDED, "model"], ["model"], ["model", UNSHARDED], [UNSHARDED])
+_SHAPES = ((FEATURES, HIDDEN), (HIDDEN,), (HIDDEN, CLASSES), (CLASSES,))
+
+
+def gradients(values: Values, inputs: Array, labels: Array) -> tuple[float, Values]:
+    """Returns the mean loss and its gradients in NumPy.
+
+    Args:
+        values: as the model has them.
+        inputs: `[batch, features]`.
+        labels: `[batch]`.
+    """
+    weight, bias, last_weight, last_bias = values
+    hidden = np.maximum(inputs @ weight + bias, 0)
+    logits = hidden @ last_weight + last_bias
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    rows = np.arange(len(labels))
+    loss = float(-np.log(shares[rows, labels]).mean())
+    shares[rows, labels] -= 1
+    of_logits = shares / len(labels)
+    of_hidden = (of_logits @ last_weight.T) * (hidden > 0)
+    found = [inputs.T @ of_hidden, of_hidden.sum(axis=0), hidden.T @ of_logits, of_logits.sum(axis=0)]
+    return loss, found
+
+
+def _trained(factor: float = 1.0, *, loss_factor: float = 1.0) -> Callable[..., Any]:
+    """Returns steps in NumPy with multiples of the right gradients, which say a multiple of the loss."""
+
+    def trained(values: Values, batches: Batches) -> dict[str, Any]:
+        values = [value.astype(np.float64) for value in values]
+        slots, losses = [np.zeros_like(value) for value in values], []
+        for inputs, labels in batches:
+            loss, found = gradients(values, inputs, labels)
+            pairs = zip(slots, found, strict=True)
+            slots = [MOMENTUM * slot - factor * LEARNING_RATE * gradient for slot, gradient in pairs]
+            values = [value + slot for value, slot in zip(values, slots, strict=True)]
+            losses.append(loss_factor * loss)
+        return {"losses": losses, "values": values}
+
+    return trained
+
+
+def _summed(values: Values, batches: Batches) -> dict[str, Any]:
+    """Returns what steps give that minimise the sum of the losses; all batches have as many rows."""
+    rows = float(len(batches[0][1]))
+    result: dict[str, Any] = _trained(rows, loss_factor=rows)(values, batches)
+    return result
+
+
+def _maker(
+    *,
+    reduced: str = "reduce_mean",
+    apply: bool = True,
+    factor: float = 1.0,
+    returns: bool = True,
+    in_one_function: bool = False,
+    in_two_functions: bool = False,
+) -> MakeStep:
+    """Returns an answer as a reader may write it, with the mistakes that are asked for."""
+
+    def make_step(model: Any, optimizer: Any) -> Callable[..., Any]:
+        tf = start_tensorflow()
+
+        def loss_and_gradients(inputs: Any, labels: Any) -> tuple[Any, list[Any]]:
+            with tf.GradientTape() as tape:
+                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=model(inputs))
+                loss = getattr(tf, reduced)(losses)
+            return loss, [factor * each for each in tape.gradient(loss, model.trainable_variables)]
+
+        def applied(found: list[Any]) -> None:
+            optimizer.apply_gradients(zip(found, model.trainable_variables, strict=True))
+
+        compiled = loss_and_gradients if in_one_function else tf.function(loss_and_gradients)
+        write = tf.function(applied) if in_two_functions else applied
+
+        def step(inputs: Any, labels: Any) -> Any:
+            loss, found = compiled(inputs, labels)
+            if apply:
+                write(found)
+            return loss if returns else None
+
+        return tf.function(step) if in_one_function else step
+
+    return make_step
+
+
+def _uncompiled(model: Any, optimizer: Any) -> Callable[..., Any]:
+    """Returns a step without any `tf.function`."""
+    step: Callable[..., Any] = _maker(in_one_function=True)(model, optimizer).python_function
+    return step
+
+
+def _one_step_at_once(model: Any, optimizer: Any) -> Any:
+    """Returns no function: a step that was called already."""
+    return None
+
+
+@exercise(
+    "08-step",
+    right=_maker(),
+    also=[_maker(in_two_functions=True)],
+    wrong=[
+        (_maker(in_one_function=True), "came a step late"),
+        (_maker(apply=False), "no variable has changed"),
+        (_maker(reduced="reduce_sum"), "sum of the losses"),
+        (_maker(factor=-1.0), "wrong way"),
+        (_maker(factor=1 / 8), "whole batch"),
+        (_maker(returns=False), "Return the loss"),
+        (_one_step_at_once, "returns a function"),
+        (0.5, "function"),
+    ],
+    on_devices=True,
+)
+def step(answer: MakeStep) -> str | None:
+    """Steps of gradient descent with momentum, for a model whose layers have layouts."""
+    random = np.random.default_rng(0)
+    case = Case(_draw(random), told=_("three batches of {rows} rows on the mesh {mesh}", rows=8, mesh=_MESH))
+    runs: list[_Run] = []
+
+    def run(make_step: MakeStep, values: Values, batches: Batches) -> dict[str, Any]:
+        runs.append(_on_mesh(make_step, values, batches))
+        losses = runs[-1].losses or _trained()(values, batches)["losses"]  # not returned: judged below
+        return {"losses": losses, "values": runs[-1].values}
+
+    mistakes = {
+        _trained(0.0): _("After your steps no variable has changed. Give the gradients to the optimizer."),
+        _summed: _("These are steps for the sum of the losses. Take their mean."),
+        _trained(-1.0): _("The variables go the wrong way: `apply_gradients` subtracts already."),
+        _trained(1 / _MESH.size): _(
+            "Do not divide by the devices: with DTensor a gradient is that of the whole batch already."
+        ),
+    }
+    hint = judge(answer, _trained(), [case], run=run, misconceptions=mistakes, tolerance=1e-3)
+    if runs and runs[-1].some_stood_still:
+        return _(
+            "Some variables did not move in the first step: their updates came a step late. Call"
+            " `apply_gradients` outside the `tf.function` that computes the gradients."
+        )
+    if hint is None and not runs[-1].losses:
+        return _("The variables are right. Return the loss, too.")
+    return hint
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a reader's steps did on eight devices.
+
+    Attributes:
+        losses: what each returned; nothing where one returned nothing.
+        values: the variables after the last, `[...] global`.
+        some_stood_still: whether the first step changed some variables and left others as they were.
+    """
+
+    losses: list[float]
+    values: Values
+    some_stood_still: bool
+
+
+def _draw(random: np.random.Generator) -> tuple[Values, Batches]:
+    values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in _SHAPES]
+    batches = [
+        (random.normal(0, 1, (8, FEATURES)).astype(np.float32), random.integers(0, CLASSES, 8))
+        for _batch in range(3)
+    ]
+    return values, batches
+
+
+def _on_mesh(make_step: MakeStep, values: Values, batches: Batches) -> _Run:
+    with on_devices() as (_tf, dtensor):
+        mesh = dtensor.create_mesh(_MESH)
+        model = _model([dtensor.to_layout(LayoutSpec(entries, _MESH), mesh) for entries in _LAYOUTS])
+        model.set_weights(values)
+        optimizer = import_module("tf_keras").optimizers.SGD(LEARNING_RATE, momentum=MOMENTUM, mesh=mesh)
+        step = answered(make_step(model, optimizer))
+        if not callable(step):
+            raise CourseError(
+                _("`make_step` gives no function."),
+                allowed=_("an answer that returns a function `step(inputs, labels)`"),
+                cure=_("End it with `return step`."),
+            )
+        returned, moved = [], []
+        for batch in batches:
+            layouts = LayoutSpec(["batch", UNSHARDED], _MESH), LayoutSpec(["batch"], _MESH)
+            returned.append(step(*(dtensor.pack(*both, mesh) for both in zip(batch, layouts, strict=True))))
+            found = [dtensor.to_numpy(variable) for variable in model.trainable_variables]
+            moved.append([not np.array_equal(*pair) for pair in zip(found, values, strict=True)])
+        losses = [] if None in returned else [float(loss) for loss in returned]
+        return _Run(losses, found, any(moved[0]) and not all(moved[0]))
+
+
+def _model(layouts: list[Any]) -> Any:
+    """Returns two dense layers with these layouts for weight and bias, weight and bias."""
+    tf_keras = import_module("tf_keras")
+    tf_keras.utils.set_random_seed(0)
+    hidden, hidden_bias, last, last_bias = layouts
+    dense = tf_keras.layers.Dense
+    return tf_keras.Sequential(
+        [
+            tf_keras.Input((FEATURES,)),
+            dense(HIDDEN, activation="relu", kernel_layout=hidden, bias_layout=hidden_bias),
+            dense(CLASSES, kernel_layout=last, bias_layout=last_bias),
+        ]
+    )

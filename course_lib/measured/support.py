@@ -1,0 +1,147 @@
+"""Tables of what works, made from what ran: a row for each thing asked, a column for each who was asked."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from course_lib.i18n import _
+
+EQUAL, DIFFERENT, NO_OP = "equal", "different", "no-op"
+ERROR, CRASH, TIMEOUT = "error", "crash", "timeout"
+TOLERANCE = 1e-5  # the largest difference from one device that still counts as equal
+
+_FOLDER = files("course_lib") / "measured"
+_CELLS = "support"  # what tells these files from those with other measurements
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What became of one case.
+
+    Attributes:
+        verdict: "equal" (distributed, with the numbers of one device), "different" (distributed, with other
+            numbers), "no-op" (accepted without an error, and nothing was split), "error", "crash"
+            or "timeout".
+        difference: the largest difference from one device; None where no numbers were compared.
+        message: the error's type and first line.
+    """
+
+    verdict: str
+    difference: float | None = None
+    message: str = ""
+
+    def text(self) -> str:
+        """Returns the cell in the reader's language; an error with its type."""
+        if self.verdict == ERROR:
+            return _("error: {kind}", kind=self.message.partition(":")[0])
+        return {
+            EQUAL: _("works") if self.difference is None else _("equals one device"),
+            DIFFERENT: _("wrong values, in silence"),
+            NO_OP: _("nothing split, in silence"),
+            CRASH: _("ends the process"),
+            TIMEOUT: _("does not end"),
+        }[self.verdict]
+
+
+@dataclass(frozen=True)
+class Support:
+    """What each was asked, and what became of it.
+
+    Attributes:
+        how: the circumstances, a value for each name: the command, versions.
+        cells: by what was asked, then by who was asked.
+    """
+
+    how: Mapping[str, str]
+    cells: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with the titles of the reader's language. It shows itself as text and as HTML.
+
+    Attributes:
+        columns: the titles of the columns.
+        rows: the texts of each row, by its title.
+    """
+
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        lines = [("", *self.columns), *((title, *texts) for title, texts in self.rows.items())]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(
+            "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        )
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in ("", *self.columns))
+        body = "".join(_html_row(title, texts) for title, texts in self.rows.items())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def of_finding(*, distributed: bool, difference: float | None = None) -> Cell:
+    """Returns the cell of a case that ended without an error.
+
+    Args:
+        distributed: whether the devices hold what was asked for.
+        difference: the largest difference from the same computation on one device, if there is one.
+    """
+    if not distributed:
+        return Cell(NO_OP, difference)
+    equal = difference is None or difference <= TOLERANCE
+    return Cell(EQUAL if equal else DIFFERENT, difference)
+
+
+def table(support: Support, rows: Mapping[str, str], columns: Mapping[str, str]) -> Table:
+    """Returns the table of what was recorded.
+
+    Args:
+        support: what was recorded.
+        rows: the title of each row, by what was asked.
+        columns: the title of each column, by who was asked.
+    """
+    return Table(
+        tuple(columns.values()),
+        {
+            title: tuple(support.cells[row][column].text() for column in columns)
+            for row, title in rows.items()
+        },
+    )
+
+
+def recorded(name: str) -> Support | None:
+    """Returns what was recorded under that name; None where nothing was."""
+    path = _FOLDER / f"{name}.json"
+    if not path.is_file():
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    cells = {
+        row: {column: Cell(**cell) for column, cell in columns.items()}
+        for row, columns in content[_CELLS].items()
+    }
+    return Support(content["how"], cells)
+
+
+def save(support: Support, name: str, folder: Path) -> Path:
+    """Writes what was found to `folder` and returns the file."""
+    cells = {
+        row: {column: asdict(cell) for column, cell in columns.items()}
+        for row, columns in support.cells.items()
+    }
+    path = folder / f"{name}.json"
+    content = {"how": dict(support.how), _CELLS: cells}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _html_row(title: str, texts: tuple[str, ...]) -> str:
+    cells = "".join(f"<td>{html.escape(text)}</td>" for text in texts)
+    return f'<tr><th scope="row">{html.escape(title)}</th>{cells}</tr>'

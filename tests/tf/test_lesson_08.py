@@ -1,0 +1,174 @@
+"""What lesson 08 says of Keras and does not show: seeds, late updates, forgotten meshes."""
+
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+import course_lib
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib.combining import no_combining
+from course_lib.dtensor import create_mesh, pack, to_layout, to_numpy
+from course_lib.exercises.lesson_08_step import gradients
+
+tf = course_lib.start_tensorflow()
+import keras  # noqa: E402
+import tf_keras  # noqa: E402
+
+GRID = MeshSpec([("batch", 2), ("model", 2)])
+MESH = create_mesh(GRID)
+ROWS, LABELS = LayoutSpec(["batch", UNSHARDED], GRID), LayoutSpec(["batch"], GRID)
+SHAPES = {(6, 8): (UNSHARDED, "model"), (8,): ("model",), (8, 3): ("model", UNSHARDED), (3,): (UNSHARDED,)}
+
+
+def real(*entries):
+    return to_layout(LayoutSpec(entries, GRID), MESH)
+
+
+def first_values():
+    random = np.random.default_rng(0)
+    return [random.normal(0, 0.5, shape).astype("float32") for shape in SHAPES]
+
+
+def split_model():
+    tf_keras.utils.set_random_seed(0)
+    hidden, hidden_bias, last, last_bias = (real(*entries) for entries in SHAPES.values())
+    dense = tf_keras.layers.Dense
+    model = tf_keras.Sequential(
+        [
+            tf_keras.Input((6,)),
+            dense(8, activation="relu", kernel_layout=hidden, bias_layout=hidden_bias),
+            dense(3, kernel_layout=last, bias_layout=last_bias),
+        ]
+    )
+    model.set_weights(first_values())
+    return model
+
+
+def whole_model():
+    layers = [tf_keras.layers.Dense(8, activation="relu"), tf_keras.layers.Dense(3)]
+    model = tf_keras.Sequential([tf_keras.Input((6,)), *layers])
+    model.set_weights(first_values())
+    return model
+
+
+def batches(split):
+    random = np.random.default_rng(1)
+    for _batch in range(3):
+        inputs, labels = random.normal(size=(8, 6)).astype("float32"), random.integers(0, 3, 8)
+        yield (pack(inputs, ROWS, MESH), pack(labels, LABELS, MESH)) if split else (inputs, labels)
+
+
+def trained(model, optimizer, *, split):
+    @tf.function
+    def step(inputs, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs)))
+        optimizer.apply_gradients(
+            zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True)
+        )
+        return loss
+
+    return [float(step(*batch)) for batch in batches(split)]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_a_compiled_step_is_late_and_right_once_nothing_is_combined(name):
+    make = getattr(tf_keras.optimizers, name)
+    right = trained(whole_model(), make(0.1), split=False)
+    late = trained(split_model(), make(0.1, mesh=MESH), split=True)
+    assert late[0] == pytest.approx(right[0], abs=1e-5)  # before any update
+    assert max(np.abs(np.subtract(late, right))) > 1e-2
+    with no_combining():
+        apart = trained(split_model(), make(0.1, mesh=MESH), split=True)
+    np.testing.assert_allclose(apart, right, atol=1e-5)
+
+
+def test_the_gradients_themselves_are_right():
+    model = split_model()
+
+    @tf.function
+    def found(inputs, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs)))
+        return tape.gradient(loss, model.trainable_variables)
+
+    _loss, expected = gradients(first_values(), *next(batches(False)))
+    for ours, theirs in zip(found(*next(batches(True))), expected, strict=True):
+        np.testing.assert_allclose(to_numpy(ours), theirs, atol=1e-5)
+
+
+def test_without_a_seed_a_layer_with_a_layout_is_refused(monkeypatch):
+    tf_keras.utils.set_random_seed(0)
+    seeds = importlib.import_module("tf_keras.src.backend")._SEED_GENERATOR
+    monkeypatch.setattr(seeds, "generator", None)
+    with pytest.raises(ValueError, match=re.escape("tf.keras.utils.set_random_seed()")):
+        tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model")).build((None, 6))
+
+
+def test_a_layer_that_lacks_a_layout_is_refused_outside_a_compiled_function():
+    tf_keras.utils.set_random_seed(0)
+    layer = tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model"))
+    with pytest.raises(
+        tf.errors.UnimplementedError, match=r"got a regular tensor.*but was expecting a DTensor"
+    ):
+        layer(next(batches(True))[0])
+
+
+def test_dropout_under_a_map_asks_for_a_generator():
+    layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=MESH)
+    with pytest.raises(ValueError, match="enable_tf_random_generator"), layouts.scope():
+        tf_keras.Sequential([tf_keras.Input((6,)), tf_keras.layers.Dropout(0.5)])
+
+
+def test_the_step_of_an_adam_without_a_mesh_is_wrong_even_uncombined():
+    right = trained(whole_model(), tf_keras.optimizers.Adam(0.1), split=False)
+    with no_combining():
+        found = trained(split_model(), tf_keras.optimizers.Adam(0.1), split=True)
+    assert max(np.abs(np.subtract(found, right))) > 1e-2
+
+
+def test_a_metric_with_a_mesh_gives_what_one_device_gives():
+    def accuracies(network, *, split, **options):
+        metric = tf_keras.metrics.SparseCategoricalAccuracy(**options)
+
+        @tf.function
+        def update(inputs, labels):
+            metric.update_state(labels, network(inputs))
+            return metric.result()
+
+        return [float(update(*batch)) for batch in batches(split)]
+
+    found = accuracies(split_model(), split=True, mesh=MESH)
+    assert found == accuracies(whole_model(), split=False)
+
+
+def test_some_layers_take_no_layouts_as_arguments():
+    with pytest.raises(TypeError, match="kernel_layout"):
+        tf_keras.layers.LSTM(8, kernel_layout=real(UNSHARDED, "model"))
+
+
+@pytest.mark.parametrize(("pattern", "fits"), [("model/hidden", False), (".*hidden/kernel", True)])
+def test_a_pattern_of_keras_3_has_to_fit_the_whole_path(pattern, fits):
+    distribution = keras.distribution
+    mesh = distribution.DeviceMesh((4, 2), ["batch", "model"], distribution.list_devices("cpu"))
+    layouts = distribution.LayoutMap(mesh)
+    layouts[pattern] = (None, "model")
+    assert (layouts["model/hidden/kernel"] is not None) is fits
+    layouts[".*kernel"] = (None, "model")
+    if fits:
+        with pytest.raises(ValueError, match="multiple"):
+            layouts["model/hidden/kernel"]
+
+
+def test_layers_of_keras_3_refuse_tensors_on_a_mesh():
+    with pytest.raises(tf.errors.UnimplementedError, match="expecting a DTensor"):
+        keras.layers.Dense(8)(next(batches(True))[0])
+
+
+def test_the_module_for_tensorflow_says_of_itself_what_the_lesson_quotes():
+    import keras.src.backend.tensorflow.distribution_lib as module
+
+    assert module.__doc__.startswith("!!!DO NOT USE!!!")
+    assert "prototype" in module.__doc__
