@@ -32,8 +32,17 @@ def seeded_run(images: ImageSet, epochs: int, seeds: Sequence[int]) -> SeededRun
     histories = []
     for seed in seeds:
         model = MLP(initial_values(seed), data_parallel(8))
-        settings = {"batch_size": BATCH_SIZE, "optimizer": Adam(), "seed": seed, "last_batch": PAD}
-        histories.append(History.of(train(model, images.train, images.test, epochs=epochs, **settings)))
+        run = train(
+            model,
+            images.train,
+            images.test,
+            epochs=epochs,
+            batch_size=BATCH_SIZE,
+            optimizer=Adam(),
+            seed=seed,
+            last_batch=PAD,
+        )
+        histories.append(History.of(run))
         accuracies = [f"{epoch.test_accuracy:.4f}" for epoch in histories[-1].epochs]
         print(f"seed {seed}: test accuracies", *accuracies, flush=True)
     return SeededRun(histories[0], tuple(tuple(history.epochs) for history in histories))

@@ -64,7 +64,7 @@ def measure(
 def measure_scheme(plan: Plan, examples: Examples, repeats: int, calls: int) -> StepParts:
     """Returns the parts of a step under a plan."""
     trainer, batches = trained(plan, WHOLE)
-    exchanged = collectives_of_a_step(trainer, batches)
+    exchanged = collectives_of_a_step(trainer, plan, batches)
     local = {axis: size // plan.num_shards(axis) for axis, size in WHOLE.items()}
     turns = {
         "loop": course_loop(plan, examples, calls * STEPS_PER_CALL),
@@ -72,7 +72,7 @@ def measure_scheme(plan: Plan, examples: Examples, repeats: int, calls: int) -> 
         "packing": packing(trainer, examples, calls),
         "tiny": steps(*trained(replicated(8), TINY), calls),
         "share": steps(*trained(replicated(8), local), calls),
-        "exchanges": exchanges(trainer, exchanged, calls),
+        "exchanges": exchanges(trainer, plan, exchanged, calls),
     }
     for turn in turns.values():
         turn()
@@ -116,7 +116,7 @@ def packing(trainer: ModelTrainer, examples: Examples, calls: int) -> Turn:
     return turn
 
 
-def collectives_of_a_step(trainer: ModelTrainer, batches: Batches) -> list[Collective]:
+def collectives_of_a_step(trainer: ModelTrainer, plan: Plan, batches: Batches) -> list[Collective]:
     """Returns the collectives that are seen when the trainer takes one step."""
 
     def step() -> Any:
@@ -125,18 +125,18 @@ def collectives_of_a_step(trainer: ModelTrainer, batches: Batches) -> list[Colle
         write(updates)
         return loss, hits
 
-    return observed.collectives(step, mesh=trainer.model.plan.mesh, combine=True)
+    return observed.collectives(step, mesh=plan.mesh, combine=True)
 
 
-def exchanges(trainer: ModelTrainer, wanted: Sequence[Collective], calls: int) -> Turn:
+def exchanges(trainer: ModelTrainer, plan: Plan, wanted: Sequence[Collective], calls: int) -> Turn:
     """Returns the measurement of a step's collectives, each of which waits for the one before.
 
     Raises:
         RuntimeError: TensorFlow makes other collectives of the function.
     """
-    mesh = trainer.model.plan.mesh
+    mesh = plan.mesh
     place = OnMesh(Plan("exchanges", mesh, {name: name for name in mesh.names}))
-    shapes = shapes_of_sums(trainer.model, wanted)
+    shapes = shapes_of_sums(trainer.model, plan, wanted)
     parts = [
         [place.send(summands(each, shape), (*each.mesh_dims, *map(str, range(len(shape))))) for shape in sums]
         for each, sums in zip(wanted, shapes, strict=True)
@@ -168,12 +168,12 @@ def exchanges(trainer: ModelTrainer, wanted: Sequence[Collective], calls: int) -
     return turn
 
 
-def shapes_of_sums(model: MLP, wanted: Sequence[Collective]) -> list[list[tuple[int, ...]]]:
+def shapes_of_sums(model: MLP, plan: Plan, wanted: Sequence[Collective]) -> list[list[tuple[int, ...]]]:
     """Returns the shapes of the sums in each collective: of several in that of the gradients, the largest.
 
     Loss and hits are summed together with the gradients: all are copied into one array, and out of it.
     """
-    plan, spec = model.plan, model.spec
+    spec = model.spec
     shapes = spec.shapes(model.sizes)
     gradients = [plan.layout(spec.variables[name].axes).local_shape(shapes[name]) for name in model.trained]
     largest = max(wanted, key=lambda each: each.payload_bytes)

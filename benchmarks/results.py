@@ -107,8 +107,8 @@ def parts_of_a_step() -> Path:
 
 def exported_model() -> Path:
     """Trains on the real reviews, exports, and writes how the exports answer beside the trained model."""
-    reviews = data.load_imdb(data.REAL)
-    measured = exports.measure(reviews, circumstances(reviews) | {"plan": "spatial_parallel()"})
+    reviews = data.load_imdb(sources.REAL)
+    measured = exports.measure(reviews, of_reviews(reviews) | {"plan": "spatial_parallel()"})
     print(export.table(measured), flush=True)
     return export.save(measured, FOLDER)
 

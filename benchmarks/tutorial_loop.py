@@ -20,7 +20,8 @@ from course_lib.dtensor import pack
 from course_lib.models.sentiment import initial_values
 from course_lib.runtime import start_tensorflow
 
-tf = start_tensorflow()
+start_tensorflow()
+import tensorflow as tf  # noqa: E402
 from tensorflow.experimental import dtensor  # noqa: E402
 
 LEARNING_RATE, BATCH_SIZE = 1e-2, 64

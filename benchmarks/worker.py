@@ -26,12 +26,13 @@ def worker(command: Sequence[str], environment: Mapping[str, str] | None = None)
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
+    questions, answers = process.stdin, process.stdout
+    assert questions is not None
+    assert answers is not None
 
     def ask(what: str) -> float:
-        print(what, file=process.stdin, flush=True)
-        return float(process.stdout.readline())  # empty, and so an error, if the process has ended
+        print(what, file=questions, flush=True)
+        return float(answers.readline())  # empty, and so an error, if the process has ended
 
     with process:  # leaving closes its stdin, and so ends it
         yield ask

@@ -3,16 +3,19 @@
 Those that start several processes or kernels are for `make drill`: other tests hold what they measure.
 """
 
+import dataclasses
+import json
 import sys
 
 import numpy as np
 import pytest
 
-from benchmarks import data, digits, explorer, live, parts, rows, schemes, sweep, training, worker
+from benchmarks import data, digits, explorer, live, parts, results, rows, schemes, sweep, training, worker
 from course_lib.data.digits import make_digits
 from course_lib.data.examples import Examples
 from course_lib.data.images import ImageSet, LabelledImages
-from course_lib.data.imdb import VectorizedReviews
+from course_lib.data.imdb import VectorizedReviews, load_imdb
+from course_lib.measured import export
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.mesh import MeshSpec
 
@@ -59,6 +62,17 @@ def test_collectives_that_are_measured_alone_are_all_reduces():
     gathered = Collective(Kind.ALL_GATHER, MeshSpec([("batch", 8)]), ("batch",), 64)
     with pytest.raises(RuntimeError, match="all-gather"):
         parts.summands(gathered, (16,))
+
+
+def test_what_exports_answer_is_written_with_how_it_was_measured(monkeypatch, tmp_path):
+    found, reviews = export.load(), load_imdb("built-in")
+    monkeypatch.setattr(results.data, "load_imdb", lambda _source: reviews)
+    monkeypatch.setattr(results.exports, "measure", lambda _reviews, how: dataclasses.replace(found, how=how))
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    written = json.loads(results.exported_model().read_text(encoding="utf-8"))
+    assert written["how"]["data"] == "built-in, 8100 + 2000"
+    assert written["how"]["plan"] == "spatial_parallel()"
+    assert written["answers"] == found.answers
 
 
 @pytest.mark.drill

@@ -17,9 +17,7 @@ class Optimizer(Protocol):
     def slots(self, model: Model) -> Any | None:
         """Returns a `tf.Module` with the optimizer's own variables for `model`; None if it needs none."""
 
-    def updates(
-        self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: Any | None
-    ) -> list[Update]:
+    def updates(self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: Any) -> list[Update]:
         """Returns (variable, new value) for each variable and slot; writes nothing.
 
         Args:
