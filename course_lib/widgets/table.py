@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections.abc import Hashable, Iterable
 from typing import Any
 
-from course_lib.pictures import shapes
+from course_lib.pictures.shapes import Node
 from course_lib.widgets.base import TreeWidget, key
 from course_lib.widgets.controls import State
 
@@ -30,7 +30,7 @@ def page_table(widget: TreeWidget, first: State | None = None) -> dict[str, Any]
     """
     states, after = _reachable(widget, first or widget.state)
     places = {name: place for place, name in enumerate(states)}
-    views, parts = _shared([shapes.to_json(widget.tree(state, page=True)) for state in states.values()])
+    views, parts = _shared(widget.tree(state, page=True) for state in states.values())
     leads_to = [[places[name] for name in after[state]] for state in states]
     return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": parts}
 
@@ -53,32 +53,63 @@ def _reachable(widget: TreeWidget, first: State) -> tuple[dict[str, State], dict
     return states, after
 
 
-def _shared(views: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Returns the views with a number in place of each part that comes twice, and these parts."""
-    texts: dict[int, str] = {}
-    counts: Counter[str] = Counter()
-    originals: dict[str, Any] = {}
+class _Parts:
+    """The different parts of some trees: attributes, and nodes made of texts and of the numbers of parts."""
 
-    def count(value: Any) -> str:
-        """Counts a part and all parts in it; returns its text."""
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self.contents: list[dict[str, str] | list[str | int]] = []
+        self.times: list[int] = []
+        self.num_characters: list[int] = []
+
+    def add(self, tree: Node | str) -> str | int:
+        """Counts a tree and all that is in it; returns its number, or the text that it is."""
+        if isinstance(tree, str):
+            return tree
+        content = (tree.tag, self._add_attributes(tree.attributes), *map(self.add, tree.children))
+        number = self._numbers.get(content)
+        if number is None:
+            return self._new(content, list(content), sum(map(self._length, content)) + len(content) + 1)
+        self.times[number] += 1
+        return number
+
+    def _add_attributes(self, attributes: tuple[tuple[str, str], ...]) -> int:
+        number = self._numbers.get(attributes)
+        if number is None:
+            return self._new(attributes, dict(attributes), len(json.dumps(dict(attributes))) + 2)
+        self.times[number] += 1
+        return number
+
+    def _new(self, name: Hashable, content: dict[str, str] | list[str | int], num_characters: int) -> int:
+        number = self._numbers[name] = len(self.contents)
+        self.contents.append(content)
+        self.times.append(1)
+        self.num_characters.append(num_characters)
+        return number
+
+    def _length(self, value: str | int) -> int:
+        return len(json.dumps(value)) if isinstance(value, str) else self.num_characters[value]
+
+
+def _shared(trees: Iterable[Node]) -> tuple[list[Any], list[Any]]:
+    """Returns the trees as JSON, with a number in place of each part that comes twice, and these parts."""
+    parts = _Parts()
+    views = [parts.add(tree) for tree in trees]
+    often = [
+        number
+        for number, times in enumerate(parts.times)
+        if times > 1 and parts.num_characters[number] > _LEAST_CHARACTERS
+    ]
+    often.sort(key=parts.times.__getitem__, reverse=True)  # the most frequent have the shortest numbers
+    places = {number: place for place, number in enumerate(often)}
+
+    def shared(value: str | int) -> Any:
         if isinstance(value, str):
-            return json.dumps(value)
-        inside = map(count, value) if isinstance(value, list) else [json.dumps(value)]
-        texts[id(value)] = text = "[" + ",".join(inside) + "]"
-        counts[text] += 1
-        originals.setdefault(text, value)
-        return text
+            return value
+        return places[value] if value in places else opened(value)
 
-    for view in views:
-        count(view)
-    often = [text for text, times in counts.most_common() if times > 1 and len(text) > _LEAST_CHARACTERS]
-    numbers = {text: number for number, text in enumerate(often)}
+    def opened(number: int) -> Any:
+        content = parts.contents[number]
+        return content if isinstance(content, dict) else [shared(value) for value in content]
 
-    def shared(value: Any) -> Any:
-        number = None if isinstance(value, str) else numbers.get(texts[id(value)])
-        return opened(value) if number is None else number
-
-    def opened(value: Any) -> Any:
-        return [shared(child) for child in value] if isinstance(value, list) else value
-
-    return [shared(view) for view in views], [opened(originals[text]) for text in often]
+    return [shared(view) for view in views], [opened(number) for number in often]
