@@ -18,6 +18,7 @@ COMPARING_FLOATS = (
     "optimizers",
     "plan_runs",
     "training",
+    "twelve_devices",
 )
 
 
