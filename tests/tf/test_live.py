@@ -263,7 +263,7 @@ def test_refreshing_uses_at_most_a_fortieth_of_the_time(durations, tick):
 
 @pytest.fixture(scope="module")
 def executed():
-    cells = (FIRST, "run = FakeRun(seconds=0.02)\nhistory = await live.watch(run)", LAST)
+    cells = (FIRST, "run = FakeRun(seconds=0.005)\nhistory = await live.watch(run)", LAST)
     return [normalised(execute(notebook_of(*cells))) for _time in range(2)]
 
 
