@@ -13,6 +13,7 @@ from tests.tf import communication_runs
 from tests.tf.communication_runs import mesh_of
 
 tf = course_lib.start_tensorflow()
+pytestmark = pytest.mark.usefixtures("optimized")
 
 
 @pytest.mark.parametrize(("mesh", "cases"), [("8", 12), ("4x2", 24)])

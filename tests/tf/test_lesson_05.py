@@ -1,5 +1,7 @@
 """What lesson 05 says and does not show: who receives what, which sums a step takes, what a checkpoint is."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,9 @@ from course_lib.dtensor import pack, to_numpy, unpack
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
 from course_lib.training.checkpoints import CheckpointFolder
-from course_lib.training.run import train
+from course_lib.training.optimizers.sgd import SGD
 from tests.tf import oracles
+from tests.tf.reused import Reused
 
 tf = course_lib.start_tensorflow()
 
@@ -42,6 +45,7 @@ def gradients_of(watched):
     return gradients
 
 
+@pytest.mark.usefixtures("optimized")
 @pytest.mark.parametrize(("watched", "count"), [("variables", 1), ("inputs", 2)])
 def test_only_a_layer_in_front_would_take_a_second_sum_within_a_replica(watched, count):
     plan = PLANS["model"]
@@ -64,6 +68,7 @@ def factors(*entries):
     return arrays, [pack(*both) for both in zip(arrays, layouts, strict=True)]
 
 
+@pytest.mark.usefixtures("optimized")
 @pytest.mark.parametrize("entries", [["model", UNSHARDED], [UNSHARDED] * 2, [UNSHARDED, "model"]])
 def test_layouts_that_agree_or_are_unsharded_give_the_right_product(entries):
     (x, w1, w2), packed = factors(*entries)
@@ -98,15 +103,19 @@ def test_a_checkpoint_holds_each_block_once_and_no_mesh(tmp_path):
     assert all(word not in content for word in (b"feature\x00", b"sharding", b"layout", b"CPU:"))
 
 
+@functools.cache
+def trainer(scheme):
+    return Reused(MLP(initial_values(dims=DIMS), PLANS.get(scheme)), SGD())
+
+
 @pytest.mark.parametrize(
     ("first", "second"), [("data", "model"), ("model", "spatial"), ("spatial", "one"), ("one", "data")]
 )
 def test_a_training_goes_on_in_another_scheme_as_on_one_device(first, second, tmp_path):
-    examples, values = oracles.random_examples(128, DIMS[0]), initial_values(dims=DIMS)
+    examples = oracles.random_examples(128, DIMS[0])
 
     def losses(scheme, count, folder=None):
-        model = MLP(values, PLANS.get(scheme))
-        with train(model, examples, epochs=1, batch_size=ROWS, checkpoints=folder) as run:
+        with trainer(scheme).run(examples, epochs=1, batch_size=ROWS, checkpoints=folder) as run:
             return run.start_step, [next(run).loss for _step in range(count)]
 
     (start, begun), (step, continued) = losses(first, 3, tmp_path), losses(second, 4, tmp_path)

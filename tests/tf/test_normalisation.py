@@ -14,6 +14,7 @@ from tests.tf import oracles
 from tests.tf.collectives import count_collectives
 
 tf = start_tensorflow()
+pytestmark = pytest.mark.usefixtures("optimized")
 SHARED = Plan("fully sharded", data_parallel(8).mesh, {"batch": "batch", "hidden": "batch"})
 PLANS = [None, replicated(8), data_parallel(8), model_parallel(), spatial_parallel(), SHARED]
 # Near 1000 a float32 is right to 3e-5, and so are the means of the parts, whose deviation is about 0.3 to 1.

@@ -10,6 +10,7 @@ from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, ob
 from course_lib.specs.collectives import Kind
 
 course_lib.start_tensorflow()
+pytestmark = pytest.mark.usefixtures("optimized")
 
 ROW = MeshSpec([("x", 8)])
 GRID = MeshSpec([("x", 4), ("y", 2)])

@@ -9,6 +9,8 @@ from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, ob
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor as tensorflows  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("optimized")
+
 GRID = MeshSpec([("x", 4), ("y", 2)])
 ROWS = LayoutSpec(["x", UNSHARDED], GRID)
 ONES = np.ones((8, 16), "float32")

@@ -27,6 +27,33 @@ def run(body: str) -> list:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+# A process that has imported TensorFlow and not started it, as where a reader's cell does so before `setup`.
+# What it forks starts TensorFlow anew, without the seconds that the import takes.
+IMPORTED = """
+import os; os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+with _quiet_native_logs():
+    import tensorflow as tf
+for body in json.loads(sys.argv[1]):
+    if not (child := os.fork()):
+        exec(body)
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    print("---", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def said():
+    """Returns what each of these bodies said, by name, having checked that stderr stays empty."""
+    bodies = {name: textwrap.dedent(body) for name, body in BODIES.items()}
+    command = [sys.executable, "-c", PRELUDE + IMPORTED, json.dumps(list(bodies.values()))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    parts = done.stdout.split("---\n")[:-1]
+    return {name: list(map(json.loads, part.splitlines())) for name, part in zip(bodies, parts, strict=True)}
+
+
 def test_setup_leaves_tensorflow_alone_until_it_is_asked_for_and_may_run_twice():
     assert run(
         """
@@ -39,20 +66,21 @@ def test_setup_leaves_tensorflow_alone_until_it_is_asked_for_and_may_run_twice()
     ) == [False, 8, 8]
 
 
-def test_tensorflow_that_started_first_is_named_with_the_cure_in_the_readers_language():
-    english, japanese, gpus, still = run(
-        """
-        course_lib.setup(devices=1)
-        course_lib.start_tensorflow()
-        for wanted in ({"language": "en"}, {"language": "ja"}, {"devices": 1, "kind": "GPU"}):
-            try:
-                course_lib.setup(**({"devices": 8} | wanted))
-            except CourseError as error:
-                say(str(error))
-        from course_lib import MeshSpec, dtensor
-        say(dtensor.create_mesh(MeshSpec([("x", 1)])).device_type())
-        """
-    )
+STARTED_FIRST = """
+    course_lib.setup(devices=1)
+    course_lib.start_tensorflow()
+    for wanted in ({"language": "en"}, {"language": "ja"}, {"devices": 1, "kind": "GPU"}):
+        try:
+            course_lib.setup(**({"devices": 8} | wanted))
+        except CourseError as error:
+            say(str(error))
+    from course_lib import MeshSpec, dtensor
+    say(dtensor.create_mesh(MeshSpec([("x", 1)])).device_type())
+    """
+
+
+def test_tensorflow_that_started_first_is_named_with_the_cure_in_the_readers_language(said):
+    english, japanese, gpus, still = said["started first"]
     for phrase in ("already runs with 1 × CPU; 8 × CPU were asked for", "Restart the kernel"):
         assert phrase in english
     for phrase in ("TensorFlow", "1", "8", "カーネルを再起動"):
@@ -93,11 +121,7 @@ def test_an_unknown_kind_of_device_is_refused(kind):
 
 
 # A machine with two GPUs, as far as TensorFlow's lists go: what is chosen of them is noted, not used.
-# TensorFlow is imported here and not started, as where a reader's own cell does so before `setup`.
 TWO_GPUS = """
-    import os; os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    with _quiet_native_logs():
-        import tensorflow as tf
     seen, gpus, really_there = [], ["first", "second"], tf.config.list_physical_devices
     tf.config.list_physical_devices = lambda kind: gpus if kind == "GPU" else really_there(kind)
     tf.config.set_visible_devices = lambda devices, kind: seen.append([kind, devices])
@@ -106,10 +130,9 @@ TWO_GPUS = """
 """
 
 
-def test_fewer_gpus_than_asked_for_says_what_was_found_and_cpus_still_do_without_any():
-    english, japanese, seen, devices = run(
-        TWO_GPUS
-        + """
+FEWER_GPUS = (
+    TWO_GPUS
+    + """
     for language in ("en", "ja"):
         course_lib.setup(language=language, devices=3, kind="GPU")
         try:
@@ -121,17 +144,20 @@ def test_fewer_gpus_than_asked_for_says_what_was_found_and_cpus_still_do_without
     say(seen)
     say(len(really_running("CPU")))
     """
-    )
+)
+
+
+def test_fewer_gpus_than_asked_for_says_what_was_found_and_cpus_still_do_without_any(said):
+    english, japanese, seen, devices = said["fewer GPUs"]
     assert all(phrase in english for phrase in ("3 × GPU were asked for", "finds 2 × GPU", 'kind="CPU"'))
     assert all(phrase in japanese for phrase in ("3", "2", "見つかった"))
     assert seen == [["GPU", []]]
     assert devices == 6
 
 
-def test_gpus_are_used_where_they_are_asked_for_and_no_more_of_them_and_their_meshes_may_be_long():
-    said = run(
-        TWO_GPUS
-        + """
+MANY_GPUS = (
+    TWO_GPUS
+    + """
     gpus[:] = [f"GPU {number}" for number in range(14)]
     course_lib.setup(devices=12, kind="GPU")
     from course_lib import MeshSpec, dtensor
@@ -144,13 +170,19 @@ def test_gpus_are_used_where_they_are_asked_for_and_no_more_of_them_and_their_me
     except CourseError as error:
         say(error.problem)
     """
-    )
-    assert said == [
+)
+
+
+def test_gpus_are_used_where_they_are_asked_for_and_no_more_of_them_and_their_meshes_may_be_long(said):
+    assert said["many GPUs"] == [
         [["GPU", [f"GPU {number}" for number in range(12)]]],
         [[["x", 2]], ["GPU:1", "GPU:0"]],
         [[["x", 12]], [f"GPU:{device_id}" for device_id in range(12)]],
         "There is no device GPU:12.",
     ]
+
+
+BODIES = {"started first": STARTED_FIRST, "fewer GPUs": FEWER_GPUS, "many GPUs": MANY_GPUS}
 
 
 def test_colab_gets_its_widget_manager():

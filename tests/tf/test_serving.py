@@ -472,8 +472,15 @@ def test_the_face_has_what_the_lesson_uses():
     assert serving.TextClassifier is TextClassifier
 
 
+@pytest.mark.drill
 def test_a_fresh_process_that_fails_says_why(tmp_path):
     with pytest.raises(CourseError, match=r"gave no answer: .*SavedModel file does not exist"):
+        fresh.ask(tmp_path / "nothing", ["fine"])
+
+
+def test_of_a_fresh_process_that_fails_the_last_line_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(fresh, "PROGRAM", "import sys; raise OSError('It is not at ' + sys.argv[1])")
+    with pytest.raises(CourseError, match=r"gave no answer: OSError: It is not at .*nothing"):
         fresh.ask(tmp_path / "nothing", ["fine"])
 
 

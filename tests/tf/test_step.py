@@ -15,6 +15,8 @@ from tests.tf.collectives import count_collectives
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("optimized")
+
 AXES = {
     "hidden_weight": ("features", "hidden"),
     "hidden_bias": ("hidden",),

@@ -16,6 +16,7 @@ course_lib.start_tensorflow()
 from course_lib import models  # noqa: E402
 from course_lib.models import mnist  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("optimized")
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 
 

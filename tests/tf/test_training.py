@@ -1,6 +1,7 @@
 """Training: equal to two independent oracles on every layout, stopped anywhere, resumed to the bit."""
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -23,12 +24,13 @@ from course_lib.training.run import TrainingRun, train
 from course_lib.training.settings import Settings
 from course_lib.training.trainer import ModelTrainer
 from tests.tf import oracles
+from tests.tf.reused import Reused
 
 FULLY_SHARDED = Plan("fully sharded", data_parallel(8).mesh, {"batch": "batch", "hidden": "batch"})
 PLANS = {
     "one device, no DTensor": None,
     "one device": replicated(1),
-    "replicated 8": replicated(8),
+    "replicated 2": replicated(2),
     "data 2": data_parallel(2),
     "data 4": data_parallel(4),
     "data 8": data_parallel(8),
@@ -38,6 +40,8 @@ PLANS = {
     "spatial 1x4x2": spatial_parallel(1, 4, 2),
     "fully sharded 8": FULLY_SHARDED,
 }
+# More of what is there; the plans that test_plan_runs.py draws by chance are held against NumPy too.
+MORE_OF_A_KIND = ("data 4", "model 1x8", "spatial 1x4x2")
 SMALL = (24, 8, 2)
 SMALL_SET = oracles.random_examples(64 * 5 + 3, SMALL[0], seed=5)
 TEST_SET = oracles.random_examples(50, SMALL[0], seed=6)
@@ -45,16 +49,30 @@ EIGHT = data_parallel(8)
 TWO = data_parallel(2)  # compiles in a third of the time of eight: for what does not depend on the layout
 
 
-def small_run(plan=TWO, **changed):
+def new_run(plan=TWO, **changed):
+    """Returns a new model and its run, for what is about making or compiling them."""
     settings = {"epochs": 3, "batch_size": 16, "learning_rate": 1e-2, "seed": 0} | changed
     model = MLP(initial_values(dims=SMALL), plan)
     return model, train(model, SMALL_SET, TEST_SET, **settings)
 
 
+@functools.cache
+def compiled_once():
+    """Returns two trainers that take turns."""
+    models = [MLP(initial_values(dims=SMALL), TWO) for _trainer in range(2)]
+    return itertools.cycle([Reused(model, SGD(1e-2)) for model in models])
+
+
+def small_run(**changed):
+    """Returns a model with its first values, not that of the run before, and its run."""
+    reused = next(compiled_once())
+    return reused.model, reused.run(SMALL_SET, TEST_SET, **{"epochs": 3, "batch_size": 16} | changed)
+
+
 @pytest.fixture(scope="module")
 def undisturbed():
-    """Returns what the records of a whole `small_run` on eight devices say, and the values at its end."""
-    model, run = small_run(EIGHT)
+    """Returns what the records of a whole run say, and the values at its end."""
+    model, run = new_run()
     return told(run), model.values()
 
 
@@ -94,7 +112,11 @@ def run_twenty(plan, examples):
     return model, losses
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.usefixtures("optimized")
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.drill_all] * (name in MORE_OF_A_KIND)) for name in PLANS],
+)
 def test_twenty_steps_equal_both_oracles_on_every_layout(name, twenty_steps):
     examples, by_numpy, by_one_device = twenty_steps
     model, losses = run_twenty(PLANS[name], examples)
@@ -103,6 +125,7 @@ def test_twenty_steps_equal_both_oracles_on_every_layout(name, twenty_steps):
     assert by_numpy[0][-1] < 0.7 * by_numpy[0][0]  # and something was learnt
 
 
+@pytest.mark.usefixtures("optimized")
 def test_the_tutorials_initial_values_agree_too():
     examples, values = oracles.random_examples(64 * 12), initial_values(scheme="normal")
     model, losses = MLP(values, data_parallel(8)), []
@@ -112,6 +135,7 @@ def test_the_tutorials_initial_values_agree_too():
     assert np.abs(losses - expected).max() < 1e-5
 
 
+@pytest.mark.usefixtures("optimized")
 def test_the_oracle_notices_gradients_that_are_divided_by_the_number_of_replicas(twenty_steps, monkeypatch):
     right = SGD.updates
     monkeypatch.setattr(SGD, "updates", lambda sgd, *given: right(SGD(sgd.learning_rate / 8), *given))
@@ -130,7 +154,7 @@ def test_the_oracle_notices_moments_that_are_taken_too_seldom(twenty_steps, monk
 
 @pytest.mark.parametrize("name", ["data 8", "model 4x2", "spatial 2x2x2"])
 def test_evaluation_counts_every_row_once(name):
-    model, run = small_run(PLANS[name], epochs=1)
+    model, run = new_run(PLANS[name], epochs=1)
     list(run)
     for num_examples in (1, 7, 8, 50, 2049, 5000):
         examples = oracles.random_examples(num_examples, SMALL[0], seed=9)
@@ -171,7 +195,7 @@ def test_epoch_records_hold_the_evaluation_on_the_test_set():
 
 
 def test_moments_catch_up_with_the_weights_at_the_end_of_an_epoch():
-    model, run = small_run(EIGHT, epochs=1)
+    model, run = small_run(epochs=1)
     assert len(list(run)) == run.steps_per_epoch + 1
     settings = {"batch_size": 16, "seed": 0}
     _losses, trained = oracles.train_numpy(initial_values(dims=SMALL), SMALL_SET, 20, **settings)
@@ -212,7 +236,7 @@ def test_a_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
 
 @pytest.mark.parametrize("learning_rate", [1e30, 1e38])
 def test_a_learning_rate_far_too_large_ends_the_run_with_a_word(learning_rate):
-    _model, run = small_run(epochs=1, learning_rate=learning_rate)
+    _model, run = new_run(epochs=1, learning_rate=learning_rate)
     losses = []
     with pytest.raises(CourseError) as caught:
         losses += (record.loss for record in run)
@@ -265,7 +289,7 @@ def test_a_run_that_has_ended_says_so_when_it_is_read_again():
 @pytest.mark.parametrize("stop_after", [1, 20, 21, 39])
 def test_stopped_and_resumed_equals_undisturbed_to_the_bit(stop_after, undisturbed, tmp_path):
     expected, values = undisturbed
-    first, run = small_run(EIGHT, checkpoints=CheckpointFolder(tmp_path))
+    first, run = small_run(checkpoints=CheckpointFolder(tmp_path))
     records = [next(run) for _record in range(stop_after)]
     run.close()
     step_done = run.step
@@ -273,7 +297,7 @@ def test_stopped_and_resumed_equals_undisturbed_to_the_bit(stop_after, undisturb
     with pytest.raises(StopIteration):
         next(run)
     assert (run.closed, run.finished) == (True, False)
-    second, run = small_run(EIGHT, checkpoints=CheckpointFolder(tmp_path))
+    second, run = small_run(checkpoints=CheckpointFolder(tmp_path))
     assert run.start_step == step_done
     for name, value in first.values().items():
         assert np.array_equal(value, second.values()[name]), name
@@ -283,7 +307,7 @@ def test_stopped_and_resumed_equals_undisturbed_to_the_bit(stop_after, undisturb
 
 
 def test_stopping_takes_the_model_back_to_the_record_that_was_handed_out():
-    model, run = small_run(EIGHT)
+    model, run = small_run()
     for _record in range(7):
         next(run)
     run.close()
@@ -293,22 +317,23 @@ def test_stopping_takes_the_model_back_to_the_record_that_was_handed_out():
 
 def test_many_short_visits_equal_one_long_one(undisturbed, tmp_path):
     expected, values = undisturbed
-    model, records = MLP(initial_values(dims=SMALL), EIGHT), []
-    trainer, settings = ModelTrainer(model, SGD(1e-2)), Settings(epochs=3, batch_size=16)
+    reused, records = next(compiled_once()), []
+    reused.begin_anew()
+    trainer, settings = reused.trainer, Settings(epochs=3, batch_size=16)
     for num_records in (1, 2, 3, 4, 10, 1, 20, 1, 20, 1):  # so one ends before and after each epoch's record
         with TrainingRun(trainer, SMALL_SET, TEST_SET, settings=settings, checkpoints=tmp_path) as run:
             records += itertools.islice(run, num_records)
     assert told(records) == expected
     for name, value in values.items():
-        assert np.array_equal(value, model.values()[name]), name
+        assert np.array_equal(value, trainer.model.values()[name]), name
 
 
 def test_a_finished_run_has_nothing_to_do_and_goes_on_when_more_epochs_are_asked_for(undisturbed, tmp_path):
-    _model, run = small_run(EIGHT, epochs=2, checkpoints=CheckpointFolder(tmp_path))
+    _model, run = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
     first = list(run)
-    _again, run = small_run(EIGHT, epochs=2, checkpoints=CheckpointFolder(tmp_path))
+    _again, run = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
     assert (run.start_step, run.total_steps, list(run)) == (40, 40, [])
-    model, run = small_run(EIGHT, epochs=3, checkpoints=CheckpointFolder(tmp_path))
+    model, run = small_run(epochs=3, checkpoints=CheckpointFolder(tmp_path))
     expected, values = undisturbed
     assert told(first + list(run)) == expected
     assert all(np.array_equal(value, model.values()[name]) for name, value in values.items())
@@ -317,7 +342,7 @@ def test_a_finished_run_has_nothing_to_do_and_goes_on_when_more_epochs_are_asked
 def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(
     undisturbed, tmp_path, monkeypatch
 ):
-    _model, run = small_run(EIGHT, checkpoints=CheckpointFolder(tmp_path))
+    _model, run = small_run(checkpoints=CheckpointFolder(tmp_path))
     records = [next(run) for _record in range(20)]
 
     def interrupted(*_arguments):
@@ -327,7 +352,7 @@ def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(
         patch.setattr(ModelTrainer, "evaluate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(run)
-    _model, resumed = small_run(EIGHT, checkpoints=CheckpointFolder(tmp_path))
+    _model, resumed = small_run(checkpoints=CheckpointFolder(tmp_path))
     assert resumed.start_step == 20
     assert told(records + list(resumed)) == undisturbed[0]
 
@@ -349,10 +374,10 @@ def test_each_epoch_leaves_a_checkpoint_and_three_are_kept(tmp_path):
     ],
 )
 def test_resuming_with_another_setting_is_refused_by_its_name(changed, says, tmp_path):
-    _model, run = small_run(epochs=1, checkpoints=CheckpointFolder(tmp_path))
+    _model, run = new_run(epochs=1, checkpoints=CheckpointFolder(tmp_path))
     list(run)
     with pytest.raises(CourseError, match=says):
-        small_run(checkpoints=CheckpointFolder(tmp_path), **changed)
+        new_run(checkpoints=CheckpointFolder(tmp_path), **changed)
 
 
 def test_resuming_with_other_examples_or_another_model_is_refused_and_leaves_the_model_alone(tmp_path):
@@ -425,7 +450,7 @@ def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(ex
 )
 def test_settings_that_cannot_be_used_are_refused_by_name(changed, says):
     with pytest.raises(CourseError, match=says):
-        small_run(EIGHT, **changed)
+        new_run(EIGHT, **changed)
 
 
 @pytest.mark.parametrize("batch_size", [0, 2.5, "64", True])
@@ -443,7 +468,7 @@ def test_each_set_of_examples_is_converted_and_checked_once(monkeypatch):
 
     for module in (trainer_module, evaluate_module):
         monkeypatch.setattr(module, "to_examples", counting)
-    _model, run = small_run(epochs=2)
+    _model, run = new_run(epochs=2)
     list(run)
     assert seen == [SMALL_SET, TEST_SET]
 
@@ -451,7 +476,7 @@ def test_each_set_of_examples_is_converted_and_checked_once(monkeypatch):
 def test_the_end_of_an_epoch_does_not_trace_again(monkeypatch):
     traced, right = [], MLP.train_logits
     monkeypatch.setattr(MLP, "train_logits", lambda *given: traced.append(given) or right(*given))
-    _model, run = small_run(epochs=3, batch_size=8)  # 40 steps an epoch: one full call and a shorter one
+    _model, run = new_run(epochs=3, batch_size=8)  # 40 steps an epoch: one full call and a shorter one
     list(run)
     assert len(traced) == 2  # once for the steps, once for the moments that catch up
 
@@ -472,7 +497,7 @@ def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, su
         made.append(function)
         return refuse if len(made) <= refusals else compile_really(function, **options)
 
-    _model, run = small_run(epochs=1)
+    _model, run = new_run(epochs=1)
     monkeypatch.setattr(compiled.tf, "function", compile_or_refuse)
     if succeeds:
         assert len(list(run)) == 21
@@ -508,12 +533,12 @@ def test_pairs_of_arrays_lists_and_tensors_train_like_examples():
 
 
 def test_the_largest_seed_is_a_seed():
-    _model, run = small_run(seed=2**64 - 1)
+    _model, run = new_run(seed=2**64 - 1)
     assert next(run).step == 1
 
 
 def test_a_path_is_a_folder_of_checkpoints(tmp_path):
-    _model, run = small_run(epochs=1, checkpoints=str(tmp_path / "new"))
+    _model, run = new_run(epochs=1, checkpoints=str(tmp_path / "new"))
     *_before, last = run
     assert CheckpointFolder(tmp_path / "new").names() == (last.checkpoint,)
 
@@ -521,10 +546,10 @@ def test_a_path_is_a_folder_of_checkpoints(tmp_path):
 def test_a_foreign_checkpoint_is_refused(tmp_path):
     CheckpointFolder(tmp_path).save(1, {"mine": 1}, v=compiled.tf.Variable([0.0]))
     with pytest.raises(CourseError, match="not saved by this kind of training"):
-        small_run(checkpoints=tmp_path)
+        new_run(checkpoints=tmp_path)
 
 
 def test_numpy_numbers_are_numbers():
     settings = {"epochs": np.int64(1), "batch_size": np.int32(16), "learning_rate": np.float32(0.01)}
-    _model, run = small_run(**settings, seed=np.uint8(0))
+    _model, run = new_run(**settings, seed=np.uint8(0))
     assert run.total_steps == 20
