@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -115,7 +116,7 @@ def _start(case: Case, name: str, config: str, folder: Path) -> _Process:
     variables = {"TF_CONFIG": config, "TF_GRPC_REUSE_PORT": "1", "GRPC_VERBOSITY": "ERROR", "no_proxy": HOST}
     with stdout.open("wb") as out, stderr.open("wb") as err:
         process = subprocess.Popen(
-            [case.python, str(case.script), *case.arguments],
+            [*_dies_with_its_parent(), case.python, str(case.script), *case.arguments],
             env={**os.environ, **variables, **case.environment},
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -123,6 +124,12 @@ def _start(case: Case, name: str, config: str, folder: Path) -> _Process:
             start_new_session=True,
         )
     return _Process(name, process, stdout, stderr)
+
+
+def _dies_with_its_parent() -> list[str]:
+    """Returns what has Linux end a process when this one is killed; nothing on other systems."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
 
 
 def _wait(started: list[_Process], leading: set[str], limit_seconds: float) -> dict[str, Outcome]:
