@@ -13,7 +13,7 @@ from typing import Any
 from course_lib.i18n import _, num_columns, padded
 
 EQUAL, DIFFERENT, NO_OP, ACCEPTED = "equal", "different", "no-op", "accepted"
-ASYNCHRONOUS = "asynchronous"
+ASYNCHRONOUS, MISREPORTED = "asynchronous", "misreported"
 ERROR, CRASH, TIMEOUT = "error", "crash", "timeout"
 TOLERANCE = 1e-5  # the largest difference from one device that still counts as equal
 
@@ -28,8 +28,8 @@ class Cell:
     Attributes:
         verdict: "equal" (distributed, with the numbers of one device), "different" (distributed, with other
             numbers), "no-op" (no error, and not split as was asked), "accepted" (a mistake that raised no
-            error), "asynchronous" (distributed, in no fixed order, and the loss fell), "error", "crash" or
-            "timeout".
+            error), "asynchronous" (distributed, in no fixed order, and the loss fell), "misreported" (trained
+            as on one device, with another loss told), "error", "crash" or "timeout".
         difference: the largest difference from one device; None where no numbers were compared.
         message: the error's type and first line.
         losses: before and after a training in no fixed order; None where the order is fixed.
@@ -49,6 +49,7 @@ class Cell:
             DIFFERENT: _("wrong values, no error"),
             NO_OP: _("not split, no error"),
             ACCEPTED: _("accepted, no error"),
+            MISREPORTED: _("trains as one device, reports a wrong loss"),
             ASYNCHRONOUS: _("asynchronous: the loss falls"),
             CRASH: _("ends the process"),
             TIMEOUT: _("does not end"),
@@ -97,6 +98,7 @@ def of_finding(
     difference: float | None = None,
     mistaken: bool = False,
     losses: Sequence[float] | None = None,
+    reported_difference: float = 0.0,
 ) -> Cell:
     """Returns the cell of a case that ended without an error.
 
@@ -105,6 +107,7 @@ def of_finding(
         difference: the largest difference from the same computation on one device, if there is one.
         mistaken: whether what was asked is a mistake, which an error should have named.
         losses: before and after a training in no fixed order, whose numbers cannot equal one device's.
+        reported_difference: the largest difference of a loss that a training told, beside its variables.
     """
     if mistaken:
         return Cell(ACCEPTED)
@@ -113,8 +116,15 @@ def of_finding(
     if losses is not None:
         before, after = losses
         return Cell(ASYNCHRONOUS if after < before else DIFFERENT, losses=(before, after))
-    equal = difference is None or difference <= TOLERANCE
-    return Cell(EQUAL if equal else DIFFERENT, difference)
+    return Cell(EQUAL) if difference is None else _compared(difference, reported_difference)
+
+
+def _compared(difference: float, reported_difference: float) -> Cell:
+    if not difference <= TOLERANCE:
+        return Cell(DIFFERENT, difference)
+    if not reported_difference <= TOLERANCE:
+        return Cell(MISREPORTED, reported_difference)
+    return Cell(EQUAL, max(difference, reported_difference))
 
 
 def table(support: Support, rows: Mapping[str, str], columns: Mapping[str, str]) -> Table:

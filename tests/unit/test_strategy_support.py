@@ -35,6 +35,21 @@ def test_without_an_order_the_loss_is_to_fall(losses, cell, text):
     assert of_finding(distributed=True, losses=(0.6, math.nan)).verdict == "different"
 
 
+@pytest.mark.parametrize(
+    ("difference", "reported", "cell"),
+    [
+        (1e-7, 1e-6, Cell("equal", 1e-6)),
+        (1e-7, 0.09, Cell("misreported", 0.09)),
+        (0.5, 0.09, Cell("different", 0.5)),
+        (math.nan, 0.0, "different"),
+        (0.0, math.nan, "misreported"),
+    ],
+)
+def test_a_wrong_loss_is_told_apart_from_wrong_variables(difference, reported, cell):
+    found = of_finding(distributed=True, difference=difference, reported_difference=reported)
+    assert cell in (found, found.verdict)
+
+
 def test_losses_are_recorded_as_they_were(tmp_path, monkeypatch):
     found = Support({}, {"parameter_server": {"fit_tf_keras": Cell("asynchronous", losses=(0.875, 0.5))}})
     support.save(found, "99_test", tmp_path)
@@ -134,6 +149,7 @@ def test_what_works_and_what_does_not():
         row: {column: cell.verdict for column, cell in cells.items()}
         for row, cells in strategy_support.recorded().cells.items()
     }
+    assert verdicts["central_storage"].pop("fit_keras_3") == "misreported"
     for row in strategy_support.WITH_ESTIMATOR:
         assert set(verdicts[row].values()) == {"equal"}
     assert verdicts["multi_worker"] == {
