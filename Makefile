@@ -14,7 +14,7 @@ NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
-.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench jax torch drill drill-all lock clean
+.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench jax torch estimator drill drill-all lock clean
 
 lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese
 	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
@@ -74,6 +74,10 @@ torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then 
 	build/torch-venv/bin/pip install --quiet "torch>=2.5,<3" numpy
 	$(PYTEST) tests/drill/test_code.py -q -m drill_all -k pytorch
 
+estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Python 3.11; then the Estimator in it
+	$(BIN)/python -m tools.environments.estimator
+	$(PYTEST) tests/drill/test_estimator.py -q -m drill_all
+
 drill: .venv/ready  ## the long checks of each CI run: kills, one other processor, Colab's versions in one language
 	$(PYTEST) tests -q -m drill
 
@@ -83,6 +87,8 @@ drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, p
 lock: .venv/ready  ## pin every dependency with its hashes
 	uv pip compile pyproject.toml --all-extras --generate-hashes --no-emit-index-url --no-header \
 	  --universal --python-version 3.11 --upgrade --quiet -o requirements.lock
+	uv pip compile tools/environments/estimator.in --generate-hashes --no-emit-index-url --no-header \
+	  --universal --python-version 3.11 --upgrade --quiet -o tools/environments/estimator.lock
 
 clean:  ## remove everything that was made, but not the environment
 	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis $(BUILT)

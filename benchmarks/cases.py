@@ -7,6 +7,7 @@ all of it, also where a case would take the process down with it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -66,7 +67,7 @@ def run(case: Case, limit_seconds: float = LIMIT_SECONDS) -> Outcome:
     Raises:
         CourseError: there is no such script, or no such Python.
     """
-    _require(case)
+    require(case)
     with subprocess.Popen(
         [case.python, str(case.script), *case.arguments],
         env={**os.environ, **case.environment},
@@ -80,12 +81,17 @@ def run(case: Case, limit_seconds: float = LIMIT_SECONDS) -> Outcome:
         try:
             stdout, stderr = process.communicate(timeout=limit_seconds)
         except subprocess.TimeoutExpired:
-            _stop_group(process)
+            stop_group(process)
             return Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
-    return _outcome(process.returncode, stdout, stderr)
+    return outcome_of(process.returncode, stdout, stderr)
 
 
-def _require(case: Case) -> None:
+def require(case: Case) -> None:
+    """Raises unless the case's script and Python are there.
+
+    Raises:
+        CourseError: there is no such script, or no such Python.
+    """
     if not case.script.is_file():
         raise CourseError(
             f"There is no script {case.script.name!r}.",
@@ -96,19 +102,21 @@ def _require(case: Case) -> None:
         raise CourseError(
             f"There is no Python at {case.python}.",
             allowed="the Python of an environment that has what the script imports",
-            cure="Make the environment first; for JAX: make jax.",
+            cure="Make the environment first; for JAX: make jax; for Estimators: make estimator.",
         )
 
 
-def _stop_group(process: subprocess.Popen[str]) -> None:
+def stop_group(process: subprocess.Popen[Any]) -> None:
     """Stops a process and all that it started."""
     if hasattr(os, "killpg"):
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # nothing of it is left
+            os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
 
 
-def _outcome(exit_status: int, stdout: str, stderr: str) -> Outcome:
+def outcome_of(exit_status: int, stdout: str, stderr: str) -> Outcome:
+    """Returns what became of a process that ended so, and wrote this."""
     if exit_status < 0:
         return Outcome(CRASH, message=signal.Signals(-exit_status).name)
     if exit_status:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import platform
-import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.cases import ANSWERED, ERROR, Case, Outcome, run
+from benchmarks.cases import Case, run
+from benchmarks.tables import cell_of, versions
 from course_lib.errors import CourseError, one_of
-from course_lib.exercises.faults import reason
 from course_lib.measured import keras_support
-from course_lib.measured.support import Cell, Support, of_finding
+from course_lib.measured.support import Cell, Support
 
 SCRIPTS = Path(__file__).parent / "keras_support"
 JAX_PYTHON = Path(__file__).parents[1] / "build" / "jax-venv" / "bin" / "python"
 GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 _UNCOMBINED = "_uncombined"
 PACKAGES = ("tensorflow", "tf-keras", "keras", "jax")
-_VERSIONS = """
-import importlib.metadata, json, sys
-def version(name):
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-print(json.dumps({name: version(name) for name in sys.argv[1:]}))
-"""
 
 
 def case(column: str, row: str) -> Case:
@@ -62,7 +51,7 @@ def measure() -> Support:
             allowed="one in build/jax-venv",
             cure="Make it: make jax.",
         )
-    here, there = _versions(sys.executable), _versions(str(JAX_PYTHON))
+    here, there = versions(sys.executable, PACKAGES), versions(str(JAX_PYTHON), PACKAGES)
     asked = {
         row: [column for column in keras_support.COLUMNS if keras_support.is_asked(column, row)]
         for row in keras_support.ROWS
@@ -78,33 +67,8 @@ def measure() -> Support:
     return Support(how, cells)
 
 
-def _versions(python: str) -> dict[str, str]:
-    """Returns the version of each package that a Python has, of those that the table is about."""
-    command = [python, "-c", _VERSIONS, *PACKAGES]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return {name: version for name, version in json.loads(done.stdout).items() if version}
-
-
 def _cell(column: str, row: str) -> Cell:
     outcome = run(case(column, row))
     found = cell_of(outcome)
     print(f"{column:17} {row:24} {found.text():28} {found.difference} {found.message[:100]}", flush=True)
     return found
-
-
-def cell_of(outcome: Outcome) -> Cell:
-    """Returns the cell of the table for what became of a case."""
-    if outcome.status == ANSWERED:
-        return of_finding(**outcome.found)
-    message = shortened(outcome.message) if outcome.status == ERROR else outcome.message
-    return Cell(outcome.status, message=message)
-
-
-def shortened(message: str) -> str:
-    r"""Returns an exception's type and reason, without modules and without places in files.
-
-    >>> shortened("tensorflow.errors.UnknownError: /home/me/x.py:3:1: error: 'tf.Add' op failed\nmore")
-    "UnknownError: 'tf.Add' op failed"
-    """
-    kind, _colon, text = message.partition(": ")
-    return f"{kind.rpartition('.')[2]}: {reason(text)}"

@@ -11,7 +11,9 @@
 - 07_mnist: lesson 7's training on all of MNIST, from several seeds;
 - 07_mnist_5000: the same on its first 5,000 images, as the lesson has them;
 - 07_stand_in: the same on as many of the drawn digits;
-- 08_keras: what each Keras distributes, each case in a process of its own; for JAX after `make jax`.
+- 08_keras: what each Keras distributes, each case in a process of its own; for JAX after `make jax`;
+- 09_strategies: which strategy works with which API, each case in processes of its own; needs
+  `make estimator`.
 
 `python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
 TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
@@ -30,7 +32,7 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import digits, exports, keras_table, parts  # noqa: E402
+from benchmarks import digits, exports, keras_table, parts, strategy_table  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data import mnist, sources  # noqa: E402
@@ -43,6 +45,7 @@ from course_lib.measured import (  # noqa: E402
     results,
     schemes,
     step_parts,
+    strategy_support,
     support,
 )
 from course_lib.models import sentiment as models  # noqa: E402
@@ -118,6 +121,11 @@ def what_each_keras_distributes() -> Path:
     return support.save(keras_table.measure(), keras_support.NAME, FOLDER)
 
 
+def which_strategy_works() -> Path:
+    """Runs every case of the table of strategies, and writes what became of it."""
+    return support.save(strategy_table.measure(), strategy_support.NAME, FOLDER)
+
+
 def seeded_run(setting: str, reviews: Reviews) -> results.SeededRun:
     """Returns what one of the settings gives from each of the seeds."""
     scheme, unit_length = SETTINGS[setting]
@@ -162,6 +170,7 @@ MEASUREMENTS: dict[str, Callable[[], Path]] = {
     "07_mnist_5000": partial(trained_digits, "07_mnist_5000", sources.REAL, 5_000, 5_000),
     "07_stand_in": partial(trained_digits, "07_stand_in", sources.BUILT_IN, 5_000, 5_000),
     keras_support.NAME: what_each_keras_distributes,
+    strategy_support.NAME: which_strategy_works,
 }
 
 

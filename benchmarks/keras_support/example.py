@@ -64,8 +64,8 @@ def is_as_asked(held: Held) -> bool:
 
 
 def answer(cases: Mapping[str, Case]) -> None:
-    """Runs the case that the command line names and prints what it found."""
-    names = sys.argv[1:]
-    if len(names) != 1 or names[0] not in cases:
+    """Runs the case that the command line names, in one word or more, and prints what it found."""
+    name = " ".join(sys.argv[1:])
+    if name not in cases:
         sys.exit(f"Name one of these cases: {', '.join(cases)}")
-    print(json.dumps(cases[names[0]]()))
+    print(json.dumps(cases[name]()))

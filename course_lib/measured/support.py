@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from course_lib.i18n import _, num_columns, padded
 
 EQUAL, DIFFERENT, NO_OP, ACCEPTED = "equal", "different", "no-op", "accepted"
+ASYNCHRONOUS, MISREPORTED = "asynchronous", "misreported"
 ERROR, CRASH, TIMEOUT = "error", "crash", "timeout"
 TOLERANCE = 1e-5  # the largest difference from one device that still counts as equal
 
@@ -26,14 +28,17 @@ class Cell:
     Attributes:
         verdict: "equal" (distributed, with the numbers of one device), "different" (distributed, with other
             numbers), "no-op" (no error, and not split as was asked), "accepted" (a mistake that raised no
-            error), "error", "crash" or "timeout".
+            error), "asynchronous" (distributed, in no fixed order, and the loss fell), "misreported" (trained
+            as on one device, with another loss told), "error", "crash" or "timeout".
         difference: the largest difference from one device; None where no numbers were compared.
         message: the error's type and first line.
+        losses: before and after a training in no fixed order; None where the order is fixed.
     """
 
     verdict: str
     difference: float | None = None
     message: str = ""
+    losses: tuple[float, float] | None = None
 
     def text(self) -> str:
         """Returns the cell in the reader's language; an error with its type."""
@@ -44,6 +49,8 @@ class Cell:
             DIFFERENT: _("wrong values, no error"),
             NO_OP: _("not split, no error"),
             ACCEPTED: _("accepted, no error"),
+            MISREPORTED: _("trains as one device, reports a wrong loss"),
+            ASYNCHRONOUS: _("asynchronous: the loss falls"),
             CRASH: _("ends the process"),
             TIMEOUT: _("does not end"),
         }[self.verdict]
@@ -85,20 +92,39 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def of_finding(*, distributed: bool = False, difference: float | None = None, mistaken: bool = False) -> Cell:
+def of_finding(
+    *,
+    distributed: bool = False,
+    difference: float | None = None,
+    mistaken: bool = False,
+    losses: Sequence[float] | None = None,
+    reported_difference: float = 0.0,
+) -> Cell:
     """Returns the cell of a case that ended without an error.
 
     Args:
         distributed: whether each device holds as much of every variable as was asked for.
         difference: the largest difference from the same computation on one device, if there is one.
         mistaken: whether what was asked is a mistake, which an error should have named.
+        losses: before and after a training in no fixed order, whose numbers cannot equal one device's.
+        reported_difference: the largest difference of a loss that a training told, beside its variables.
     """
     if mistaken:
         return Cell(ACCEPTED)
     if not distributed:
         return Cell(NO_OP, difference)
-    equal = difference is None or difference <= TOLERANCE
-    return Cell(EQUAL if equal else DIFFERENT, difference)
+    if losses is not None:
+        before, after = losses
+        return Cell(ASYNCHRONOUS if after < before else DIFFERENT, losses=(before, after))
+    return Cell(EQUAL) if difference is None else _compared(difference, reported_difference)
+
+
+def _compared(difference: float, reported_difference: float) -> Cell:
+    if not difference <= TOLERANCE:
+        return Cell(DIFFERENT, difference)
+    if not reported_difference <= TOLERANCE:
+        return Cell(MISREPORTED, reported_difference)
+    return Cell(EQUAL, max(difference, reported_difference))
 
 
 def table(support: Support, rows: Mapping[str, str], columns: Mapping[str, str]) -> Table:
@@ -125,10 +151,15 @@ def recorded(name: str) -> Support | None:
         return None
     content = json.loads(path.read_text(encoding="utf-8"))
     cells = {
-        row: {column: Cell(**cell) for column, cell in columns.items()}
+        row: {column: _cell(**cell) for column, cell in columns.items()}
         for row, columns in content[_CELLS].items()
     }
     return Support(content["how"], cells)
+
+
+def _cell(losses: Sequence[float] | None = None, **told: Any) -> Cell:
+    """Returns a cell as it was written: JSON has lists for tuples."""
+    return Cell(**told, losses=None if losses is None else (losses[0], losses[1]))
 
 
 def save(support: Support, name: str, folder: Path) -> Path:

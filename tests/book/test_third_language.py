@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.measured import keras_support, results
+from course_lib.measured import keras_support, results, strategy_support
 from tests import pseudo_language
 from tests.book.built_site import served
 from tests.lessons import COURSE
@@ -114,14 +114,17 @@ def test_no_text_of_a_page_is_left_in_english(course):
     names |= {
         "tf_keras Keras JAX DTensorDataset PyDataset",
         *keras_support.recorded().how.values(),
-        *keras_errors(),
+        *strategy_support.recorded().how.values(),
+        *map(strategy_support.row_title, strategy_support.ROWS[1:]),
+        *kinds_of_errors(keras_support),
+        *kinds_of_errors(strategy_support),
     }
     for name, page in pages(course, LANGUAGE).items():
         assert words(Texts(page).texts) - words([THEMES, *names]) == set(), name
 
 
-def keras_errors() -> set[str]:
-    rows = keras_support.recorded().cells.values()
+def kinds_of_errors(table) -> set[str]:
+    rows = table.recorded().cells.values()
     return {cell.message.partition(":")[0] for cells in rows for cell in cells.values()}
 
 

@@ -31,7 +31,7 @@ LANGUAGES = [
 @pytest.fixture(scope="module")
 def colab_python() -> str:
     """Makes or refreshes the environment and returns its Python."""
-    subprocess.run([sys.executable, ROOT / "tools" / "environments" / "colab.py"], check=True)
+    subprocess.run([sys.executable, "-m", "tools.environments.colab"], cwd=ROOT, check=True)
     return str(ROOT / "build" / "colab-venv" / "bin" / "python")
 
 

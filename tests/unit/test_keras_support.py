@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import keras_table
 from benchmarks.cases import ANSWERED, CRASH, ERROR, TIMEOUT, Outcome
+from benchmarks.tables import cell_of
 from course_lib import CourseError
 from course_lib.measured import keras_support, support
 from course_lib.measured.support import Cell, Support, of_finding
@@ -46,7 +47,7 @@ def test_what_was_found_is_a_verdict(finding, text):
     ],
 )
 def test_what_became_of_a_case_is_a_cell(outcome, cell, text):
-    assert keras_table.cell_of(outcome) == cell
+    assert cell_of(outcome) == cell
     assert cell.text() == text
 
 

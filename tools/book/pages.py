@@ -20,7 +20,14 @@ from course_lib.i18n import set_language
 from course_lib.measured import results, step_parts
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
-from tools.book.results import keras_table, shown_exports, write_results, write_schemes, write_step_parts
+from tools.book.results import (
+    keras_table,
+    shown_exports,
+    strategy_table,
+    write_results,
+    write_schemes,
+    write_step_parts,
+)
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE
@@ -201,6 +208,7 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
         "exports": shown_exports(edition.language),
         "step": write_step_parts(edition.language, folder),
         "keras": keras_table(edition.language),
+        "strategies": strategy_table(edition.language),
         "_": translate,
     }
     for page in ("index", *(page for page in edition.pages if page in PAGES)):

@@ -10,7 +10,7 @@ import matplotlib as mpl
 
 import course_lib
 from course_lib.i18n import _, set_language
-from course_lib.measured import export, keras_support, results, schemes, step_parts
+from course_lib.measured import export, keras_support, results, schemes, step_parts, strategy_support
 from course_lib.measured.step_parts import StepParts
 
 QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -111,17 +111,19 @@ class ShownExport:
 
 @dataclass(frozen=True)
 class ShownSupport:
-    """What each Keras distributes, as the page shows it.
+    """A table of what works, as the page shows it.
 
     Attributes:
         columns: the title of each column.
         rows: the entries of each row, by its title.
         how: how it was obtained, a value for each name.
+        errors: of each error that is shown: the titles of row and column, and its message.
     """
 
     columns: tuple[str, ...]
     rows: dict[str, tuple[str, ...]]
     how: dict[str, str]
+    errors: tuple[tuple[str, str, str], ...] = ()
 
 
 def write_results(language: str, folder: Path) -> list[ShownResult]:
@@ -225,6 +227,17 @@ def keras_table(language: str) -> ShownSupport | None:
     set_language(language)
     table = keras_support.table(recorded)
     return ShownSupport(table.columns, dict(table.rows), dict(recorded.how))
+
+
+def strategy_table(language: str) -> ShownSupport | None:
+    """Returns which strategy works with which API, in `language`; None where it was not measured."""
+    recorded = strategy_support.recorded()
+    if recorded is None:
+        return None
+    set_language(language)
+    table = strategy_support.table(recorded)
+    errors = tuple(strategy_support.errors(recorded))
+    return ShownSupport(table.columns, dict(table.rows), dict(recorded.how), errors)
 
 
 def _milliseconds(name: str) -> Callable[[StepParts], str]:

@@ -1,6 +1,6 @@
 """Makes build/colab-venv: Google Colab's versions, with the library installed as Colab installs it.
 
-    python tools/environments/colab.py
+    python -m tools.environments.colab
 
 It prints the versions that it ends up with. An environment that is as described here is kept, and only the
 library is installed anew. Colab's own front end cannot be had outside Colab. The closest to it is JupyterLab
@@ -10,14 +10,14 @@ one in .venv speaks the protocol of ipywidgets 8.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
+
+from tools.environments import pythons
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ROOT / "build" / "colab-venv"
@@ -44,11 +44,11 @@ def main() -> None:
     stamp = ENVIRONMENT / "requirements.txt"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-        create(find_python())
-        install(*wanted.split())
+        pythons.create(ENVIRONMENT, _python())
+        pythons.install(ENVIRONMENT, *wanted.split())
         stamp.write_text(wanted, encoding="utf-8")
-    install("--no-deps", "--force-reinstall", str(ROOT))
-    subprocess.run([environment_python(), "-c", _DESCRIBE], check=True)
+    pythons.install(ENVIRONMENT, "--no-deps", "--force-reinstall", str(ROOT))
+    subprocess.run([pythons.python_of(ENVIRONMENT), "-c", _DESCRIBE], check=True)
 
 
 _DESCRIBE = """
@@ -82,56 +82,12 @@ def name_of(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", match.group()).lower() if match else ""
 
 
-def find_python() -> str:
+def _python() -> str:
     """Returns a Python of Colab's version, or, where there is none, the Python that runs this script."""
-    for candidate in candidates():
-        if version_of(candidate) == COLAB_PYTHON:
-            return candidate
-    print(f"No Python {COLAB_PYTHON} was found; using {version_of(sys.executable)}.", flush=True)
-    return sys.executable
-
-
-def candidates() -> Iterator[str]:
-    """Yields the places where a Python of Colab's version may be."""
-    yield sys.executable
-    if on_path := shutil.which(f"python{COLAB_PYTHON}"):
-        yield on_path
-    if uv := shutil.which("uv"):
-        command = [uv, "python", "find", "--no-python-downloads", COLAB_PYTHON]
-        yield subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    yield from map(str, sorted(pyenv.glob(f"versions/{COLAB_PYTHON}.*/bin/python")))
-
-
-def version_of(python: str) -> str:
-    """Returns the major and minor version of a Python, or "" if it does not run."""
-    command = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-
-
-def create(python: str) -> None:
-    """Makes an empty environment."""
-    if uv := shutil.which("uv"):
-        subprocess.run([uv, "venv", "--quiet", "--python", python, ENVIRONMENT], check=True)
-    else:
-        subprocess.run([python, "-m", "venv", ENVIRONMENT], check=True)
-
-
-def install(*arguments: str) -> None:
-    """Installs packages into the environment, with uv if it is there, else with pip."""
-    if uv := shutil.which("uv"):
-        command = [uv, "pip", "install", "--quiet", "--python", environment_python()]
-    else:
-        command = [environment_python(), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*command, *arguments], check=True)
-
-
-def environment_python() -> str:
-    """Returns the path of the environment's Python."""
-    return str(ENVIRONMENT / "bin" / "python")
+    found = pythons.find(COLAB_PYTHON)
+    if found is None:
+        print(f"No Python {COLAB_PYTHON} was found; using {pythons.version_of(sys.executable)}.", flush=True)
+    return found or sys.executable
 
 
 if __name__ == "__main__":

@@ -1,0 +1,221 @@
+r"""What Keras 3 and tf_keras train under each strategy of tf.distribute, with `fit` and with a custom loop.
+
+    .venv/bin/python benchmarks/keras_support/under_strategy.py mirrored fit keras_3
+
+It needs tensorflow and tf-keras, and nothing of the course. A strategy of several processes runs as one of
+them, which TF_CONFIG describes. This starts all of them, on this machine:
+
+    .venv/bin/python -m benchmarks.cluster --worker 2 \
+        benchmarks/keras_support/under_strategy.py multi_worker fit tf_keras
+    .venv/bin/python -m benchmarks.cluster --chief 1 --worker 2 --ps 1 \
+        benchmarks/keras_support/under_strategy.py parameter_server fit tf_keras
+
+Each case trains for 20 steps. It prints whether the variables stand where the strategy puts them, each with
+its copies, and how far copies and told losses are from the same training in NumPy. Parameter servers update
+as workers come, in no fixed order, so of them it prints the loss before and after.
+
+Source: https://www.tensorflow.org/guide/distributed_training
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import oracle
+from example import BATCH_SIZE, CLASSES, FEATURES, HIDDEN, STEPS, answer, difference, examples, first_values
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras as keras_3
+import tensorflow as tf
+import tf_keras
+
+KERAS = {"keras_3": keras_3, "tf_keras": tf_keras}
+PARTS = {  # how many parts train at a time, and on which device each copy of a variable stands
+    "default": (1, ["CPU:0"]),
+    "one_device": (1, ["CPU:1"]),
+    "mirrored": (2, ["CPU:0", "CPU:1"]),
+    "central_storage": (2, ["CPU:0"]),
+    "multi_worker": (2, ["CPU:0"]),  # in each of two processes
+    "parameter_server": (1, ["job:ps"]),
+}
+TASK = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {}).get("type", "")
+
+
+def main() -> None:
+    """Runs the case that the command line names; where TF_CONFIG makes this process a server, serves."""
+    if TASK == "ps" or (TASK == "worker" and "chief" in os.environ["TF_CONFIG"]):
+        _serve()
+    if not TASK:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    answer(CASES)
+
+
+def default() -> Any:
+    """Returns the strategy that is there when none was made."""
+    return tf.distribute.get_strategy()
+
+
+def one_device() -> Any:
+    """Returns a strategy for one device, which is not the one that TensorFlow takes by itself."""
+    return tf.distribute.OneDeviceStrategy("CPU:1")
+
+
+def mirrored() -> Any:
+    """Returns a strategy with a copy of each variable on both devices."""
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice())
+
+
+def central_storage() -> Any:
+    """Returns a strategy with the variables on one device, and computation on both."""
+    return tf.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:0")
+
+
+def multi_worker() -> Any:
+    """Returns a strategy with a copy of each variable in every worker that TF_CONFIG names."""
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def parameter_server() -> Any:
+    """Returns a strategy with the variables on a server, and computation on workers."""
+    return tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+
+
+def tpu() -> Any:
+    """Returns a strategy for the TPU that TensorFlow finds."""
+    resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
+    tf.config.experimental_connect_to_cluster(resolver)
+    tf.tpu.experimental.initialize_tpu_system(resolver)
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def fit(strategy: Any, keras: Any) -> tuple[Any, list[float]]:
+    """Trains with `fit`; returns the model and the mean of its losses."""
+    with strategy.scope():
+        model = _model(keras)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(_optimizer(keras), loss)
+    history = model.fit(_dataset(), steps_per_epoch=STEPS, verbose=0)
+    return model, history.history["loss"]
+
+
+def loop(strategy: Any, keras: Any) -> tuple[Any, list[float]]:
+    """Trains with a custom loop; returns the model and the loss of each step."""
+    with strategy.scope():
+        model, optimizer = _model(keras), _optimizer(keras)
+        optimizer.build(model.trainable_variables)
+        model.optimizer = optimizer
+        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+
+    def replica_step(features: Any, labels: Any) -> Any:
+        with tf.GradientTape() as tape:
+            each = loss_of(labels, model(features, training=True))
+            loss = tf.nn.compute_average_loss(each, global_batch_size=BATCH_SIZE)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    @tf.function
+    def step(iterator: Any) -> Any:
+        return strategy.reduce("SUM", strategy.run(replica_step, args=next(iterator)), axis=None)
+
+    if isinstance(strategy, tf.distribute.ParameterServerStrategy):
+        return model, _scheduled(strategy, step)
+    iterator = iter(strategy.experimental_distribute_dataset(_dataset()))
+    return model, [float(step(iterator)) for _step in range(STEPS)]
+
+
+def _scheduled(strategy: Any, step: Any) -> list[float]:
+    """Has the workers take the steps, in no fixed order."""
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    iterator = iter(coordinator.create_per_worker_dataset(_dataset))
+    losses = [coordinator.schedule(step, args=(iterator,)) for _step in range(STEPS)]
+    coordinator.join()
+    return [float(loss.fetch()) for loss in losses]
+
+
+def trained(strategy: Callable[[], Any], way: Callable[..., Any], keras: str) -> Mapping[str, Any]:
+    """Trains 20 steps, and returns what became of variables and losses."""
+    made = strategy()
+    model, losses = way(made, KERAS[keras])
+    num_parts, places = PARTS[strategy.__name__]
+    held = [_copies(variable) for variable in model.weights]
+    placed = all(len(copies) == len(places) and all(map(_stands_on, copies, places)) for copies in held)
+    distributed = placed and made.num_replicas_in_sync == num_parts
+    copies = [[each.numpy() for each in copies] for copies in zip(*held, strict=True)]
+    if strategy is parameter_server:  # of Keras 3's counter of steps, workers overwrite each other's counts
+        (values,) = copies
+        return {
+            "distributed": distributed,
+            "losses": [oracle.mean_loss(first_values()), oracle.mean_loss(values)],
+        }
+    distributed = distributed and int(model.optimizer.iterations.numpy()) == STEPS
+    expected, expected_values = oracle.trained()
+    if way is fit:
+        expected = [float(np.mean(expected))]
+    apart = [difference(values, expected_values) for values in copies]
+    return {
+        "distributed": distributed,
+        "difference": max(apart),
+        "reported_difference": difference(losses, expected),
+    }
+
+
+CASES = {
+    f"{strategy.__name__} {way.__name__} {keras}": partial(trained, strategy, way, keras)
+    for strategy in (default, one_device, mirrored, central_storage, multi_worker, parameter_server, tpu)
+    for way in (fit, loop)
+    for keras in KERAS
+}
+
+
+def _serve() -> None:
+    """Serves until the process is ended."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    server = tf.distribute.Server(
+        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
+    )
+    server.join()
+
+
+def _dataset() -> Any:
+    """Returns the examples in batches for all replicas together, again and again."""
+    dataset = tf.data.Dataset.from_tensor_slices(examples()).batch(BATCH_SIZE, drop_remainder=True).repeat()
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return dataset.with_options(options)
+
+
+def _model(keras: Any) -> Any:
+    layers = [
+        keras.Input((FEATURES,)),
+        keras.layers.Dense(HIDDEN, activation="relu", name="hidden"),
+        keras.layers.Dense(CLASSES, name="logits"),
+    ]
+    model = keras.Sequential(layers, name="model")
+    model.set_weights(first_values())
+    return model
+
+
+def _optimizer(keras: Any) -> Any:
+    return keras.optimizers.SGD(oracle.LEARNING_RATE, momentum=oracle.MOMENTUM)
+
+
+def _copies(variable: Any) -> list[Any]:
+    """Returns what a variable consists of: a copy for each device that holds one."""
+    held = variable.value if isinstance(variable, keras_3.Variable) else variable
+    return list(getattr(held, "values", [held]))
+
+
+def _stands_on(copy: Any, place: str) -> bool:
+    return place in copy.device
+
+
+if __name__ == "__main__":
+    main()
