@@ -12,7 +12,7 @@ from course_lib.pictures import strategy as drawings
 from course_lib.pictures.drawn import Figure, figure
 from course_lib.pictures.shapes import Node
 from course_lib.specs import strategy as specs
-from course_lib.specs.strategy import Situation
+from course_lib.specs.strategy import Advice, Situation
 from course_lib.specs.strategy_places import places_of
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -97,7 +97,7 @@ class StrategyExplorer(Explorer):
             pieces.spoken("told", advice.rule),
             *([pieces.spoken("verdict", advice.warning)] if advice.warning else []),
             pieces.panel(_("What lives where"), picture, drawings.legend(shown)),
-            listings(_("The program"), {"TensorFlow": sections_of(situation)}),
+            listings(_program(advice), {"TensorFlow": sections_of(situation)}),
         ]
 
 
@@ -105,11 +105,16 @@ def _asks_where_variables_are(state: State) -> bool:
     return bool(state["devices"] == specs.GPUS and state["synchronous"] and not state["several_machines"])
 
 
+def _program(advice: Advice) -> str:
+    as_asked = advice.loop == advice.situation.loop
+    return _("The program") if as_asked else _("The program, with a custom loop")
+
+
 def _questions() -> dict[str, str]:
     return {
         "devices": _("Devices of a machine"),
         "several_machines": _("Machines"),
-        "synchronous": _("Training"),
+        "synchronous": _("Updates"),
         "variables": _("Variables"),
         "loop": _("Written with"),
         "keras": _("Keras"),

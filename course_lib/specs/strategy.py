@@ -171,8 +171,7 @@ def _failures() -> dict[str, str]:
     """
     return {
         strategy: _(
-            "`fit` of Keras 3 fails under {strategy}. The code below is a custom loop, which works; `fit` of"
-            " tf_keras works too.",
+            "`fit` of Keras 3 fails under {strategy}. A custom loop works, and so does `fit` of tf_keras.",
             strategy=strategy,
         )
         for strategy in (MULTI_WORKER, PARAMETER_SERVER)
