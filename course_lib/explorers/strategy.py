@@ -133,7 +133,7 @@ def _answer(value: object, name: str) -> str:
         ("synchronous", False): _("asynchronous"),
         ("variables", specs.MIRRORED_VARIABLES): _("on each GPU"),
         ("variables", specs.CENTRAL_VARIABLES): _("on the CPU"),
-        ("loop", specs.FIT): "`fit`",
+        ("loop", specs.FIT): "fit",
         ("loop", specs.CUSTOM_LOOP): _("a custom loop"),
         ("keras", specs.KERAS_3): "Keras 3",
         ("keras", specs.TF_KERAS): "tf_keras",

@@ -14,7 +14,7 @@ from course_lib.specs import strategy_places as places
 from course_lib.specs.strategy import Situation
 from course_lib.specs.strategy_places import Held, Holder, Places, places_of
 
-_WIDTH, _HEAD, _CHIP, _PAD, _GAP, _SIZE = 520.0, 24.0, 24.0, 8.0, 12.0, 12.0
+_WIDTH, _HEAD, _CHIP, _PAD, _GAP, _SIZE = 660.0, 24.0, 24.0, 8.0, 12.0, 12.0
 _BATCH_COLOURS = 3  # how far into the palette those of batches begin
 _NO_COLOUR = {places.GRADIENTS, places.GRADIENT_SUM, places.STEPS}
 
@@ -41,7 +41,8 @@ def places_drawing(shown: Places) -> Drawing:
         return rows[0]
     link = _link(exchange_text(shown), max(row.width for row in rows))
     first, *others = rows
-    return arranging.stacked([first, link, *others], 8)
+    ordered = [*rows, link] if shown.exchange == places.ALL_REDUCE else [first, link, *others]
+    return arranging.stacked(ordered, 8)
 
 
 def places_lines(shown: Places) -> list[str]:

@@ -61,7 +61,7 @@ class Places:
     """Where everything lives under a strategy.
 
     Attributes:
-        rows: the devices, those with shared variables first.
+        rows: the devices, those with variables for all first, else those of each machine.
         exchange: how gradients become one update: "all-reduce", "to the CPU", "to the servers", or nothing.
     """
 
@@ -104,7 +104,9 @@ def _mirrored(situation: Situation) -> Places:
         )
         for at, (machine, device) in enumerate(homes)
     ]
-    return Places((tuple(holders),), ALL_REDUCE)
+    in_a_row = len(_devices(situation)) if len(_devices(situation)) > 1 else count
+    rows = (tuple(holders[at : at + in_a_row]) for at in range(0, count, in_a_row))
+    return Places(tuple(rows), ALL_REDUCE)
 
 
 def _central(situation: Situation) -> Places:

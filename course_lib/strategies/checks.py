@@ -66,11 +66,10 @@ def require_no_plain_updates(strategy: Any, step: Callable[..., Any], args: Sequ
     if strategy.num_replicas_in_sync == 1:
         return
 
-    @tf.function
     def all_replicas(*given: Any) -> None:
         strategy.run(step, args=given)
 
-    graph = all_replicas.get_concrete_function(*args).graph
+    graph = tf.function(all_replicas).get_concrete_function(*args).graph
     for variable in _written(graph):
         if not any(hasattr(variable, container) for container in _CONTAINERS):
             raise CourseError(
