@@ -47,12 +47,13 @@ def places_drawing(shown: Places) -> Drawing:
 
 def places_lines(shown: Places) -> list[str]:
     """Returns what the picture shows: a line for each device, and what they exchange."""
-    lines = [
-        f"{holder_text(holder)}: {_(', ').join(held_text(held) for held in holder.held)}"
-        for row in shown.rows
-        for holder in row
-    ]
+    lines = [_line(holder) for row in shown.rows for holder in row]
     return [*lines, *([exchange_text(shown)] if shown.exchange else [])]
+
+
+def _line(holder: Holder) -> str:
+    held = _(", ").join(map(held_text, holder.held))
+    return f"{holder_text(holder)}: {held}"
 
 
 def legend(shown: Places) -> list[str]:

@@ -71,7 +71,7 @@ def require_no_plain_updates(strategy: Any, step: Callable[..., Any], args: Sequ
 
     graph = tf.function(all_replicas).get_concrete_function(*args).graph
     for variable in _written(graph):
-        if not any(hasattr(variable, container) for container in _CONTAINERS):
+        if not _has_copies(strategy, variable):
             raise CourseError(
                 _(
                     "The step changes {name!r}, one variable for all {count} replicas: each of them would"
@@ -124,6 +124,15 @@ def _is_keras_3(variable: Any) -> bool:
 def _named(owner: Any) -> str:
     name = getattr(owner, "name", "")
     return f"{type(owner).__name__} {name!r}" if name else type(owner).__name__
+
+
+def _has_copies(strategy: Any, variable: Any) -> bool:
+    """Whether a strategy keeps the variable for its replicas, or it is a part of one that it keeps."""
+    return (
+        isinstance(variable, tf.distribute.DistributedValues)
+        or strategy.extended.variable_created_in_scope(variable)
+        or any(hasattr(variable, container) for container in _CONTAINERS)
+    )
 
 
 def _written(graph: Any) -> Iterator[Any]:
