@@ -64,8 +64,14 @@ def program(sections: Sequence[str]) -> tuple[str, ...]:
     >>> program(["import this\n", "def f(): ...\n"])
     ('import this\n\n\n', 'def f(): ...\n')
     """
-    gaps = [2 if "def " in (one[:4], other[:4]) else 1 for one, other in itertools.pairwise(sections)]
+    gaps = [
+        2 if _is_function(one) or _is_function(other) else 1 for one, other in itertools.pairwise(sections)
+    ]
     return tuple(text + gap * "\n" for text, gap in zip(sections, [*gaps, 0], strict=True))
+
+
+def _is_function(text: str) -> bool:
+    return text.startswith(("def ", "@"))
 
 
 def _one_a_line(before: str, entries: Sequence[str], after: str, indent: str) -> str:
