@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from course_lib.data.chance import around_zero, words_below
 from course_lib.data.images import SIDE
-from course_lib.specs.image_grid import Images
+from course_lib.specs.image_grid import WHITE, Images
 
 Integers = npt.NDArray[np.int64]
 
@@ -214,28 +214,28 @@ def _ink(squares: npt.NDArray[np.int16], pens: Integers) -> Images:
 
 
 def _covered(x: Integers, y: Integers) -> Images:
-    """Returns how much of each pixel lies inside the line through the places, 0 to 255.
+    """Returns how much of each pixel lies inside the line through the places, 0 to 255, `[28, 28, pictures]`.
 
     Along each of a few lines across a row of pixels, every crossing covers what is to the right of it, with
     the sign of its direction: what is covered once stays.
     """
-    num_pictures = x.shape[1]
-    covered = np.zeros((SIDE, SIDE, num_pictures), np.int64)
+    lines, across, signs, pictures = _crossings(x, y)
+    column, places = across // _PIXEL, across % _PIXEL
+    added = np.zeros((SIDE * _ROWS_A_PIXEL, SIDE + 1, x.shape[1]), np.int64)
+    np.add.at(added, (lines, column, pictures), signs * (_PIXEL - places))
+    np.add.at(added, (lines, column + 1, pictures), signs * places)
+    inside = np.minimum(np.abs(added[:, :SIDE].cumsum(axis=1)), _PIXEL)
+    covered = inside.reshape(SIDE, _ROWS_A_PIXEL, SIDE, -1).sum(axis=1)
+    return (covered * WHITE // (_PIXEL * _ROWS_A_PIXEL)).astype(np.uint8)
+
+
+def _crossings(x: Integers, y: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+    """Returns which lines are crossed, where, with which sign, and in which pictures."""
     step = _PIXEL // _ROWS_A_PIXEL
-    for line in range(SIDE * _ROWS_A_PIXEL):
-        across, signs, pictures = _crossings(x, y, line * step + step // 2)
-        column, places = across // _PIXEL, across % _PIXEL
-        added = np.zeros((SIDE + 1, num_pictures), np.int64)
-        np.add.at(added, (column, pictures), signs * (_PIXEL - places))
-        np.add.at(added, (column + 1, pictures), signs * places)
-        covered[line // _ROWS_A_PIXEL] += np.clip(np.abs(added[:SIDE].cumsum(axis=0)), 0, _PIXEL)
-    return (covered * 255 // (_PIXEL * _ROWS_A_PIXEL)).astype(np.uint8)
-
-
-def _crossings(x: Integers, y: Integers, level: int) -> tuple[Integers, Integers, Integers]:
-    """Returns where the lines of all pictures cross a level, in which direction, and in which picture."""
-    next_x, next_y = np.roll(x, -1, axis=0), np.roll(y, -1, axis=0)
-    edges, pictures = np.nonzero((y <= level) != (next_y <= level))
-    at = edges, pictures
-    across = x[at] + (level - y[at]) * (next_x[at] - x[at]) // (next_y[at] - y[at])
-    return np.clip(across, 0, SIDE * _PIXEL - 1), np.sign(next_y[at] - y[at]), pictures
+    levels = np.arange(SIDE * _ROWS_A_PIXEL) * step + step // 2
+    above = y[None] <= levels[:, None, None]
+    lines, edges, pictures = np.nonzero(above != np.roll(above, -1, axis=1))
+    start, end = (edges, pictures), ((edges + 1) % len(y), pictures)
+    down = y[end] - y[start]
+    across = x[start] + (levels[lines] - y[start]) * (x[end] - x[start]) // down
+    return lines, np.clip(across, 0, SIDE * _PIXEL - 1), np.sign(down), pictures

@@ -50,7 +50,7 @@ def test_garments_are_pinned_bit_for_bit_also_in_another_process_without_tensorf
 
 
 @given(fewer=st.integers(0, 20), more=st.integers(20, 30), seed=st.integers(0, 2**32))
-@settings(max_examples=3)
+@settings(max_examples=4)
 def test_fewer_are_the_first_of_more(fewer, more, seed):
     few, many = make_garments(fewer, seed), make_garments(more, seed)
     assert all(np.array_equal(one, other[:fewer]) for one, other in zip(few, many, strict=True))
@@ -93,8 +93,8 @@ def test_a_garment_uses_its_points_and_stays_in_its_box(garment):
 
 
 def test_a_linear_model_gets_as_far_as_on_the_real_set_and_confuses_what_looks_alike():
-    """On the first 5,000 real images it gets 0.83, and most mistakes are among tops and among shoes."""
-    train, test = (make_garments(count, seed) for count, seed in ((5_000, 2026), (3_000, 2027)))
+    """On as many of the real images it gets 0.80, and most mistakes are among tops and among shoes."""
+    train, test = (make_garments(count, seed) for count, seed in ((3_000, 2026), (2_000, 2027)))
     told = softmax_regression(*train, test[0])
     mistakes = [(label, other) for label, other in zip(test[1], told, strict=True) if label != other]
     alike = sum({label, other} <= SHIRTS or {label, other} <= SHOES for label, other in mistakes)
@@ -107,7 +107,7 @@ def softmax_regression(images: np.ndarray, labels: np.ndarray, others: np.ndarra
     features, unknown = (each.reshape(-1, 784).astype(np.float32) / 255 for each in (images, others))
     random = np.random.default_rng(0)
     weights, bias = np.zeros((784, 10), np.float32), np.zeros(10, np.float32)
-    for epoch in range(15):
+    for epoch in range(12):
         rate = np.float32(0.1 / (1 + epoch / 3))
         for rows in np.array_split(random.permutation(len(labels)), len(labels) // 50):
             logits = features[rows] @ weights + bias
@@ -153,11 +153,12 @@ def test_what_leaves_the_picture_is_cut_off():
 # --- The data set
 
 
-@pytest.fixture
-def garment_set(monkeypatch, tmp_path):
-    monkeypatch.setenv("COURSE_CACHE_DIR", str(tmp_path))
-    monkeypatch.delenv("COURSE_DATA", raising=False)
-    return fashion.load(num_train=30, num_test=20)
+@pytest.fixture(scope="module")
+def garment_set(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COURSE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.delenv("COURSE_DATA", raising=False)
+        return fashion.load(num_train=30, num_test=20)
 
 
 def test_features_have_a_channel_and_are_divided_by_255(garment_set):
