@@ -1,4 +1,4 @@
-"""Drawn pictures of 28 by 28 pixels: smooth lines with a pen of some width, in integers alone.
+"""Drawn pictures of 28 by 28 pixels: smooth lines with a pen of some width, or filled, in integers alone.
 
 A `Glyph` says where lines run; a `Hand` how each picture differs from it. Many pictures of a glyph are drawn
 at a time. No number is rounded by a processor, so that they are the same everywhere.
@@ -6,17 +6,18 @@ at a time. No number is rounded by a processor, so that they are the same everyw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from string import ascii_letters
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.data.chance import around_zero, words_below
 from course_lib.data.images import SIDE
-from course_lib.specs.image_grid import Images
+from course_lib.specs.image_grid import WHITE, Images
 
 Integers = npt.NDArray[np.int64]
 
@@ -30,6 +31,7 @@ _FAR = 127  # places; ink ends long before, and the square of the distance still
 _SOFT_EDGE = 8  # places: over so much at either side of its edge, a line fades
 _PICTURES_AT_A_TIME = 256
 _FIXED_WORDS = 7  # of a picture: before those of its points
+_ROWS_A_PIXEL = 4  # what is filled is measured along so many lines across each row of pixels
 
 
 @dataclass(frozen=True)
@@ -63,17 +65,19 @@ class Glyph:
 
     Attributes:
         text: the points, such as "32,0 30,50 28,100", then a bar and the lines, such as "abc de": through
-            which points each runs, in the order of the letters. A line that ends where it began is closed,
-            without a corner there.
+            which points each runs, in the order of the letters, small ones before capital ones. A line that
+            ends where it began is closed, without a corner there.
+        middle: the middle of the box, in case it is another one.
     """
 
     text: str
+    middle: tuple[int, int] = (30, 50)
 
     @cached_property
     def points(self) -> Integers:
         """The places of the points from the middle of the box, in units, `[points, 2]`."""
         points = [[int(place) for place in pair.split(",")] for pair in self.text.split("|")[0].split()]
-        return np.array(points, np.int64) - (30, 50)
+        return np.array(points, np.int64) - self.middle
 
     @cached_property
     def weights(self) -> Integers:
@@ -86,7 +90,7 @@ class Glyph:
         return np.concatenate([weights for line in lines for weights in self._spline(line)])
 
     def _spline(self, line: str) -> Iterator[Integers]:
-        through = [ord(letter) - ord("a") for letter in line]
+        through = [ascii_letters.index(letter) for letter in line]
         closed = through[0] == through[-1]
         before, after = (through[-2], through[1]) if closed else (through[0], through[-1])
         padded = [before, *through, after]
@@ -127,13 +131,35 @@ def draw(glyph: Glyph, hand: Hand, drawn: Integers) -> Images:
     Returns:
         `[pictures, 28, 28]`.
     """
+    least, greatest = hand.pen_places
+
+    def draw_some(some: Integers) -> Images:
+        pens = least + words_below(greatest - least + 1, some[:, 6])
+        return _ink(_squares(*_places(glyph, hand, some)), pens)
+
+    return _in_parts(draw_some, drawn)
+
+
+def fill(glyph: Glyph, hand: Hand, drawn: Integers) -> Images:
+    """Returns pictures of what the lines of a glyph enclose, 255 inside and 0 outside.
+
+    Args:
+        glyph: its lines, one after the other, run once around all that is filled.
+        hand: how far they may differ; its pen is not used.
+        drawn: the random words of each picture, `[pictures, num_words(...)]`.
+
+    Returns:
+        `[pictures, 28, 28]`.
+    """
+    return _in_parts(lambda some: _covered(*_places(glyph, hand, some)), drawn)
+
+
+def _in_parts(make: Callable[[Integers], Images], drawn: Integers) -> Images:
+    """Returns `[pictures, 28, 28]`, of which `make` returns some at a time, `[28, 28, pictures]`."""
     images = np.empty((len(drawn), SIDE, SIDE), np.uint8)
     for start in range(0, len(drawn), _PICTURES_AT_A_TIME):
         some = slice(start, start + _PICTURES_AT_A_TIME)
-        x, y = _places(glyph, hand, drawn[some])
-        least, greatest = hand.pen_places
-        pens = least + words_below(greatest - least + 1, drawn[some, 6])
-        images[some] = np.moveaxis(_ink(_squares(x, y), pens), -1, 0)
+        images[some] = np.moveaxis(make(drawn[some]), -1, 0)
     return images
 
 
@@ -185,3 +211,31 @@ def _ink(squares: npt.NDArray[np.int16], pens: Integers) -> Images:
     """Returns how black each pixel is, 0 to 255: it fades over the edge of the pen."""
     inner, outer = (pens - _SOFT_EDGE) ** 2, (pens + _SOFT_EDGE) ** 2
     return np.clip(255 * (outer - squares) // (outer - inner), 0, 255).astype(np.uint8)
+
+
+def _covered(x: Integers, y: Integers) -> Images:
+    """Returns how much of each pixel lies inside the line through the places, 0 to 255, `[28, 28, pictures]`.
+
+    Along each of a few lines across a row of pixels, every crossing covers what is to the right of it, with
+    the sign of its direction: what is covered once stays.
+    """
+    lines, across, signs, pictures = _crossings(x, y)
+    column, places = across // _PIXEL, across % _PIXEL
+    added = np.zeros((SIDE * _ROWS_A_PIXEL, SIDE + 1, x.shape[1]), np.int64)
+    np.add.at(added, (lines, column, pictures), signs * (_PIXEL - places))
+    np.add.at(added, (lines, column + 1, pictures), signs * places)
+    inside = np.minimum(np.abs(added[:, :SIDE].cumsum(axis=1)), _PIXEL)
+    covered = inside.reshape(SIDE, _ROWS_A_PIXEL, SIDE, -1).sum(axis=1)
+    return (covered * WHITE // (_PIXEL * _ROWS_A_PIXEL)).astype(np.uint8)
+
+
+def _crossings(x: Integers, y: Integers) -> tuple[Integers, Integers, Integers, Integers]:
+    """Returns which lines are crossed, where, with which sign, and in which pictures."""
+    step = _PIXEL // _ROWS_A_PIXEL
+    levels = np.arange(SIDE * _ROWS_A_PIXEL) * step + step // 2
+    above = y[None] <= levels[:, None, None]
+    lines, edges, pictures = np.nonzero(above != np.roll(above, -1, axis=1))
+    start, end = (edges, pictures), ((edges + 1) % len(y), pictures)
+    down = y[end] - y[start]
+    across = x[start] + (levels[lines] - y[start]) * (x[end] - x[start]) // down
+    return lines, np.clip(across, 0, SIDE * _PIXEL - 1), np.sign(down), pictures

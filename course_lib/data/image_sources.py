@@ -33,10 +33,12 @@ class ImageSource:
     Attributes:
         make: draws so many images of the stand-in, from a seed; of one seed, fewer are the first of more.
         real: the real set.
+        kind: how the images become features.
     """
 
     make: Make
     real: RealSet
+    kind: type[LabelledImages] = LabelledImages
 
     def load(self, source: str | None, num_train: int, num_test: int) -> ImageSet:
         """Returns the first images of both splits.
@@ -48,7 +50,7 @@ class ImageSource:
         chosen = choose_source(source)
         counts = {"train": _count(num_train, MOST_TRAIN), "test": _count(num_test, MOST_TEST)}
         read = self._read_real if chosen == REAL else self._make
-        train, test = (LabelledImages(*read(split, count)) for split, count in counts.items())
+        train, test = (self.kind(*read(split, count)) for split, count in counts.items())
         return ImageSet(chosen, train, test)
 
     def _make(self, split: str, count: int) -> tuple[Images, Labels]:

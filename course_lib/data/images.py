@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,13 @@ class LabelledImages(Examples):
     array([0.2, 0.2, 0.2], dtype=float32)
 
     Attributes:
+        image_shape: of the features of one image.
         images: `[num_examples, 28, 28] global`, uint8, 0 to 255.
         features: `[num_examples, 784] global`, float32, 0 to 1.
         labels: `[num_examples] global`, int64, class numbers from 0 to 9.
     """
 
+    image_shape: ClassVar[tuple[int, ...]] = (math.prod(SIZE),)
     images: Images
 
     def __init__(self, images: npt.ArrayLike, labels: npt.ArrayLike) -> None:
@@ -43,12 +45,27 @@ class LabelledImages(Examples):
         """
         checked = to_images(images, SIZE)
         object.__setattr__(self, "images", checked)
-        object.__setattr__(self, "features", _scaled(checked))
+        object.__setattr__(self, "features", _scaled(checked).reshape(-1, *self.image_shape))
         object.__setattr__(self, "labels", _to_labels(labels, len(checked)))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """Returns some of the images, as NumPy takes rows."""
         return type(self)(self.images[rows], self.labels[rows])
+
+
+class ImagesWithChannel(LabelledImages):
+    """Images as convolutions take them: their features keep rows and columns, and gain an axis of channels.
+
+    >>> ImagesWithChannel(np.full((1, 28, 28), 51), [7]).features.shape
+    (1, 28, 28, 1)
+
+    Attributes:
+        images: `[num_examples, 28, 28] global`, uint8, 0 to 255.
+        features: `[num_examples, 28, 28, 1] global`, float32, 0 to 1.
+        labels: `[num_examples] global`, int64, class numbers from 0 to 9.
+    """
+
+    image_shape = (*SIZE, 1)
 
 
 @dataclass(frozen=True)

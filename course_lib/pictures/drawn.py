@@ -2,7 +2,9 @@
 
 from course_lib.pictures import (
     communication,
+    confusion,
     images,
+    received,
     reduction,
     ring,
     scheme,
@@ -16,8 +18,10 @@ from course_lib.pictures.figures import Figure, figure
 __all__ = [
     "Figure",
     "communication",
+    "confusion",
     "figure",
     "images",
+    "received",
     "reduction",
     "ring",
     "scheme",

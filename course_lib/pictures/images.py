@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.i18n import _, join_sentences, ngettext, num_columns, padded
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.figures import Figure, figure, framed
@@ -72,9 +72,9 @@ def _caption(grid: ImageGrid, at: int) -> str:
 
 def _rows(captions: list[str], columns: int) -> list[str]:
     """Returns the captions in rows and columns, as the picture has them."""
-    wide = max(map(len, captions))
+    wide = max(map(num_columns, captions))
     return [
-        "  " + "  ".join(f"{caption:<{wide}}" for caption in captions[at : at + columns]).rstrip()
+        "  " + "  ".join(padded(caption, wide) for caption in captions[at : at + columns]).rstrip()
         for at in range(0, len(captions), columns)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
+from course_lib.specs.classes import to_names, to_numbers
 from course_lib.specs.drawing import DrawsItself
 
 Images = npt.NDArray[np.uint8]
@@ -29,7 +31,8 @@ class ImageGrid(DrawsItself):
         predictions: what a model takes each for, as text; None where no model was asked.
 
     Raises:
-        CourseError: what is no images, none of them or too many, or not a label and a prediction for each.
+        CourseError: what is no images, none of them or too many, not a label and a prediction for each, or
+            a class number that has no name.
     """
 
     images: Images
@@ -37,9 +40,21 @@ class ImageGrid(DrawsItself):
     predictions: tuple[str, ...] | None
 
     def __init__(
-        self, images: npt.ArrayLike, labels: npt.ArrayLike, predictions: npt.ArrayLike | None = None
+        self,
+        images: npt.ArrayLike,
+        labels: npt.ArrayLike,
+        predictions: npt.ArrayLike | None = None,
+        *,
+        names: Iterable[str] | None = None,
     ) -> None:
-        """Takes class numbers or names as labels and predictions."""
+        """Takes class numbers or names as labels and predictions; only numbers if `names` are given.
+
+        Args:
+            images: `[images, height, width]`, whole numbers from 0 to 255.
+            labels: what each shows, `[images]`.
+            predictions: what a model takes each for, `[images]`.
+            names: of the classes, in the order of their numbers: they are shown in place of the numbers.
+        """
         checked = to_images(images)
         if not 0 < len(checked) <= MOST_IMAGES:
             raise CourseError(
@@ -52,8 +67,9 @@ class ImageGrid(DrawsItself):
                 cure=_("Take some of them, for example images[:20]."),
             )
         object.__setattr__(self, "images", checked)
-        object.__setattr__(self, "labels", _texts(labels, checked))
-        told = None if predictions is None else _texts(predictions, checked)
+        known = None if names is None else to_names(names)
+        object.__setattr__(self, "labels", _texts(labels, checked, known))
+        told = None if predictions is None else _texts(predictions, checked, known)
         object.__setattr__(self, "predictions", told)
 
     def __repr__(self) -> str:
@@ -134,7 +150,7 @@ def _range(array: npt.NDArray[Any]) -> str:
     return _("from {least:.4g} to {most:.4g}", least=float(array.min()), most=float(array.max()))
 
 
-def _texts(given: npt.ArrayLike, images: Images) -> tuple[str, ...]:
+def _texts(given: npt.ArrayLike, images: Images, names: tuple[str, ...] | None) -> tuple[str, ...]:
     array = as_array(given)
     if array.shape != images.shape[:1]:
         raise CourseError(
@@ -146,4 +162,6 @@ def _texts(given: npt.ArrayLike, images: Images) -> tuple[str, ...]:
             allowed=_("one label for each image"),
             cure=_("Take images and labels from the same rows."),
         )
+    if names is not None:
+        return tuple(names[number] for number in to_numbers(array, len(names)))
     return tuple(map(str, array.tolist()))

@@ -1,4 +1,4 @@
-"""Digits: the stand-in is hard enough for a linear model; the real ones are read as they are stored."""
+"""Images: the drawn digits are hard enough for a linear model; the real sets are read as they are stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError, i18n
-from course_lib.data import mnist, prepared
+from course_lib.data import fashion, mnist, prepared
 from course_lib.data.images import ImageSet
 from course_lib.models.mnist import MLP, initial_values
 from course_lib.training.optimizers import Adam
@@ -118,6 +118,22 @@ def test_all_60000_are_there_on_request(folder):
     assert digits.train.features.shape == (60_000, 784)
     counts = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert np.bincount(digits.train.labels).tolist() == counts
+
+
+@pytest.mark.skipif(
+    not (PREPARED / "fashion_mnist").is_dir(), reason="the real garments are not here: set TFDS_DATA_DIR"
+)
+def test_the_real_garments_are_read_as_tensorflow_datasets_reads_them(monkeypatch):
+    import tensorflow_datasets as tfds
+
+    monkeypatch.setenv("TFDS_DATA_DIR", str(PREPARED))
+    garments = fashion.load("tfds", num_train=60, num_test=10_000)
+    assert garments.train.features.shape == (60, 28, 28, 1)
+    assert np.bincount(garments.test.labels).tolist() == [1_000] * 10
+    theirs = tfds.load("fashion_mnist", split="train", data_dir=str(PREPARED), download=False)
+    for place, example in enumerate(theirs.take(60).as_numpy_iterator()):
+        assert np.array_equal(np.rint(garments.train.features[place] * 255), example["image"])
+        assert garments.train.labels[place] == example["label"]
 
 
 def replace(file: Path, content: bytes) -> None:

@@ -254,6 +254,55 @@ Image 1 shows coat; the model takes it for ankle boot.
     )
 
 
+def test_names_stand_in_place_of_class_numbers():
+    names = ["T-shirt", "trouser", "pullover"]
+    grid = ImageGrid(make_digits(3, 3)[0], [2, 0, 1], [2, 1, 1], names=names)
+    assert (grid.labels, grid.predictions) == (
+        ("pullover", "T-shirt", "trouser"),
+        ("pullover", "trouser", "trouser"),
+    )
+    assert grid.wrong == (1,)
+    tree = ElementTree.fromstring(grid.picture().svg)
+    texts = {each.text: each.get("font-weight") for each in tree.iter(f"{SVG}text")}
+    assert (texts["✗ trouser (T-shirt)"], texts["✓ pullover"]) == ("600", None)
+
+
+def test_japanese_names_stand_in_columns():
+    i18n.set_language("ja")
+    grid = ImageGrid(make_digits(4, 3)[0], [0, 1, 1, 0], [0, 1, 0, 0], names=["コート", "ショートブーツ"])
+    assert grid.picture().text == (
+        """
+画像4枚とモデルの予測
+正しい予測は3件です。誤った予測は1件です。
+誤った予測には太枠と✗が付き、その後ろのかっこ内がラベルです。
+
+  ✓ コート                   ✓ ショートブーツ
+  ✗ コート (ショートブーツ)  ✓ コート
+
+画像3：ラベルはショートブーツ、モデルの予測はコートです。
+""".strip("\n")
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "named"),
+    [
+        ([0, 2], ["coat", "bag"], "2"),
+        ([0, -1], ["coat", "bag"], "-1"),
+        (["coat", "bag"], ["coat", "bag"], "'coat'"),
+        ([0.0, 1.0], ["coat", "bag"], "0.0"),
+        ([0, 1], ["coat", "coat"], "coat"),
+        ([0, 1], [], "[]"),
+        ([0, 1], [0, 1], "[0, 1]"),
+        ([0, 1], "ab", "'ab'"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(language, labels, names, named):
+    with pytest.raises(CourseError) as caught:
+        ImageGrid(make_digits(2, 3)[0], labels, names=names)
+    assert named in caught.value.problem
+
+
 def test_wrong_predictions_have_a_thick_frame_a_mark_and_bold_letters():
     tree = ElementTree.fromstring(drawn_grid([7, 2, 1], [7, 3, 1]).picture().svg)
     (frame,) = (each for each in tree.iter(f"{SVG}rect") if each.get("class") == "wrong")

@@ -1,0 +1,137 @@
+"""Distributed data sets: who really received which example, on two and on four replicas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from course_lib import CourseError, i18n
+from course_lib.distributed_input import distribute, received_examples
+from course_lib.runtime import start_tensorflow
+
+tf = start_tensorflow()
+
+
+def mirrored(num_replicas: int):
+    """Returns a strategy without collective operations, which collide when a process has two."""
+    devices = [f"CPU:{number}" for number in range(num_replicas)]
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+@pytest.fixture(scope="module")
+def two():
+    return mirrored(2)
+
+
+@pytest.fixture(scope="module")
+def four():
+    return mirrored(4)
+
+
+@pytest.fixture(params=["en", "ja"])
+def language(request):
+    i18n.set_language(request.param)
+    return request.param
+
+
+def indices(count: int, batch_size: int):
+    return tf.data.Dataset.range(count).batch(batch_size)
+
+
+def test_the_last_batch_may_be_uneven(two):
+    received = received_examples(two, indices(7, 4))
+    assert received.batches == (((0, 1), (2, 3)), ((4, 5), (6,)))
+    assert received.sizes == ((2, 2), (2, 1))
+
+
+def test_five_examples_in_batches_of_four_leave_one_for_the_first_of_two_replicas(two):
+    received = received_examples(two, indices(5, 4))
+    assert received.batches == (((0, 1), (2, 3)), ((4,), ()))
+    assert received.sizes == ((2, 2), (1, 0))
+    assert received.empty == ((1, 1),)
+
+
+def test_four_replicas_may_leave_several_empty(four):
+    received = received_examples(four, indices(10, 8))
+    assert received.batches[0] == ((0, 1), (2, 3), (4, 5), (6, 7))
+    assert received.batches[1] == ((8, 9), (), (), ())
+    assert sorted(index for batch in received.batches for part in batch for index in part) == list(range(10))
+
+
+def test_each_replica_that_runs_sees_what_is_told_of_it(two):
+    """The oracle is `strategy.run`: every replica reports its own number with the sum of its examples."""
+    seen = []
+
+    @tf.function
+    def report(part):
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return tf.stack([tf.cast(replica, tf.int64), tf.reduce_sum(part)])
+
+    for batch in distribute(two, indices(5, 4)):
+        seen.append(
+            [value.numpy().tolist() for value in two.experimental_local_results(two.run(report, (batch,)))]
+        )
+    told = received_examples(two, indices(5, 4))
+    assert seen == [[[number, sum(part)] for number, part in enumerate(batch)] for batch in told.batches]
+
+
+def test_indices_may_have_images_and_labels_behind_them(two):
+    images, labels = np.zeros((6, 2, 2), np.float32), np.arange(6)
+    dataset = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(6, seed=1).enumerate().batch(4)
+    assert received_examples(two, dataset).batches == (((0, 1), (2, 3)), ((4,), (5,)))
+
+
+def test_a_function_hands_out_batches_per_replica(two):
+    """One function serves both replicas here: the first batch goes to one, the next to the other."""
+
+    def make(context):
+        assert context.num_replicas_in_sync == 2
+        return indices(6, context.get_per_replica_batch_size(4))
+
+    assert received_examples(two, make).batches == (((0, 1), (2, 3)), ((4, 5), ()))
+
+
+def test_a_data_set_without_end_is_cut_off(two):
+    received = received_examples(two, indices(4, 4).repeat(), most_batches=3)
+    assert len(received.batches) == 3
+    assert received.repeated == (0, 1, 2, 3)
+
+
+def test_one_device_gets_everything():
+    received = received_examples(tf.distribute.OneDeviceStrategy("CPU:0"), indices(5, 4))
+    assert received.batches == (((0, 1, 2, 3),), ((4,),))
+
+
+def test_a_data_set_that_is_not_batched_is_refused(two, language):
+    unbatched = tf.data.Dataset.range(5)
+    for data in (unbatched, lambda context: unbatched):
+        with pytest.raises(CourseError) as caught:
+            distribute(two, data)
+        assert "batch(" in caught.value.cure
+        assert "()" in caught.value.problem
+    labelled = tf.data.Dataset.from_tensor_slices((np.zeros((5, 3)), np.arange(5)))
+    with pytest.raises(CourseError) as caught:
+        received_examples(two, labelled)
+    assert "(3,)" in caught.value.problem
+
+
+@pytest.mark.parametrize("data", [None, [1, 2], np.arange(4), lambda context: None])
+def test_what_is_no_data_set_is_refused(two, language, data):
+    with pytest.raises(CourseError, match=r"NoneType|list|ndarray") as caught:
+        distribute(two, data)
+    assert "tf.data.Dataset" in caught.value.allowed
+
+
+def test_examples_without_indices_are_refused(two, language):
+    with pytest.raises(CourseError, match="float64") as caught:
+        received_examples(two, tf.data.Dataset.from_tensor_slices(np.zeros((4, 3))).batch(4))
+    assert "enumerate()" in caught.value.cure
+
+
+def test_no_batch_and_impossible_numbers_of_batches_are_refused(two, language):
+    with pytest.raises(CourseError, match="drop_remainder"):
+        received_examples(two, tf.data.Dataset.range(3).batch(4, drop_remainder=True))
+    for count in (0, 21, 1.5):
+        with pytest.raises(CourseError, match="20") as caught:
+            received_examples(two, indices(4, 4), most_batches=count)
+        assert repr(count) in caught.value.problem

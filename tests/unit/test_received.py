@@ -1,0 +1,120 @@
+"""Who got which example: read from lists, drawn, and refused where it is none. Real ones: tests/tf."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib import CourseError, i18n
+from course_lib.specs.received import ReceivedExamples
+
+SVG = "{http://www.w3.org/2000/svg}"
+UNEVEN = ReceivedExamples([[[0, 1], [2, 3]], [[4], []]])
+
+
+@pytest.fixture(params=["en", "ja"])
+def language(request):
+    i18n.set_language(request.param)
+    return request.param
+
+
+def test_what_it_tells_of_uneven_and_empty_parts():
+    assert UNEVEN.num_replicas == 2
+    assert UNEVEN.sizes == ((2, 2), (1, 0))
+    assert UNEVEN.batch_sizes == (4, 1)
+    assert (UNEVEN.uneven, UNEVEN.empty, UNEVEN.repeated) == ((1,), ((1, 1),), ())
+
+
+def test_numbers_of_numpy_are_taken():
+    received = ReceivedExamples([[np.array([0, 1]), np.zeros(0, int)]])
+    assert received.batches == (((0, 1), ()),)
+    assert received == ReceivedExamples([[(0, 1), ()]])
+
+
+@given(st.lists(st.tuples(*[st.lists(st.integers(0, 20), max_size=9)] * 3), min_size=1, max_size=4))
+@settings(max_examples=25)
+def test_every_part_is_in_the_picture_and_nothing_else(batches):
+    received = ReceivedExamples(batches)
+    tree = ElementTree.fromstring(received.picture().svg)
+    empty = [each for each in tree.iter(f"{SVG}rect") if each.get("class") == "empty"]
+    examples = [each for each in tree.iter(f"{SVG}rect") if each.get("class") == "example"]
+    assert len(empty) == len(received.empty) == sum(not part for batch in batches for part in batch)
+    parts = [part for batch in batches for part in batch if part]
+    few = max((len(part) for part in parts), default=0) <= 8
+    assert len(examples) == (sum(map(len, parts)) if few else len(parts))
+
+
+def test_golden_text_with_an_empty_part():
+    assert UNEVEN.picture().text == (
+        """
+Who got which example: 2 batches on 2 replicas
+
+           replica 0  replica 1
+  batch 0  0 1        2 3
+  batch 1  4          –
+
+Batch 1 is split unevenly: 1, 0.
+Replica 1 got nothing of batch 1.
+""".strip("\n")
+    )
+
+
+def test_golden_text_of_large_equal_parts():
+    assert ReceivedExamples([[range(16), [*range(16, 31), 40]]]).picture().text == (
+        """
+Who got which example: 1 batch on 2 replicas
+
+           replica 0  replica 1
+  batch 0  0–15       16–30 40
+
+All replicas got equally many examples of each batch, and none came twice.
+""".strip("\n")
+    )
+
+
+def test_golden_text_in_japanese_with_examples_that_come_twice():
+    i18n.set_language("ja")
+    assert ReceivedExamples([[[0, 1], [0, 1]], [[2], []]]).picture().text == (
+        """
+各レプリカが受け取ったサンプル：2バッチ、レプリカ2個
+
+           レプリカ0  レプリカ1
+  バッチ0  0 1        0 1
+  バッチ1  2          –
+
+バッチ1の分割は不均等です（サンプル数：1、0）。
+バッチ1では、レプリカ1にサンプルが配られていません。
+2回以上配られたサンプル：0 1
+""".strip("\n")
+    )
+
+
+def test_what_came_twice_has_a_thick_frame():
+    tree = ElementTree.fromstring(ReceivedExamples([[[0, 1], [1, 2]]]).picture().svg)
+    frames = [each.get("stroke-width") for each in tree.iter(f"{SVG}rect") if each.get("class") == "example"]
+    assert frames == ["1", "3", "3", "1"]
+
+
+@pytest.mark.parametrize(
+    ("batches", "named"),
+    [
+        ([], "[]"),
+        ([[]], "[0]"),
+        ([[[0], [1]], [[2]]], "[2, 1]"),
+        ([[[0], [-1]]], "-1"),
+        ([[[0], [1.5]]], "1.5"),
+        ([[[0], [True]]], "True"),
+        ([[[0], ["a"]]], "'a'"),
+        ([[0, 1]], "0"),
+        ([["ab", "c"]], "'ab'"),
+        (5, "5"),
+    ],
+)
+def test_what_is_no_list_of_examples_is_refused(language, batches, named):
+    with pytest.raises(CourseError) as caught:
+        ReceivedExamples(batches)
+    assert named in caught.value.problem
