@@ -49,18 +49,26 @@ def compiled(strategy, spec):
     return run
 
 
+def as_floats(numbers):
+    return tf.cast(numbers, tf.float32)
+
+
+def sent(strategy, parts):
+    return strategy.experimental_distribute_values_from_function(
+        lambda context: tf.constant(parts[context.replica_id_in_sync_group], tf.float32)
+    )
+
+
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_tensorflow_gives_what_the_explorer_shows_for_every_choice(replicas):
     strategy = mirrored(replicas)
-    run = None
+    distributed = strategy.experimental_distribute_dataset(tf.data.Dataset.range(7).batch(8).map(as_floats))
+    (batch,) = distributed
+    parts = [tuple(part.numpy()) for part in strategy.experimental_local_results(batch)]
+    assert tuple(parts) == split(range(7), replicas)
+    run = compiled(strategy, distributed.element_spec)
     for size in range(1, 9):
-        inputs = np.arange(1, size + 1, dtype=np.float32)
-        dataset = tf.data.Dataset.from_tensor_slices(inputs).batch(8)
-        distributed = strategy.experimental_distribute_dataset(dataset)
-        run = run or compiled(strategy, distributed.element_spec)
-        (batch,) = distributed
-        parts = [tuple(part.numpy()) for part in strategy.experimental_local_results(batch)]
-        assert tuple(parts) == split(inputs.tolist(), replicas)
+        batch = sent(strategy, split(range(1, size + 1), replicas))
         for batch_size in (each for each in (4, 8) if size <= each):
             reports, sums = run(batch, size, batch_size)
             for at, division in enumerate(DIVISIONS):
@@ -84,9 +92,7 @@ def test_a_mean_metric_over_the_reports_is_too_small_by_the_number_of_replicas()
     strategy = mirrored(2)
     with strategy.scope():
         metric = tf.keras.metrics.Mean()
-    losses = strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant([[2.0, 3.0], [4.0, 5.0]][context.replica_id_in_sync_group])
-    )
+    losses = sent(strategy, [[2, 3], [4, 5]])
 
     @tf.function(autograph=False)
     def run():

