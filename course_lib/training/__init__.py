@@ -8,6 +8,7 @@ __getattr__, __dir__ = face(
         "Adam": "optimizers.adam",
         "CheckpointFolder": "checkpoints",
         "SGD": "optimizers.sgd",
+        "StrategyTrainer": "strategy_trainer",
         "train": "run",
     },
 )

@@ -1,0 +1,107 @@
+"""Loss scaling: what TensorFlow and Keras themselves give for every choice of the explorer."""
+
+import numpy as np
+import pytest
+
+from course_lib.explorers.loss_scaling import WEIGHT, scaling_of
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.loss_scaling import DIVISIONS, LossScaling, split
+
+tf = start_tensorflow()
+
+
+def mirrored(count):
+    devices = [f"CPU:{at}" for at in range(count)]
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+def compiled(strategy, spec):
+    """Returns a function from a distributed batch to each division's loss and gradient on each replica."""
+    loss, weight = tf.keras.losses.MeanAbsoluteError(), tf.constant(float(WEIGHT))
+
+    def divided(division, outputs, targets, size, batch_size):
+        losses = tf.abs(outputs - targets)
+        if division in ("global", "full"):
+            count = size if division == "global" else batch_size
+            return tf.nn.compute_average_loss(losses, global_batch_size=count)
+        if division == "replica":
+            return tf.reduce_mean(losses)
+        mean = loss(targets[:, None], outputs[:, None])
+        return mean if division == "keras" else mean / strategy.num_replicas_in_sync
+
+    def on_replica(inputs, size, batch_size):
+        found = []
+        for division in DIVISIONS:
+            with tf.GradientTape() as tape:
+                tape.watch(weight)
+                value = divided(division, weight * inputs, 2 * inputs - 1, size, batch_size)
+            found.append((value, tape.gradient(value, weight)))
+        return found
+
+    number = tf.TensorSpec((), tf.int32)
+
+    @tf.function(input_signature=[spec, number, number], autograph=False)
+    def run(inputs, size, batch_size):
+        reports = strategy.run(on_replica, (inputs, size, batch_size))
+        sums = [strategy.reduce("SUM", each, axis=None) for each in tf.nest.flatten(reports)]
+        return reports, tf.nest.pack_sequence_as(reports, sums)
+
+    return run
+
+
+def as_floats(numbers):
+    return tf.cast(numbers, tf.float32)
+
+
+def sent(strategy, parts):
+    return strategy.experimental_distribute_values_from_function(
+        lambda context: tf.constant(parts[context.replica_id_in_sync_group], tf.float32)
+    )
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_tensorflow_gives_what_the_explorer_shows_for_every_choice(replicas):
+    strategy = mirrored(replicas)
+    distributed = strategy.experimental_distribute_dataset(tf.data.Dataset.range(7).batch(8).map(as_floats))
+    (batch,) = distributed
+    parts = [tuple(part.numpy()) for part in strategy.experimental_local_results(batch)]
+    assert tuple(parts) == split(range(7), replicas)
+    run = compiled(strategy, distributed.element_spec)
+    for size in range(1, 9):
+        batch = sent(strategy, split(range(1, size + 1), replicas))
+        for batch_size in (each for each in (4, 8) if size <= each):
+            reports, sums = run(batch, size, batch_size)
+            for at, division in enumerate(DIVISIONS):
+                scaling = scaling_of(
+                    {
+                        "num_replicas": replicas,
+                        "batch_size": batch_size,
+                        "num_examples": size,
+                        "division": division,
+                    }
+                )
+                for found, wanted in zip(
+                    [*map(strategy.experimental_local_results, reports[at]), *([each] for each in sums[at])],
+                    [scaling.reports, scaling.gradient_reports, [scaling.total], [scaling.gradient]],
+                    strict=True,
+                ):
+                    np.testing.assert_allclose(np.array(found), wanted, rtol=1e-6)
+
+
+def test_a_mean_metric_over_the_reports_is_too_small_by_the_number_of_replicas():
+    strategy = mirrored(2)
+    with strategy.scope():
+        metric = tf.keras.metrics.Mean()
+    losses = sent(strategy, [[2, 3], [4, 5]])
+
+    @tf.function(autograph=False)
+    def run():
+        def on_replica(values):
+            report = tf.nn.compute_average_loss(values, global_batch_size=4)
+            metric.update_state(report)
+            return report
+
+        return strategy.reduce("SUM", strategy.run(on_replica, (losses,)), axis=None)
+
+    scaling = LossScaling([[2, 3], [4, 5]])
+    assert (float(run()), float(metric.result())) == (scaling.total, scaling.metric) == (3.5, 1.75)

@@ -1,0 +1,357 @@
+"""Training under a strategy: equal to a loop by hand on one device, resumed, restored, refused."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from course_lib import CourseError
+from course_lib.data.examples import Examples
+from course_lib.models.fashion import convolutional
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.loss_scaling import split
+from course_lib.training import iterating
+from course_lib.training.checkpoints import CheckpointFolder
+from course_lib.training.records import EpochRecord, StepRecord
+from course_lib.training.run import TrainingRun
+from course_lib.training.settings import Settings
+from course_lib.training.strategy_trainer import StrategyTrainer
+
+tf = start_tensorflow()
+layers = tf.keras.layers
+ONE = tf.distribute.get_strategy()
+MLP = {
+    "epochs": 3,
+    "batch_size": 16,
+    "last_batch": "pad",
+}  # 7 steps an epoch, of which the last has 5 examples
+
+
+def mirrored(count=2):
+    devices = [f"CPU:{at}" for at in range(count)]
+    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
+
+
+@pytest.fixture(scope="module")
+def two():
+    return mirrored()
+
+
+def random_examples(count, *shape, seed=1):
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, 10, count)
+    features = random.random((count, *shape)) + labels.reshape(-1, *[1] * len(shape)) / 5
+    return Examples(features.astype(np.float32), labels)
+
+
+EXAMPLES, TEST_SET = random_examples(6 * 16 + 5, 12), random_examples(33, 12, seed=2)
+
+
+def mlp(strategy, dropout=0.0):
+    drawn = tf.keras.initializers.GlorotUniform
+    with strategy.scope():
+        return tf.keras.Sequential(
+            [
+                tf.keras.Input((12,)),
+                layers.Dense(16, "relu", kernel_initializer=drawn(1), kernel_regularizer="l2"),
+                *([layers.Dropout(dropout, seed=5)] if dropout else []),
+                layers.Dense(10, kernel_initializer=drawn(2), bias_regularizer="l2"),
+            ]
+        )
+
+
+def trainer_of(strategy, model=None, optimizer=None, *, make=tf.keras.optimizers.Adam, rate=0.01, **settings):
+    with strategy.scope():
+        made = make(rate, **settings)
+    return StrategyTrainer(
+        mlp(strategy) if model is None else model, made if optimizer is None else optimizer, strategy
+    )
+
+
+def run_of(trainer, folder=None, examples=EXAMPLES, test_set=TEST_SET, **settings):
+    return TrainingRun(trainer, examples, test_set, settings=Settings(**(MLP | settings)), checkpoints=folder)
+
+
+def told(records):
+    return [
+        dataclasses.replace(record, seconds=0.0)
+        if isinstance(record, StepRecord)
+        else dataclasses.replace(record, checkpoint=None)
+        for record in records
+    ]
+
+
+def values_of(model):
+    return [variable.numpy() for variable in model.variables]
+
+
+def largest_difference(some, others):
+    return max(np.abs(one - other).max() for one, other in zip(some, others, strict=True))
+
+
+def losses_of(records):
+    return np.array([record.loss for record in records if isinstance(record, StepRecord)])
+
+
+def by_hand(model, examples, order, optimizer):
+    """Trains with nothing but gradients of a mean: no strategy, no weights, no scaling."""
+    losses = []
+    for rows in order:
+        with tf.GradientTape() as tape:
+            logits = model(examples.features[rows], training=True)
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(examples.labels[rows], logits)
+            objective = tf.reduce_mean(each) + sum(model.losses)
+        optimizer.apply(tape.gradient(objective, model.trainable_variables), model.trainable_variables)
+        losses.append(float(tf.reduce_mean(each)))
+    return losses
+
+
+def rows_of_steps(settings, num_examples):
+    order = Settings(**settings).order(num_examples)
+    numbers = Examples(np.arange(num_examples, dtype=np.float32)[:, None], np.zeros(num_examples, np.int64))
+    for step in range(settings["epochs"] * order.steps_per_epoch):
+        rows = order.stack(numbers, step, 1)[0][0, : order.num_real(step), 0]
+        yield rows.astype(np.int64)
+
+
+@pytest.fixture(scope="module")
+def mlp_by_hand():
+    model = mlp(ONE)
+    losses = by_hand(model, EXAMPLES, rows_of_steps(MLP, len(EXAMPLES)), tf.keras.optimizers.Adam(0.01))
+    return losses, values_of(model)
+
+
+def require_equal_to_the_hand(strategy, mlp_by_hand):
+    trainer = trainer_of(strategy)
+    found = losses_of(run_of(trainer))
+    losses, values = mlp_by_hand
+    assert len(losses) == 21
+    assert np.abs(found - losses).max() < 1e-5
+    assert largest_difference(values_of(trainer.model), values) < 1e-5
+    assert losses[-1] < 0.8 * losses[0]
+
+
+def test_two_replicas_equal_a_loop_by_hand_on_one_device(two, mlp_by_hand):
+    """Every seventh step has 5 examples, 3 and 2 on the replicas; two variables are regularised."""
+    require_equal_to_the_hand(two, mlp_by_hand)
+
+
+@pytest.mark.drill_all
+@pytest.mark.parametrize("count", [4, 8])
+def test_more_replicas_equal_it_too_some_of_them_empty(count, mlp_by_hand):
+    require_equal_to_the_hand(mirrored(count), mlp_by_hand)
+
+
+def small_images(strategy):
+    return convolutional(strategy, 3, filters=(2, 4), hidden=8)
+
+
+def require_equal_images(strategy):
+    images = random_examples(9 * 8 + 1, 28, 28, 1)  # the last batch has one: a replica is empty
+    settings = {"epochs": 2, "batch_size": 8, "last_batch": "pad"}
+    trainer = trainer_of(strategy, small_images(strategy), rate=0.003)
+    found = losses_of(run_of(trainer, None, images, None, **settings))
+    model = small_images(ONE)
+    optimizer = tf.keras.optimizers.Adam(0.003)
+    losses = by_hand(model, images, rows_of_steps(settings, len(images)), optimizer)
+    assert len(losses) == 20
+    assert np.abs(found - losses).max() < 1e-3
+    assert largest_difference(values_of(trainer.model), values_of(model)) < 1e-3
+
+
+def test_the_convolutional_model_on_two_replicas_equals_a_loop_by_hand(two):
+    require_equal_images(two)
+
+
+@pytest.mark.drill_all
+@pytest.mark.parametrize("count", [4, 8])
+def test_the_convolutional_model_on_more_replicas_equals_it_too(count):
+    require_equal_images(mirrored(count))
+
+
+def test_the_hand_notices_losses_that_are_divided_on_each_replica(two, mlp_by_hand, monkeypatch):
+    monkeypatch.setattr(tf.nn, "compute_average_loss", lambda losses, *_given: tf.reduce_mean(losses))
+    found = losses_of(run_of(trainer_of(two, make=tf.keras.optimizers.SGD), epochs=1))
+    monkeypatch.undo()
+    right = losses_of(run_of(trainer_of(two, make=tf.keras.optimizers.SGD), epochs=1))
+    assert np.abs(found - right).max() > 1e-3
+
+
+def test_it_stops_anywhere_resumes_to_the_bit_and_evaluates_the_same_without_a_strategy(two, tmp_path):
+    """With dropout, whose seeds must go on, and a stop inside a call of several steps."""
+    whole = trainer_of(two, mlp(two, 0.4))
+    expected = told(run_of(whole))
+    found, folder = [], CheckpointFolder(tmp_path)
+    for count in (10, 100):
+        trainer = trainer_of(two, mlp(two, 0.4))
+        with run_of(trainer, folder) as run:
+            found += itertools.islice(run, count)
+    assert told(found) == expected
+    for one, other in zip(values_of(trainer.model), values_of(whole.model), strict=True):
+        assert one.tobytes() == other.tobytes()
+    for one, other in zip(trainer.optimizer.variables, whole.optimizer.variables, strict=True):
+        assert one.numpy().tobytes() == other.numpy().tobytes()
+    assert list(values_of(whole.model)[2]) == [5, 21]  # the seed, and how often was drawn
+    alone = trainer_of(ONE, mlp(ONE, 0.4))
+    folder.restore_latest(**alone.content())
+    last = [record for record in found if isinstance(record, EpochRecord)][-1]
+    assert alone.evaluate(alone.examples(TEST_SET)) == pytest.approx((last.test_loss, last.test_accuracy))
+
+
+def test_a_checkpoint_of_the_strategy_is_read_by_tensorflow_without_one(two, tmp_path):
+    trainer, folder = trainer_of(two), CheckpointFolder(tmp_path)
+    last = list(run_of(trainer, folder, epochs=1))[-1]
+    model, optimizer = mlp(ONE), tf.keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+    path = str(folder.latest().path / "variables")
+    tf.train.Checkpoint(model=model, optimizer=optimizer).read(path).assert_consumed()
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(TEST_SET.labels, model(TEST_SET.features))
+    assert float(tf.reduce_mean(losses)) == pytest.approx(last.test_loss, rel=1e-6)
+    assert largest_difference(values_of(model), values_of(trainer.model)) == 0
+
+
+def test_each_replica_is_sent_what_a_distributed_dataset_gives_it(two):
+    trainer = trainer_of(two)
+    for size in (1, 4, 5, 16):
+        features = np.arange(16 * 12, dtype=np.float32).reshape(1, 16, 12)
+        weights = (np.arange(16) < size).astype(np.float32)[None]
+        sent = trainer.send(features, np.zeros((1, 16), np.int64), weights)
+        dataset = tf.data.Dataset.from_tensor_slices(features[0, :size]).batch(16)
+        (given,) = two.experimental_distribute_dataset(dataset)
+        parts = [two.experimental_local_results(each) for each in (sent.inputs, sent.weights, given)]
+        for inputs, counted, wanted in zip(*parts, strict=True):
+            np.testing.assert_array_equal(inputs.numpy()[0, counted.numpy()[0] > 0], wanted.numpy())
+        assert [len(part) for part in parts[2]] == list(map(len, split(range(size), 2)))
+
+
+def last():
+    return [layers.Dense(10, kernel_initializer=tf.keras.initializers.GlorotUniform(2))]
+
+
+def normalised(strategy, **options):
+    with strategy.scope():
+        return tf.keras.Sequential([tf.keras.Input((12,)), layers.BatchNormalization(**options), *last()])
+
+
+def ends_in(strategy, *further):
+    with strategy.scope():
+        return tf.keras.Sequential([tf.keras.Input((12,)), *last(), *further])
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda two: trainer_of(two, mlp(ONE)), "not made in the scope of this strategy"),
+        (lambda two: trainer_of(two, tf.keras.Sequential([layers.Dense(2)])), "has no variables yet"),
+        (lambda two: trainer_of(two, "mlp"), "str cannot be trained under a strategy"),
+        (lambda two: trainer_of(two, optimizer="adam"), "str cannot be trained under a strategy"),
+        (
+            lambda two: trainer_of(two, optimizer=tf.keras.optimizers.Adam()),
+            "The optimizer Adam was not made in the scope of this strategy",
+        ),
+        (lambda two: trainer_of(two, ends_in(two, layers.Softmax())), "ends in softmax"),
+        (lambda two: trainer_of(two, ends_in(two, layers.Reshape((10, 1)))), "output has the shape"),
+        (lambda two: trainer_of(two, normalised(two)), "its own replica's rows only.\n.*synchronized=True"),
+        (
+            lambda two: trainer_of(two, clipnorm=1.0),
+            "clipnorm=1.0, which Keras 3 does on each replica",
+        ),
+        (
+            lambda two: trainer_of(two, optimizer=trainer_of(two).optimizer),
+            "This optimizer belongs to another model",
+        ),
+        (
+            lambda two: list(run_of(trainer_of(two, normalised(two, synchronized=True)))),
+            "The model normalises batches",
+        ),
+        (
+            lambda two: list(
+                run_of(trainer_of(two, ends_in(two, layers.ActivityRegularization(0.1))), epochs=1)
+            ),
+            "adds a loss of its own",
+        ),
+    ],
+)
+def test_what_would_differ_from_one_device_is_refused(make, problem, two):
+    with pytest.raises(CourseError, match=problem):
+        make(two)
+
+
+def test_synchronized_moments_are_those_of_one_device(two):
+    found = []
+    for strategy in (two, ONE):
+        trainer = trainer_of(
+            strategy, normalised(strategy, synchronized=strategy is two), make=tf.keras.optimizers.SGD
+        )
+        found.append([losses_of(run_of(trainer, epochs=1, last_batch="drop")), values_of(trainer.model)])
+    assert np.abs(found[0][0] - found[1][0]).max() < 1e-5
+    assert largest_difference(found[0][1], found[1][1]) < 1e-5
+
+
+def test_another_optimizer_or_model_does_not_resume(two, tmp_path):
+    with run_of(trainer_of(two), tmp_path) as run:
+        next(run)
+    with pytest.raises(CourseError, match="learning_rate"):
+        run_of(trainer_of(two, rate=0.02), tmp_path)
+    model = mlp(two)
+    model.layers[0].bias.assign_add(np.ones(16))
+    with pytest.raises(CourseError, match="initial_values"):
+        run_of(trainer_of(two, model), tmp_path)
+
+
+def test_the_same_seed_gives_the_same_model_on_every_strategy_and_another_one_another(two):
+    first, second, other = (
+        small_images(two),
+        small_images(ONE),
+        convolutional(ONE, 4, filters=(2, 4), hidden=8),
+    )
+    assert largest_difference(values_of(first), values_of(second)) == 0
+    assert not np.array_equal(values_of(second)[0], values_of(other)[0])
+    shapes = [variable.shape for variable in convolutional(ONE).variables]
+    assert shapes[:4] == [(3, 3, 1, 32), (32,), (3, 3, 32, 64), (64,)]
+    assert shapes[4:] == [(5 * 5 * 64, 64), (64,), (64, 10), (10,)]
+    with pytest.raises(CourseError, match="-1 cannot be a seed"):
+        convolutional(ONE, -1)
+    with pytest.raises(CourseError, match="0 is no size of a layer"):
+        convolutional(ONE, hidden=0)
+
+
+def test_three_ways_to_iterate_give_the_same_losses_and_values(two):
+    """Four batches, of which the last has three examples; the iterator makes 3 steps and 1 step in a call."""
+    rows = [list(range(at, min(at + 8, 27))) for at in range(0, 27, 8)]
+    dataset = tf.data.Dataset.from_tensor_slices((EXAMPLES.features[:27], EXAMPLES.labels[:27])).batch(8)
+    distributed, found = two.experimental_distribute_dataset(dataset), []
+    for way in (iterating.for_loop, lambda step: iterating.several_steps(step, 3), iterating.whole_epoch):
+        trainer = trainer_of(two, ends_in(two), make=tf.keras.optimizers.SGD, rate=0.1)
+        found.append((way(step_of(trainer))(distributed), values_of(trainer.model)))
+    model = ends_in(ONE)
+    losses = by_hand(model, EXAMPLES, rows, tf.keras.optimizers.SGD(0.1))
+    for each, values in found:
+        np.testing.assert_array_equal(each, found[0][0])
+        assert largest_difference(values, found[0][1]) == 0
+        assert np.abs(each - losses).max() < 1e-5
+        assert largest_difference(values, values_of(model)) < 1e-5
+    with pytest.raises(CourseError, match="0 steps cannot be made in a call"):
+        iterating.several_steps(step_of(trainer), 0)
+
+
+def step_of(trainer):
+    """Returns the step of a loop of one's own: it trains on a distributed batch and returns the mean loss."""
+
+    def on_replica(inputs, labels, size):
+        with tf.GradientTape() as tape:
+            logits = trainer.model(inputs, training=True)
+            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            mean = tf.nn.compute_average_loss(each, global_batch_size=size)
+        variables = trainer.model.trainable_variables
+        trainer.optimizer.apply(tape.gradient(mean, variables), variables)
+        return mean
+
+    def step(inputs, labels):
+        sizes = trainer.strategy.run(tf.size, (labels,))
+        size = trainer.strategy.reduce("SUM", sizes, axis=None)
+        losses = trainer.strategy.run(on_replica, (inputs, labels, size))
+        return trainer.strategy.reduce("SUM", losses, axis=None)
+
+    return step
