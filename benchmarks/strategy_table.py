@@ -65,9 +65,8 @@ def together(outcomes: Mapping[str, Outcome]) -> Outcome:
         if each.status != ANSWERED:
             return replace(each, message=of_any_run(each.message))
     found = [each.found for each in outcomes.values()]
-    return Outcome(
-        ANSWERED, {**max(found, key=_distance), "distributed": all(one["distributed"] for one in found)}
-    )
+    worst = max(found, key=_distance)
+    return Outcome(ANSWERED, {**worst, "distributed": all(one["distributed"] for one in found)})
 
 
 def _distance(found: Mapping[str, Any]) -> list[float]:
