@@ -5,6 +5,7 @@ Its code is one of those that ISO 639 keeps free for private use. No code of the
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ from pathlib import Path
 import polib
 
 from tools.catalogues.__main__ import extract
-from tools.catalogues.texts import catalogues
 from tools.lesson.sources import Course
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,7 +65,8 @@ def add_language(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
 
 def translate(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
     """Translates every text of every catalogue of the language, and returns the catalogues."""
-    paths = tuple(path for path, _texts in catalogues(course, language))
+    found = (course.root.rglob(f"locale/{pattern}") for pattern in (f"{language}/*.po", f"{language}.po"))
+    paths = tuple(itertools.chain(*found))
     for path in paths:
         catalogue = polib.pofile(str(path))
         for entry in catalogue:

@@ -1,5 +1,6 @@
 """Training under a strategy: equal to a loop by hand on one device, resumed, restored, refused."""
 
+import asyncio
 import dataclasses
 import itertools
 
@@ -17,6 +18,7 @@ from course_lib.training.records import EpochRecord, StepRecord
 from course_lib.training.run import TrainingRun
 from course_lib.training.settings import Settings
 from course_lib.training.strategy_trainer import StrategyTrainer
+from course_lib.watch import live
 
 tf = start_tensorflow()
 layers = tf.keras.layers
@@ -124,7 +126,9 @@ def mlp_by_hand():
 
 def require_equal_to_the_hand(strategy, mlp_by_hand):
     trainer = trainer_of(strategy)
-    found = losses_of(run_of(trainer))
+    found = losses_of(
+        asyncio.run(live.watch(run_of(trainer))).steps
+    )  # in a thread of its own, as in a lesson
     losses, values = mlp_by_hand
     assert len(losses) == 21
     assert np.abs(found - losses).max() < 1e-5

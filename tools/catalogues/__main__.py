@@ -14,6 +14,7 @@ from pathlib import Path
 import polib
 
 from tools.catalogues import files
+from tools.catalogues.files import Text
 from tools.catalogues.texts import catalogues
 from tools.checks import japanese_style, translation_rules
 from tools.lesson.sources import Course, LessonError
@@ -25,8 +26,9 @@ def extract(course: Course) -> Iterator[str]:
     Raises:
         LessonError: a text that no translator would see.
     """
+    texts_by_path = catalogues(course)
     for language in course.translations:
-        wanted = dict(catalogues(course, language))
+        wanted = _in_language(course, texts_by_path, language)
         for path, texts in wanted.items():
             catalogue = files.updated(files.read(path, language), texts, language)
             files.write(catalogue, path)
@@ -43,8 +45,9 @@ def check(course: Course) -> Iterator[str]:
     Raises:
         LessonError: a text that no translator would see.
     """
+    texts_by_path = catalogues(course)
     for language in course.translations:
-        wanted = dict(catalogues(course, language))
+        wanted = _in_language(course, texts_by_path, language)
         for path, texts in wanted.items():
             old = files.read(path, language)
             new = files.updated(old, texts, language)
@@ -53,6 +56,10 @@ def check(course: Course) -> Iterator[str]:
         for path in sorted((course.root / "notebooks" / "locale" / language).glob("*.po")):
             if path not in wanted:
                 yield f"{_short(course, path)}: stale, its lesson is gone"
+
+
+def _in_language(course: Course, texts: dict[str, list[Text]], language: str) -> dict[Path, list[Text]]:
+    return {course.root / path.format(language=language): of_one for path, of_one in texts.items()}
 
 
 def _stale(old: polib.POFile, new: polib.POFile) -> Iterator[str]:

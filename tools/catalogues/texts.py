@@ -68,19 +68,21 @@ def book_texts(course: Course) -> Iterator[Text]:
         yield Text(english, "strings.yml", name)
 
 
-def catalogues(course: Course, language: str) -> Iterator[tuple[Path, list[Text]]]:
-    """Yields the path of every catalogue of a language with the texts that belong in it.
+def catalogues(course: Course) -> dict[str, list[Text]]:
+    """Returns the texts of every catalogue, by its path from the course's root with `{language}` in it.
 
     Raises:
         LessonError: as `lesson_texts` and `library_texts`.
     """
-    yield course.catalogue(language, SHARED), list(shared_texts())
-    for lesson in course.lessons():
-        yield course.catalogue(language, lesson.name), list(lesson_texts(lesson))
+    found = {SHARED: list(shared_texts())}
+    found |= {lesson.name: list(lesson_texts(lesson)) for lesson in course.lessons()}
+    paths = {name: course.catalogue("{language}", name).relative_to(course.root) for name in found}
+    texts = {paths[name].as_posix(): of_one for name, of_one in found.items()}
     if (course.root / "course_lib").exists():
-        yield course.root / "course_lib" / "locale" / f"{language}.po", list(library_texts(course))
+        texts["course_lib/locale/{language}.po"] = list(library_texts(course))
     if (course.root / "jupyter_book").exists():
-        yield course.root / "jupyter_book" / "locale" / f"{language}.po", list(book_texts(course))
+        texts["jupyter_book/locale/{language}.po"] = list(book_texts(course))
+    return texts
 
 
 def _sources(course: Course) -> tuple[Path, ...]:

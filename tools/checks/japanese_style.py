@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tools.lesson.markdown_blocks import parser
@@ -82,6 +83,7 @@ class Term:
     english: str
     japanese: tuple[str, ...]
 
+    @cache  # noqa: B019 - a glossary stays for the whole run
     def pattern(self) -> re.Pattern[str]:
         """Returns what finds the term in English prose, plural and hyphens included."""
         words = re.escape(self.english).replace(r"\ ", r"[\s-]").replace(r"\-", r"[\s-]")

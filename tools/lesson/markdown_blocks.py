@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -20,14 +21,20 @@ _DESCRIPTION = re.compile(r'\b(?:alt|title|aria-label)="[^"]*[^\W\d_]')
 _NOT_PROSE = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|`+.*?`+|\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+", re.S)
 
 
+@cache  # to make one takes longer than to read most texts
 def parser() -> MarkdownIt:
-    """Returns a parser for the Markdown that JupyterLab, Colab and the book have in common."""
-    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
+    """Returns the parser for the Markdown that JupyterLab, Colab and the book have in common."""
+    return _new_parser()
 
 
+@cache
 def page_parser() -> MarkdownIt:
-    """Returns a parser for the book's own pages, which may hold definitions and attributes of blocks, too."""
-    return parser().use(deflist_plugin).use(attrs_block_plugin)
+    """Returns the parser for the book's own pages, which may hold definitions and attributes, too."""
+    return _new_parser().use(deflist_plugin).use(attrs_block_plugin)
+
+
+def _new_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table").use(dollarmath_plugin)
 
 
 @dataclass(frozen=True)
