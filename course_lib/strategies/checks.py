@@ -13,7 +13,6 @@ from course_lib.runtime import start_tensorflow
 tf = start_tensorflow()
 
 _resources = import_module("tensorflow.python.framework.auto_control_deps_utils")
-_CONTAINERS = "_distributed_container", "_aggregating_container"  # of which a variable is a part
 _PER_EXAMPLE = ("none", "sum")
 
 
@@ -131,7 +130,8 @@ def _has_copies(strategy: Any, variable: Any) -> bool:
     return (
         isinstance(variable, tf.distribute.DistributedValues)
         or strategy.extended.variable_created_in_scope(variable)
-        or any(hasattr(variable, container) for container in _CONTAINERS)
+        or hasattr(variable, "_aggregating_container")
+        or hasattr(variable.handle, "_distributed_container")
     )
 
 
