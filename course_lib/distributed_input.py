@@ -104,11 +104,14 @@ def _checked(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _require_batches(dataset: Any) -> None:
-    shapes = [spec.shape for spec in tf.nest.flatten(dataset.element_spec)]
-    scalar = [shape for shape in shapes if shape.rank == 0]
-    if scalar:
+    specs = tf.nest.flatten(dataset.element_spec)
+    shapes = [spec.shape for spec in specs if hasattr(spec, "shape")]
+    if any(shape.rank == 0 for shape in shapes):
         raise CourseError(
-            _("The data set is not batched: its elements have the shapes {shapes}.", shapes=shapes),
+            _(
+                "The data set is not batched: its elements have the shapes {shapes}.",
+                shapes=_(", ").join(map(str, shapes)),
+            ),
             allowed=_("elements whose first axis counts examples"),
             cure=_("Batch it before it is split: dataset.batch(global_batch_size)."),
         )

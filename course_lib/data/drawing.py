@@ -225,9 +225,8 @@ def _covered(x: Integers, y: Integers) -> Images:
     np.add.at(added, (lines, column, pictures), signs * (_PIXEL - places))
     np.add.at(added, (lines, column + 1, pictures), signs * places)
     inside = np.minimum(np.abs(added[:, :SIDE].cumsum(axis=1)), _PIXEL)
-    covered = inside.reshape(SIDE, _ROWS_A_PIXEL, SIDE, -1).sum(axis=1)
-    grey: Images = (covered * WHITE // (_PIXEL * _ROWS_A_PIXEL)).astype(np.uint8)
-    return grey
+    covered: Integers = inside.reshape(SIDE, _ROWS_A_PIXEL, SIDE, -1).sum(axis=1)
+    return (covered * WHITE // (_PIXEL * _ROWS_A_PIXEL)).astype(np.uint8)
 
 
 def _crossings(x: Integers, y: Integers) -> tuple[Integers, Integers, Integers, Integers]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from course_lib.i18n import _, ngettext, num_columns, padded
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
@@ -97,10 +99,15 @@ def _rising(x: float, y: float, name: str) -> Node:
 
 
 def _cell(matrix: ConfusionMatrix, true: int, told: int, x: float, y: float) -> list[Node]:
-    """Returns a cell: the darker, the greater its part of the row; mistakes in another colour."""
+    """Returns a cell: the darker, the greater its part of the row.
+
+    Mistakes have another colour, whose darkest shade is that of the greatest mistake: next to what is right
+    most are small.
+    """
     count, right = int(matrix.counts[true, told]), true == told
-    part = count / max(1, int(matrix.counts[true].sum()))
-    colour, most = (shapes.PALETTE[0], 1.0) if right else (shapes.ALARM, _DARKEST_MISTAKE)
+    parts = matrix.counts / np.maximum(1, matrix.counts.sum(axis=1, keepdims=True))
+    greatest = np.where(np.eye(len(parts), dtype=bool), 0, parts).max()
+    colour, most = (shapes.PALETTE[0], 1.0) if right else (shapes.ALARM, _DARKEST_MISTAKE / (greatest or 1))
     frame = shapes.rectangle(
         x, y, _CELL_WIDTH, _CELL_HEIGHT, fill="#FFFFFF", stroke_width=2 if right else 1, class_="cell"
     )
@@ -111,7 +118,7 @@ def _cell(matrix: ConfusionMatrix, true: int, told: int, x: float, y: float) -> 
         width=_CELL_WIDTH - 2,
         height=_CELL_HEIGHT - 2,
         fill=colour,
-        fill_opacity=part * most,
+        fill_opacity=float(parts[true, told] * most),
     )
     words = shapes.text(
         x + _CELL_WIDTH / 2,

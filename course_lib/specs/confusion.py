@@ -80,7 +80,11 @@ class ConfusionMatrix(DrawsItself):
         true, told = to_numbers(labels, most), to_numbers(predictions, most)
         if len(true) != len(told) or not len(true):
             raise CourseError(
-                _("There are {labels} labels and {told} predictions.", labels=len(true), told=len(told)),
+                _(
+                    "The number of labels is {labels}, the number of predictions {told}.",
+                    labels=len(true),
+                    told=len(told),
+                ),
                 allowed=_("one prediction for each label, and one label at least"),
                 cure=_("Take labels and predictions of the same examples."),
             )
@@ -173,7 +177,11 @@ def _names(given: Iterable[str] | None, num_classes: int) -> tuple[str, ...]:
     names = tuple(map(str, range(num_classes))) if given is None else to_names(given)
     if len(names) != num_classes:
         raise CourseError(
-            _("There are {names} names and {classes} classes.", names=len(names), classes=num_classes),
+            _(
+                "The number of names is {names}, the number of classes {classes}.",
+                names=len(names),
+                classes=num_classes,
+            ),
             allowed=_("one name for each class"),
             cure=_("Leave out the names, or give one for each class."),
         )

@@ -52,10 +52,10 @@ def test_five_examples_in_batches_of_four_leave_one_for_the_first_of_two_replica
 
 
 def test_four_replicas_may_leave_several_empty(four):
-    received = received_examples(four, indices(10, 8))
-    assert received.batches[0] == ((0, 1), (2, 3), (4, 5), (6, 7))
-    assert received.batches[1] == ((8, 9), (), (), ())
-    assert sorted(index for batch in received.batches for part in batch for index in part) == list(range(10))
+    """A batch is cut in parts of a quarter of its own size, rounded up: whoever comes last gets less."""
+    ten, thirteen = (received_examples(four, indices(count, 8)) for count in (10, 13))
+    assert ten.batches == (((0, 1), (2, 3), (4, 5), (6, 7)), ((8,), (9,), (), ()))
+    assert thirteen.batches[1] == ((8, 9), (10, 11), (12,), ())
 
 
 def test_each_replica_that_runs_sees_what_is_told_of_it(two):
@@ -109,6 +109,9 @@ def test_a_data_set_that_is_not_batched_is_refused(two, language):
             distribute(two, data)
         assert "batch(" in caught.value.cure
         assert "()" in caught.value.problem
+
+
+def test_images_and_labels_that_are_not_batched_are_refused(two, language):
     labelled = tf.data.Dataset.from_tensor_slices((np.zeros((5, 3)), np.arange(5)))
     with pytest.raises(CourseError) as caught:
         received_examples(two, labelled)
