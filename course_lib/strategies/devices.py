@@ -62,7 +62,11 @@ def require_real_devices(strategy: Any) -> None:
         CourseError: one does not; the strategy computes on CPU:0 in its place.
     """
     extended = strategy.extended
-    for device in (*extended.worker_devices, *extended.parameter_devices):
+    try:
+        devices = (*extended.worker_devices, *extended.parameter_devices)
+    except RuntimeError:  # the default strategy has no devices of its own
+        return
+    for device in devices:
         _full_name(device)
 
 
@@ -86,6 +90,8 @@ def _canonical(device: str) -> str | None:
     try:
         spec = tf.DeviceSpec.from_string(_with_slash(device))
     except ValueError:
+        return None
+    if spec.device_type is None:
         return None
     local = tf.DeviceSpec(job="localhost", replica=0, task=0, device_type="CPU", device_index=0)
     return str(local.make_merged_spec(spec).to_string())
