@@ -23,6 +23,7 @@ from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 from course_lib.explorers.product import ProductExplorer
 from course_lib.explorers.reviews import ReviewExplorer
 from course_lib.explorers.ring import RingExplorer
+from course_lib.explorers.strategy import StrategyExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
 from course_lib.specs.sharding import numbered_tensor
@@ -461,6 +462,7 @@ def test_the_book_finds_each_explorer_that_needs_no_argument(tmp_path, monkeypat
         ProductExplorer,
         ReviewExplorer,
         RingExplorer,
+        StrategyExplorer,
     ]
     (tmp_path / "new_one.py").write_text(NEW_EXPLORERS, "utf-8")
     monkeypatch.setattr(explorers, "__path__", [*explorers.__path__, str(tmp_path)])
@@ -472,6 +474,7 @@ def test_the_book_finds_each_explorer_that_needs_no_argument(tmp_path, monkeypat
         "ProductExplorer",
         "ReviewExplorer",
         "RingExplorer",
+        "StrategyExplorer",
     ]
     monkeypatch.delitem(sys.modules, "course_lib.explorers.new_one")
     monkeypatch.delattr(explorers, "new_one")

@@ -175,4 +175,4 @@ def test_errors_stand_with_strategy_and_api_in_the_readers_language():
     found = Support({}, cells)
     assert strategy_support.errors(found) == [("TPUStrategy", "custom loop, Keras 3", "ValueError: no")]
     set_language("ja")
-    assert strategy_support.errors(found) == [("TPUStrategy", "カスタムループ、Keras 3", "ValueError: no")]
+    assert strategy_support.errors(found) == [("TPUStrategy", "自作の学習ループ、Keras 3", "ValueError: no")]
