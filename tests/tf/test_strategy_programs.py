@@ -45,7 +45,13 @@ def oracle(batch_size: int, weight: float) -> tuple[float, float]:
     return weight, bias
 
 
-@pytest.mark.parametrize("situation", RUN_HERE, ids=repr)
+def short(situation):
+    """Returns what of the programs is run in the short part: all in Keras 3, tf_keras where it is mirrored."""
+    is_short = situation.keras == "Keras 3" or situation.advice.strategy == "MirroredStrategy"
+    return situation if is_short else pytest.param(situation, marks=pytest.mark.drill)
+
+
+@pytest.mark.parametrize("situation", map(short, RUN_HERE), ids=repr)
 def test_it_trains_as_one_device_does(situation, two_devices, capsys):
     code = code_of(situation)
     # The initial weight is drawn at random: the oracle must know it.
