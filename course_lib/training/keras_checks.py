@@ -8,6 +8,7 @@ from typing import Any
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
+from course_lib.strategies.checks import require_in_scope
 
 tf = start_tensorflow()
 
@@ -24,8 +25,7 @@ def require_trainable(model: Any, optimizer: Any, strategy: Any) -> None:
     """
     _require_keras(model, tf.keras.Model, "tf.keras.Sequential([tf.keras.Input((784,)), ...])")
     _require_keras(optimizer, tf.keras.optimizers.Optimizer, "tf.keras.optimizers.Adam()")
-    _require_built(model, strategy)
-    _require_in_scope(optimizer, strategy)
+    require_in_scope(strategy, model, optimizer)
     _require_logits(model)
     if strategy.num_replicas_in_sync > 1:
         _require_synchronized(model)
@@ -88,39 +88,6 @@ def _require_keras(given: Any, kind: Any, example: str) -> None:
             allowed=_("a model and an optimizer of Keras 3, which `tf.keras` is"),
             cure=_("Write for example {example}.", example=example),
         )
-
-
-def _require_built(model: Any, strategy: Any) -> None:
-    if not (model.built and model.weights):
-        raise CourseError(
-            _("The model {name} has no variables yet.", name=model.name),
-            allowed=_("models that begin with tf.keras.Input, so that their variables are made in the scope"),
-            cure=_("Write `tf.keras.Input(...)` as the first layer."),
-        )
-    if not _made_in_scope(model, strategy):
-        raise CourseError(
-            _("The model {name} was not made in the scope of this strategy.", name=model.name),
-            allowed=_("models whose variables lie where the strategy trains"),
-            cure=_("Make the model inside `with strategy.scope():`."),
-        )
-
-
-def _require_in_scope(optimizer: Any, strategy: Any) -> None:
-    """Checks where an optimizer was made: it remembers the strategy of that place."""
-    if not _made_in_scope(optimizer, strategy):
-        raise CourseError(
-            _(
-                "The optimizer {name} was not made in the scope of this strategy.",
-                name=type(optimizer).__name__,
-            ),
-            allowed=_("optimizers whose variables lie where the strategy trains"),
-            cure=_("Make the optimizer inside `with strategy.scope():`."),
-        )
-
-
-def _made_in_scope(owner: Any, strategy: Any) -> bool:
-    created = strategy.extended.variable_created_in_scope
-    return all(created(variable.value) for variable in owner.variables)
 
 
 def _require_logits(model: Any) -> None:

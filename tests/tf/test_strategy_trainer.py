@@ -246,13 +246,16 @@ def ends_in(strategy, *further):
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda two: trainer_of(two, mlp(ONE)), "not made in the scope of this strategy"),
+        (
+            lambda two: trainer_of(two, mlp(ONE)),
+            "of Sequential '.*' was made outside the scope of this Mirrored",
+        ),
         (lambda two: trainer_of(two, tf.keras.Sequential([layers.Dense(2)])), "has no variables yet"),
         (lambda two: trainer_of(two, "mlp"), "str cannot be trained under a strategy"),
         (lambda two: trainer_of(two, optimizer="adam"), "str cannot be trained under a strategy"),
         (
             lambda two: trainer_of(two, optimizer=tf.keras.optimizers.Adam()),
-            "The optimizer Adam was not made in the scope of this strategy",
+            "of Adam '.*' was made outside the scope of this Mirrored",
         ),
         (lambda two: trainer_of(two, ends_in(two, layers.Softmax())), "ends in softmax"),
         (lambda two: trainer_of(two, ends_in(two, layers.Reshape((10, 1)))), "output has the shape"),
