@@ -46,7 +46,7 @@ def oracle(batch_size: int, weight: float) -> tuple[float, float]:
 
 
 def short(situation):
-    """Returns the programs of the short part: all in Keras 3, and in tf_keras those that are mirrored."""
+    """Returns a situation, as a drill unless it is in Keras 3 or mirrored."""
     is_short = situation.keras == "Keras 3" or situation.advice.strategy == "MirroredStrategy"
     return situation if is_short else pytest.param(situation, marks=pytest.mark.drill)
 
