@@ -68,6 +68,11 @@ def test_several_processes_are_as_good_as_the_worst_of_them():
     assert together(one_is_not) == found(1e-7, distributed=False)
 
 
+def test_of_several_runs_in_no_fixed_order_the_highest_loss_counts():
+    runs = [Outcome(ANSWERED, {"distributed": True, "losses": [0.9, after]}) for after in (0.6, 1.3, 0.7)]
+    assert together(dict(enumerate(runs))) == runs[1]
+
+
 def test_the_first_failure_stands_for_all():
     failed, ended = Outcome(ERROR, message="ValueError: at 127.0.0.1:80"), Outcome(CRASH, message="SIGABRT")
     outcomes = {"worker 1": found(0.0), "worker 0": failed, "worker 2": ended}
