@@ -77,9 +77,7 @@ def _hints(team: int) -> dict[str, str]:
             PARAMETER_SERVER: _("The machines of team 2 wait for each other in every step."),
         },
         3: {
-            MULTI_WORKER: _(
-                "With this strategy every machine waits for the slowest. Team 3 wants no waiting."
-            ),
+            MULTI_WORKER: _("Here every machine waits for the slowest. Team 3 wants no waiting."),
         },
         4: {
             MIRRORED: _("This strategy keeps a copy on each GPU. Team 4 wants its variables only once."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,8 @@ def _answer(
     return replica_step
 
 
-def _by_optimizer(weight: Any, features: Any, labels: Any, learning_rate: float, global_batch: int) -> Any:
-    """Takes the sum of the losses for a mean at the end: right, in another order."""
+def _dividing_last(weight: Any, features: Any, labels: Any, learning_rate: float, global_batch: int) -> Any:
+    """Divides by the global batch at the end: right, too."""
     tf = start_tensorflow()
     with tf.GradientTape() as tape:
         loss = tf.reduce_sum((tf.linalg.matvec(features, weight) - labels) ** 2)
@@ -100,7 +101,7 @@ def _by_optimizer(weight: Any, features: Any, labels: Any, learning_rate: float,
 @exercise(
     "09-by-hand",
     right=_answer(),
-    also=[_by_optimizer],
+    also=[_dividing_last],
     wrong=[
         (_answer(all_reduce=None), "drift apart"),
         (_answer(all_reduce="MEAN"), "too small"),
@@ -134,7 +135,7 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
             ),
             _stepped(divided="part"): _("Each replica divides by the examples of its own part here."),
             _stepped(divided="part", all_reduce="MEAN"): _(
-                "This is right where all parts are equal. Parts may differ in size: divide by the global batch."
+                "This is right for equal parts. Parts may differ in size: divide by the global batch."
             ),
             _stepped(divided="nothing"): _("That is a sum over the batch. A mean is asked for."),
             _stepped(sign=1): _("These steps go up the slope: subtract the gradient."),
@@ -156,17 +157,15 @@ def _case(random: np.random.Generator, sizes: tuple[int, ...]) -> Case:
         )
         for size in sizes
     )
-    return Case(
-        (weight, parts), told=_("two replicas with {sizes} examples", sizes=_(" and ").join(map(str, sizes)))
-    )
+    first, second = sizes
+    told = _("two replicas with {first} and {second} examples", first=first, second=second)
+    return Case((weight, parts), told=told)
 
 
 def _on_replicas(replica_step: Callable[..., Any], weight: Array, parts: tuple[Part, ...]) -> Outcome:
-    from course_lib.strategies import mirrored  # here, since it starts TensorFlow
-
     count = sum(len(labels) for _features, labels in parts)
     with on_devices() as (tf, _dtensor):
-        strategy = mirrored(len(parts))
+        strategy = import_module("course_lib.strategies").mirrored(len(parts))
         with strategy.scope():
             variable = tf.Variable(weight)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ _COUNTS = (
     (8, 4),
     (10, 4),
     (9, 4),
-)  # examples and batch size; in the last one replica gets no example at the end
+)  # examples and batch size; of 9, one replica gets none of the last
 
 
 def _parts(features: Array, labels: Array, batch_size: int) -> list[list[Array]]:
@@ -169,7 +170,7 @@ def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
         (_only_the_last, "last batch alone"),
         (_without_dividing, "a sum over the examples"),
         (_as_if_full, "as if every batch were full"),
-        (_of_one_replica, "first replica alone"),
+        (_of_one_replica, "first replica got"),
         (_on_one_device, "outside the replicas"),
         (_not_reduced, "one number"),
         (lambda strategy, model, dataset: None, "one number"),
@@ -199,9 +200,7 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
             _last_batch: _("That is the mean of the last batch alone."),
             _sum: _("That is a sum over the examples. Divide it by how many there are."),
             _full_batches: _("This divides as if every batch were full. How many examples were there?"),
-            _first_replica: _(
-                "That is the mean over what the first replica got, alone. Combine all of them."
-            ),
+            _first_replica: _("That is the mean over what the first replica got. Combine all of them."),
         },
         tolerance=1e-4,
         advice=_("Add up the losses of all replicas and batches, and divide by the number of examples."),
@@ -221,18 +220,15 @@ def _on_replicas(
     mean_loss: Callable[..., Any], features: Array, labels: Array, batch_size: int, noted: list[bool]
 ) -> float:
     """Returns what the reader's function gives; notes whether each call of the model was one of a replica."""
-    from course_lib.strategies import mirrored  # here, since it starts TensorFlow
-
     with on_devices() as (tf, _dtensor):
-        strategy = mirrored(_REPLICAS)
+        strategy = import_module("course_lib.strategies").mirrored(_REPLICAS)
         with strategy.scope():
             weight, bias = tf.Variable(_WEIGHT), tf.Variable(_BIAS)
 
         def model(inputs: Any, training: bool = False) -> Any:
             del training
-            noted.append(
-                tf.distribute.get_strategy() is strategy and not tf.distribute.in_cross_replica_context()
-            )
+            on_replica = not tf.distribute.in_cross_replica_context()
+            noted.append(on_replica and tf.distribute.get_strategy() is strategy)
             return tf.convert_to_tensor(inputs) * weight + bias
 
         dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(batch_size)

@@ -80,9 +80,7 @@ def devices() -> Question:
         [
             Option(
                 "error",
-                _(
-                    "An error would be welcome. TensorFlow takes another device in place of one that is missing."
-                ),
+                _("An error would be welcome. TensorFlow takes another device where one is missing."),
                 label=_("it ends in an error"),
             ),
             Option(
