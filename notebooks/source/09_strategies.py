@@ -27,8 +27,8 @@
 # Each device that takes part computes as a *replica*, with the whole model and a part of the batch.
 #
 # Which strategy suits depends on a few questions, and the next cell asks them.
-# Training is *synchronous* where all replicas wait for each other in every step, and make one update together.
-# It is *asynchronous* where each worker updates the variables when it is done.
+# Training is *synchronous* where all replicas wait for each other in every step and make one update together.
+# It is *asynchronous* where each updates the variables as soon as it is done.
 
 # %%
 LANGUAGE = "en"
@@ -50,7 +50,8 @@ StrategyExplorer(Situation("GPUs"))
 # They can be, because much of TensorFlow knows about them:
 # variables, layers, models, optimizers, metrics, summaries and checkpoints.
 # They serve evaluation and prediction as well as training.
-# They are made for code in `tf.function`; without it they serve to find mistakes, and TPUs refuse.
+# They are meant for code in `tf.function`.
+# Without it they help to find mistakes; on TPUs they need it.
 #
 # **Exercise 1.** Four teams ask which strategy suits them:
 #
@@ -96,6 +97,8 @@ check("09-choose", (team_1, team_2, team_3, team_4))
 tf = course_lib.start_tensorflow()
 import numpy as np
 
+from course_lib.distributed_input import received_examples
+
 keras, ones = tf.keras, np.ones((100, 1), "float32")
 
 
@@ -123,12 +126,13 @@ for strategy in (one, two):
     print(strategy.num_replicas_in_sync, *(f"{loss:.3f}" for loss in losses))
 
 # %% two-why [markdown]
-# The numbers agree.
-# (With tests that repeat it, so do models made with the functional interface or as a class of one's own.)
+# The losses agree.
+# (So do those of models with the functional interface, and of a class of one's own: the tests have both.)
 # The first number of a line is `num_replicas_in_sync`: how many replicas make one update together.
 #
 # `fit` was given 100 examples and `batch_size=10`.
-# The optimizer counts its updates in `iterations`; the next measurement reads it after one epoch on two replicas.
+# The optimizer counts its updates in `iterations`.
+# The next measurement reads it after one epoch on two replicas.
 
 # %% predict-steps
 predict("09-steps")
@@ -145,8 +149,6 @@ reveal("09-steps", int(model.optimizer.iterations.numpy()))
 # The next cell asks a real one who got which example of the first two batches.
 
 # %% received
-from course_lib.distributed_input import received_examples
-
 received_examples(two, tf.data.Dataset.range(100).batch(10), most_batches=2)
 
 # %% copies-text [markdown]
@@ -214,8 +216,14 @@ predict("09-count")
 from course_lib.strategies import mirrored
 
 four = mirrored(4)  # on the first four devices, with ReductionToOneDevice
-steps = tf.Variable(0)
-four.run(lambda: steps.assign_add(1))
+steps = tf.Variable(0, name="steps")
+
+
+def count():
+    steps.assign_add(1)
+
+
+four.run(count)
 reveal("09-count", int(steps.numpy()))
 
 # %% count-why [markdown]
@@ -227,7 +235,7 @@ reveal("09-count", int(steps.numpy()))
 #
 # ## A loop of one's own
 #
-# Generative adversarial networks, reinforcement learning, unusual updates: not every training fits into `fit`.
+# Generative adversarial networks, reinforcement learning: not every training fits into `fit`.
 # A loop of one's own needs three calls of the strategy:
 #
 # - `experimental_distribute_dataset(dataset)` splits each batch;
@@ -281,9 +289,10 @@ print("together", f"{total(two, losses[0]):.2f}")
 # %% switched-text [markdown]
 # Nothing in `trained` says which strategy it is.
 # The next cell gives it four, and prints the mean loss of the first epoch, which was 0.924 with `fit`.
-# `OneDeviceStrategy` places everything on one device, here the fourth:
+# `OneDeviceStrategy` places everything on one device, here the fourth, and fetches input ahead for it:
 # with it code is tried out before it is distributed.
-# `CentralStorageStrategy` has its variables once, here on `CPU:0`, and computes on two devices.
+# `CentralStorageStrategy` keeps its variables once, here on `CPU:0`, and computes on two devices.
+# (Where there is a single GPU, all is on that.)
 # With the default strategy no code of a library needs an `if`.
 
 # %% switched
@@ -369,10 +378,14 @@ except tf.errors.InvalidArgumentError as error:
 # To see of what shape a batch is, `fit` of Keras 3 adds up the parts of the first one: 3, 3, 3 and 1 rows.
 # `evaluate` does so too.
 # (See `_maybe_symbolic_build` in
-# [its source](https://github.com/keras-team/keras/blob/v3.15.0/keras/src/backend/tensorflow/trainer.py).)
+# [its source](https://github.com/keras-team/keras/blob/v3.15.1/keras/src/backend/tensorflow/trainer.py).)
 #
 # Later batches are not looked at in this way.
-# The next cell shows how 13 examples in batches of 4 are split over two replicas.
+# Take 13 examples in batches of 4 on two replicas: the next cell shows who gets which.
+# They are the numbers from 1/4 to 13/4, and the label of each is its place on a line.
+#
+# Then `fit` trains one epoch with them.
+# Two things are compared with one device: the weights afterwards, and the loss that `fit` reports.
 
 # %% last
 features = np.arange(1, 14, dtype="float32")[:, None] / 4
@@ -390,10 +403,6 @@ def agreeing(ours, theirs):
 
 received_examples(two, tf.data.Dataset.range(13).batch(4))
 
-# %% predict-uneven-given [markdown]
-# Now `fit` trains one epoch with these 13 examples, 1/4 to 13/4, each with its place on a line as label.
-# The next cell compares the weights after it, and the loss that `fit` reports, with those of one device.
-
 # %% predict-uneven
 predict("09-uneven")
 
@@ -403,11 +412,13 @@ shared = fitted(two, features, labels, batch_size=4, epochs=1)
 reveal("09-uneven", agreeing(alone, shared))
 
 # %% uneven-why [markdown]
-# In `fit` each replica takes the mean over the examples of *its part*, and divides it by the number of replicas.
+# In `fit` each replica takes the mean over the examples of *its part*,
+# and divides it by the number of replicas.
 # For equal parts that is the mean over the batch.
 # In the last step here it is half of it, since one replica has the only example: the step goes half as far.
 # The reported loss is a metric, and that weights each part by its examples.
-# tf_keras does the same (`tests/tf/test_lesson_09.py` has both).
+# tf_keras does the same, and takes a first batch of 3, 3, 3 and 1 as well
+# (`tests/tf/test_lesson_09.py` has both).
 #
 # So for `fit`: let the batch size be a multiple of the number of replicas,
 # and the last batch too, or leave it out with `drop_remainder=True`.
@@ -420,8 +431,8 @@ reveal("09-uneven", agreeing(alone, shared))
 # There are three, and one may write one's own:
 #
 # - `ReductionToOneDevice`: one device gets all values, adds them up, and sends the sum back;
-# - `HierarchicalCopyAllReduce`: groups of devices add up first, then their sums;
-# - `NcclAllReduce`: NVIDIA's library.
+# - `HierarchicalCopyAllReduce`: values go up a hierarchy of devices, and their sum comes back the same way;
+# - `NcclAllReduce`: NVIDIA's library does it.
 #
 # The next cell lets two replicas add up their numbers, 1 and 2, in each of these ways.
 
@@ -441,8 +452,8 @@ for kind in ("ReductionToOneDevice", "HierarchicalCopyAllReduce", "NcclAllReduce
         print(kind, str(error).partition(" used by")[0], sep=": ")
 
 # %% ops-why [markdown]
-# NCCL has its operation for GPUs alone.
-# The strategy was made without an error: it came with the first sum.
+# TensorFlow has this operation for GPUs alone.
+# To make the strategy raised no error: that came with the first sum.
 #
 # Without `cross_device_ops`, a strategy on CPUs sends by TensorFlow's own collectives.
 # One such strategy in a process is fine.
@@ -450,7 +461,7 @@ for kind in ("ReductionToOneDevice", "HierarchicalCopyAllReduce", "NcclAllReduce
 # it fails or waits for ever.
 # That is why this lesson names `ReductionToOneDevice`.
 #
-# ## What TensorFlow accepts
+# ## Devices by their names
 #
 # TensorFlow sees no GPU here, only eight CPUs.
 # The next cell asks for `MirroredStrategy(["GPU:0", "GPU:1"])`, makes the model in its scope, and trains it.
@@ -472,7 +483,7 @@ reveal("09-devices", found)
 
 # %% devices-why [markdown]
 # Two replicas on one device compute the right numbers, and gain nothing.
-# It is one of six mistakes that TensorFlow accepts.
+# It is one of six mistakes of which TensorFlow says nothing that helps.
 # Each has a check in `course_lib.strategies`, to be called before the training:
 #
 # | mistake | what TensorFlow does | check |
@@ -487,13 +498,13 @@ reveal("09-devices", found)
 # %% traps tags=["error"]
 from course_lib import strategies as checked
 
-second = [tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]) for _ in range(2)][1]
+both = [tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]) for _ in range(2)]
 for mistake in (
     lambda: checked.require_devices(["GPU:0", "GPU:1"]),
     lambda: checked.physical_devices("gpu"),
     lambda: checked.require_in_scope(two, line()),
-    lambda: checked.require_no_plain_updates(four, lambda: steps.assign_add(1)),
-    lambda: checked.require_alone(second),
+    lambda: checked.require_no_plain_updates(four, count),
+    lambda: checked.require_alone(both[1]),
     lambda: checked.require_per_example(keras.losses.MeanSquaredError()),
 ):
     try:
@@ -527,7 +538,8 @@ reveal("09-central", agreeing(fitted(one), fitted(central)))
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines:
 #   each *worker* runs the same program and finds the others in the variable `TF_CONFIG`.
-#   They communicate by `RING`, over the network, or by NCCL; `AUTO` chooses.
+#   They communicate by `RING` (over gRPC) or NCCL; `AUTO` chooses by hardware, network and size.
+#   Small all-reduces are combined into larger ones.
 # - `ParameterServerStrategy` keeps the variables on *servers*.
 #   Workers fetch them, compute, and send updates without waiting for each other;
 #   a *coordinator* hands out the steps.
@@ -551,7 +563,8 @@ except ValueError as error:
 #
 # ## What works
 #
-# Each entry of the table is a run in processes of its own, with two replicas or workers where there are several.
+# Each entry of the table is a run in processes of its own,
+# with two replicas or workers where there are several.
 # Two dense layers train for 20 steps.
 # "Equals one device" means: each variable is where the strategy is to keep it,
 # and variables and losses differ from NumPy's by at most 0.00001.
@@ -585,6 +598,8 @@ strategy_support.table(recorded)
 # One difference changes numbers without a word: the batch of an `input_fn` is *per replica*.
 # In a step N replicas take N batches.
 # A batch size of 10 on two replicas is a global batch of 20 today.
+# An `input_fn` ran once for each worker, so to split the data between workers was the program's own business.
+# Pre-made Estimators and those of one's own were distributed, the latter without a `Scaffold`; on TPUs, none.
 # (`make estimator` installs TensorFlow 2.15 in an environment of its own and runs such an Estimator;
 # the tests of this lesson train the same line with `fit` and get the same weight.)
 
