@@ -143,10 +143,10 @@ reveal("09-steps", int(model.optimizer.iterations.numpy()))
 
 # %% steps-why [markdown]
 # A batch is the *global* batch, of all replicas together.
-# So the number of steps does not depend on how many replicas there are, and neither do the numbers.
+# So the number of steps does not depend on how many replicas there are.
 #
 # Arrays and data sets are split in the same way: an array becomes a data set with `from_tensor_slices`.
-# The next cell asks a real one who got which example of the first two batches.
+# The next cell asks a real data set who got which example of the first two batches.
 
 # %% received
 received_examples(two, tf.data.Dataset.range(100).batch(10), most_batches=2)
@@ -305,7 +305,7 @@ for strategy in (one, tf.distribute.OneDeviceStrategy("CPU:3"), two, central):
 # **Exercise 3.** Write `mean_loss(strategy, model, dataset)`:
 # the mean squared error of the model, a number, over all examples of the data set.
 # The replicas of the strategy are to compute it.
-# `dataset` yields global batches of features and labels, both `[batch, 1]`, and `model(features)` is as long.
+# `dataset` yields global batches of features and labels, both `[batch, 1]`, and so is `model(features)`.
 # The last batch may be smaller, so small that a replica gets no example of it.
 # `tf.function` is not needed here.
 
@@ -382,7 +382,7 @@ except tf.errors.InvalidArgumentError as error:
 #
 # Later batches are not looked at in this way.
 # Take 13 examples in batches of 4 on two replicas: the next cell shows who gets which.
-# They are the numbers from 1/4 to 13/4, and the label of each is its place on a line.
+# Their features are the numbers from 1/4 to 13/4, and their labels lie on a line.
 #
 # Then `fit` trains one epoch with them.
 # Two things are compared with one device: the weights afterwards, and the loss that `fit` reports.
@@ -428,7 +428,7 @@ reveal("09-uneven", agreeing(alone, shared))
 #
 # A `MirroredStrategy` takes a list of devices (without one, all GPUs that TensorFlow sees)
 # and `cross_device_ops`, which says how values of replicas are combined.
-# There are three, and one may write one's own:
+# There are three, and one may write one's own, a `tf.distribute.CrossDeviceOps`:
 #
 # - `ReductionToOneDevice`: one device gets all values, adds them up, and sends the sum back;
 # - `HierarchicalCopyAllReduce`: values go up a hierarchy of devices, and their sum comes back the same way;
@@ -599,7 +599,8 @@ strategy_support.table(recorded)
 # In a step N replicas take N batches.
 # A batch size of 10 on two replicas is a global batch of 20 today.
 # An `input_fn` ran once for each worker, so to split the data between workers was the program's own business.
-# Pre-made Estimators and those of one's own were distributed, the latter without a `Scaffold`; on TPUs, none.
+# Pre-made Estimators could be distributed and custom ones too, these without a `Scaffold`.
+# None of them ran on TPUs.
 # (`make estimator` installs TensorFlow 2.15 in an environment of its own and runs such an Estimator;
 # the tests of this lesson train the same line with `fit` and get the same weight.)
 
@@ -609,8 +610,8 @@ score("09")
 # %% [markdown]
 # ## Takeaways
 #
-# - A strategy, and model and optimizer made in its scope: then each replica has a copy of every variable,
-#   gets a part of the global batch, and takes the same update, made of the sum of all gradients.
+# - Under a `MirroredStrategy`, with model and optimizer made in its scope, each replica has a copy of
+#   every variable, gets a part of the global batch, and makes the same update, from the sum of all gradients.
 # - Equal parts make `fit` equal to one device.
 #   Unequal ones can end in an error, or train otherwise while the reported loss is right.
 # - TensorFlow accepts devices that do not exist, and variables that every replica changes.
