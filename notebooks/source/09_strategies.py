@@ -146,7 +146,7 @@ reveal("09-steps", int(model.optimizer.iterations.numpy()))
 # So the number of steps does not depend on how many replicas there are.
 #
 # Arrays and data sets are split in the same way: an array becomes a data set with `from_tensor_slices`.
-# The next cell asks a real data set who got which example of the first two batches.
+# The next cell splits a real one, and shows who got which example of the first two batches.
 
 # %% received
 received_examples(two, tf.data.Dataset.range(100).batch(10), most_batches=2)

@@ -106,7 +106,7 @@ def test_a_data_set_is_split_as_an_array_is():
 
 
 def test_fit_repeats_the_estimator_with_the_batches_of_both_replicas_together():
-    """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 on each replica."""
+    """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
     ones = np.ones((10 * 2 * 10, 1), np.float32)
     _told, weights = fitted(mirrored(2), lambda: line(rate=0.02), ones, ones, 20)
     right = (1 - 0.92**10) / 2  # an error of 1 that shrinks by 4 times the rate in each step, shared by two
