@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from course_lib.exercises import (  # noqa: F401 - each registers what it holds
     lesson_09_evaluate,
     lesson_09_predictions,
 )
+from course_lib.exercises.answers import plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
 from course_lib.i18n import _
@@ -125,6 +127,18 @@ def _base_batch_on_each(num_replicas: int, per_replica: int, base_batch: int, ba
     return num_replicas * base_batch, base_rate * num_replicas
 
 
+def _named(function: Callable[..., Any], *given: Any) -> Any:
+    """Returns two numbers by their names, so that the rate is compared with a tolerance of its own size."""
+    found = plain(function(*given))
+    names = ("global_batch", "learning_rate")
+    is_pair = isinstance(found, tuple) and len(found) == len(names)
+    return dict(zip(names, found, strict=True)) if is_pair else found
+
+
+def _by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    return wraps(function)(partial(_named, function))
+
+
 def _draw(random: np.random.Generator) -> tuple[int, int, int, float]:
     replicas, batches = int(random.integers(1, 13)), [16, 32, 48, 64, 256]
     per_replica, base_batch = (int(each) for each in random.choice(batches, 2))
@@ -143,6 +157,8 @@ def _draw(random: np.random.Generator) -> tuple[int, int, int, float]:
         (_inverse, "grows with the batch"),
         (_square_root, "square root"),
         (_base_batch_on_each, "`per_replica` examples"),
+        (lambda *given: (_settings(*given)[0], round(_settings(*given)[1], 3)), "`learning_rate`"),
+        (lambda *given: _settings(*given)[::-1], "the global batch, then the learning rate"),
         (lambda *given: _settings(*given)[1], "global batch"),
         (lambda *given: None, "return"),
         (0.1, "function"),
@@ -150,20 +166,22 @@ def _draw(random: np.random.Generator) -> tuple[int, int, int, float]:
 )
 def settings(answer: Callable[..., Any]) -> str | None:
     """The global batch and the learning rate of any number of replicas."""
+    hints: dict[Callable[..., Any], str] = {
+        _old_rate: _("The learning rate stays as it was. The rule raises it with the batch."),
+        _rate_by_replicas: _(
+            "The rate grows with the replicas here. But `base_batch` was not the batch of one replica."
+        ),
+        _local_batch: _("The global batch is that of all replicas together."),
+        _all_local: _("The global batch is that of all replicas together."),
+        _inverse: _("By the rule the learning rate grows with the batch. Here it falls."),
+        _square_root: _("That is a rule with a square root. The linear one grows as the batch does."),
+        _base_batch_on_each: _("Each replica gets `per_replica` examples, whatever `base_batch` is."),
+    }
     return judge(
         answer,
-        _settings,
+        _by_name(_settings),
         drawn(_draw),
-        misconceptions={
-            _old_rate: _("The learning rate stays as it was. The rule raises it with the batch."),
-            _rate_by_replicas: _(
-                "The rate grows with the replicas here. But `base_batch` was not the batch of one replica."
-            ),
-            _local_batch: _("The global batch is that of all replicas together."),
-            _all_local: _("The global batch is that of all replicas together."),
-            _inverse: _("By the rule the learning rate grows with the batch. Here it falls."),
-            _square_root: _("That is a rule with a square root. The linear one grows as the batch does."),
-            _base_batch_on_each: _("Each replica gets `per_replica` examples, whatever `base_batch` is."),
-        },
-        advice=_("Return two numbers: the global batch, then the learning rate."),
+        run=_named,
+        misconceptions={_by_name(mistake): hint for mistake, hint in hints.items()},
+        advice=_("Return two numbers, not rounded: the global batch, then the learning rate."),
     )

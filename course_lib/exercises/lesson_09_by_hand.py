@@ -22,11 +22,16 @@ Part = tuple[Array, Array]  # features and labels of one replica
 Outcome = dict[str, Any]
 
 _LEARNING_RATE, _FEATURES = 0.25, 3
-_SIZES = ((2, 2), (3, 1), (1, 4))  # of the parts of two replicas
+_SIZES = ((2, 2), (3, 1), (1, 4), (2, 1, 2))  # of the parts of two or three replicas
 
 
 def _stepped(
-    *, all_reduce: str | None = "SUM", divided: str = "batch", sign: float = -1, whole_loss: bool = False
+    *,
+    all_reduce: str | None = "SUM",
+    divided: str = "batch",
+    sign: float = -1,
+    times: float = 1,
+    whole_loss: bool = False,
 ) -> Callable[[Array, tuple[Part, ...]], Outcome]:
     """Returns a step in NumPy, with the mistakes that are asked for."""
 
@@ -41,7 +46,7 @@ def _stepped(
         combined = {"SUM": sum(gradients), "MEAN": sum(gradients) / len(parts)}
         used = gradients if all_reduce is None else [combined[all_reduce]] * len(parts)
         told = [sum(losses)] * len(parts) if whole_loss else losses
-        return _outcome([weight + sign * _LEARNING_RATE * each for each in used], told)
+        return _outcome([weight + sign * times * _LEARNING_RATE * each for each in used], told)
 
     return step
 
@@ -62,6 +67,7 @@ def _answer(
     all_reduce: str | None = "SUM",
     divided: str = "batch",
     sign: float = -1,
+    times: float = 1,
     update: bool = True,
     whole_loss: bool = False,
     returns: bool = True,
@@ -78,7 +84,7 @@ def _answer(
         if all_reduce:
             gradient = context.all_reduce(all_reduce, gradient)
         if update:
-            weight.assign_add(sign * learning_rate * gradient)
+            weight.assign_add(sign * times * learning_rate * gradient)
         if whole_loss:
             loss = context.all_reduce("SUM", loss)
         return loss if returns else None
@@ -105,6 +111,8 @@ def _dividing_last(weight: Any, features: Any, labels: Any, learning_rate: float
     wrong=[
         (_answer(all_reduce=None), "drift apart"),
         (_answer(all_reduce="MEAN"), "too small"),
+        (_answer(all_reduce="MEAN", times=2), "only for two replicas"),
+        (_answer(all_reduce=None, times=2), "must come from all of them"),
         (_answer(divided="part"), "its own part"),
         (_answer(divided="part", all_reduce="MEAN"), "Parts may differ"),
         (_answer(divided="nothing"), "a sum over the batch"),
@@ -117,7 +125,7 @@ def _dividing_last(weight: Any, features: Any, labels: Any, learning_rate: float
     on_devices=True,
 )
 def by_hand(answer: Callable[..., Any]) -> str | None:
-    """A step of gradient descent as one of two replicas takes it."""
+    """A step of gradient descent as one of several replicas takes it."""
     random = np.random.default_rng(0)
     return judge(
         answer,
@@ -133,6 +141,9 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
                 "The steps are too small. The losses are divided by the global batch already: what combines"
                 " their gradients?"
             ),
+            _stepped(all_reduce="MEAN", times=2): _(
+                "This is right only for two replicas. There may be any number of them."
+            ),
             _stepped(divided="part"): _("Each replica divides by the examples of its own part here."),
             _stepped(divided="part", all_reduce="MEAN"): _(
                 "This is right for equal parts. Parts may differ in size: divide by the global batch."
@@ -145,6 +156,7 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
             ),
         },
         tolerance=1e-3,
+        advice=_("What can a replica compute from its own part, and what must come from all of them?"),
     )
 
 
@@ -157,8 +169,7 @@ def _case(random: np.random.Generator, sizes: tuple[int, ...]) -> Case:
         )
         for size in sizes
     )
-    first, second = sizes
-    told = _("two replicas with {first} and {second} examples", first=first, second=second)
+    told = _("replicas with {sizes} examples", sizes=_(", ").join(map(str, sizes)))
     return Case((weight, parts), told=told)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +27,19 @@ _COUNTS = (
     (10, 4),
     (9, 4),
 )  # examples and batch size; of 9, one replica gets none of the last
+
+
+@dataclass
+class _Noted:
+    """What was seen of the calls of the model.
+
+    Attributes:
+        on_replicas: for each call, whether a replica made it.
+        twice: whether several replicas were given the same example.
+    """
+
+    on_replicas: list[bool] = field(default_factory=list)
+    twice: bool = False
 
 
 def _parts(features: Array, labels: Array, batch_size: int) -> list[list[Array]]:
@@ -156,6 +170,17 @@ def _on_one_device(strategy: Any, model: Any, dataset: Any) -> float:
     return float(np.concatenate(squares).mean())
 
 
+def _not_split(strategy: Any, model: Any, dataset: Any) -> float:
+    """Gives every replica all of each batch: losses and counts are both twice too large."""
+
+    def on_replica(features: Any, labels: Any) -> Any:
+        squares = (model(features) - labels) ** 2
+        return start_tensorflow().reduce_sum(squares), len(labels)
+
+    sums = [strategy.run(on_replica, args=batch) for batch in dataset]
+    return sum(_total(strategy, loss) for loss, _n in sums) / sum(_total(strategy, n) for _loss, n in sums)
+
+
 def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
     return _sums(strategy, model, dataset)[0][0]
 
@@ -172,6 +197,7 @@ def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
         (_as_if_full, "as if every batch were full"),
         (_of_one_replica, "first replica got"),
         (_on_one_device, "outside the replicas"),
+        (_not_split, "the same examples"),
         (_not_reduced, "one number"),
         (lambda strategy, model, dataset: None, "one number"),
         (0.5, "function"),
@@ -181,7 +207,7 @@ def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
 def evaluate(answer: Callable[..., Any]) -> str | None:
     """The mean loss over all examples of a data set, computed by two replicas."""
     random = np.random.default_rng(0)
-    noted: list[bool] = []
+    noted = _Noted()
 
     def run(mean_loss: Callable[..., Any], features: Array, labels: Array, batch_size: int) -> Any:
         return _on_replicas(mean_loss, features, labels, batch_size, noted)
@@ -205,7 +231,11 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
         tolerance=1e-4,
         advice=_("Add up the losses of all replicas and batches, and divide by the number of examples."),
     )
-    if hint is None and not all(noted):
+    if hint is None and noted.twice:
+        return _(
+            "The number is right, but all replicas computed the same examples. Split the data set first."
+        )
+    if hint is None and not all(noted.on_replicas):
         return _("The number is right, but it was computed outside the replicas. Use `strategy.run`.")
     return hint
 
@@ -217,22 +247,30 @@ def _case(random: np.random.Generator, count: int, batch_size: int) -> Case:
 
 
 def _on_replicas(
-    mean_loss: Callable[..., Any], features: Array, labels: Array, batch_size: int, noted: list[bool]
+    mean_loss: Callable[..., Any], features: Array, labels: Array, batch_size: int, noted: _Noted
 ) -> float:
-    """Returns what the reader's function gives; notes whether each call of the model was one of a replica."""
+    """Returns what the reader's function gives; notes who called the model, and with which examples."""
     with on_devices() as (tf, _dtensor):
         strategy = import_module("course_lib.strategies").mirrored(_REPLICAS)
         with strategy.scope():
             weight, bias = tf.Variable(_WEIGHT), tf.Variable(_BIAS)
 
+        seen: list[set[float]] = [set() for _replica in range(_REPLICAS)]
+
+        def note(replica: Any, inputs: Array) -> None:
+            seen[int(replica)].update(inputs.ravel().tolist())
+
         def model(inputs: Any, training: bool = False) -> Any:
             del training
-            on_replica = not tf.distribute.in_cross_replica_context()
-            noted.append(on_replica and tf.distribute.get_strategy() is strategy)
+            context = tf.distribute.get_replica_context()
+            noted.on_replicas.append(context is not None and context.strategy is strategy)
+            if noted.on_replicas[-1]:
+                tf.numpy_function(note, [context.replica_id_in_sync_group, inputs], [])
             return tf.convert_to_tensor(inputs) * weight + bias
 
         dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(batch_size)
         found = plain(answered(mean_loss(strategy, model, dataset)))
+        noted.twice |= bool(set.intersection(*seen))
     if not is_number(found):
         raise CourseError(
             _("Your function does not return one number."),

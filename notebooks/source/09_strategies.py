@@ -127,7 +127,8 @@ for strategy in (one, two):
 
 # %% two-why [markdown]
 # The losses agree.
-# (So do those of models with the functional interface, and of a class of one's own: the tests have both.)
+# (So do those of models with the functional interface, and of a class of one's own:
+# `tests/tf/test_lesson_09.py` has both.)
 # The first number of a line is `num_replicas_in_sync`: how many replicas make one update together.
 #
 # `fit` was given 100 examples and `batch_size=10`.
@@ -182,7 +183,8 @@ print(type(weight).__name__, weight.shape)
 # and the loss to minimise is the mean over the *global* batch.
 # `features` and `labels` are the replica's part of the batch; parts may differ in size.
 # Return the replica's share of the loss: the shares of all replicas add up to it.
-# The check runs your function on two replicas and compares shares and copies with NumPy.
+# Leave `tf.function` out: inside `run` it cannot exchange data.
+# The check runs your function on two and on three replicas, and compares shares and copies with NumPy.
 
 
 # %% exercise-by-hand
@@ -303,7 +305,7 @@ for strategy in (one, tf.distribute.OneDeviceStrategy("CPU:3"), two, central):
 # %% evaluate-text [markdown]
 # **Exercise 3.** Write `mean_loss(strategy, model, dataset)`:
 # the mean squared error of the model, a number, over all examples of the data set.
-# The replicas of the strategy are to compute it.
+# The replicas of the strategy are to compute it, each from its part of every batch.
 # `dataset` yields global batches of features and labels, both `[batch, 1]`, and so is `model(features)`.
 # The last batch may be smaller, so small that a replica gets no example of it.
 # `tf.function` is not needed here.
@@ -338,7 +340,7 @@ check("09-evaluate", mean_loss)
 # the *linear scaling rule* ([Goyal and others](https://arxiv.org/abs/1706.02677), section 2.1).
 # It is where to start and not a promise: with large batches so high a rate can fail without a warm-up.
 # `course_lib.specs.learning_rates` has it as a function.
-# A table, such as `{5: 0.1, 10: 0.15}`, lacks the number of replicas of the next machine.
+# A table from batch size to rate, such as `{5: 0.1, 10: 0.15}`, lacks the batch size of the next machine.
 #
 # **Exercise 4.** Write `settings(num_replicas, per_replica, base_batch, base_rate)`.
 # `base_rate` trains well with batches of `base_batch` examples.
@@ -422,6 +424,8 @@ reveal("09-uneven", agreeing(alone, shared))
 # So for `fit`: let the batch size be a multiple of the number of replicas,
 # and the last batch too, or leave it out with `drop_remainder=True`.
 # A loop of one's own, as above, divides all parts by the same number.
+# Where that is always `global_batch`, the step of a smaller last batch goes less far:
+# of 1 example in place of 10, a tenth as far.
 #
 # ## Who adds up the gradients
 #
@@ -456,8 +460,8 @@ for kind in ("ReductionToOneDevice", "HierarchicalCopyAllReduce", "NcclAllReduce
 #
 # Without `cross_device_ops`, a strategy on CPUs sends by TensorFlow's own collectives.
 # One such strategy in a process is fine.
-# A second one numbers its messages from the start again, so that they meet those of the first:
-# it fails or waits for ever.
+# A second one numbers its messages from the start again, so that they meet those of the first.
+# Where what they send has the same shape, that may go well; else it fails or waits for ever.
 # That is why this lesson names `ReductionToOneDevice`.
 #
 # ## Devices by their names
@@ -481,7 +485,7 @@ except (ValueError, RuntimeError, tf.errors.OpError):
 reveal("09-devices", found)
 
 # %% devices-why [markdown]
-# Two replicas on one device compute the right numbers, and gain nothing.
+# Two replicas on one device compute the right numbers (`tests/tf/test_lesson_09.py` again), and gain nothing.
 # It is one of six mistakes of which TensorFlow says nothing that helps.
 # Each has a check in `course_lib.strategies`, to be called before the training:
 #
@@ -491,7 +495,7 @@ reveal("09-devices", found)
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none, ever | `physical_devices` |
 # | a model or optimizer made outside the scope | stops with an empty message, or lets copies drift apart | `require_in_scope` |
 # | a variable without copies that each replica changes | changes it several times | `require_no_plain_updates` |
-# | a second `MirroredStrategy` with collectives | fails, or waits for ever | `require_alone` |
+# | a second `MirroredStrategy` with collectives | can fail, or wait for ever | `require_alone` |
 # | a loss that divides, in a step that divides too | trains with gradients too small | `require_per_example` |
 
 # %% traps tags=["error"]
@@ -525,8 +529,16 @@ predict("09-central")
 reveal("09-central", agreeing(fitted(one), fitted(central)))
 
 # %% central-why [markdown]
-# The training is right, and `fit` of Keras 3 reports losses more than twice as large.
-# Why, we do not know; `fit` of tf_keras reports the right ones.
+# The training is right, and `fit` of Keras 3 reports another loss: here more than twice the right one,
+# and where losses rise, less than it.
+# A metric keeps a sum and a count.
+# To add to a variable, Keras 3 assigns it the old value plus the new one.
+# `CentralStorageStrategy` adds up what the replicas assign, and so the old value as often as there are replicas.
+# On two of them each batch weighs twice as much as the next
+# (`tests/tf/test_lesson_09.py` works it out by hand, on two devices and on four).
+# So it is with every sum or mean of Keras 3's metrics, in a loop of one's own too;
+# `fit` of tf_keras reports the right losses.
+#
 # The two errors of this lesson are opposite: a loss alone does not tell whether a training is right,
 # neither that it is nor that it is not.
 #
@@ -558,15 +570,17 @@ except ValueError as error:
     print(error)
 
 # %% table-text [markdown]
-# On Colab with a TPU the resolver needs no address; elsewhere it takes the TPU's name.
+# On Colab with a TPU, says TensorFlow's guide, the resolver needs no address;
+# elsewhere it takes the TPU's name.
 #
 # ## What works
 #
 # Each entry of the table is a run in processes of its own,
 # with two replicas or workers where there are several.
-# Two dense layers train for 20 steps.
-# "Equals one device" means: each variable is where the strategy is to keep it,
-# and variables and losses differ from NumPy's by at most 0.00001.
+# Two dense layers train for 20 steps; with an Estimator, it is one weight and one bias for 10.
+# "Equals one device" means: each variable is where the strategy is to keep it
+# (of an Estimator, only the number of replicas is known),
+# and variables and losses differ from those worked out without TensorFlow by at most 0.00001.
 # Parameter servers train in no fixed order, so there the loss is to fall.
 # A dash stands where nothing was asked.
 # `python -m benchmarks.results 09_strategies` repeats it.
@@ -592,14 +606,14 @@ strategy_support.table(recorded)
 # | `model_to_estimator(keras_model)` | the Keras model |
 # | `train(input_fn, steps=10)` | `fit(dataset, steps_per_epoch=10)` |
 # | `evaluate(input_fn, steps=10)` | `evaluate(dataset, steps=10)` |
-# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, also with `TF_CONFIG` |
+# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, also with `TF_CONFIG`; `fit` of tf_keras, or a loop of one's own |
 #
 # One difference changes numbers without a word: the batch of an `input_fn` is *per replica*.
 # In a step N replicas take N batches.
 # A batch size of 10 on two replicas is a global batch of 20 today.
 # An `input_fn` ran once for each worker, so to split the data between workers was the program's own business.
 # Pre-made Estimators could be distributed and custom ones too, these without a `Scaffold`.
-# None of them ran on TPUs.
+# `TPUStrategy` took none of them: TPUs had a `TPUEstimator` of their own.
 # (`make estimator` installs TensorFlow 2.15 in an environment of its own and runs such an Estimator;
 # the tests of this lesson train the same line with `fit` and get the same weight.)
 
@@ -611,8 +625,9 @@ score("09")
 #
 # - Under a `MirroredStrategy`, with model and optimizer made in its scope, each replica has a copy of
 #   every variable, gets a part of the global batch, and makes the same update, from the sum of all gradients.
-# - Equal parts make `fit` equal to one device.
-#   Unequal ones can end in an error, or train otherwise while the reported loss is right.
+# - Equal parts make `fit` under it equal to one device, if no layer looks at the whole batch:
+#   batch normalisation, by default, takes the moments of each replica's part.
+#   Unequal parts can end in an error, or train otherwise while the reported loss is right.
 # - TensorFlow accepts devices that do not exist, and variables that every replica changes.
 #   Check before the training, and hold the first steps against one device.
 #

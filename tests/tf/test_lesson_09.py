@@ -105,6 +105,75 @@ def test_a_data_set_is_split_as_an_array_is():
     assert [each.item() for each in model.get_weights()] == pytest.approx(right, rel=1e-5)
 
 
+def test_two_replicas_on_a_device_that_takes_the_place_of_missing_ones_compute_the_right_numbers():
+    absent = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"], tf.distribute.ReductionToOneDevice())
+    told, weights = fitted(absent, line, FEATURES[:12], LABELS[:12], 4)
+    loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
+    assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
+
+
+def test_batch_normalisation_sees_only_its_replicas_part_so_equal_parts_are_not_one_device():
+    def normalised():
+        layers = [keras.Input((1,)), keras.layers.BatchNormalization(momentum=0.0), keras.layers.Dense(1)]
+        model = keras.Sequential(layers)
+        model.compile(keras.optimizers.SGD(0.0), "mse")
+        return model
+
+    variances = [
+        fitted(strategy, normalised, FEATURES[:4], LABELS[:4], 4)[1][3]
+        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+    ]
+    assert variances == pytest.approx([FEATURES[:4].var(), FEATURES[:2].var()], rel=1e-5)
+
+
+def central_storage(replicas):
+    devices = [f"CPU:{number}" for number in range(replicas)]
+    return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_under_central_storage_a_batch_weighs_in_the_told_loss_as_often_as_the_next_as_there_are_replicas(
+    replicas,
+):
+    told, weights = fitted(central_storage(replicas), line, FEATURES[:12], LABELS[:12], 4)
+    right_loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
+    totals = [0.0, *(n * by_hand(FEATURES[:n], LABELS[:n], 4)[0] for n in (4, 8, 12))]
+    batches = np.diff(totals) / 4  # the loss of each batch, before its step
+    assert weights == pytest.approx(right, rel=1e-5)
+    assert told == pytest.approx(np.average(batches, weights=[replicas**2, replicas, 1]), rel=1e-5)
+    assert told < right_loss  # the losses rise here
+    assert by_hand(ONES, ONES, 10)[0] * 2 < fitted(central_storage(2), line, ONES, ONES, 10)[0]
+
+
+def test_a_metric_in_a_loop_under_central_storage_counts_what_was_before_twice():
+    strategy = central_storage(2)
+    with strategy.scope():
+        mean = keras.metrics.Mean()
+    for value in (3.0, 6.0):
+        strategy.run(mean.update_state, args=(tf.constant(value),))
+    assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
+
+
+def test_a_loop_that_divides_by_the_full_batch_goes_less_far_in_a_smaller_last_one():
+    strategy = mirrored(2)
+    with strategy.scope():
+        model = line()
+        model.optimizer.build(model.trainable_variables)
+    loss_of, variables = keras.losses.MeanSquaredError(reduction="none"), model.trainable_variables
+
+    def step(features, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.nn.compute_average_loss(loss_of(labels, model(features)), global_batch_size=4)
+        model.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    run = tf.function(lambda *batch: strategy.run(step, args=batch))
+    batches = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS)).batch(4)
+    for batch in strategy.experimental_distribute_dataset(batches):
+        run(*batch)
+    shortened = by_hand(FEATURES, LABELS, 4, share=lambda size: size / 4)[1]
+    assert [each.item() for each in model.get_weights()] == pytest.approx(shortened, rel=1e-5)
+
+
 def test_fit_repeats_the_estimator_with_the_batches_of_both_replicas_together():
     """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
     ones = np.ones((10 * 2 * 10, 1), np.float32)
