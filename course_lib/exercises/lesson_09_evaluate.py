@@ -83,7 +83,7 @@ def _first_replica(features: Array, labels: Array, batch_size: int) -> float:
     return _mean(np.concatenate([batch[0] for batch in _parts(features, labels, batch_size)]))
 
 
-def _sums(strategy: Any, model: Any, dataset: Any) -> list[tuple[Any, Any]]:
+def _sums(strategy: Any, model: Any, dataset: Any, *, split: bool = True) -> list[tuple[Any, Any]]:
     """Returns the sum of the squared errors and the number of examples of each batch and replica."""
     tf = start_tensorflow()
 
@@ -91,9 +91,8 @@ def _sums(strategy: Any, model: Any, dataset: Any) -> list[tuple[Any, Any]]:
         squares = tf.square(model(features) - labels)
         return tf.reduce_sum(squares), tf.size(squares)
 
-    return [
-        strategy.run(on_replica, args=batch) for batch in strategy.experimental_distribute_dataset(dataset)
-    ]
+    batches = strategy.experimental_distribute_dataset(dataset) if split else dataset
+    return [strategy.run(on_replica, args=batch) for batch in batches]
 
 
 def _total(strategy: Any, values: Any) -> float:
@@ -172,12 +171,7 @@ def _on_one_device(strategy: Any, model: Any, dataset: Any) -> float:
 
 def _not_split(strategy: Any, model: Any, dataset: Any) -> float:
     """Gives every replica all of each batch: losses and counts are both twice too large."""
-
-    def on_replica(features: Any, labels: Any) -> Any:
-        squares = (model(features) - labels) ** 2
-        return start_tensorflow().reduce_sum(squares), len(labels)
-
-    sums = [strategy.run(on_replica, args=batch) for batch in dataset]
+    sums = _sums(strategy, model, dataset, split=False)
     return sum(_total(strategy, loss) for loss, _n in sums) / sum(_total(strategy, n) for _loss, n in sums)
 
 

@@ -460,8 +460,8 @@ for kind in ("ReductionToOneDevice", "HierarchicalCopyAllReduce", "NcclAllReduce
 #
 # Without `cross_device_ops`, a strategy on CPUs sends by TensorFlow's own collectives.
 # One such strategy in a process is fine.
-# A second one numbers its messages from the start again, so that they meet those of the first.
-# Where what they send has the same shape, that may go well; else it fails or waits for ever.
+# A second one numbers its messages from the start again, so that they meet those of the first:
+# that can fail, or wait for ever.
 # That is why this lesson names `ReductionToOneDevice`.
 #
 # ## Devices by their names
@@ -533,7 +533,8 @@ reveal("09-central", agreeing(fitted(one), fitted(central)))
 # and where losses rise, less than it.
 # A metric keeps a sum and a count.
 # To add to a variable, Keras 3 assigns it the old value plus the new one.
-# `CentralStorageStrategy` adds up what the replicas assign, and so the old value as often as there are replicas.
+# `CentralStorageStrategy` adds up what the replicas assign,
+# and so the old value as often as there are replicas.
 # On two of them each batch weighs twice as much as the next
 # (`tests/tf/test_lesson_09.py` works it out by hand, on two devices and on four).
 # So it is with every sum or mean of Keras 3's metrics, in a loop of one's own too;
@@ -581,7 +582,7 @@ except ValueError as error:
 # "Equals one device" means: each variable is where the strategy is to keep it
 # (of an Estimator, only the number of replicas is known),
 # and variables and losses differ from those worked out without TensorFlow by at most 0.00001.
-# Parameter servers train in no fixed order, so there the loss is to fall.
+# Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
 # A dash stands where nothing was asked.
 # `python -m benchmarks.results 09_strategies` repeats it.
 
