@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -32,15 +33,30 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def lessons(tmp_path_factory) -> Path:
-    """Returns the folder of two small lessons in two languages."""
-    return standin.write_lessons(tmp_path_factory.mktemp("lessons"))
+def built_once(tmp_path_factory) -> Path:
+    """Returns the folder of the small lessons and of their book, which the first process that asks builds."""
+    in_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if in_one_of_several else own) / "small-book"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "site").exists():
+            lessons = standin.write_lessons(folder / "lessons")
+            standin.build(folder, lessons, standin.REPOSITORY)
+    return folder
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory, lessons) -> Path:
+def lessons(built_once) -> Path:
+    """Returns the folder of two small lessons in two languages."""
+    return built_once / "lessons"
+
+
+@pytest.fixture(scope="session")
+def site(built_once) -> Path:
     """Returns the book of the small lessons, of a course with a public address."""
-    return standin.build(tmp_path_factory.mktemp("unset"), lessons, standin.REPOSITORY)
+    return built_once / "site"
 
 
 @pytest.fixture(scope="session")
