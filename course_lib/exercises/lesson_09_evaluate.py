@@ -22,11 +22,7 @@ Array = npt.NDArray[Any]
 Reference = Callable[[Array, Array, int], float]
 
 _REPLICAS, _WEIGHT, _BIAS = 2, 0.5, -1.0
-_COUNTS = (
-    (8, 4),
-    (10, 4),
-    (9, 4),
-)  # examples and batch size; of 9, one replica gets none of the last
+_COUNT, _BATCH_SIZE = 9, 4  # of the last batch one replica gets the only example
 
 
 @dataclass
@@ -209,7 +205,7 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
     hint = judge(
         answer,
         _right,
-        [_case(random, *counts) for counts in _COUNTS],
+        [_case(random)],
         run=run,
         misconceptions={
             _mean_of_parts: _(
@@ -234,10 +230,10 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
     return hint
 
 
-def _case(random: np.random.Generator, count: int, batch_size: int) -> Case:
-    features, labels = random.normal(0, 2, (2, count, 1)).astype(np.float32)
-    told = _("{count} examples in batches of {size} on two replicas", count=count, size=batch_size)
-    return Case((features, labels, batch_size), told=told)
+def _case(random: np.random.Generator) -> Case:
+    features, labels = random.normal(0, 2, (2, _COUNT, 1)).astype(np.float32)
+    told = _("{count} examples in batches of {size} on two replicas", count=_COUNT, size=_BATCH_SIZE)
+    return Case((features, labels, _BATCH_SIZE), told=told)
 
 
 def _on_replicas(
