@@ -25,16 +25,25 @@ import course_lib
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% garments-text [markdown]
+# %% first-run-text [markdown]
 # ## Garments
 #
-# The images have 28 × 28 pixels, and ten kinds of garments are in them.
+# The images have 28 × 28 pixels, and ten kinds of garments are on them.
 # With `SOURCE = None` they are a stand-in that the course draws itself;
-# `"tfds"` loads Fashion-MNIST, with its 70,000 photographs of garments.
+# `"tfds"` loads Fashion-MNIST, 70,000 photographs.
 # Either way the lesson trains on the first 5,000 images and tests on the first 1,000.
 # A convolution wants an axis of channels, so that an image is `[28, 28, 1]`, its pixels divided by 255.
+#
+# Four virtual CPUs train a convolutional model, under a `MirroredStrategy`:
+# each replica has a copy of the variables and gets 64 of the 256 images of a batch.
+# `strategies.mirrored(4)` makes the strategy on the first four devices;
+# model and optimizer are made in its scope (`convolutional` sees to it for the model).
+#
+# This is the finished thing, with the library's trainer.
+# Below you write what it does.
+# TensorFlow's own tutorial trains for ten epochs; three are enough here to see the loss fall.
 
-# %% garments
+# %% first-run
 from course_lib import strategies, training
 from course_lib.data import fashion
 from course_lib.models.fashion import convolutional
@@ -44,36 +53,21 @@ from course_lib.watch import live
 
 tf = course_lib.start_tensorflow()
 SOURCE = None  # the stand-in (or what COURSE_DATA says); "tfds" is the real set
-garments = fashion.load(SOURCE, num_test=1_000)
-names = fashion.class_names()
-some = garments.train.take(slice(20))
-ImageGrid(some.images, some.labels, names=names)
-
-# %% first-run-text [markdown]
-# Four virtual CPUs train a convolutional model on them, under a `MirroredStrategy`:
-# each replica has a copy of the variables and gets 64 of the 256 images of a batch.
-# `strategies.mirrored(4)` makes the strategy on the first four devices.
-# Model and optimizer are made in its scope; `convolutional` does that for the model.
-#
-# This is the finished thing, with the library's trainer.
-# Below you write what it does.
-# (`epochs=10` trains on as TensorFlow's own tutorial does; three are enough to see the loss fall.)
-
-# %% first-run
-EPOCHS = 3
-four = strategies.mirrored(4)
+garments, four = fashion.load(SOURCE, num_test=1_000), strategies.mirrored(4)
 with four.scope():
     adam = tf.keras.optimizers.Adam()
-model = convolutional(four)
-trainer = training.StrategyTrainer(model, adam, four)
-settings = training.Settings(EPOCHS, batch_size=64 * 4, last_batch="pad")
+trainer = training.StrategyTrainer(convolutional(four), adam, four)
+settings = training.Settings(epochs=3, batch_size=64 * 4, last_batch="pad")
 run = training.TrainingRun(trainer, garments.train, garments.test, settings=settings)
 history = await live.watch(run)
 
+# %% predicted
+names, some = fashion.class_names(), garments.test.take(slice(20))
+predictions = tf.argmax(trainer.model(garments.test.features), axis=1).numpy()
+print("test accuracy above 0.5:", history.epochs[-1].test_accuracy > 0.5)
+ImageGrid(some.images, some.labels, predictions[:20], names=names)
+
 # %% confusion
-logits = model(garments.test.features)
-predictions = tf.argmax(logits, axis=1).numpy()
-print("above 0.5" if history.epochs[-1].test_accuracy > 0.5 else "below 0.5")
 ConfusionMatrix.of(garments.test.labels, predictions, names=names)
 
 # %% parts-text [markdown]
@@ -85,18 +79,13 @@ ConfusionMatrix.of(garments.test.labels, predictions, names=names)
 # It is given a `tf.data.Dataset` of global batches, and hands each replica its part of each.
 #
 # `received_examples` lets TensorFlow split a dataset of numbers, looks at what arrived, and draws it.
-# Here 16 examples come in batches of 8.
+# The next cells give it 13 examples in batches of 8, on the four replicas:
+# the second batch has only five.
 
-# %% parts
+# %% predict-parts
 from course_lib.distributed_input import received_examples
 from course_lib.exercises import check, predict, reveal, score, yours_or_ours
 
-received_examples(four, tf.data.Dataset.range(16).batch(8))
-
-# %% [markdown]
-# With 13 examples the second batch has only five.
-
-# %% predict-parts
 predict("10-parts")
 
 # %% reveal-parts
@@ -126,7 +115,7 @@ def part_sizes(num_examples, num_replicas):
 # %%
 check("10-part-sizes", part_sizes)
 
-# %% losses-text [markdown]
+# %% shares-text [markdown]
 # ## What to divide by
 #
 # Training minimises the mean loss of a global batch.
@@ -136,54 +125,45 @@ check("10-part-sizes", part_sizes)
 # Two replicas have two examples each; their losses are 2 and 3, 4 and 5.
 # The gradient of each loss with respect to $w$ is its $x$: 1 and 2, 3 and 4.
 #
-# `strategy.run` calls a function once on each replica, with that replica's part of the batch.
-# What the replicas return comes back as one object, with a value for each replica.
-
-# %% losses
-two = strategies.mirrored(2)
-inputs, targets = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.constant([1.0, 3.0, 5.0, 7.0])
-dataset = tf.data.Dataset.from_tensor_slices((inputs, targets)).batch(4)
-(batch,) = two.experimental_distribute_dataset(dataset)
-
-
-def losses(x, target):
-    return tf.abs(3 * x - target)
-
-
-two.run(losses, batch)
-
-# %% shares-text [markdown]
 # The mean of the four losses is $14 / 4 = 3.5$.
 # It is a sum over the replicas, if each of them divides the sum of its own losses by 4,
 # the number of examples in the *global* batch.
 # `tf.nn.compute_average_loss` does that.
 #
-# `experimental_local_results` gives the values of the replicas as a tuple,
-# `reduce` one value for all of them.
-# Its `axis` has to be given: with `None` only the replicas are added up, and no axis of the values.
+# `strategy.run` calls a function once on each replica, with that replica's part of the batch.
+# What they return comes back as one object with a value for each replica:
+# `experimental_local_results` gives these as a tuple, `reduce` makes one value of them.
+# `reduce` has to be given an `axis`; with `None` it adds up the replicas, and no axis of the values.
 
 # %% shares
+two = strategies.mirrored(2)
+inputs, targets = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.constant([1.0, 3.0, 5.0, 7.0])
+(batch,) = two.experimental_distribute_dataset(tf.data.Dataset.from_tensor_slices((inputs, targets)).batch(4))
 
 
 def share(x, target):
-    return tf.nn.compute_average_loss(losses(x, target), global_batch_size=4)
+    return tf.nn.compute_average_loss(tf.abs(3 * x - target), global_batch_size=4)
 
 
 shares = two.run(share, batch)
 print(*(float(each) for each in two.experimental_local_results(shares)))
 print(float(two.reduce("SUM", shares, axis=None)))
 
-# %% after-step-text [markdown]
+# %% own-given [markdown]
 # A loss that is only printed may be mended later.
 # A gradient is used at once:
 # a Keras optimizer adds up the gradients of all replicas, and every copy of a variable takes the same step.
 #
-# `after_step` takes a step of SGD with the learning rate 0.1, from $w = 3$.
-# `divide` makes of a replica's losses the number whose gradient it takes.
-# With shares of the true mean the gradients are 0.75 and 1.75, in all 2.5, and $w$ becomes 2.75.
+# The cell after next takes a step of SGD with the learning rate 0.1, from $w = 3$.
+# With shares of the true mean the gradients would be 0.75 and 1.75, in all 2.5, and $w$ would become 2.75.
+# But here `divide` is `tf.reduce_mean`:
+# each replica takes the mean over its *own* two losses, as one would on one device.
+
+# %% predict-own
+predict("10-own")
 
 
-# %% after-step
+# %% reveal-own
 def after_step(strategy, batch, divide):
     with strategy.scope():
         weight, sgd = tf.Variable(3.0), tf.keras.optimizers.SGD(0.1)
@@ -199,13 +179,6 @@ def after_step(strategy, batch, divide):
     return float(loss), float(weight.numpy())
 
 
-# %% own-given [markdown]
-# Now each replica takes the mean over its *own* two losses, as one would on one device.
-
-# %% predict-own
-predict("10-own")
-
-# %% reveal-own
 loss, weight = after_step(two, batch, tf.reduce_mean)
 reveal("10-own", weight)
 
@@ -223,37 +196,26 @@ reveal("10-own", weight)
 predict("10-empty")
 
 # %% reveal-empty
-import numpy as np
-
 x = tf.range(1.0, 6.0)
-five = tf.data.Dataset.from_tensor_slices((x, 2 * x - 1)).batch(8)
-(batch_of_five,) = four.experimental_distribute_dataset(five)
+(batch_of_five,) = four.experimental_distribute_dataset(
+    tf.data.Dataset.from_tensor_slices((x, 2 * x - 1)).batch(8)
+)
 loss, weight = after_step(four, batch_of_five, tf.reduce_mean)
-nans = [name for name, value in {"loss": loss, "weight": weight}.items() if np.isnan(value)]
-reveal("10-empty", " ".join(nans) or "none")
+found = [name for name, value in {"loss": loss, "weight": weight}.items() if str(value) == "nan"]
+reveal("10-empty", " ".join(found) or "none")
 
-# %% empty-why [markdown]
+# %% metric-given [markdown]
 # A mean over nothing is 0 / 0.
-# But no example moves it, and TensorFlow's gradient of it is 0.
-# So a curve has a hole at the end of each epoch while the weights go on.
-# They go the wrong way by too much; shares of the five have the right length:
-
-
-# %% five
-def share_of_five(losses):
-    return tf.nn.compute_average_loss(losses, global_batch_size=5)
-
-
-for divide in (tf.reduce_mean, share_of_five):
-    loss, weight = after_step(four, batch_of_five, divide)
-    print(f"loss {loss:.1f} weight {weight:.1f}")
-
-# %% metric-text [markdown]
+# But nothing moves it, and TensorFlow's gradient of it is 0.
+# So the curve of the loss has a hole where a replica was empty, and the weights go on:
+# here from 3 to 2, where shares of the five examples lead to 2.7.
+# `compute_average_loss` of no example is 0, and so is its gradient.
+#
 # ### Metrics
 #
 # `tf.keras.metrics.Mean` shows the mean of everything that it was given.
 # Made in the scope, it keeps a total and a count on each replica, and `result` adds them up.
-# The next cell gives it, on each of the two replicas, the share that the replica returns: 1.25 and 2.25.
+# The next cells give it, on each of the two replicas, the share that this replica returned: 1.25 and 2.25.
 
 # %% predict-metric
 predict("10-metric")
@@ -272,7 +234,7 @@ reveal("10-metric", float(metric.result()))
 
 # %% explorer-text [markdown]
 # A share is no mean of anything that a metric could average.
-# Give metrics what belongs to single examples: `metric.update_state(losses(x, target))` gives 3.5.
+# Give metrics what belongs to single examples: with the four losses it shows 3.5.
 #
 # In the explorer the model is the same, with losses 2, 3, 4, … and gradients 1, 2, 3, …
 # Which divisions are right for eight examples?
@@ -314,42 +276,34 @@ check("10-example-weights", example_weights)
 # In a loop of your own, choose `reduction="none"`, which returns the losses of the examples,
 # or `"sum"`, and divide yourself, once.
 #
-# Three programs in which somebody did not choose.
-# The old default of Keras 2 was called `AUTO` and meant `SUM_OVER_BATCH_SIZE`;
-# of `tf_keras`, which is Keras 2, it still is.
+# Four attempts of somebody who did not choose.
+# The default of Keras 2 was called `AUTO` and meant `SUM_OVER_BATCH_SIZE`.
+# `tf_keras`, which is Keras 2, has it still.
+# The last is the course's own check, which looks at the loss object before there is a step.
 
 # %% reductions tags=["error"]
 import tf_keras
 
-
-def divided_again():
-    loss = tf.keras.losses.MeanAbsoluteError()(targets, 3 * inputs)
-    return tf.nn.compute_average_loss(loss, global_batch_size=4)
+default = tf.keras.losses.MeanAbsoluteError()
 
 
-def default_of_tf_keras():
+def of_tf_keras():
     with two.scope():
-        return tf_keras.losses.MeanAbsoluteError()(targets, 3 * inputs)
+        tf_keras.losses.MeanAbsoluteError()(targets, 3 * inputs)
 
 
-for attempt in (divided_again, default_of_tf_keras, lambda: tf.keras.losses.MeanAbsoluteError("auto")):
+attempts = [lambda: tf.nn.compute_average_loss(default(targets, 3 * inputs), global_batch_size=4)]
+attempts += [lambda: tf.keras.losses.MeanAbsoluteError("auto"), of_tf_keras]
+for attempt in [*attempts, lambda: strategies.require_per_example(default)]:
     try:
         attempt()
     except ValueError as error:
-        print(str(error).splitlines()[0])
+        print("-", str(error).partition("\nPlease see")[0])
 
-# %% require-text [markdown]
-# `compute_average_loss` refuses a single number, since it expects a loss for each example.
-# A division that is written out, `loss / 2`, nobody refuses.
-# The course's check looks at the loss object before there is a step:
-
-# %% require tags=["error"]
-try:
-    strategies.require_per_example(tf.keras.losses.MeanAbsoluteError())
-except course_lib.CourseError as error:
-    print(error)
-
-# %% axes-text [markdown]
+# %% axes-given [markdown]
+# `compute_average_loss` expects a loss for each example, so that it refuses what is one number already.
+# But a division that is written out, `default(labels, outputs) / 2`, nobody refuses.
+#
 # ### Labels with more axes
 #
 # Some labels are pictures: each of two examples has 4 × 4 numbers, `[2, 4, 4]`.
@@ -363,27 +317,19 @@ ones, zeros = tf.ones((2, 4, 4)), tf.zeros((2, 4, 4))
 squared = tf.keras.losses.MeanSquaredError(reduction="none")
 reveal("10-axes", squared(ones, zeros).shape)
 
-# %% axes-why [markdown]
-# A loss of Keras reduces the last axis and no other.
-# `compute_average_loss` adds up what is left, here 2 × 4 numbers, and divides by the two examples:
-# too large by the factor 4.
-# With an axis of length 1 at the end every element keeps its loss.
-# Then take the mean over an example's own elements.
-
-# %% axes
-rows = squared(ones, zeros)
-elements = squared(ones[..., tf.newaxis], zeros[..., tf.newaxis])
-examples = tf.reduce_mean(elements, axis=(1, 2))
-for each in (rows, elements, examples):
-    average = tf.nn.compute_average_loss(each, global_batch_size=2)
-    print(each.shape, float(average))
-
 # %% step-text [markdown]
+# A loss of Keras reduces the last axis and no other.
+# `compute_average_loss` adds up all that is left, here 2 × 4 numbers, and divides by the two examples:
+# too large by the factor 4.
+# With an axis of length 1 at the end, as in `squared(ones[..., tf.newaxis], zeros[..., tf.newaxis])`,
+# every element keeps its own loss, `[2, 4, 4]`.
+# Then take the mean over the elements of each example, `tf.reduce_mean(losses, axis=(1, 2))`, and share that.
+#
 # ## The loop
 #
 # Back to the garments.
 # A step has two halves.
-# This is the outer one, which is written once for all replicas.
+# This is the outer one, written once for all replicas.
 # Since the last batch may be smaller, it asks each replica how many labels it has, and adds them up:
 # that is the size of the global batch.
 
@@ -433,14 +379,17 @@ def replica_step(model, optimizer, images, labels, global_batch_size):
 check("10-replica-step", replica_step)
 
 # %% by-hand-text [markdown]
-# Now the same model goes through 69 images under the strategy and on one device:
-# `tf.distribute.get_strategy()` gives the strategy that is there when nobody asked for one.
-# 64 images are 16 for each replica; five are left, 2, 2, 1 and 0.
-# (Your `replica_step` is used if it is right, ours if not yet.)
+# Now the same model goes through 65 images, on two replicas and on one device.
+# (`tf.distribute.get_strategy()` gives the strategy that is there when nobody asked for one.)
+# 64 images are 32 for each replica; the 65th leaves the second one without any.
+# Your `replica_step` is used if it is right, and ours if not yet.
 
 
 # %% by-hand
-def trained_by_hand(strategy, images):
+import numpy as np
+
+
+def by_hand(strategy, images):
     model = convolutional(strategy)
     with strategy.scope():
         adam = tf.keras.optimizers.Adam()
@@ -448,27 +397,24 @@ def trained_by_hand(strategy, images):
     step = make_step(strategy, model, adam, yours_or_ours("10-replica-step", replica_step))
     batches = tf.data.Dataset.from_tensor_slices((images.features, images.labels)).batch(64)
     losses = [float(step(*batch)) for batch in strategy.experimental_distribute_dataset(batches)]
-    return model, losses
+    return losses, np.concatenate([variable.numpy().ravel() for variable in model.variables])
 
 
-one = tf.distribute.get_strategy()
-(on_four, four_losses), (on_one, one_losses) = (
-    trained_by_hand(each, garments.train.take(slice(69))) for each in (four, one)
-)
-
-# %% compare
-gaps = [np.abs(ours.numpy() - theirs.numpy()).max() for ours, theirs in zip(on_four.variables, on_one.variables)]
-print(len(four_losses), "losses, within 0.001:", np.allclose(four_losses, one_losses, atol=1e-3))
-print("variables within 0.001:", max(gaps) < 1e-3)
+one, images = tf.distribute.get_strategy(), garments.train.take(slice(65))
+gaps = [np.abs(np.subtract(*both)).max() for both in zip(by_hand(two, images), by_hand(one, images))]
+print(f"losses within 0.001: {gaps[0] < 1e-3}, variables within 0.001: {gaps[1] < 1e-3}")
 
 # %% objective-text [markdown]
 # ### Penalties
 #
-# A layer with `kernel_regularizer="l2"` adds a penalty to `model.losses`, which depends on the variables alone.
+# A layer with `kernel_regularizer="l2"` adds a penalty to `model.losses`,
+# which depends on the variables alone.
 # Every replica has the same variables, so each of them computes the whole penalty.
 #
-# **Exercise 4.** Write `objective(losses, penalties, global_batch_size)`, the number whose gradient a replica takes.
-# `losses` are those of its own examples, `[rows]`, and `penalties` a list of numbers, the same on all replicas.
+# **Exercise 4.** Write `objective(losses, penalties, global_batch_size)`,
+# the number whose gradient a replica takes.
+# `losses` are those of its own examples, `[rows]`,
+# and `penalties` is a list of numbers, the same on all replicas.
 # Summed over the replicas it has to be the mean loss of the global batch plus the sum of the penalties.
 # `tf.nn.scale_regularization_loss(penalties)` returns their sum, divided by the number of replicas.
 
@@ -483,3 +429,144 @@ def objective(losses, penalties, global_batch_size):
 
 # %%
 check("10-objective", objective)
+
+# %% saved-text [markdown]
+# ## Stop, resume, restore
+#
+# A loop of one's own saves as it likes: this one saves model and optimizer every second epoch.
+# Its model has `Dropout`, which leaves out half of the pixels, other ones in every step.
+#
+# After four epochs the last checkpoint is read into a new model with a new optimizer.
+# TensorFlow is asked whether all values were used: `assert_consumed` raises nothing.
+# Then both models take one more step, with the same batch.
+
+
+# %% saved
+import itertools
+import tempfile
+
+
+def with_dropout(strategy):
+    tf.keras.utils.set_random_seed(0)
+    with strategy.scope():
+        layers = tf.keras.layers.Flatten(), tf.keras.layers.Dropout(0.5, seed=5), tf.keras.layers.Dense(10)
+        model, adam = tf.keras.Sequential([tf.keras.Input((28, 28, 1)), *layers]), tf.keras.optimizers.Adam()
+        adam.build(model.trainable_variables)
+    return model, adam
+
+
+few, folder = garments.train.take(slice(128)), tempfile.mkdtemp()
+dataset = tf.data.Dataset.from_tensor_slices((few.features, few.labels)).batch(64)
+batches = list(two.experimental_distribute_dataset(dataset))
+
+# %% predict-seed
+predict("10-seed")
+
+# %% reveal-seed
+model, adam = with_dropout(two)
+inner = yours_or_ours("10-replica-step", replica_step)
+step = make_step(two, model, adam, inner)
+for epoch in range(1, 5):
+    for batch in batches:
+        step(*batch)
+    if epoch % 2 == 0:
+        path = tf.train.Checkpoint(model=model, optimizer=adam).write(f"{folder}/epoch-{epoch}")
+expected = model(few.features).numpy()
+restored, its_adam = with_dropout(two)
+tf.train.Checkpoint(model=restored, optimizer=its_adam).read(path).assert_consumed()
+its_step = make_step(two, restored, its_adam, inner)
+loss, its_loss = float(step(*batches[0])), float(its_step(*batches[0]))
+reveal("10-seed", "equal" if abs(loss - its_loss) < 1e-5 else "different")
+
+# %% resumed-text [markdown]
+# `Dropout` draws from a seed and a counter, which is a variable of the model.
+# `tf.train.Checkpoint` does not find it in a model of Keras 3.
+# So a resumed training draws the pixels of the first steps again, and goes another way.
+#
+# The library's `StrategyTrainer` names these variables beside model and optimizer (`trainer.content()`).
+# Its steps are those of this lesson, with rows of weight 0 in place of the missing ones,
+# so that a smaller batch is not compiled anew.
+# It runs in the `TrainingRun` of lesson 4: live curves, Stop, checkpoints.
+# Here one run is closed after three steps and another one goes on, beside a run that nobody interrupts.
+
+# %% resumed
+
+
+def short_run(folder):
+    model, adam = with_dropout(two)
+    trainer = training.StrategyTrainer(model, adam, two)
+    settings = training.Settings(epochs=4, batch_size=64)
+    return model, training.TrainingRun(trainer, few, settings=settings, checkpoints=folder)
+
+
+checkpoints = training.CheckpointFolder(tempfile.mkdtemp())
+_model, interrupted = short_run(checkpoints)
+list(itertools.islice(interrupted, 3))
+interrupted.close()
+(resumed, run), (undisturbed, whole) = short_run(checkpoints), short_run(None)
+print("goes on after step", run.start_step, "and hands out", len(list(run)), "records of", len(list(whole)))
+print(max(np.abs(a.numpy() - b.numpy()).max() for a, b in zip(resumed.variables, undisturbed.variables)))
+
+# %% restore-text [markdown]
+# To serve a model, or to train on elsewhere, nobody wants its strategy.
+# A checkpoint does not hold one: it can be read without any.
+# The model and the optimizer have to be there, with all their variables, *before* the values come.
+# An optimizer makes its own with the first step, or with `build`.
+# Somebody forgot that:
+
+# %% restore tags=["error"]
+alone, built = with_dropout(one)
+for optimizer in (tf.keras.optimizers.Adam(), built):
+    try:
+        tf.train.Checkpoint(model=alone, optimizer=optimizer).read(path).assert_consumed()
+        print("all values were used")
+    except AssertionError as error:
+        print(str(error).partition(":")[0])
+print("logits within 0.00001:", np.abs(alone(few.features) - expected).max() < 1e-5)
+
+# %% iterate-text [markdown]
+# ## Three ways through an epoch
+#
+# - **A `for` loop in Python** starts each step: the simplest, and Python sees every batch.
+# - **An iterator**, handed to a function that takes several batches from it with `next`:
+#   TensorFlow is started once for several steps.
+# - **The whole epoch inside `tf.function`**: Python starts it and waits.
+#   No Python code runs between the steps, so that nothing is drawn and nothing can be stopped.
+#
+# All three stand in `course_lib/training/iterating.py`, in some ten lines each.
+# They give the same losses, as the next cell shows.
+# Its widget measures how long an epoch takes with each, on two replicas of a small model.
+# Choose a batch size and press; then a larger one.
+# What Python costs is a fixed amount for each step: it matters where steps are short.
+#
+# If a step itself is slow, look into it with the profiler:
+# `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace into the folder,
+# which TensorBoard shows if its profile plugin is installed.
+# Leave the first step out, since it compiles.
+
+# %% iterate
+from course_lib.explorers.iterating import IterationExplorer
+from course_lib.training import iterating
+from course_lib.watch import iteration_times
+
+found = []
+for way in (iterating.for_loop, lambda step: iterating.several_steps(step, 2), iterating.whole_epoch):
+    step = make_step(two, *with_dropout(two), inner)
+    found.append(way(step)(two.experimental_distribute_dataset(dataset)))
+print(len(found[0]), "losses, the same within 0.00001:", np.ptp(found, axis=0).max() < 1e-5)
+IterationExplorer(iteration_times.measure)
+
+# %% score
+score("10")
+
+# %% [markdown]
+# ## Takeaways
+#
+# - Each replica divides its losses by the examples of the *global* batch, once,
+#   and penalties by the number of replicas.
+#   Then the sum over the replicas is the step of one device, for every last batch.
+# - Metrics take what belongs to single examples; they divide by themselves.
+# - A checkpoint needs no strategy, but everything that the next step depends on,
+#   and variables that are there before it is read.
+#
+# Lesson 11, in preparation, has many processes.
