@@ -77,9 +77,7 @@ def metric() -> Question:
             Option(1.75, _("The mean of two shares. It is too small by the number of replicas.")),
             Option(
                 3.5,
-                _(
-                    "That is the mean of the four losses, but the metric does not know that they were divided."
-                ),
+                _("That is the mean of the four losses, and the metric does not know of the division."),
             ),
             Option(1.25, _("That is the first replica's share; the metric is one for all replicas.")),
             Option(2.25, _("That is the second replica's share; the metric is one for all replicas.")),

@@ -547,14 +547,14 @@ print("logits within 0.00001:", np.abs(alone(few.features) - expected).max() < 1
 # %% iterate
 from course_lib.explorers.iterating import IterationExplorer
 from course_lib.training import iterating
-from course_lib.watch import iteration_times
+from course_lib.watch import step_times
 
 found = []
 for way in (iterating.for_loop, lambda step: iterating.several_steps(step, 2), iterating.whole_epoch):
     step = make_step(two, *with_dropout(two), inner)
     found.append(way(step)(two.experimental_distribute_dataset(dataset)))
 print(len(found[0]), "losses, the same within 0.00001:", np.ptp(found, axis=0).max() < 1e-5)
-IterationExplorer(iteration_times.measure)
+IterationExplorer(step_times.measure_iteration)
 
 # %% score
 score("10")
