@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -76,7 +77,7 @@ def _written(
     """Returns an answer as a reader may write it, with the mistakes that are asked for."""
 
     def replica_step(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
-        tf = start_tensorflow()
+        tf = sys.modules["tensorflow"]  # an import would be compiled, with a warning
         with tf.GradientTape(persistent=True) as tape:
             logits = model(images, training=True)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)

@@ -298,7 +298,8 @@ for attempt in [*attempts, lambda: strategies.require_per_example(default)]:
     try:
         attempt()
     except ValueError as error:
-        print("-", str(error).partition("\nPlease see")[0])
+        message, _cut, _rest = str(error).partition("\nPlease see")
+        print("-", message.partition(" Expected one of")[0])
 
 # %% axes-given [markdown]
 # `compute_average_loss` expects a loss for each example, so that it refuses what is one number already.
@@ -315,7 +316,7 @@ predict("10-axes")
 # %% reveal-axes
 ones, zeros = tf.ones((2, 4, 4)), tf.zeros((2, 4, 4))
 squared = tf.keras.losses.MeanSquaredError(reduction="none")
-reveal("10-axes", squared(ones, zeros).shape)
+reveal("10-axes", tuple(squared(ones, zeros).shape))
 
 # %% step-text [markdown]
 # A loss of Keras reduces the last axis and no other.
@@ -501,11 +502,14 @@ def short_run(folder):
 
 checkpoints = training.CheckpointFolder(tempfile.mkdtemp())
 _model, interrupted = short_run(checkpoints)
-list(itertools.islice(interrupted, 3))
+list(itertools.islice(interrupted, 4))  # three steps, and the end of an epoch
 interrupted.close()
 (resumed, run), (undisturbed, whole) = short_run(checkpoints), short_run(None)
 print("goes on after step", run.start_step, "and hands out", len(list(run)), "records of", len(list(whole)))
-print(max(np.abs(a.numpy() - b.numpy()).max() for a, b in zip(resumed.variables, undisturbed.variables)))
+gaps = [
+    np.ptp([a.numpy(), b.numpy()], axis=0).max() for a, b in zip(resumed.variables, undisturbed.variables)
+]
+print("largest difference of a variable:", float(max(gaps)))
 
 # %% restore-text [markdown]
 # To serve a model, or to train on elsewhere, nobody wants its strategy.
