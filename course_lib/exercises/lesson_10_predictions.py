@@ -22,16 +22,16 @@ def parts() -> Question:
     )
 
 
-@prediction("10-own", right=2.5)
+@prediction("10-own", right=1.0)
 def own() -> Question:
     """Where a step leads if each of two replicas takes the mean over its own losses."""
     return Question(
         _("What is the weight after this step?"),
         [
-            Option(2.5, _("The two means have the gradients 1.5 and 3.5, and these are added up: 5.")),
-            Option(2.75, _("That is the right step. It would be taken if gradients were averaged.")),
-            Option(2.65, _("So it would be if the copies went their own ways: this one by 3.5.")),
-            Option(2.85, _("So it would be if the copies went their own ways: this one by 1.5.")),
+            Option(1.0, _("The two means have the gradients 1.5 and 3.5, and these are added up: 5.")),
+            Option(2.0, _("That is the right step. It would be taken if gradients were averaged.")),
+            Option(1.6, _("So it would be if the copies went their own ways: this one by 3.5.")),
+            Option(2.4, _("So it would be if the copies went their own ways: this one by 1.5.")),
         ],
         field=True,
         otherwise=_("Compute the gradient of each replica's mean, and add them up."),
@@ -92,7 +92,7 @@ def metric() -> Question:
 def axes() -> Question:
     """What is left of a loss on labels with three axes."""
     return Question(
-        _("Which shape has what it returns?"),
+        _("Which shape does the result have?"),
         [
             Option(
                 (2,),

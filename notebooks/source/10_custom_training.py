@@ -155,8 +155,8 @@ print(float(two.reduce("SUM", shares, axis=None)))
 # A gradient is used at once:
 # a Keras optimizer adds up the gradients of all replicas, and every copy of a variable takes the same step.
 #
-# The cell after next takes a step of SGD with the learning rate 0.1, from $w = 3$.
-# With shares of the true mean the gradients would be 0.75 and 1.75, in all 2.5, and $w$ would become 2.75.
+# The cell after next takes a step of SGD with the learning rate 0.4, from $w = 3$.
+# With shares of the true mean the gradients would be 0.75 and 1.75, in all 2.5, and $w$ would become 2.
 # But here `divide` is `tf.reduce_mean`:
 # each replica takes the mean over its *own* two losses, as one would on one device.
 
@@ -167,7 +167,7 @@ predict("10-own")
 # %% reveal-own
 def after_step(strategy, batch, divide):
     with strategy.scope():
-        weight, sgd = tf.Variable(3.0), tf.keras.optimizers.SGD(0.1)
+        weight, sgd = tf.Variable(3.0), tf.keras.optimizers.SGD(0.4)
         sgd.build([weight])
 
     def step(x, target):
@@ -209,7 +209,7 @@ reveal("10-empty", " ".join(found) or "none")
 # A mean over nothing is 0 / 0.
 # But nothing moves it, and TensorFlow's gradient of it is 0.
 # So the curve of the loss has a hole where a replica was empty, and the weights go on:
-# here from 3 to 2, where shares of the five examples lead to 2.7.
+# here from 3 to −1, where shares of the five examples lead to 1.8.
 # `compute_average_loss` of no example is 0, and so is its gradient.
 #
 # ### Metrics
