@@ -111,7 +111,7 @@ def _dividing_last(weight: Any, features: Any, labels: Any, learning_rate: float
     wrong=[
         (_answer(all_reduce=None), "drift apart"),
         (_answer(all_reduce="MEAN"), "too small"),
-        (_answer(all_reduce="MEAN", times=2), "only for two replicas"),
+        (_answer(all_reduce="MEAN", times=2), "only where there are two"),
         (_answer(all_reduce=None, times=2), "must come from all of them"),
         (_answer(divided="part"), "its own part"),
         (_answer(divided="part", all_reduce="MEAN"), "Parts may differ"),
@@ -142,7 +142,7 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
                 " their gradients?"
             ),
             _stepped(all_reduce="MEAN", times=2): _(
-                "This is right only for two replicas. There may be any number of them."
+                "This is right only where there are two replicas. There may be any number of them."
             ),
             _stepped(divided="part"): _("Each replica divides by the examples of its own part here."),
             _stepped(divided="part", all_reduce="MEAN"): _(
@@ -169,7 +169,7 @@ def _case(random: np.random.Generator, sizes: tuple[int, ...]) -> Case:
         )
         for size in sizes
     )
-    told = _("replicas with {sizes} examples", sizes=_(", ").join(map(str, sizes)))
+    told = _("examples on each replica: {sizes}", sizes=_(", ").join(map(str, sizes)))
     return Case((weight, parts), told=told)
 
 

@@ -232,7 +232,7 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
 
 def _case(random: np.random.Generator) -> Case:
     features, labels = random.normal(0, 2, (2, _COUNT, 1)).astype(np.float32)
-    told = _("{count} examples in batches of {size} on two replicas", count=_COUNT, size=_BATCH_SIZE)
+    told = _("two replicas, batches of {size}, examples: {count}", count=_COUNT, size=_BATCH_SIZE)
     return Case((features, labels, _BATCH_SIZE), told=told)
 
 
