@@ -36,7 +36,8 @@ class Figure:
     @property
     def png(self) -> bytes:
         """The picture as PNG, which notebooks store without comparing it."""
-        return to_png(self.svg)
+        made: bytes = to_png(self.svg)
+        return made
 
 
 @singledispatch

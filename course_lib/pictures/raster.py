@@ -54,7 +54,7 @@ def to_png(svg: str) -> bytes:
 
 def _draw(axes: Axes, element: ElementTree.Element, outside: Affine2D, inherited: Style) -> None:
     style = {**inherited, **element.attrib}
-    place = _transform(element.attrib.get("transform", "")) + outside
+    place = Affine2D((_transform(element.attrib.get("transform", "")) + outside).get_matrix())
     tag = element.tag.rpartition("}")[2]
     if tag in ("svg", "g"):
         for child in element:
@@ -102,7 +102,7 @@ def _transform(text: str) -> Affine2D:
             done.scale(*values)
         else:
             done.rotate_deg(values[0])
-        place = done + place
+        place = Affine2D((done + place).get_matrix())
     return place
 
 
