@@ -164,15 +164,15 @@ predict("10-own")
 
 
 # %% reveal-own
-def after_step(strategy, batch, divide, optimizer_class=tf.keras.optimizers.SGD):
+def after_step(strategy, batch, divide):
     with strategy.scope():
-        weight, optimizer = tf.Variable(3.0), optimizer_class(0.1)
-        optimizer.build([weight])
+        weight, sgd = tf.Variable(3.0), tf.keras.optimizers.SGD(0.1)
+        sgd.build([weight])
 
     def step(x, target):
         with tf.GradientTape() as tape:
             loss = divide(tf.abs(weight * x - target))
-        optimizer.apply([tape.gradient(loss, weight)], [weight])
+        sgd.apply([tape.gradient(loss, weight)], [weight])
         return loss
 
     loss = strategy.reduce("SUM", strategy.run(step, batch), axis=None)
@@ -186,19 +186,6 @@ reveal("10-own", weight)
 # Where parts are equal, the sum of two means is twice the mean of all, that of eight is eight times the mean.
 # For SGD that is another learning rate.
 # Adam divides a gradient by its own size, so that its first step does not show the mistake.
-# Here are the weights after a step with shares, and after one with own means:
-
-
-# %% own-adam
-def divide_by_four(losses):
-    return tf.nn.compute_average_loss(losses, global_batch_size=4)
-
-
-for optimizer_class in (tf.keras.optimizers.SGD, tf.keras.optimizers.Adam):
-    weights = [after_step(two, batch, each, optimizer_class)[1] for each in (divide_by_four, tf.reduce_mean)]
-    print(optimizer_class.__name__, *(f"{weight:.4f}" for weight in weights))
-
-# %% empty-given [markdown]
 # And where parts are unequal, no learning rate mends it:
 # an example counts more on a replica that has fewer of them.
 #
@@ -217,23 +204,12 @@ loss, weight = after_step(four, batch_of_five, tf.reduce_mean)
 found = [name for name, value in {"loss": loss, "weight": weight}.items() if str(value) == "nan"]
 reveal("10-empty", " ".join(found) or "none")
 
-# %% empty-why [markdown]
+# %% metric-given [markdown]
 # A mean over nothing is 0 / 0.
 # But it does not depend on the weight, and TensorFlow's gradient of it is 0.
-# So the curve of the loss has a hole where a replica was empty, and the weights go on.
-# Loss and weight with own means, and with shares of the five examples:
-
-
-# %% empty-shares
-def divide_by_five(losses):
-    return tf.nn.compute_average_loss(losses, global_batch_size=5)
-
-
-for divide in (tf.reduce_mean, divide_by_five):
-    print(*(f"{value:.4f}" for value in after_step(four, batch_of_five, divide)))
-
-# %% metric-given [markdown]
-# `compute_average_loss` of no example is 0, and so is its gradient: this step is the right one.
+# So the curve of the loss has a hole where a replica was empty, and the weights go on:
+# here from 3 to 2, where shares of the five examples lead to 2.7.
+# `compute_average_loss` of no example is 0, and so is its gradient.
 #
 # ### Metrics
 #
@@ -256,25 +232,22 @@ def report(x, target):
 two.run(report, batch)
 reveal("10-metric", float(metric.result()))
 
-# %% metric-why [markdown]
-# Shares are made to be added up; a metric takes their mean.
-# Give metrics what belongs to single examples, here the four losses:
-
-# %% metric-examples
-metric.reset_state()
-two.run(lambda x, target: metric.update_state(tf.abs(3 * x - target)), batch)
-print(float(metric.result()))
-
 # %% explorer-text [markdown]
-# In the explorer the model is the same, with losses 2, 3, 4, … and gradients 1, 2, 3, …
-# Which divisions are right for eight examples?
-# Which of them still are for seven, and which for four?
+# Shares are made to be added up; a metric takes their mean.
+# Give metrics what belongs to single examples: the next cell prints what it shows after the four losses.
+#
+# In the explorer below it the model is the same, with losses 2, 3, 4, … and gradients 1, 2, 3, …
+# Which divisions are right for five examples?
+# Which others are for four, and which for eight?
 # Wrong gradients stand beside the right one.
 
 # %% explorer
 from course_lib.explorers.loss_scaling import LossScalingExplorer
 
-LossScalingExplorer(num_replicas=4, batch_size=8, num_examples=8)
+metric.reset_state()
+two.run(lambda x, target: metric.update_state(tf.abs(3 * x - target)), batch)
+print(float(metric.result()))
+LossScalingExplorer(num_replicas=4, batch_size=8, num_examples=5)
 
 # %% keras-weights-text [markdown]
 # ## What Keras has divided already
@@ -366,6 +339,9 @@ reveal("10-axes", tuple(squared(ones, zeros).shape))
 
 
 # %% step
+import numpy as np
+
+
 def make_step(strategy, model, optimizer, replica_step):
     def on_replica(images, labels, size):
         return replica_step(model, optimizer, images, labels, size)
@@ -417,38 +393,30 @@ check("10-replica-step", replica_step)
 # 64 images are 32 for each replica; the 65th leaves the second one without any.
 # The optimizer is SGD with a large learning rate: Adam would hide a gradient of the wrong size.
 # Your `replica_step` is used if it is right, and ours if not yet.
-# Beside it runs `own_means`, the same step with the mistake from above.
+# `own_means` makes the mistake from above on purpose: it tells each replica the number of its own examples.
+# Losses and variables after both steps are compared.
 
 
 # %% by-hand
-import numpy as np
-
-
-def own_means(model, optimizer, images, labels, _global_batch_size):
-    with tf.GradientTape() as tape:
-        logits = model(images, training=True)
-        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
-    optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
-    return loss
-
-
 def by_hand(strategy, replica_step):
     model = convolutional(strategy)
     with strategy.scope():
         sgd = tf.keras.optimizers.SGD(0.1)
         sgd.build(model.trainable_variables)
     step = make_step(strategy, model, sgd, replica_step)
-    slices = tf.data.Dataset.from_tensor_slices((images.features, images.labels))
-    losses = [float(step(*part)) for part in strategy.experimental_distribute_dataset(slices.batch(64))]
-    return losses, np.concatenate([variable.numpy().ravel() for variable in model.variables])
+    losses = [float(step(*part)) for part in strategy.experimental_distribute_dataset(of_64)]
+    return np.concatenate([losses, *(variable.numpy().ravel() for variable in model.variables)])
+
+
+def own_means(model, optimizer, images, labels, _size):
+    return inner(model, optimizer, images, labels, tf.size(labels))
 
 
 one, images = tf.distribute.get_strategy(), garments.train.take(slice(65))
+of_64 = tf.data.Dataset.from_tensor_slices((images.features, images.labels)).batch(64)
 inner = yours_or_ours("10-replica-step", replica_step)
-on_one_device = by_hand(one, inner)
 for name, each in {"replica_step": inner, "own_means": own_means}.items():
-    gaps = [np.abs(np.subtract(*both)).max() for both in zip(by_hand(two, each), on_one_device)]
-    print(f"{name}: losses within 0.001: {gaps[0] < 1e-3}, variables within 0.001: {gaps[1] < 1e-3}")
+    print(name, "within 0.001:", np.allclose(by_hand(two, each), by_hand(one, inner), rtol=0, atol=1e-3))
 
 # %% objective-text [markdown]
 # ### Penalties
@@ -484,7 +452,7 @@ check("10-objective", objective)
 # Its model has `Dropout`, which leaves out half of the pixels, other ones in every step.
 #
 # After four epochs the last checkpoint is read into a new model with a new optimizer.
-# `assert_consumed` asks TensorFlow whether all values of the checkpoint were used, and raises an error if not.
+# `assert_consumed` raises an error unless all values of the checkpoint were used.
 # Then both models take one more step, with the same batch.
 
 
