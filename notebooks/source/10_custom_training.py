@@ -133,7 +133,8 @@ check("10-part-sizes", part_sizes)
 # `strategy.run` calls a function once on each replica, with that replica's part of the batch.
 # What they return comes back as one object with a value for each replica:
 # `experimental_local_results` gives these as a tuple, `reduce` makes one value of them.
-# `reduce` has to be given an `axis`; with `None` it adds up the replicas, and no axis of the values.
+# `reduce` has to be given an `axis`;
+# with `"SUM"` and `None` it adds up the replicas, and no axis of the values.
 
 # %% shares
 two = strategies.mirrored(2)
@@ -279,7 +280,7 @@ check("10-example-weights", example_weights)
 # In a loop of your own, choose `reduction="none"`, which returns the losses of the examples,
 # or `"sum"`, and divide yourself, once.
 #
-# Four attempts of somebody who did not choose.
+# Four attempts of somebody who left the choice to Keras.
 # The default of Keras 2 was called `AUTO` and meant `SUM_OVER_BATCH_SIZE`.
 # `tf_keras`, which is Keras 2, has it still.
 # The last is the course's own check, which looks at the loss object before there is a step.
