@@ -19,7 +19,7 @@ Parts = list[npt.NDArray[np.float32]]
 Penalties = list[float]
 Objective = Callable[..., Any]
 
-_REPLICAS = 2
+_SIZES = ((2, 3), (1, 3, 2, 2))  # of the parts of two replicas, and of four
 
 
 def _total(parts: Parts, penalties: Penalties) -> float:
@@ -27,7 +27,7 @@ def _total(parts: Parts, penalties: Penalties) -> float:
 
 
 def _penalty_of_every_replica(parts: Parts, penalties: Penalties) -> float:
-    return float(np.mean(np.concatenate(parts)) + _REPLICAS * sum(penalties))
+    return float(np.mean(np.concatenate(parts)) + len(parts) * sum(penalties))
 
 
 def _without_penalties(parts: Parts, penalties: Penalties) -> float:
@@ -39,12 +39,16 @@ def _own_means(parts: Parts, penalties: Penalties) -> float:
 
 
 def _divided_twice(parts: Parts, penalties: Penalties) -> float:
-    return float(np.mean(np.concatenate(parts)) + sum(penalties) / _REPLICAS)
+    return float(np.mean(np.concatenate(parts)) + sum(penalties) / len(parts))
+
+
+def _half_of_the_penalties(parts: Parts, penalties: Penalties) -> float:
+    return float(np.mean(np.concatenate(parts)) + len(parts) * sum(penalties) / 2)
 
 
 def _penalties_among_losses(parts: Parts, penalties: Penalties) -> float:
     losses = np.concatenate(parts)
-    return float(np.mean(losses) + _REPLICAS * sum(penalties) / len(losses))
+    return float(np.mean(losses) + len(parts) * sum(penalties) / len(losses))
 
 
 def _penalties_alone(parts: Parts, penalties: Penalties) -> float:
@@ -77,7 +81,8 @@ _right = _written(
     also=[
         _written(
             lambda tf, losses, penalties, size: (
-                tf.reduce_sum(losses) / tf.cast(size, tf.float32) + sum(penalties) / _REPLICAS
+                tf.reduce_sum(losses) / tf.cast(size, tf.float32)
+                + sum(penalties) / tf.distribute.get_strategy().num_replicas_in_sync
             )
         )
     ],
@@ -98,10 +103,20 @@ _right = _written(
         (
             _written(
                 lambda tf, losses, penalties, size: (
-                    _average(tf, losses, size) + tf.nn.scale_regularization_loss(penalties) / _REPLICAS
+                    _average(tf, losses, size)
+                    + tf.nn.scale_regularization_loss(penalties)
+                    / tf.distribute.get_strategy().num_replicas_in_sync
                 )
             ),
             "twice",
+        ),
+        (
+            _written(lambda tf, losses, penalties, size: _average(tf, losses, size) + sum(penalties) / 2),
+            "two replicas only",
+        ),
+        (
+            _written(lambda tf, losses, penalties, size: _average(tf, losses, size).numpy()),
+            "fails",
         ),
         (
             _written(
@@ -134,6 +149,7 @@ def objective(answer: Objective) -> str | None:
             _without_penalties: _("The penalties are left out."),
             _own_means: _("Here the losses are divided by the replica's own examples."),
             _divided_twice: _("The penalties are divided by the number of replicas twice."),
+            _half_of_the_penalties: _("Half of the penalties is right for two replicas only."),
             _penalties_among_losses: _(
                 "The penalties do not depend on the batch: do not divide by its size."
             ),
@@ -143,16 +159,22 @@ def objective(answer: Objective) -> str | None:
 
 
 def _draw(random: np.random.Generator) -> tuple[Parts, Penalties]:
-    parts = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in random.permutation([2, 3])]
+    sizes = random.permutation(_SIZES[random.integers(len(_SIZES))])
+    parts = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in sizes]
     return parts, (random.integers(1, 9, 2) / 2).tolist()
 
 
 def _on_replicas(answer: Objective, parts: Parts, penalties: Penalties) -> object:
     with on_devices() as (tf, _dtensor):
-        strategy = replica_runs.two_replicas()
-        size = tf.constant(sum(map(len, parts)))
+        strategy = replica_runs.replicas(len(parts))
 
-        def on_replica(losses: Any) -> Any:
-            return answer(losses, [tf.constant(each) for each in penalties], size)
+        def on_replica(losses: Any, size: Any, given: Any) -> Any:
+            return answer(losses, given, size)
 
-        return replica_runs.summed(strategy, strategy.run(on_replica, (replica_runs.sent(strategy, parts),)))
+        @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
+        def run(losses: Any, size: Any, given: Any) -> Any:
+            return strategy.run(on_replica, (losses, size, given))
+
+        given = [tf.constant(each) for each in penalties]
+        sent = replica_runs.sent(strategy, parts)
+        return replica_runs.summed(strategy, run(sent, tf.constant(sum(map(len, parts))), given))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,14 +73,20 @@ def _right_with_empty(values: Values, batches: Batches) -> dict[str, Any]:
 
 
 def _written(
-    divide: str = "global", *, apply: bool = True, factor: float = 1.0, told: str = "", returns: bool = True
+    divide: str = "global",
+    *,
+    apply: bool = True,
+    factor: float = 1.0,
+    told: str = "",
+    returns: bool = True,
+    training: bool = True,
 ) -> ReplicaStep:
     """Returns an answer as a reader may write it, with the mistakes that are asked for."""
 
     def replica_step(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
         tf = sys.modules["tensorflow"]  # an import would be compiled, with a warning
         with tf.GradientTape(persistent=True) as tape:
-            logits = model(images, training=True)
+            logits = model(images, training=True) if training else model(images)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             size = tf.cast(global_batch_size, tf.float32)
             numbers = {
@@ -88,6 +95,7 @@ def _written(
                 "own": tf.reduce_mean(losses),
                 "keras": tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits),
                 "sum": tf.reduce_sum(losses),
+                "keras sum": _keras_sum(tf)(labels, logits) / size,
                 "twice": tf.reduce_sum(losses) / size / _REPLICAS,
             }
             loss = factor * numbers[divide]
@@ -99,10 +107,19 @@ def _written(
     return replica_step
 
 
+def _keras_sum(tf: Any) -> Any:
+    return tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
+
+
+def _in_python(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
+    """Trains rightly, but not inside a compiled function."""
+    return _written()(model, optimizer, images, labels, global_batch_size).numpy()
+
+
 @exercise(
     "10-replica-step",
     right=_written(),
-    also=[_written("by hand")],
+    also=[_written("by hand"), _written("keras sum")],
     wrong=[
         (_written("own"), "its own examples only"),
         (_written("keras"), "default of Keras"),
@@ -113,6 +130,8 @@ def _written(
         (_written(told="own"), "The variables are right"),
         (_written(told="sum"), "The variables are right"),
         (_written(returns=False), "Return the share"),
+        (_written(training=False), "`training=True`"),
+        (_in_python, "fails"),
         (0.5, "function"),
     ],
     on_devices=True,
@@ -123,8 +142,8 @@ def replica_step(answer: ReplicaStep) -> str | None:
     values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in _SHAPES]
     cases = [
         Case(
-            (values, [_drawn(random, 2, 2), _drawn(random, 3, 2)]),
-            told=_("batches of 4 and 5 examples on two replicas"),
+            (values, [_drawn(random, 3, 2), _drawn(random, 2, 2)]),
+            told=_("batches of 5 and 4 examples on two replicas"),
         ),
         Case(
             (values, [_drawn(random, 1, 0)]),
@@ -133,11 +152,12 @@ def replica_step(answer: ReplicaStep) -> str | None:
         ),
     ]
     right = _("The variables are right. Return the share whose gradient you took.")
-    return judge(
+    modes: set[bool] = set()
+    hint = judge(
         answer,
         _right_with_empty,
         cases,
-        run=_on_replicas,
+        run=partial(_on_replicas, modes),
         tolerance=1e-3,
         misconceptions={
             _stepped(_of_own): _(
@@ -159,6 +179,9 @@ def replica_step(answer: ReplicaStep) -> str | None:
             _told_nothing: _("The variables are right. Return the share, too."),
         },
     )
+    if hint is None and modes != {True}:
+        return _("Call the model with `training=True`: without it, a layer such as `Dropout` does nothing.")
+    return hint
 
 
 def _told_nothing(values: Values, batches: Batches) -> dict[str, Any]:
@@ -172,27 +195,50 @@ def _drawn(random: np.random.Generator, *sizes: int) -> list[Part]:
     ]
 
 
-def _on_replicas(answer: ReplicaStep, values: Values, batches: Batches) -> dict[str, Any]:
+def _on_replicas(modes: set[bool], answer: ReplicaStep, values: Values, batches: Batches) -> dict[str, Any]:
+    """Returns what two replicas make of the batches, in a compiled function as in the lesson's loop.
+
+    Args:
+        modes: gets the values of `training` with which the model is called.
+        answer: the reader's function.
+        values: of the model's variables.
+        batches: cut as a distributed dataset cuts them; the first is the largest.
+    """
     with on_devices() as (tf, _dtensor):
-        strategy = replica_runs.two_replicas()
-        model, optimizer = _model(strategy, values)
+        strategy = replica_runs.replicas(_REPLICAS)
+        model, optimizer = _model(strategy, values, modes)
+        modes.clear()  # of building the model
+        parts = [part for batch in batches for part in batch]
+        rows, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
+        sizes = [sum(len(each) for _rows, each in batch) for batch in batches]
+        dataset = tf.data.Dataset.from_tensor_slices((rows, labels)).batch(sizes[0])
+        sent = strategy.experimental_distribute_dataset(dataset)
 
         def on_replica(rows: Any, labels: Any, size: Any) -> Any:
             return answer(model, optimizer, rows, labels, size)
 
-        losses = []
-        for parts in batches:
-            rows, labels = (replica_runs.sent(strategy, each) for each in zip(*parts, strict=True))
-            size = tf.constant(sum(len(each) for _rows, each in parts))
-            losses.append(replica_runs.summed(strategy, strategy.run(on_replica, (rows, labels, size))))
+        @tf.function(input_signature=[*sent.element_spec, tf.TensorSpec((), tf.int32)])  # type: ignore[untyped-decorator]
+        def step(rows: Any, labels: Any, size: Any) -> Any:
+            return strategy.run(on_replica, (rows, labels, size))
+
+        reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
+        losses = [replica_runs.summed(strategy, report) for report in reports]
         return {"losses": losses, "values": [variable.numpy() for variable in model.trainable_variables]}
 
 
-def _model(strategy: Any, values: Values) -> tuple[Any, Any]:
+def _model(strategy: Any, values: Values, modes: set[bool]) -> tuple[Any, Any]:
     """Returns two dense layers with these values, and plain gradient descent for them."""
     keras = start_tensorflow().keras
+
+    class Noting(keras.layers.Layer):  # type: ignore[misc, name-defined]
+        """Passes everything on, and notes whether it is called to train."""
+
+        def call(self, inputs: Any, training: bool = False) -> Any:
+            modes.add(bool(training))
+            return inputs
+
     with strategy.scope():
-        layers = keras.layers.Dense(_HIDDEN, activation="relu"), keras.layers.Dense(_CLASSES)
+        layers = keras.layers.Dense(_HIDDEN, activation="relu"), Noting(), keras.layers.Dense(_CLASSES)
         model = keras.Sequential([keras.Input((_FEATURES,)), *layers])
         optimizer = keras.optimizers.SGD(_RATE)
         optimizer.build(model.trainable_variables)

@@ -134,7 +134,8 @@ check("10-part-sizes", part_sizes)
 # `strategy.run` calls a function once on each replica, with that replica's part of the batch.
 # What they return comes back as one object with a value for each replica:
 # `experimental_local_results` gives these as a tuple, `reduce` makes one value of them.
-# `reduce` has to be given an `axis`; with `None` it adds up the replicas, and no axis of the values.
+# `reduce` has to be given an `axis`;
+# with `"SUM"` and `None` it adds up the replicas, and no axis of the values.
 
 # %% shares
 two = strategies.mirrored(2)
@@ -184,13 +185,13 @@ loss, weight = after_step(two, batch, tf.reduce_mean)
 reveal("10-own", weight)
 
 # %% own-why [markdown]
-# The sum of two means is twice the mean of all, and with eight replicas it is eight times the mean.
+# Where parts are equal, the sum of two means is twice the mean of all, that of eight is eight times the mean.
 # For SGD that is another learning rate.
-# Adam divides a gradient by its own size, so that it hardly shows.
+# Adam divides a gradient by its own size, so that its first step does not show the mistake.
 # And where parts are unequal, no learning rate mends it:
 # an example counts more on a replica that has fewer of them.
 #
-# The extreme case are the five examples on four replicas.
+# The extreme case is that of the five examples on four replicas.
 # Again each takes the mean over its own.
 
 # %% predict-empty
@@ -207,7 +208,7 @@ reveal("10-empty", " ".join(found) or "none")
 
 # %% metric-given [markdown]
 # A mean over nothing is 0 / 0.
-# But nothing moves it, and TensorFlow's gradient of it is 0.
+# But it does not depend on the weight, and TensorFlow's gradient of it is 0.
 # So the curve of the loss has a hole where a replica was empty, and the weights go on:
 # here from 3 to −1, where shares of the five examples lead to 1.8.
 # `compute_average_loss` of no example is 0, and so is its gradient.
@@ -234,19 +235,21 @@ two.run(report, batch)
 reveal("10-metric", float(metric.result()))
 
 # %% explorer-text [markdown]
-# A share is no mean of anything that a metric could average.
-# Give metrics what belongs to single examples: with the four losses it shows 3.5.
+# Shares are made to be added up; a metric takes their mean.
+# Give metrics what belongs to single examples: the next cell prints what it shows after the four losses.
 #
-# In the explorer the model is the same, with losses 2, 3, 4, … and gradients 1, 2, 3, …
-# Choose four replicas and a batch size of 8.
-# Which divisions are right for eight examples?
-# Which of them still are for seven, and which for five?
+# In the explorer below it the model is the same, with losses 2, 3, 4, … and gradients 1, 2, 3, …
+# Which divisions are right for five examples?
+# Which others are for four, and which for eight?
 # Wrong gradients stand beside the right one.
 
 # %% explorer
 from course_lib.explorers.loss_scaling import LossScalingExplorer
 
-LossScalingExplorer(num_replicas=2, batch_size=4)
+metric.reset_state()
+two.run(lambda x, target: metric.update_state(tf.abs(3 * x - target)), batch)
+print(float(metric.result()))
+LossScalingExplorer(num_replicas=4, batch_size=8, num_examples=5)
 
 # %% keras-weights-text [markdown]
 # ## What Keras has divided already
@@ -278,7 +281,7 @@ check("10-example-weights", example_weights)
 # In a loop of your own, choose `reduction="none"`, which returns the losses of the examples,
 # or `"sum"`, and divide yourself, once.
 #
-# Four attempts of somebody who did not choose.
+# Four attempts of somebody who left the choice to Keras.
 # The default of Keras 2 was called `AUTO` and meant `SUM_OVER_BATCH_SIZE`.
 # `tf_keras`, which is Keras 2, has it still.
 # The last is the course's own check, which looks at the loss object before there is a step.
@@ -321,7 +324,7 @@ squared = tf.keras.losses.MeanSquaredError(reduction="none")
 reveal("10-axes", tuple(squared(ones, zeros).shape))
 
 # %% step-text [markdown]
-# A loss of Keras reduces the last axis and no other.
+# This loss, as most of Keras's, takes the mean over the last axis and over no other.
 # `compute_average_loss` adds up all that is left, here 2 × 4 numbers, and divides by the two examples:
 # too large by the factor 4.
 # With an axis of length 1 at the end, as in `squared(ones[..., tf.newaxis], zeros[..., tf.newaxis])`,
@@ -338,6 +341,9 @@ reveal("10-axes", tuple(squared(ones, zeros).shape))
 
 
 # %% step
+import numpy as np
+
+
 def make_step(strategy, model, optimizer, replica_step):
     def on_replica(images, labels, size):
         return replica_step(model, optimizer, images, labels, size)
@@ -356,13 +362,15 @@ def make_step(strategy, model, optimizer, replica_step):
 # **Exercise 3.** Write the inner half,
 # `replica_step(model, optimizer, images, labels, global_batch_size)`.
 # It runs on each replica, with that replica's images.
-# It computes the losses of the logits that the model gives
+# It calls the model with `training=True`, for layers such as `Dropout`,
+# computes the losses of the logits that it gives
 # (`tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)`),
 # gives the gradients to the optimizer (`optimizer.apply(gradients, variables)`),
 # and returns the replica's share of the mean loss of the global batch.
 #
-# The check runs it on two replicas, with equal parts, with unequal ones and with an empty one,
-# and compares losses and variables with NumPy.
+# The check runs it on two replicas, inside a `tf.function`, with equal parts, with unequal ones
+# and with an empty one, and compares losses and variables with NumPy.
+# As in `make_step`, `global_batch_size` is a tensor with a whole number.
 
 
 # %% exercise-step
@@ -382,11 +390,13 @@ def replica_step(model, optimizer, images, labels, global_batch_size):
 check("10-replica-step", replica_step)
 
 # %% by-hand-text [markdown]
-# Now the same model goes through 67 images, on two replicas and on one device,
-# with SGD, which hides no wrong factor.
+# Now the same model goes through 67 images, on two replicas and on one device.
 # (`tf.distribute.get_strategy()` gives the strategy that is there when nobody asked for one.)
 # 64 images are 32 for each replica; the last three are two and one.
+# The optimizer is SGD with a large learning rate: Adam would hide a gradient of the wrong size.
 # Your `replica_step` is used if it is right, and ours if not yet.
+# `own_means` makes the mistake from above on purpose: it tells each replica the number of its own examples.
+# Losses and variables after both steps are compared.
 #
 # Why no empty replica?
 # With oneDNN, which `setup` switches off and TensorFlow switches on where the processor suits it,
@@ -397,23 +407,25 @@ check("10-replica-step", replica_step)
 
 
 # %% by-hand
-import numpy as np
-
-
-def by_hand(strategy, images):
+def by_hand(strategy, replica_step):
     model = convolutional(strategy)
     with strategy.scope():
         sgd = tf.keras.optimizers.SGD(0.1)
         sgd.build(model.trainable_variables)
-    step = make_step(strategy, model, sgd, yours_or_ours("10-replica-step", replica_step))
-    batches = tf.data.Dataset.from_tensor_slices((images.features, images.labels)).batch(64)
-    losses = [float(step(*batch)) for batch in strategy.experimental_distribute_dataset(batches)]
-    return losses, np.concatenate([variable.numpy().ravel() for variable in model.variables])
+    step = make_step(strategy, model, sgd, replica_step)
+    losses = [float(step(*part)) for part in strategy.experimental_distribute_dataset(of_64)]
+    return np.concatenate([losses, *(variable.numpy().ravel() for variable in model.variables)])
+
+
+def own_means(model, optimizer, images, labels, _size):
+    return inner(model, optimizer, images, labels, tf.size(labels))
 
 
 one, images = tf.distribute.get_strategy(), garments.train.take(slice(67))
-gaps = [np.abs(np.subtract(*both)).max() for both in zip(by_hand(two, images), by_hand(one, images))]
-print(f"losses within 0.0001: {gaps[0] < 1e-4}, variables within 0.0001: {gaps[1] < 1e-4}")
+of_64 = tf.data.Dataset.from_tensor_slices((images.features, images.labels)).batch(64)
+inner = yours_or_ours("10-replica-step", replica_step)
+for name, each in {"replica_step": inner, "own_means": own_means}.items():
+    print(name, "within 0.001:", np.allclose(by_hand(two, each), by_hand(one, inner), rtol=0, atol=1e-3))
 
 # %% objective-text [markdown]
 # ### Penalties
@@ -426,6 +438,7 @@ print(f"losses within 0.0001: {gaps[0] < 1e-4}, variables within 0.0001: {gaps[1
 # the number whose gradient a replica takes.
 # `losses` are those of its own examples, `[rows]`,
 # and `penalties` is a list of numbers, the same on all replicas.
+# The check runs it on two replicas and on four.
 # Summed over the replicas it has to be the mean loss of the global batch plus the sum of the penalties.
 # `tf.nn.scale_regularization_loss(penalties)` returns their sum, divided by the number of replicas.
 
@@ -448,7 +461,7 @@ check("10-objective", objective)
 # Its model has `Dropout`, which leaves out half of the pixels, other ones in every step.
 #
 # After four epochs the last checkpoint is read into a new model with a new optimizer.
-# TensorFlow is asked whether all values were used, with `assert_consumed`.
+# `assert_consumed` raises an error unless all values of the checkpoint were used.
 # Then both models take one more step, with the same batch.
 
 
@@ -478,8 +491,8 @@ model, adam = with_dropout(two)
 inner = yours_or_ours("10-replica-step", replica_step)
 step = make_step(two, model, adam, inner)
 for epoch in range(1, 5):
-    for batch in batches:
-        step(*batch)
+    for part in batches:
+        step(*part)
     if epoch % 2 == 0:
         path = tf.train.Checkpoint(model=model, optimizer=adam).write(f"{folder}/epoch-{epoch}")
 expected = model(few.features).numpy()
@@ -490,7 +503,8 @@ loss, its_loss = float(step(*batches[0])), float(its_step(*batches[0]))
 reveal("10-seed", "equal" if abs(loss - its_loss) < 1e-5 else "different")
 
 # %% resumed-text [markdown]
-# `Dropout` draws from a seed and a counter, which is a variable of the model.
+# All values of the checkpoint were used, and nothing was raised.
+# But `Dropout` draws from a seed and a counter, which are in a variable of the model.
 # `tf.train.Checkpoint` does not find it in a model of Keras 3.
 # So a resumed training draws the pixels of the first steps again, and goes another way.
 #
@@ -524,9 +538,10 @@ print("largest difference of a variable:", float(max(gaps)))
 # %% restore-text [markdown]
 # To serve a model, or to train on elsewhere, nobody wants its strategy.
 # A checkpoint does not hold one: it can be read without any.
-# The model and the optimizer have to be there, with all their variables, *before* the values come.
+# A value waits until its variable is made.
+# So nobody notices if it never is: ask `assert_consumed`, with all variables there.
 # An optimizer makes its own with the first step, or with `build`.
-# Somebody forgot that:
+# Somebody asked too early:
 
 # %% restore tags=["error"]
 alone, built = with_dropout(one)
@@ -535,7 +550,7 @@ for optimizer in (tf.keras.optimizers.Adam(), built):
         tf.train.Checkpoint(model=alone, optimizer=optimizer).read(path).assert_consumed()
         print("all values were used")
     except AssertionError as error:
-        print(str(error).partition(":")[0])
+        print(str(error).partition(":")[0].rpartition(".")[0])
 print("logits within 0.00001:", np.abs(alone(few.features) - expected).max() < 1e-5)
 
 # %% iterate-text [markdown]
@@ -545,13 +560,13 @@ print("logits within 0.00001:", np.abs(alone(few.features) - expected).max() < 1
 # - **An iterator**, handed to a function that takes several batches from it with `next`:
 #   TensorFlow is started once for several steps.
 # - **The whole epoch inside `tf.function`**: Python starts it and waits.
-#   No Python code runs between the steps, so that nothing is drawn and nothing can be stopped.
+#   No Python code runs between the steps: no curve is drawn, and a Stop button waits for the end.
 #
 # All three stand in `course_lib/training/iterating.py`, in some ten lines each.
 # They give the same losses, as the next cell shows.
-# Its widget measures how long an epoch takes with each, on two replicas of a small model.
+# Its widget measures how long a step takes with each, on two replicas of a small model.
 # Choose a batch size and press; then a larger one.
-# What Python costs is a fixed amount for each step: it matters where steps are short.
+# What Python costs hardly depends on the batch size: it matters where steps are short.
 #
 # If a step itself is slow, look into it with the profiler:
 # `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace into the folder.
@@ -578,9 +593,10 @@ score("10")
 #
 # - Each replica divides its losses by the examples of the *global* batch, once,
 #   and penalties by the number of replicas.
-#   Then the sum over the replicas is the step of one device, for every last batch.
+#   Then the sum over the replicas is the step of one device, for every last batch,
+#   if no layer mixes examples or draws at random, as `BatchNormalization` and `Dropout` do.
 # - Metrics take what belongs to single examples; they divide by themselves.
-# - A checkpoint needs no strategy, but everything that the next step depends on,
-#   and variables that are there before it is read.
+# - A checkpoint needs no strategy, but everything that the next step depends on.
+#   `assert_consumed` checks what was read, not what is missing from it.
 #
 # Lesson 11, in preparation, has many processes.
