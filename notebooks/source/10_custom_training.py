@@ -234,7 +234,7 @@ def report(x, target):
 two.run(report, batch)
 reveal("10-metric", float(metric.result()))
 
-# %% explorer-text [markdown]
+# %% scaling-text [markdown]
 # Shares are made to be added up; a metric takes their mean.
 # Give metrics what belongs to single examples: the next cell prints what it shows after the four losses.
 #
@@ -243,7 +243,7 @@ reveal("10-metric", float(metric.result()))
 # Which others are for four, and which for eight?
 # Wrong gradients stand beside the right one.
 
-# %% explorer
+# %% scaling
 from course_lib.explorers.loss_scaling import LossScalingExplorer
 
 metric.reset_state()
