@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from course_lib.exercises.answers import plain
 from course_lib.i18n import _
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _MOST_PARTS = 32
 _MOST_CHARACTERS = 100
 
@@ -69,7 +71,7 @@ def _long_text(value: tuple[object, ...]) -> str:
 
 def _short(value: object) -> str:
     try:
-        text = repr(value).replace("`", "'")  # it is shown between backticks
+        text = _ADDRESS.sub("", repr(value)).replace("`", "'")  # it is shown between backticks
     except Exception:
         text = type(value).__name__
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + " …"

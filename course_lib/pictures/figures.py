@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
+from course_lib.lazy import later
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
+
+to_png = later("course_lib.pictures.raster", "to_png")  # with matplotlib
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,12 @@ class Figure:
 
     def _repr_svg_(self) -> str:
         return self.svg
+
+    @property
+    def png(self) -> bytes:
+        """The picture as PNG, which notebooks store without comparing it."""
+        made: bytes = to_png(self.svg)
+        return made
 
 
 @singledispatch

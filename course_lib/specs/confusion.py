@@ -144,13 +144,13 @@ class ConfusionMatrix(DrawsItself):
     def __repr__(self) -> str:
         return f"ConfusionMatrix(counts {self.counts.shape}, names={list(self.names)})"
 
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns the picture, and as text what is the same on every machine.
 
         What a trained model predicts is not, so that it stands in the picture and in its description.
         """
-        data, metadata = super()._repr_mimebundle_(**options)
-        return data | {"text/plain": self.sentence}, metadata
+        del options
+        return self._not_compared(self.sentence)
 
 
 def _to_counts(given: npt.ArrayLike) -> Counts:

@@ -88,16 +88,14 @@ class ImageGrid(DrawsItself):
         pairs = zip(self.labels, self.predictions, strict=True)
         return tuple(at for at, (label, prediction) in enumerate(pairs) if label != prediction)
 
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, Any]]:
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns the picture, and as text what is the same on every machine: the labels.
 
         What a trained model predicts is not, so that it stands in the picture and in its description.
         """
-        data, metadata = super()._repr_mimebundle_(**options)
-        if self.predictions is not None and "image/svg+xml" in data:
-            known = ImageGrid(self.images, self.labels)
-            data["text/plain"] = known.picture().text
-        return data, metadata
+        if self.predictions is None:
+            return super()._repr_mimebundle_(**options)
+        return self._not_compared(ImageGrid(self.images, self.labels).picture().text)
 
 
 def to_images(given: npt.ArrayLike, size: tuple[int, int] | None = None) -> Images:

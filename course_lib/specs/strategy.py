@@ -110,13 +110,15 @@ class Advice:
 
 def _advice(situation: Situation) -> Advice:
     strategy = _strategy(situation)
-    fails = (situation.loop, situation.keras) == (FIT, KERAS_3) and strategy in _failures()
+    asked = (situation.loop, situation.keras) == (FIT, KERAS_3)
+    fails = asked and strategy in _failures()
+    warning = {**_failures(), **_misreports()}.get(strategy, "")
     return Advice(
         situation,
         strategy,
         _rules()[strategy],
         CUSTOM_LOOP if fails else situation.loop,
-        _failures()[strategy] if fails else "",
+        warning if asked else "",
     )
 
 
@@ -175,6 +177,17 @@ def _failures() -> dict[str, str]:
             strategy=strategy,
         )
         for strategy in (MULTI_WORKER, PARAMETER_SERVER)
+    }
+
+
+def _misreports() -> dict[str, str]:
+    """Returns the same of the strategy under which it reports a wrong loss; lesson 9 asks what is wrong."""
+    return {
+        CENTRAL_STORAGE: _(
+            "Under {strategy}, hold `fit` of Keras 3 against one device: not all of it is right. A custom"
+            " loop works, and so does `fit` of tf_keras.",
+            strategy=CENTRAL_STORAGE,
+        )
     }
 
 

@@ -8,7 +8,9 @@ __getattr__, __dir__ = face(
         "Adam": "optimizers.adam",
         "CheckpointFolder": "checkpoints",
         "SGD": "optimizers.sgd",
+        "Settings": "settings",
         "StrategyTrainer": "strategy_trainer",
+        "TrainingRun": "run",
         "train": "run",
     },
 )

@@ -6,6 +6,7 @@ whole dataset. Keep that function: it is compiled at its first call.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -72,7 +73,9 @@ def whole_epoch(step: Step) -> Epoch:
         return losses.stack()
 
     def epoch(dataset: Any) -> npt.NDArray[np.float32]:
-        losses: npt.NDArray[np.float32] = steps(dataset).numpy()
+        with warnings.catch_warnings():  # of the options of a dataset, when the epoch is compiled
+            warnings.filterwarnings("ignore", message="To make it possible to preserve tf.data options")
+            losses: npt.NDArray[np.float32] = steps(dataset).numpy()
         return losses
 
     return epoch

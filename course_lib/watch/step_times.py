@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.training.records import StepTimes
+from course_lib.strategies import mirrored
+from course_lib.training.iteration_times import iteration_times
+from course_lib.training.records import IterationTimes, StepTimes
 from course_lib.training.step_times import step_times
 from course_lib.watch import trains_now
 
@@ -18,10 +20,27 @@ def measure(batch_size: int) -> StepTimes:
     Raises:
         CourseError: a training is being watched, the batch cannot be split, or there are fewer devices.
     """
+    _require_no_training()
+    return step_times(batch_size)
+
+
+def measure_iteration(batch_size: int) -> IterationTimes:
+    """Returns how long a step of a small model takes on two replicas with each way to iterate, in seconds.
+
+    Args:
+        batch_size: the number of examples in the global batch.
+
+    Raises:
+        CourseError: a training is being watched, or there is one device only.
+    """
+    _require_no_training()
+    return iteration_times(mirrored(2), batch_size)
+
+
+def _require_no_training() -> None:
     if trains_now.anything():
         raise CourseError(
             _("A training is running: it would share the cores with what is measured."),
             allowed=_("measuring while no training runs"),
             cure=_("Wait until it ends, or press its Stop button. Then measure again."),
         )
-    return step_times(batch_size)

@@ -598,7 +598,7 @@ reveal("07-all-reduces", len(with_adam) - len(with_sgd))
 # `tf.distribute.MirroredStrategy` distributes in another way:
 # it keeps a copy of each variable on each device and calls your function once a *replica*,
 # with that replica's part of the batch, and you say what is added up.
-# (Lessons 9 and 10, in preparation, are about it.)
+# (Lesson 9 is about it.)
 # Same model, same values, same batches: the losses should be those of DTensor.
 #
 # Here the replicas compute losses and gradients alone.

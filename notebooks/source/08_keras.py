@@ -645,7 +645,7 @@ keras_support.table(recorded)
 # %% choose [markdown]
 # What follows for a choice today:
 #
-# - **Only the batch is to be split:** `tf.distribute` (lesson 9, in preparation), or DTensor as in lesson 3.
+# - **Only the batch is to be split:** `tf.distribute` (lesson 9), or DTensor as in lesson 3.
 # - **Split variables and `fit`:** Keras 3 on JAX, as far as two dense layers on eight virtual CPUs can tell.
 #   Check with `variable.value.sharding` that a pattern took effect.
 # - **Split variables in TensorFlow:** DTensor with layers of your own, as in lessons 3 to 5,
@@ -669,4 +669,4 @@ score("08")
 # - Keras 3 distributes with JAX; with TensorFlow its distribution does nothing to variables.
 #   Only a comparison with one device, and a look at who holds what, tell.
 #
-# Lesson 9, in preparation, begins with `tf.distribute`.
+# Lesson 9 begins with `tf.distribute`.

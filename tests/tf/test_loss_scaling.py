@@ -105,3 +105,27 @@ def test_a_mean_metric_over_the_reports_is_too_small_by_the_number_of_replicas()
 
     scaling = LossScaling([[2, 3], [4, 5]])
     assert (float(run()), float(metric.result())) == (scaling.total, scaling.metric) == (3.5, 1.75)
+
+
+def test_adams_first_step_hides_what_a_step_of_sgd_shows():
+    strategy, inputs = mirrored(2), [[1, 2], [3, 4]]
+
+    def weight_after(optimizer_class, divide):
+        with strategy.scope():
+            weight, optimizer = tf.Variable(float(WEIGHT)), optimizer_class(0.1)
+            optimizer.build([weight])
+
+        def on_replica(x):
+            with tf.GradientTape() as tape:
+                loss = divide(tf.abs(weight * x - (2 * x - 1)))
+            optimizer.apply([tape.gradient(loss, weight)], [weight])
+
+        strategy.run(on_replica, (sent(strategy, inputs),))
+        return float(weight.numpy())
+
+    def shares(losses):
+        return tf.nn.compute_average_loss(losses, global_batch_size=4)
+
+    sgd, adam = tf.keras.optimizers.SGD, tf.keras.optimizers.Adam
+    found = [weight_after(each, divide) for each in (sgd, adam) for divide in (shares, tf.reduce_mean)]
+    assert found == pytest.approx([2.75, 2.5, 2.9, 2.9], abs=1e-6)

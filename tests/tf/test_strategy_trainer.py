@@ -215,6 +215,21 @@ def test_a_checkpoint_of_the_strategy_is_read_by_tensorflow_without_one(two, tmp
     assert largest_difference(values_of(model), values_of(trainer.model)) == 0
 
 
+def test_tensorflow_keeps_the_values_of_an_optimizer_that_is_built_after_the_reading(two, tmp_path):
+    trainer, folder = trainer_of(two), CheckpointFolder(tmp_path)
+    list(run_of(trainer, folder, epochs=1))
+    model, optimizer = mlp(ONE), tf.keras.optimizers.Adam()
+    status = tf.train.Checkpoint(model=model, optimizer=optimizer).read(
+        str(folder.latest().path / "variables")
+    )
+    with pytest.raises(AssertionError, match="Unresolved object"):
+        status.assert_consumed()
+    optimizer.build(model.trainable_variables)
+    status.assert_consumed()
+    for restored, saved in zip(optimizer.variables, trainer.optimizer.variables, strict=True):
+        np.testing.assert_array_equal(restored.numpy(), saved.numpy())
+
+
 def test_each_replica_is_sent_what_a_distributed_dataset_gives_it(two):
     trainer = trainer_of(two)
     for size in (1, 4, 5, 16):

@@ -140,7 +140,7 @@ def test_a_cell_is_as_dark_as_its_part_of_the_row():
 def test_what_a_trained_model_predicts_is_described_and_not_compared():
     data, described = ConfusionMatrix(COUNTS, NAMES)._repr_mimebundle_()
     assert data["text/plain"] == "Confusion matrix: 28 examples, 3 classes"
-    assert described["image/svg+xml"]["alt"] == ConfusionMatrix(COUNTS, NAMES).picture().text
+    assert described["image/png"]["alt"] == ConfusionMatrix(COUNTS, NAMES).picture().text
     assert repr(ConfusionMatrix(COUNTS, NAMES)) == (
         "ConfusionMatrix(counts (3, 3), names=['shirt', 'coat', 'bag'])"
     )

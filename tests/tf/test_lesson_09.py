@@ -1,0 +1,200 @@
+"""What lesson 09 says of strategies and does not show: unequal parts, kinds of models, Estimators."""
+
+import numpy as np
+import pytest
+
+from course_lib.runtime import start_tensorflow
+from course_lib.strategies import mirrored
+
+tf = start_tensorflow()
+import tf_keras  # noqa: E402
+
+keras = tf.keras
+ONES = np.ones((100, 1), np.float32)
+FEATURES = np.arange(1, 14, dtype=np.float32)[:, None] / 4
+LABELS = 3 * FEATURES - 1
+
+
+def line(library=keras, rate=0.05):
+    unit = library.layers.Dense(1, kernel_initializer="zeros")
+    model = library.Sequential([library.Input((1,)), unit])
+    model.compile(library.optimizers.SGD(rate), "mse")
+    return model
+
+
+def functional():
+    inputs = keras.Input((1,))
+    model = keras.Model(inputs, keras.layers.Dense(1, kernel_initializer="zeros")(inputs))
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    return model
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.unit = keras.layers.Dense(1, kernel_initializer="zeros")
+        self.compile(keras.optimizers.SGD(0.05), "mse")
+
+    def call(self, inputs):
+        return self.unit(inputs)
+
+
+def fitted(strategy, make, features, labels, batch_size):
+    with strategy.scope():
+        model = make()
+    told = model.fit(features, labels, batch_size=batch_size, shuffle=False, verbose=0).history["loss"][0]
+    return told, [each.item() for each in model.get_weights()]
+
+
+def by_hand(features, labels, batch_size, *, rate=0.05, share=lambda size: 1.0):
+    """Returns loss and weights of one epoch in float64; a step goes as far as `share` of its batch's size."""
+    weight = bias = total = 0.0
+    for start in range(0, len(features), batch_size):
+        x = features[start : start + batch_size, 0].astype(np.float64)
+        errors = weight * x + bias - labels[start : start + batch_size, 0]
+        total += np.sum(errors**2)
+        step = 2 * rate * share(len(x))
+        weight, bias = weight - step * np.mean(errors * x), bias - step * np.mean(errors)
+    return total / len(features), [weight, bias]
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras 3", "tf_keras"])
+def test_a_last_step_with_one_example_goes_half_as_far_and_the_loss_does_not_tell(library):
+    told, weights = fitted(mirrored(2), lambda: line(library), FEATURES, LABELS, 4)
+    loss, right = by_hand(FEATURES, LABELS, 4)
+    _loss, halved = by_hand(FEATURES, LABELS, 4, share=lambda size: 0.5 if size == 1 else 1.0)
+    assert told == pytest.approx(loss, rel=1e-5)
+    assert weights == pytest.approx(halved, rel=1e-5)
+    assert abs(weights[0] - right[0]) > 0.1
+
+
+@pytest.mark.parametrize(("replicas", "batch_size"), [(4, 10), (2, 3)])
+def test_keras_3_stops_before_the_first_step_where_the_first_batch_falls_into_unequal_parts(
+    replicas, batch_size
+):
+    strategy = mirrored(replicas)
+    with strategy.scope():
+        model = line()
+    for call in (model.fit, model.evaluate):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="AddN must have the same size and shape"):
+            call(ONES, ONES, batch_size=batch_size, verbose=0)
+    assert [each.item() for each in model.get_weights()] == [0.0, 0.0]
+    assert model.optimizer.iterations.numpy() == 0
+
+
+def test_tf_keras_takes_such_a_batch_and_trains_otherwise():
+    _told, weights = fitted(mirrored(4), lambda: line(tf_keras), FEATURES[:10], LABELS[:10], 10)
+    assert abs(weights[0] - by_hand(FEATURES[:10], LABELS[:10], 10)[1][0]) > 0.1
+
+
+@pytest.mark.parametrize("make", [line, functional, Subclassed], ids=["sequential", "functional", "class"])
+def test_equal_parts_give_any_kind_of_model_the_numbers_of_one_device(make):
+    told, weights = fitted(mirrored(2), make, FEATURES[:12], LABELS[:12], 4)
+    loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
+    assert told == pytest.approx(loss, rel=1e-5)
+    assert weights == pytest.approx(right, rel=1e-5)
+
+
+def test_a_data_set_is_split_as_an_array_is():
+    examples = tf.data.Dataset.from_tensor_slices((FEATURES[:12], LABELS[:12])).batch(4)
+    strategy = mirrored(2)
+    with strategy.scope():
+        model = line()
+    model.fit(examples, verbose=0)
+    right = by_hand(FEATURES[:12], LABELS[:12], 4)[1]
+    assert [each.item() for each in model.get_weights()] == pytest.approx(right, rel=1e-5)
+
+
+def test_two_replicas_on_a_device_that_takes_the_place_of_missing_ones_compute_the_right_numbers():
+    absent = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"], tf.distribute.ReductionToOneDevice())
+    told, weights = fitted(absent, line, FEATURES[:12], LABELS[:12], 4)
+    loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
+    assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
+
+
+def test_batch_normalisation_sees_only_its_replicas_part_so_equal_parts_are_not_one_device():
+    def normalised():
+        layers = [keras.Input((1,)), keras.layers.BatchNormalization(momentum=0.0), keras.layers.Dense(1)]
+        model = keras.Sequential(layers)
+        model.compile(keras.optimizers.SGD(0.0), "mse")
+        return model
+
+    variances = [
+        fitted(strategy, normalised, FEATURES[:4], LABELS[:4], 4)[1][3]
+        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+    ]
+    assert variances == pytest.approx([FEATURES[:4].var(), FEATURES[:2].var()], rel=1e-5)
+
+
+def central_storage(replicas):
+    devices = [f"CPU:{number}" for number in range(replicas)]
+    return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_under_central_storage_a_batch_weighs_in_the_told_loss_as_often_as_the_next_as_there_are_replicas(
+    replicas,
+):
+    told, weights = fitted(central_storage(replicas), line, FEATURES[:12], LABELS[:12], 4)
+    right_loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
+    totals = [0.0, *(n * by_hand(FEATURES[:n], LABELS[:n], 4)[0] for n in (4, 8, 12))]
+    batches = np.diff(totals) / 4  # the loss of each batch, before its step
+    assert weights == pytest.approx(right, rel=1e-5)
+    assert told == pytest.approx(np.average(batches, weights=[replicas**2, replicas, 1]), rel=1e-5)
+    assert told < right_loss  # the losses rise here
+    assert by_hand(ONES, ONES, 10)[0] * 2 < fitted(central_storage(2), line, ONES, ONES, 10)[0]
+
+
+def test_a_metric_in_a_loop_under_central_storage_counts_what_was_before_twice():
+    strategy = central_storage(2)
+    with strategy.scope():
+        mean = keras.metrics.Mean()
+    for value in (3.0, 6.0):
+        strategy.run(mean.update_state, args=(tf.constant(value),))
+    assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
+
+
+def test_a_loop_that_divides_by_the_full_batch_goes_less_far_in_a_smaller_last_one():
+    strategy = mirrored(2)
+    with strategy.scope():
+        model = line()
+        model.optimizer.build(model.trainable_variables)
+    loss_of, variables = keras.losses.MeanSquaredError(reduction="none"), model.trainable_variables
+
+    def step(features, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.nn.compute_average_loss(loss_of(labels, model(features)), global_batch_size=4)
+        model.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    run = tf.function(lambda *batch: strategy.run(step, args=batch))
+    batches = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS)).batch(4)
+    for batch in strategy.experimental_distribute_dataset(batches):
+        run(*batch)
+    shortened = by_hand(FEATURES, LABELS, 4, share=lambda size: size / 4)[1]
+    assert [each.item() for each in model.get_weights()] == pytest.approx(shortened, rel=1e-5)
+
+
+def test_fit_repeats_the_estimator_with_the_batches_of_both_replicas_together():
+    """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
+    ones = np.ones((10 * 2 * 10, 1), np.float32)
+    _told, weights = fitted(mirrored(2), lambda: line(rate=0.02), ones, ones, 20)
+    right = (1 - 0.92**10) / 2  # an error of 1 that shrinks by 4 times the rate in each step, shared by two
+    assert weights == pytest.approx([right, right], rel=1e-5)
+    assert right == pytest.approx(0.283, abs=5e-4)
+
+
+def test_aggregation_says_what_becomes_of_the_replicas_values():
+    strategy, kinds = mirrored(4), tf.VariableAggregation
+    with strategy.scope():
+        summed, averaged = (tf.Variable(0.0, aggregation=kind) for kind in (kinds.SUM, kinds.MEAN))
+        first, copied = tf.Variable(0.0, aggregation=kinds.ONLY_FIRST_REPLICA), tf.Variable(0.0)
+
+    def add():
+        number = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.float32) + 1
+        for variable in (summed, averaged, first):
+            variable.assign_add(number)
+        copied.assign_add(1.0)
+
+    strategy.run(add)
+    assert [each.numpy() for each in (summed, averaged, first)] == [10.0, 2.5, 1.0]
+    assert [each.numpy() for each in strategy.experimental_local_results(copied)] == [1.0] * 4

@@ -1,0 +1,48 @@
+"""The widget of the three ways to iterate: what it shows of times that it is given."""
+
+import pytest
+
+from course_lib import CourseError
+from course_lib.explorers.iterating import IterationExplorer
+from course_lib.training.records import IterationTimes
+from course_lib.widgets.table import page_table
+
+
+def text_of(tree):
+    return tree if isinstance(tree, str) else " ".join(map(text_of, tree[2:]))
+
+
+@pytest.fixture
+def explorer():
+    return IterationExplorer(lambda size: IterationTimes(size, 0.003, 0.002, 0.0015))
+
+
+def test_a_press_shows_a_bar_for_each_way(explorer):
+    assert "Choose a batch size first." in text_of(explorer.view)
+    explorer.state = {"batch_size": 512}
+    explorer.pressed()
+    told = text_of(explorer.view)
+    assert "✓ 512 images in a step" in told
+    for label, figure in [
+        ("loop in Python", "3.0 ms"),
+        ("several steps in a call", "2.0 ms"),
+        ("whole epoch", "1.5 ms"),
+    ]:
+        assert label in told
+        assert figure in told
+
+
+def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
+    before = repr(explorer)
+    explorer.state = {"batch_size": 64}
+    explorer.pressed()
+    assert repr(explorer) == before
+    assert " ms" not in repr(explorer)
+
+
+def test_without_a_function_and_on_a_page_it_says_what_the_button_needs():
+    alone = IterationExplorer()
+    assert "IterationExplorer(measure)" in text_of(alone.view)
+    with pytest.raises(CourseError, match="cannot measure"):
+        alone.measure_choice()
+    assert "needs a running notebook" in str(page_table(alone))
