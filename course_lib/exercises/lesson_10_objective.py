@@ -22,8 +22,8 @@ Objective = Callable[..., Any]
 _SIZES = ((2, 3), (1, 3, 2, 2))  # of the parts of two replicas, and of four
 
 
-def _total(parts: Parts, penalties: Penalties) -> float:
-    return float(np.mean(np.concatenate(parts)) + sum(penalties))
+def _total(losses: Parts, penalties: Penalties) -> float:
+    return float(np.mean(np.concatenate(losses)) + sum(penalties))
 
 
 def _penalty_of_every_replica(parts: Parts, penalties: Penalties) -> float:
@@ -36,6 +36,10 @@ def _without_penalties(parts: Parts, penalties: Penalties) -> float:
 
 def _own_means(parts: Parts, penalties: Penalties) -> float:
     return float(sum(map(np.mean, parts)) + sum(penalties))
+
+
+def _own_means_over_replicas(parts: Parts, penalties: Penalties) -> float:
+    return float(np.mean([np.mean(part) for part in parts]) + sum(penalties))
 
 
 def _divided_twice(parts: Parts, penalties: Penalties) -> float:
@@ -103,6 +107,20 @@ _right = _written(
         (
             _written(
                 lambda tf, losses, penalties, size: (
+                    tf.nn.compute_average_loss(losses) + tf.nn.scale_regularization_loss(penalties)
+                )
+            ),
+            "as Keras does by default",
+        ),
+        (
+            _written(
+                lambda tf, losses, penalties, size: _average(tf, losses, size) + tf.reduce_mean(penalties)
+            ),
+            "the sum over the replicas",
+        ),
+        (
+            _written(
+                lambda tf, losses, penalties, size: (
                     _average(tf, losses, size)
                     + tf.nn.scale_regularization_loss(penalties)
                     / tf.distribute.get_strategy().num_replicas_in_sync
@@ -142,12 +160,17 @@ def objective(answer: Objective) -> str | None:
         _total,
         drawn(_draw, 6),
         run=_on_replicas,
+        advice=_("That is the sum over the replicas of what your function returns."),
         misconceptions={
             _penalty_of_every_replica: _(
                 "The penalties are added once for every replica. Divide them by the number of replicas."
             ),
             _without_penalties: _("The penalties are left out."),
             _own_means: _("Here the losses are divided by the replica's own examples."),
+            _own_means_over_replicas: _(
+                "Here a replica divides by its own examples and by the replicas, as Keras does by default."
+                " That is right for equal parts only: divide by the global batch."
+            ),
             _divided_twice: _("The penalties are divided by the number of replicas twice."),
             _half_of_the_penalties: _("Half of the penalties is right for two replicas only."),
             _penalties_among_losses: _(
@@ -161,7 +184,7 @@ def objective(answer: Objective) -> str | None:
 def _draw(random: np.random.Generator) -> tuple[Parts, Penalties]:
     sizes = random.permutation(_SIZES[random.integers(len(_SIZES))])
     parts = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in sizes]
-    return parts, (random.integers(1, 9, 2) / 2).tolist()
+    return parts, (random.integers(1, 9, 3) / 2).tolist()
 
 
 def _on_replicas(answer: Objective, parts: Parts, penalties: Penalties) -> object:

@@ -112,8 +112,8 @@ def axes() -> Question:
     )
 
 
-@prediction("10-seed", right="different")
-def seed() -> Question:
+@prediction("10-restored", right="different")
+def restored() -> Question:
     """Whether a model with dropout goes on as it would have, after TensorFlow's own checkpoint."""
     return Question(
         _("Do the two models report the same loss for this step?"),
