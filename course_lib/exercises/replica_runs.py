@@ -32,6 +32,6 @@ def summed(strategy: Any, reports: Any) -> object:
     return None if any(part is None for part in parts) else plain(parts)
 
 
-def is_number(part: object) -> bool:
+def is_number(part: Any) -> bool:
     """Returns whether a replica returned one number, or an array that holds one."""
     return part is not None and not isinstance(part, (tuple, list, dict)) and np.size(part) == 1
