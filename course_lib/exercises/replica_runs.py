@@ -33,5 +33,5 @@ def summed(strategy: Any, reports: Any) -> object:
 
 
 def is_number(part: Any) -> bool:
-    """Returns whether a replica returned one number, or an array that holds one."""
-    return part is not None and not isinstance(part, (tuple, list, dict)) and np.size(part) == 1
+    """Returns whether a replica returned one number, and no array or sequence."""
+    return part is not None and not isinstance(part, (tuple, list, dict)) and np.ndim(part) == 0

@@ -218,7 +218,7 @@ reveal("10-empty", " ".join(found) or "none")
 #
 # `tf.keras.metrics.Mean` shows the mean of everything that it was given.
 # Made in the scope, it keeps a total and a count on each replica, and `result` adds them up.
-# The next cells give it, on each of the two replicas, the share that this replica returned: 1.25 and 2.25.
+# The next cells give it, on each of the two replicas, the share that this replica returned.
 
 # %% predict-metric
 predict("10-metric")
