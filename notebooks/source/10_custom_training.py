@@ -504,18 +504,11 @@ its_step = make_step(two, restored, its_adam, inner)
 loss, its_loss = float(step(*batches[0])), float(its_step(*batches[0]))
 reveal("10-restored", "equal" if abs(loss - its_loss) < 1e-5 else "different")
 
-# %% restored-why [markdown]
+# %% resumed-text [markdown]
 # All values of the checkpoint were used, and nothing was raised.
 # But `Dropout` draws from a seed and a counter, which are in a variable of the model.
 # `tf.train.Checkpoint` does not find it in a model of Keras 3:
 # it is not saved, and `assert_consumed` does not miss it.
-# The next cell prints seed and counter of both models, after nine steps and after one.
-
-# %% counters
-for each in (model, restored):
-    print(each.layers[1].seed_generator.state.numpy())
-
-# %% resumed-text [markdown]
 # So a resumed training draws the pixels of the first steps again, and goes another way.
 #
 # The library's `StrategyTrainer` names these variables beside model and optimizer (`trainer.content()`).
@@ -523,6 +516,8 @@ for each in (model, restored):
 # so that a smaller batch is not compiled anew.
 # It runs in the `TrainingRun` of lesson 4: live curves, Stop, checkpoints.
 # Here one run is closed after three steps and another one goes on, beside a run that nobody interrupts.
+# The last line shows seed and counter of four models:
+# the one above after nine steps, its restored twin after one, and the two of these runs after eight.
 
 # %% resumed
 
@@ -540,10 +535,10 @@ list(itertools.islice(interrupted, 4))  # three steps, and the end of an epoch
 interrupted.close()
 (resumed, run), (undisturbed, whole) = short_run(checkpoints), short_run(None)
 print("goes on after step", run.start_step, "and hands out", len(list(run)), "records of", len(list(whole)))
-gaps = [
-    np.ptp([a.numpy(), b.numpy()], axis=0).max() for a, b in zip(resumed.variables, undisturbed.variables)
-]
+pairs = zip(resumed.variables, undisturbed.variables)
+gaps = [np.ptp([a.numpy(), b.numpy()], axis=0).max() for a, b in pairs]
 print("largest difference of a variable:", float(max(gaps)))
+print(*(each.layers[1].seed_generator.state.numpy() for each in (model, restored, resumed, undisturbed)))
 
 # %% restore-text [markdown]
 # To serve a model, or to train on elsewhere, nobody wants its strategy.
