@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,7 @@ _right = _written(
             _written(lambda tf, losses, penalties, size: tf.nn.scale_regularization_loss(penalties)),
             "losses of the examples",
         ),
+        (_written(lambda tf, losses, penalties, size: losses), "Return one number"),
         (_written(lambda tf, losses, penalties, size: None), "return"),
         (0.5, "function"),
     ],
@@ -155,11 +157,12 @@ _right = _written(
 )
 def objective(answer: Objective) -> str | None:
     """The objective of a replica with penalties, judged by its sum over two replicas."""
-    return judge(
+    others: list[object] = []
+    hint = judge(
         answer,
         _total,
         drawn(_draw, 6),
-        run=_on_replicas,
+        run=partial(_on_replicas, others),
         advice=_("That is the sum over the replicas of what your function returns."),
         misconceptions={
             _penalty_of_every_replica: _(
@@ -179,6 +182,7 @@ def objective(answer: Objective) -> str | None:
             _penalties_alone: _("Where are the losses of the examples?"),
         },
     )
+    return _("Return one number from each replica.") if others else hint
 
 
 def _draw(random: np.random.Generator) -> tuple[Parts, Penalties]:
@@ -187,7 +191,8 @@ def _draw(random: np.random.Generator) -> tuple[Parts, Penalties]:
     return parts, (random.integers(1, 9, 3) / 2).tolist()
 
 
-def _on_replicas(answer: Objective, parts: Parts, penalties: Penalties) -> object:
+def _on_replicas(others: list[object], answer: Objective, parts: Parts, penalties: Penalties) -> object:
+    """Returns the sum over the replicas; `others` gets what one returned in place of a number."""
     with on_devices() as (tf, _dtensor):
         strategy = replica_runs.replicas(len(parts))
 
@@ -200,4 +205,6 @@ def _on_replicas(answer: Objective, parts: Parts, penalties: Penalties) -> objec
 
         given = [tf.constant(each) for each in penalties]
         sent = replica_runs.sent(strategy, parts)
-        return replica_runs.summed(strategy, run(sent, tf.constant(sum(map(len, parts))), given))
+        reports = run(sent, tf.constant(sum(map(len, parts))), given)
+        others += replica_runs.other_parts(strategy, reports)
+        return replica_runs.summed(strategy, reports)

@@ -132,7 +132,7 @@ def _in_python(model: Any, optimizer: Any, images: Any, labels: Any, global_batc
         (_written(factor=-1.0), "wrong way"),
         (_written(told="own"), "The variables are right"),
         (_written(told="each"), "Return one number"),
-        (_written(factor=2.0), "adds up the replicas' gradients already"),
+        (_written(factor=2.0), "the optimizer adds these up"),
         (_written(told="sum"), "The variables are right"),
         (_written(returns=False), "Return the share"),
         (_written(training=False), "`training=True`"),
@@ -165,7 +165,10 @@ def replica_step(answer: ReplicaStep) -> str | None:
         cases,
         run=partial(_on_replicas, modes, others),
         tolerance=1e-3,
-        advice=_("The optimizer adds up the replicas' gradients already, and the loop what they return."),
+        advice=_(
+            "Every variable takes the sum of the replicas' gradients: the optimizer adds these up, and the"
+            " loop what the replicas return."
+        ),
         misconceptions={
             _stepped(_of_own): _(
                 "Each replica divides by its own examples only. Divide by those of the global batch."
@@ -188,7 +191,7 @@ def replica_step(answer: ReplicaStep) -> str | None:
         },
     )
     if others:
-        return _("Return one number from each replica, its share of the mean loss.")
+        return _("Return one number from each replica.")
     if hint is None and modes != {True}:
         return _("Call the model with `training=True`: without it, a layer such as `Dropout` does nothing.")
     return hint
@@ -235,8 +238,7 @@ def _on_replicas(
             return strategy.run(on_replica, (rows, labels, size))
 
         reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
-        parts = [part for report in reports for part in strategy.experimental_local_results(report)]
-        others += [part for part in parts if part is not None and not replica_runs.is_number(part)]
+        others += [part for report in reports for part in replica_runs.other_parts(strategy, report)]
         losses = [replica_runs.summed(strategy, report) for report in reports]
         return {"losses": losses, "values": [variable.numpy() for variable in model.trainable_variables]}
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises.answers import plain
-
 
 def replicas(count: int) -> Any:
     """Returns a strategy on the first devices; TensorFlow has started."""
@@ -24,14 +22,17 @@ def sent(strategy: Any, parts: Sequence[Any]) -> Any:
     )
 
 
-def summed(strategy: Any, reports: Any) -> object:
-    """Returns the sum of the numbers that replicas returned; all parts where one returned something else."""
+def summed(strategy: Any, reports: Any) -> float | None:
+    """Returns the sum of what the replicas returned; None if one returned something else than a number."""
     parts = strategy.experimental_local_results(reports)
-    if all(is_number(part) for part in parts):
-        return float(sum(np.asarray(part).item() for part in parts))
-    return None if any(part is None for part in parts) else plain(parts)
+    return float(sum(np.asarray(part).item() for part in parts)) if all(map(_is_number, parts)) else None
 
 
-def is_number(part: Any) -> bool:
-    """Returns whether a replica returned one number, and no array or sequence."""
+def other_parts(strategy: Any, reports: Any) -> list[object]:
+    """Returns what replicas returned in place of a number, such as the losses of their examples."""
+    parts = strategy.experimental_local_results(reports)
+    return [part for part in parts if part is not None and not _is_number(part)]
+
+
+def _is_number(part: Any) -> bool:
     return part is not None and not isinstance(part, (tuple, list, dict)) and np.ndim(part) == 0
