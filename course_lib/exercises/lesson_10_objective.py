@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ Objective = Callable[..., Any]
 _SIZES = ((2, 3), (1, 3, 2, 2))  # of the parts of two replicas, and of four
 
 
-def _total(parts: Parts, penalties: Penalties) -> float:
-    return float(np.mean(np.concatenate(parts)) + sum(penalties))
+def _total(losses: Parts, penalties: Penalties) -> float:
+    return float(np.mean(np.concatenate(losses)) + sum(penalties))
 
 
 def _penalty_of_every_replica(parts: Parts, penalties: Penalties) -> float:
@@ -36,6 +37,10 @@ def _without_penalties(parts: Parts, penalties: Penalties) -> float:
 
 def _own_means(parts: Parts, penalties: Penalties) -> float:
     return float(sum(map(np.mean, parts)) + sum(penalties))
+
+
+def _own_means_over_replicas(parts: Parts, penalties: Penalties) -> float:
+    return float(np.mean([np.mean(part) for part in parts]) + sum(penalties))
 
 
 def _divided_twice(parts: Parts, penalties: Penalties) -> float:
@@ -103,6 +108,20 @@ _right = _written(
         (
             _written(
                 lambda tf, losses, penalties, size: (
+                    tf.nn.compute_average_loss(losses) + tf.nn.scale_regularization_loss(penalties)
+                )
+            ),
+            "as Keras does by default",
+        ),
+        (
+            _written(
+                lambda tf, losses, penalties, size: _average(tf, losses, size) + tf.reduce_mean(penalties)
+            ),
+            "the sum over the replicas",
+        ),
+        (
+            _written(
+                lambda tf, losses, penalties, size: (
                     _average(tf, losses, size)
                     + tf.nn.scale_regularization_loss(penalties)
                     / tf.distribute.get_strategy().num_replicas_in_sync
@@ -130,6 +149,7 @@ _right = _written(
             _written(lambda tf, losses, penalties, size: tf.nn.scale_regularization_loss(penalties)),
             "losses of the examples",
         ),
+        (_written(lambda tf, losses, penalties, size: losses), "Return one number"),
         (_written(lambda tf, losses, penalties, size: None), "return"),
         (0.5, "function"),
     ],
@@ -137,17 +157,23 @@ _right = _written(
 )
 def objective(answer: Objective) -> str | None:
     """The objective of a replica with penalties, judged by its sum over two replicas."""
-    return judge(
+    others: list[object] = []
+    hint = judge(
         answer,
         _total,
         drawn(_draw, 6),
-        run=_on_replicas,
+        run=partial(_on_replicas, others),
+        advice=_("That is the sum over the replicas of what your function returns."),
         misconceptions={
             _penalty_of_every_replica: _(
                 "The penalties are added once for every replica. Divide them by the number of replicas."
             ),
             _without_penalties: _("The penalties are left out."),
             _own_means: _("Here the losses are divided by the replica's own examples."),
+            _own_means_over_replicas: _(
+                "Here a replica divides by its own examples and by the replicas, as Keras does by default."
+                " That is right for equal parts only: divide by the global batch."
+            ),
             _divided_twice: _("The penalties are divided by the number of replicas twice."),
             _half_of_the_penalties: _("Half of the penalties is right for two replicas only."),
             _penalties_among_losses: _(
@@ -156,15 +182,17 @@ def objective(answer: Objective) -> str | None:
             _penalties_alone: _("Where are the losses of the examples?"),
         },
     )
+    return _("Return one number from each replica.") if others else hint
 
 
 def _draw(random: np.random.Generator) -> tuple[Parts, Penalties]:
     sizes = random.permutation(_SIZES[random.integers(len(_SIZES))])
     parts = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in sizes]
-    return parts, (random.integers(1, 9, 2) / 2).tolist()
+    return parts, (random.integers(1, 9, 3) / 2).tolist()
 
 
-def _on_replicas(answer: Objective, parts: Parts, penalties: Penalties) -> object:
+def _on_replicas(others: list[object], answer: Objective, parts: Parts, penalties: Penalties) -> object:
+    """Returns the sum over the replicas; `others` gets what one returned in place of a number."""
     with on_devices() as (tf, _dtensor):
         strategy = replica_runs.replicas(len(parts))
 
@@ -177,4 +205,6 @@ def _on_replicas(answer: Objective, parts: Parts, penalties: Penalties) -> objec
 
         given = [tf.constant(each) for each in penalties]
         sent = replica_runs.sent(strategy, parts)
-        return replica_runs.summed(strategy, run(sent, tf.constant(sum(map(len, parts))), given))
+        reports = run(sent, tf.constant(sum(map(len, parts))), given)
+        others += replica_runs.other_parts(strategy, reports)
+        return replica_runs.summed(strategy, reports)

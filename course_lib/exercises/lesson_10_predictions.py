@@ -12,7 +12,9 @@ def parts() -> Question:
     return Question(
         _("How many of the five examples does each replica get?"),
         [
-            Option((1, 1, 1, 2), _("Nobody has to take a rest: parts are rounded up.")),
+            Option(
+                (1, 1, 1, 2), _("So it would be if parts were rounded down, and the last took what is left.")
+            ),
             Option((2, 1, 1, 1), _("These parts would be as equal as they can be. TensorFlow is simpler.")),
             Option(
                 (2, 2, 1, 0), _("A quarter of five is rounded up to two, and the last replica gets nothing.")
@@ -112,8 +114,8 @@ def axes() -> Question:
     )
 
 
-@prediction("10-seed", right="different")
-def seed() -> Question:
+@prediction("10-restored", right="different")
+def restored() -> Question:
     """Whether a model with dropout goes on as it would have, after TensorFlow's own checkpoint."""
     return Question(
         _("Do the two models report the same loss for this step?"),

@@ -93,6 +93,8 @@ def _written(
                 "global": tf.nn.compute_average_loss(losses, global_batch_size=global_batch_size),
                 "by hand": tf.reduce_sum(losses) / size,
                 "own": tf.reduce_mean(losses),
+                "each": losses,
+                "no size": tf.nn.compute_average_loss(losses),
                 "keras": tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)(labels, logits),
                 "sum": tf.reduce_sum(losses),
                 "keras sum": _keras_sum(tf)(labels, logits) / size,
@@ -122,12 +124,15 @@ def _in_python(model: Any, optimizer: Any, images: Any, labels: Any, global_batc
     also=[_written("by hand"), _written("keras sum")],
     wrong=[
         (_written("own"), "its own examples only"),
-        (_written("keras"), "default of Keras"),
+        (_written("keras"), "as Keras does by default"),
+        (_written("no size"), "as Keras does by default"),
         (_written("sum"), "nothing is divided"),
         (_written("twice"), "adds up already"),
         (_written(apply=False), "no variable has changed"),
         (_written(factor=-1.0), "wrong way"),
         (_written(told="own"), "The variables are right"),
+        (_written(told="each"), "Return one number"),
+        (_written(factor=2.0), "the optimizer adds these up"),
         (_written(told="sum"), "The variables are right"),
         (_written(returns=False), "Return the share"),
         (_written(training=False), "`training=True`"),
@@ -153,18 +158,24 @@ def replica_step(answer: ReplicaStep) -> str | None:
     ]
     right = _("The variables are right. Return the share whose gradient you took.")
     modes: set[bool] = set()
+    others: list[object] = []
     hint = judge(
         answer,
         _right_with_empty,
         cases,
-        run=partial(_on_replicas, modes),
+        run=partial(_on_replicas, modes, others),
         tolerance=1e-3,
+        advice=_(
+            "Every variable takes the sum of the replicas' gradients: the optimizer adds these up, and the"
+            " loop what the replicas return."
+        ),
         misconceptions={
             _stepped(_of_own): _(
                 "Each replica divides by its own examples only. Divide by those of the global batch."
             ),
             _stepped(lambda own, batch: own * _REPLICAS): _(
-                "This is the default of Keras: right for equal parts only. Take the losses of the examples."
+                "Here a replica divides by its own examples and by the replicas, as Keras does by default."
+                " That is right for equal parts only: divide by the global batch."
             ),
             _stepped(lambda own, batch: 1): _("Here nothing is divided. Divide by the global batch."),
             _stepped(lambda own, batch: batch * _REPLICAS): _(
@@ -179,6 +190,8 @@ def replica_step(answer: ReplicaStep) -> str | None:
             _told_nothing: _("The variables are right. Return the share, too."),
         },
     )
+    if others:
+        return _("Return one number from each replica.")
     if hint is None and modes != {True}:
         return _("Call the model with `training=True`: without it, a layer such as `Dropout` does nothing.")
     return hint
@@ -195,11 +208,14 @@ def _drawn(random: np.random.Generator, *sizes: int) -> list[Part]:
     ]
 
 
-def _on_replicas(modes: set[bool], answer: ReplicaStep, values: Values, batches: Batches) -> dict[str, Any]:
+def _on_replicas(
+    modes: set[bool], others: list[object], answer: ReplicaStep, values: Values, batches: Batches
+) -> dict[str, Any]:
     """Returns what two replicas make of the batches, in a compiled function as in the lesson's loop.
 
     Args:
         modes: gets the values of `training` with which the model is called.
+        others: gets what a replica returned in place of one number.
         answer: the reader's function.
         values: of the model's variables.
         batches: cut as a distributed dataset cuts them; the first is the largest.
@@ -222,6 +238,7 @@ def _on_replicas(modes: set[bool], answer: ReplicaStep, values: Values, batches:
             return strategy.run(on_replica, (rows, labels, size))
 
         reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
+        others += [part for report in reports for part in replica_runs.other_parts(strategy, report)]
         losses = [replica_runs.summed(strategy, report) for report in reports]
         return {"losses": losses, "values": [variable.numpy() for variable in model.trainable_variables]}
 

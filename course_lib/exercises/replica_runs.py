@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 
 def replicas(count: int) -> Any:
     """Returns a strategy on the first devices; TensorFlow has started."""
@@ -20,10 +22,17 @@ def sent(strategy: Any, parts: Sequence[Any]) -> Any:
     )
 
 
-def summed(strategy: Any, reports: Any) -> float | tuple[Any, ...] | None:
-    """Returns the sum of what the replicas returned; None where one returned nothing."""
+def summed(strategy: Any, reports: Any) -> float | None:
+    """Returns the sum of what the replicas returned; None if one returned something else than a number."""
     parts = strategy.experimental_local_results(reports)
-    if any(part is None for part in parts):
-        return None
-    total = strategy.reduce("SUM", reports, axis=None).numpy()
-    return tuple(total.tolist()) if total.ndim else float(total)
+    return float(sum(np.asarray(part).item() for part in parts)) if all(map(_is_number, parts)) else None
+
+
+def other_parts(strategy: Any, reports: Any) -> list[object]:
+    """Returns what replicas returned in place of a number, such as the losses of their examples."""
+    parts = strategy.experimental_local_results(reports)
+    return [part for part in parts if part is not None and not _is_number(part)]
+
+
+def _is_number(part: Any) -> bool:
+    return part is not None and not isinstance(part, (tuple, list, dict)) and np.ndim(part) == 0
