@@ -15,6 +15,7 @@ from course_lib.exercises.answers import answered, is_number, plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.replica_runs import require_devices
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
@@ -196,6 +197,7 @@ def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
 )
 def evaluate(answer: Callable[..., Any]) -> str | None:
     """The mean loss over all examples of a data set, computed by two replicas."""
+    require_devices(_REPLICAS)
     random = np.random.default_rng(0)
     noted = _Noted()
 
