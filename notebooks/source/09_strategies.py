@@ -51,7 +51,7 @@ StrategyExplorer(Situation("GPUs"))
 # They can be, it says, because much of TensorFlow knows about them:
 # variables, layers, models, optimizers, metrics, summaries and checkpoints.
 # They serve evaluation and prediction as well as training.
-# It recommends to run them in a `tf.function`: without one only to find mistakes, and not on TPUs.
+# It recommends running them in a `tf.function`: without one only to find mistakes, and not on TPUs.
 #
 # **Exercise 1.** Four teams ask which strategy suits them:
 #
@@ -586,7 +586,7 @@ for _model, losses in both_runs:
 # - `ParameterServerStrategy` keeps the variables on *servers*.
 #   Workers fetch them, compute, and send updates without waiting for each other;
 #   a *coordinator* hands out the steps.
-# - `TPUStrategy` runs on TPUs, which nobody tried here.
+# - `TPUStrategy` runs on TPUs, and there is none here.
 #   The guide says: it has collectives of its own;
 #   a *resolver* finds the TPU; then it is initialised, which clears its memory.
 #
@@ -645,8 +645,8 @@ strategy_support.table(recorded)
 # In a step N replicas take N batches.
 # A batch size of 10 on two replicas is a global batch of 20 today.
 # An `input_fn` ran once for each worker, so to split the data between workers was the program's own business.
-# By the guide, pre-made Estimators could be distributed and custom ones too, these without a `Scaffold`.
-# `TPUStrategy` took none of them, it says: TPUs had a `TPUEstimator` of their own.
+# By TensorFlow's documentation, pre-made Estimators could be distributed and custom ones too,
+# these without a `Scaffold`; `TPUStrategy` took none of them: TPUs had a `TPUEstimator` of their own.
 # (`make estimator` installs TensorFlow 2.15 in an environment of its own and runs such an Estimator;
 # the tests of this lesson train the same line with `fit` and get the same weight.)
 
