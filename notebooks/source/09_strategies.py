@@ -124,8 +124,8 @@ two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=to_one
 one = tf.distribute.get_strategy()
 for strategy in (one, two):
     model, losses = fitted(strategy)
-    losses.append(model.evaluate(ones, ones, batch_size=10, verbose=0))
-    print(strategy.num_replicas_in_sync, *(f"{loss:.4f}" for loss in losses))
+    evaluated = model.evaluate(ones, ones, batch_size=10, verbose=0)
+    print(strategy.num_replicas_in_sync, *(f"{loss:.3f}" for loss in losses), f"{evaluated:.5f}")
 
 # %% two-why [markdown]
 # The losses agree.
@@ -434,7 +434,7 @@ reveal("09-uneven", agreeing(alone, shared))
 
 # %% second-epoch
 for strategy in (one, two):
-    print(*(f"{loss:.2f}" for loss in fitted(strategy, features, labels, batch_size=4)[1]))
+    print(*(f"{loss:.3g}" for loss in fitted(strategy, features, labels, batch_size=4)[1]))
 
 # %% second-epoch-why [markdown]
 # The second losses differ, and the wrong training has the lower one.
@@ -555,7 +555,7 @@ reveal("09-central", agreeing(*both_runs))
 
 # %% central-losses
 for _model, losses in both_runs:
-    print(*(f"{loss:.4f}" for loss in losses))
+    print(*(f"{loss:.3g}" for loss in losses))
 
 # %% central-why [markdown]
 # The training is right, and `fit` of Keras 3 reports another loss: here more than twice the right one,
