@@ -14,6 +14,7 @@ from course_lib.exercises.answers import is_number, plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.replica_runs import require_devices
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
@@ -126,6 +127,7 @@ def _dividing_last(weight: Any, features: Any, labels: Any, learning_rate: float
 )
 def by_hand(answer: Callable[..., Any]) -> str | None:
     """A step of gradient descent as one of several replicas takes it."""
+    require_devices(max(map(len, _SIZES)))
     random = np.random.default_rng(0)
     return judge(
         answer,

@@ -15,6 +15,7 @@ from course_lib.exercises.answers import answered, is_number, plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.replica_runs import require_devices
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
@@ -32,10 +33,12 @@ class _Noted:
     Attributes:
         on_replicas: for each call, whether a replica made it.
         twice: whether several replicas were given the same example.
+        idle: whether a replica was given none.
     """
 
     on_replicas: list[bool] = field(default_factory=list)
     twice: bool = False
+    idle: bool = False
 
 
 def _parts(features: Array, labels: Array, batch_size: int) -> list[list[Array]]:
@@ -171,6 +174,21 @@ def _not_split(strategy: Any, model: Any, dataset: Any) -> float:
     return sum(_total(strategy, loss) for loss, _n in sums) / sum(_total(strategy, n) for _loss, n in sums)
 
 
+def _by_the_first_alone(strategy: Any, model: Any, dataset: Any) -> float:
+    """Lets the first replica compute all of each batch, while the others wait."""
+    tf, total, count = start_tensorflow(), 0.0, 0
+
+    def on_replica(features: Any, labels: Any) -> Any:
+        if int(tf.distribute.get_replica_context().replica_id_in_sync_group):
+            return tf.constant(0.0)
+        return tf.reduce_sum(tf.square(model(features) - labels))
+
+    for features, labels in dataset:
+        total += _total(strategy, strategy.run(on_replica, args=(features, labels)))
+        count += len(labels)
+    return total / count
+
+
 def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
     return _sums(strategy, model, dataset)[0][0]
 
@@ -188,6 +206,7 @@ def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
         (_of_one_replica, "first replica got"),
         (_on_one_device, "outside the replicas"),
         (_not_split, "the same examples"),
+        (_by_the_first_alone, "computed nothing"),
         (_not_reduced, "one number"),
         (lambda strategy, model, dataset: None, "one number"),
         (0.5, "function"),
@@ -196,6 +215,7 @@ def _not_reduced(strategy: Any, model: Any, dataset: Any) -> Any:
 )
 def evaluate(answer: Callable[..., Any]) -> str | None:
     """The mean loss over all examples of a data set, computed by two replicas."""
+    require_devices(_REPLICAS)
     random = np.random.default_rng(0)
     noted = _Noted()
 
@@ -227,6 +247,8 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
         )
     if hint is None and not all(noted.on_replicas):
         return _("The number is right, but it was computed outside the replicas. Use `strategy.run`.")
+    if hint is None and noted.idle:
+        return _("The number is right, but a replica computed nothing. Split every batch among all of them.")
     return hint
 
 
@@ -261,6 +283,7 @@ def _on_replicas(
         dataset = tf.data.Dataset.from_tensor_slices((features, labels)).batch(batch_size)
         found = plain(answered(mean_loss(strategy, model, dataset)))
         noted.twice |= bool(set.intersection(*seen))
+        noted.idle |= not all(seen)
     if not is_number(found):
         raise CourseError(
             _("Your function does not return one number."),

@@ -8,6 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.runtime import num_devices
+
+
+def require_devices(count: int) -> None:
+    """Checks that there are devices to judge on, so that a right function is not told that it fails.
+
+    Raises:
+        CourseError: `setup` was given fewer devices.
+    """
+    if num_devices() < count:
+        raise CourseError(
+            _("This check needs more devices than there are: {found}.", found=num_devices()),
+            allowed=_("a device for each of {count} replicas", count=count),
+            cure=_("Restart the kernel, and leave `devices=8` in the first cell. Nothing was judged yet."),
+        )
+
 
 def replicas(count: int) -> Any:
     """Returns a strategy on the first devices; TensorFlow has started."""

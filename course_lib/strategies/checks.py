@@ -20,8 +20,8 @@ def require_in_scope(strategy: Any, *owners: Any) -> None:
     """Checks that models, optimizers, metrics or variables were made in the scope of a strategy.
 
     Raises:
-        CourseError: one of them has a variable that was made elsewhere, or has no variables yet: they would
-            be made in the first step, where a strategy cannot make copies of them.
+        CourseError: one of them has a variable that was made elsewhere, or has no variables yet: there is
+            nothing to check then, and under CentralStorageStrategy Keras 3 cannot make them in a step.
     """
     for owner in owners:
         variables = list(_variables(owner))

@@ -16,15 +16,16 @@
 # **You need to know:** how to train a Keras model, and of lesson 3 the training step.
 #
 # > **Where this was run.** TensorFlow 2.21 with Keras 3.15 and tf_keras 2.21, on virtual CPUs.
-# > For the table at the end, some strategies ran in several processes.
+# > For the table at the end, some strategies ran in several processes, and Estimators on TensorFlow 2.15.
 # > No GPU and no TPU was there.
+# > The cells need four of the eight devices that the first one asks for.
 #
 # ## Which strategy?
 #
 # With DTensor you said for each tensor where its parts lie.
 # A *strategy* decides that for the whole program: where variables are kept,
-# how a batch is shared out, and how gradients become one update.
-# Each device that takes part computes as a *replica*, with the whole model and a part of the batch.
+# which device gets which examples, and what is done with the gradients.
+# Each device that computes is a *replica*: it runs the whole model on examples of its own.
 #
 # Which strategy suits depends on a few questions, and the next cell asks them.
 # Training is *synchronous* where all replicas wait for each other in every step and make one update together.
@@ -47,11 +48,10 @@ StrategyExplorer(Situation("GPUs"))
 # %% chooser-text [markdown]
 # What [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training) promises of strategies:
 # they are easy to use, fast without tuning, and exchanged for one another with little work.
-# They can be, because much of TensorFlow knows about them:
+# They can be, it says, because much of TensorFlow knows about them:
 # variables, layers, models, optimizers, metrics, summaries and checkpoints.
 # They serve evaluation and prediction as well as training.
-# They are meant for code in `tf.function`.
-# Without it they help to find mistakes; on TPUs they need it.
+# It recommends running them in a `tf.function`: without one only to find mistakes, and not on TPUs.
 #
 # **Exercise 1.** Four teams ask which strategy suits them:
 #
@@ -77,7 +77,7 @@ check("09-choose", (team_1, team_2, team_3, team_4))
 # %% line-text [markdown]
 # ## Two changes
 #
-# The smallest model there is has one weight and one bias.
+# The model of this lesson is small: one weight and one bias.
 # It learns that 1 goes to 1, from 100 equal examples, in batches of 10.
 #
 # To train it under a strategy takes two changes:
@@ -91,7 +91,8 @@ check("09-choose", (team_1, team_2, team_3, team_4))
 # `tf.distribute.get_strategy()` outside any scope is the *default strategy*, which passes everything through:
 # that is training on one device.
 #
-# The next two cells train on one device and on two, and print the loss of each of two epochs.
+# The next two cells train on one device and on two, and evaluate.
+# They print the loss of each of two epochs, and that of `evaluate` after them.
 
 # %% line
 tf = course_lib.start_tensorflow()
@@ -123,7 +124,8 @@ two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=to_one
 one = tf.distribute.get_strategy()
 for strategy in (one, two):
     model, losses = fitted(strategy)
-    print(strategy.num_replicas_in_sync, *(f"{loss:.3f}" for loss in losses))
+    evaluated = model.evaluate(ones, ones, batch_size=10, verbose=0)
+    print(strategy.num_replicas_in_sync, *(f"{loss:.3f}" for loss in losses), f"{evaluated:.5f}")
 
 # %% two-why [markdown]
 # The losses agree.
@@ -145,8 +147,10 @@ reveal("09-steps", int(model.optimizer.iterations.numpy()) // 2)
 # A batch is the *global* batch, of all replicas together.
 # So the number of steps does not depend on how many replicas there are.
 #
-# Arrays and data sets are split in the same way: an array becomes a data set with `from_tensor_slices`.
-# The next cell splits a real one, and shows who got which example of the first two batches.
+# `fit` takes a data set in place of arrays too, and splits it in the same way:
+# `from_tensor_slices` makes one of arrays, `batch` cuts it into global batches.
+# The next cell splits a data set of the numbers 0 to 99,
+# and shows who got which example of the first two batches.
 
 # %% received
 received_examples(two, tf.data.Dataset.range(100).batch(10), most_batches=2)
@@ -183,7 +187,8 @@ print(type(weight).__name__, weight.shape)
 # and the loss to minimise is the mean over the *global* batch.
 # `features` and `labels` are the replica's part of the batch; parts may differ in size.
 # Return the replica's share of the loss: the shares of all replicas add up to it.
-# Leave `tf.function` out: inside `run` it cannot exchange data.
+# Leave `tf.function` out: the check calls your function on a replica, and a `tf.function` called there
+# cannot exchange data.
 # The check runs your function on two and on three replicas, and compares shares and copies with NumPy.
 
 
@@ -232,7 +237,7 @@ reveal("09-count", int(steps.numpy()))
 # Made in the scope it has four copies, and each counts to 1.
 # Where replicas have different values to add, `aggregation=` says at the making what becomes of them:
 # their sum, their mean, or the value of the first replica
-# (`tf.VariableAggregation.SUM`, `MEAN` and `ONLY_FIRST_REPLICA`).
+# (`tf.VariableAggregation.SUM`, `MEAN` and `ONLY_FIRST_REPLICA`; `tests/tf/test_lesson_09.py` runs all of this).
 #
 # ## A loop of one's own
 #
@@ -249,9 +254,10 @@ reveal("09-count", int(steps.numpy()))
 # (Lesson 10, in preparation, takes this apart.)
 # The loss object is to leave the division alone, so it gets `reduction="none"`.
 #
-# With Keras 3 two conditions come with it:
-# the model begins with an `Input`, and the optimizer is built in the scope,
-# so that all variables are there before the first step.
+# The model begins with an `Input`, and the optimizer is built in the scope:
+# so all variables are there before the first step, and a check can look at them.
+# With Keras 3, `MirroredStrategy` makes missing ones in the first step, with copies;
+# under `CentralStorageStrategy` a model without `Input` fails there (`tests/tf/test_lesson_09.py` has both).
 
 
 # %% loop
@@ -290,11 +296,12 @@ print("together", f"{total(two, losses[0]):.2f}")
 # %% switched-text [markdown]
 # Nothing in `trained` says which strategy it is.
 # The next cell gives it four, and prints the mean loss of the first epoch, which was 0.924 with `fit`.
-# `OneDeviceStrategy` places everything on one device, here the fourth, and fetches input ahead for it:
-# with it code is tried out before it is distributed.
+# `OneDeviceStrategy` places everything on one device, here the fourth: variables, input and computation.
+# With it code is tried out before it is distributed.
+# (By its documentation it also fetches input ahead.)
 # `CentralStorageStrategy` keeps its variables once, here on `CPU:0`, and computes on two devices.
-# (Where there is a single GPU, all is on that.)
-# With the default strategy no code of a library needs an `if`.
+# (Made without arguments where there is a single GPU, it has all on that, says its documentation.)
+# There is always a strategy, if only the default one: so code of a library needs no `if`.
 
 # %% switched
 central = tf.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:0")
@@ -377,7 +384,7 @@ except tf.errors.InvalidArgumentError as error:
 # %% parts-why [markdown]
 # This is before the first step.
 # To see of what shape a batch is, `fit` of Keras 3 adds up the parts of the first one: 3, 3, 3 and 1 rows.
-# `evaluate` does so too.
+# `evaluate` does so too, also where `fit` calls it for validation data.
 # (See `_maybe_symbolic_build` in
 # [its source](https://github.com/keras-team/keras/blob/v3.15.1/keras/src/backend/tensorflow/trainer.py).)
 #
@@ -421,6 +428,17 @@ reveal("09-uneven", agreeing(alone, shared))
 # tf_keras does the same, and takes a first batch of 3, 3, 3 and 1 as well
 # (`tests/tf/test_lesson_09.py` has both).
 #
+# But the loss agrees because this epoch is the first:
+# each batch's loss is measured before its step, and the wrong step is the last one.
+# Two epochs report these losses, on one device and on two:
+
+# %% second-epoch
+for strategy in (one, two):
+    print(*(f"{loss:.3g}" for loss in fitted(strategy, features, labels, batch_size=4)[1]))
+
+# %% second-epoch-why [markdown]
+# The second losses differ, and the wrong training has the lower one.
+#
 # So for `fit`: let the batch size be a multiple of the number of replicas,
 # and the last batch too, or leave it out with `drop_remainder=True`.
 # A loop of one's own, as above, divides all parts by the same number.
@@ -429,9 +447,11 @@ reveal("09-uneven", agreeing(alone, shared))
 #
 # ## Who adds up the gradients
 #
-# A `MirroredStrategy` takes a list of devices (without one, all GPUs that TensorFlow sees)
+# A `MirroredStrategy` takes a list of devices
+# (without one, all GPUs that TensorFlow sees, and all CPUs if it sees no GPU)
 # and `cross_device_ops`, which says how values of replicas are combined.
-# There are three, and one may write one's own, a `tf.distribute.CrossDeviceOps`:
+# One may write one's own, a `tf.distribute.CrossDeviceOps`.
+# TensorFlow brings three, and describes them so:
 #
 # - `ReductionToOneDevice`: one device gets all values, adds them up, and sends the sum back;
 # - `HierarchicalCopyAllReduce`: values go up a hierarchy of devices, and their sum comes back the same way;
@@ -461,7 +481,7 @@ for kind in ("ReductionToOneDevice", "HierarchicalCopyAllReduce", "NcclAllReduce
 # Without `cross_device_ops`, a strategy on CPUs sends by TensorFlow's own collectives.
 # One such strategy in a process is fine.
 # A second one numbers its messages from the start again, so that they meet those of the first:
-# that can fail, or wait for ever.
+# that can fail (`tests/tf/test_strategies.py` lets it), or wait for ever.
 # That is why this lesson names `ReductionToOneDevice`.
 #
 # ## Devices by their names
@@ -476,9 +496,9 @@ predict("09-devices")
 # %% reveal-devices
 try:
     absent = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"], cross_device_ops=to_one)
-    model, losses = fitted(absent)
-    weight = model.trainable_variables[0].value
-    copies = absent.experimental_local_results(weight)
+    trained_there, _losses = fitted(absent)
+    misplaced = trained_there.trainable_variables[0].value
+    copies = absent.experimental_local_results(misplaced)
     found = ", ".join(copy.device.partition("device:")[2] for copy in copies)
 except (ValueError, RuntimeError, tf.errors.OpError):
     found = "error"
@@ -487,7 +507,8 @@ reveal("09-devices", found)
 # %% devices-why [markdown]
 # Two replicas on one device compute the right numbers (`tests/tf/test_lesson_09.py` again), and gain nothing.
 # It is one of six mistakes of which TensorFlow says nothing that helps.
-# Each has a check in `course_lib.strategies`, to be called before the training:
+# Each has a check in `course_lib.strategies`, to be called before the training.
+# (`tests/tf/test_strategies.py` has TensorFlow make each mistake, then calls the check.)
 #
 # | mistake | what TensorFlow does | check |
 # | --- | --- | --- |
@@ -526,7 +547,15 @@ for mistake in (
 predict("09-central")
 
 # %% reveal-central
-reveal("09-central", agreeing(fitted(one), fitted(central)))
+both_runs = fitted(one), fitted(central)
+reveal("09-central", agreeing(*both_runs))
+
+# %% central-losses-text [markdown]
+# These are the reported losses of both epochs, on one device and under `CentralStorageStrategy`:
+
+# %% central-losses
+for _model, losses in both_runs:
+    print(*(f"{loss:.3g}" for loss in losses))
 
 # %% central-why [markdown]
 # The training is right, and `fit` of Keras 3 reports another loss: here more than twice the right one,
@@ -537,7 +566,8 @@ reveal("09-central", agreeing(fitted(one), fitted(central)))
 # and so the old value as often as there are replicas.
 # On two of them each batch weighs twice as much as the next
 # (`tests/tf/test_lesson_09.py` works it out by hand, on two devices and on four).
-# So it is with every sum or mean of Keras 3's metrics, in a loop of one's own too;
+# A loop of one's own that has a metric of Keras 3 gets wrong values too:
+# the tests have `Sum`, `Mean` and `BinaryAccuracy`.
 # `fit` of tf_keras reports the right losses.
 #
 # The two errors of this lesson are opposite: a loss alone does not tell whether a training is right,
@@ -549,14 +579,16 @@ reveal("09-central", agreeing(fitted(one), fitted(central)))
 # Lesson 11, in preparation, runs the first two in processes of their own.
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines:
-#   each *worker* runs the same program and finds the others in the variable `TF_CONFIG`.
-#   They communicate by `RING` (over gRPC) or NCCL; `AUTO` chooses by hardware, network and size.
-#   Small all-reduces are combined into larger ones.
+#   each *worker* runs the same program and finds the others in the environment variable `TF_CONFIG`.
+#   TensorFlow's documentation says: they communicate by `RING` (over gRPC) or NCCL,
+#   `AUTO` leaves the choice to TensorFlow, which looks at hardware, network and size,
+#   and small all-reduces are combined into larger ones.
 # - `ParameterServerStrategy` keeps the variables on *servers*.
 #   Workers fetch them, compute, and send updates without waiting for each other;
 #   a *coordinator* hands out the steps.
-# - `TPUStrategy` has collectives of its own.
-#   A *resolver* finds the TPU; then it is initialised, which clears its memory.
+# - `TPUStrategy` runs on TPUs, and there is none here.
+#   The guide says: it has collectives of its own;
+#   a *resolver* finds the TPU; then it is initialised, which clears its memory.
 #
 # The next cell shows where the first two keep everything, and asks for the resolver.
 
@@ -584,7 +616,7 @@ except ValueError as error:
 # and variables and losses differ from those worked out without TensorFlow by at most 0.00001.
 # Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
 # A dash stands where nothing was asked.
-# `python -m benchmarks.results 09_strategies` repeats it.
+# The commands in the first line below repeat it.
 
 # %% table
 from course_lib.measured import strategy_support
@@ -613,8 +645,8 @@ strategy_support.table(recorded)
 # In a step N replicas take N batches.
 # A batch size of 10 on two replicas is a global batch of 20 today.
 # An `input_fn` ran once for each worker, so to split the data between workers was the program's own business.
-# Pre-made Estimators could be distributed and custom ones too, these without a `Scaffold`.
-# `TPUStrategy` took none of them: TPUs had a `TPUEstimator` of their own.
+# By TensorFlow's documentation, pre-made Estimators could be distributed and custom ones too,
+# these without a `Scaffold`; `TPUStrategy` took none of them: TPUs had a `TPUEstimator` of their own.
 # (`make estimator` installs TensorFlow 2.15 in an environment of its own and runs such an Estimator;
 # the tests of this lesson train the same line with `fit` and get the same weight.)
 
@@ -626,9 +658,10 @@ score("09")
 #
 # - Under a `MirroredStrategy`, with model and optimizer made in its scope, each replica has a copy of
 #   every variable, gets a part of the global batch, and makes the same update, from the sum of all gradients.
-# - Equal parts make `fit` under it equal to one device, if no layer looks at the whole batch:
-#   batch normalisation, by default, takes the moments of each replica's part.
-#   Unequal parts can end in an error, or train otherwise while the reported loss is right.
+# - Equal parts make `fit` under it equal to one device, except for what works on a replica's part alone:
+#   batch normalisation takes the moments of each part by default, `clipnorm` clips gradients before they are
+#   added up, and dropout draws the same mask for every part.
+#   Unequal parts can end in an error, or in wrong steps, which the loss of the same epoch does not show.
 # - TensorFlow accepts devices that do not exist, and variables that every replica changes.
 #   Check before the training, and hold the first steps against one device.
 #

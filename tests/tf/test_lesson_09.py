@@ -82,6 +82,14 @@ def test_keras_3_stops_before_the_first_step_where_the_first_batch_falls_into_un
     assert model.optimizer.iterations.numpy() == 0
 
 
+def test_validation_data_whose_first_batch_falls_into_unequal_parts_stop_fit_after_the_epoch():
+    with mirrored(2).scope():
+        model = line()
+    with pytest.raises(tf.errors.InvalidArgumentError, match="AddN must have the same size and shape"):
+        model.fit(ONES, ONES, batch_size=100, verbose=0, validation_data=(ONES[:3], ONES[:3]))
+    assert model.optimizer.iterations.numpy() == 1
+
+
 def test_tf_keras_takes_such_a_batch_and_trains_otherwise():
     _told, weights = fitted(mirrored(4), lambda: line(tf_keras), FEATURES[:10], LABELS[:10], 10)
     assert abs(weights[0] - by_hand(FEATURES[:10], LABELS[:10], 10)[1][0]) > 0.1
@@ -126,6 +134,59 @@ def test_batch_normalisation_sees_only_its_replicas_part_so_equal_parts_are_not_
     assert variances == pytest.approx([FEATURES[:4].var(), FEATURES[:2].var()], rel=1e-5)
 
 
+@pytest.mark.parametrize(("replicas", "step"), [(None, 0.05), (2, 0.1)])
+def test_keras_3_clips_the_gradient_of_each_replica_so_equal_parts_are_not_one_device(replicas, step):
+    def clipping():
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, kernel_initializer="zeros")])
+        model.compile(keras.optimizers.SGD(0.05, clipnorm=1.0), "mse")
+        return model
+
+    strategy = mirrored(replicas) if replicas else tf.distribute.get_strategy()
+    _told, weights = fitted(strategy, clipping, FEATURES[8:12], LABELS[8:12], 4)
+    assert weights == pytest.approx([step, step], rel=1e-6)  # each gradient was more than 1
+
+
+def test_dropout_draws_the_same_mask_for_each_part():
+    strategy = mirrored(2)
+    with strategy.scope():
+        dropout = keras.layers.Dropout(0.5, seed=3)
+    masked = strategy.run(tf.function(lambda: dropout(tf.ones([16]), training=True)))
+    first, second = (each.numpy().tolist() for each in strategy.experimental_local_results(masked))
+    assert first == second
+    assert set(first) == {0.0, 2.0}
+
+
+def first_step(strategy):
+    """Runs a step of a model without an Input and of an optimizer that was not built; returns the kernel."""
+    with strategy.scope():
+        model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="zeros")])
+        optimizer = keras.optimizers.SGD(0.05, momentum=0.9)
+
+    def step(features, labels):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((labels - model(features)) ** 2) / 4
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+
+    batches = tf.data.Dataset.from_tensor_slices((FEATURES[:4], LABELS[:4])).batch(4)
+    (batch,) = strategy.experimental_distribute_dataset(batches)
+    tf.function(lambda: strategy.run(step, args=batch))()
+    return model.trainable_variables[0].value
+
+
+def test_a_mirrored_strategy_makes_copies_of_variables_that_the_first_step_makes():
+    strategy = mirrored(2)
+    copies = strategy.experimental_local_results(first_step(strategy))
+    right = by_hand(FEATURES[:4], LABELS[:4], 4)[1][0]
+    assert [copy.device[-5:] for copy in copies] == ["CPU:0", "CPU:1"]
+    assert [copy.numpy().item() for copy in copies] == pytest.approx([right, right], rel=1e-5)
+
+
+def test_under_central_storage_a_model_without_an_input_fails_in_the_first_step():
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
+        first_step(central_storage(2))
+
+
 def central_storage(replicas):
     devices = [f"CPU:{number}" for number in range(replicas)]
     return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
@@ -145,13 +206,21 @@ def test_under_central_storage_a_batch_weighs_in_the_told_loss_as_often_as_the_n
     assert by_hand(ONES, ONES, 10)[0] * 2 < fitted(central_storage(2), line, ONES, ONES, 10)[0]
 
 
-def test_a_metric_in_a_loop_under_central_storage_counts_what_was_before_twice():
+def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
     strategy = central_storage(2)
     with strategy.scope():
-        mean = keras.metrics.Mean()
-    for value in (3.0, 6.0):
-        strategy.run(mean.update_state, args=(tf.constant(value),))
+        total, mean, accuracy = keras.metrics.Sum(), keras.metrics.Mean(), keras.metrics.BinaryAccuracy()
+
+    def update(value, answer):
+        total.update_state(value)
+        mean.update_state(value)
+        accuracy.update_state([1.0], [answer])
+
+    for value, answer in ((3.0, 1.0), (6.0, 0.0)):
+        strategy.run(update, args=(tf.constant(value), tf.constant(answer)))
+    assert total.result().numpy() == pytest.approx(2 * (2 * 3 + 6))  # of two replicas; 18 is right
     assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
+    assert accuracy.result().numpy() == pytest.approx(2 / 3)
 
 
 def test_a_loop_that_divides_by_the_full_batch_goes_less_far_in_a_smaller_last_one():

@@ -437,6 +437,15 @@ def test_a_course_error_while_checking_is_the_hint(six):
     del checks._registry["99-shape"]
 
 
+@pytest.mark.parametrize(("exercise_id", "needed"), [("09-by-hand", 3), ("09-evaluate", 2)])
+def test_a_function_is_not_blamed_where_there_are_too_few_devices(exercise_id, needed, monkeypatch):
+    monkeypatch.setattr("course_lib.exercises.replica_runs.num_devices", lambda: needed - 1)
+    result = checks.check(exercise_id, lambda *given: 1.0)
+    assert result.message.startswith(f"This check needs more devices than there are: {needed - 1}.")
+    assert f"each of {needed} replicas" in result.message
+    assert "fails" not in result.message
+
+
 def test_checks_speak_the_readers_language(tmp_path):
     """A catalogue of its own, so that the test does not depend on a translator's words."""
     package = tmp_path / "course_lib"
