@@ -91,7 +91,7 @@ class LossScalingExplorer(Explorer):
         return figure(self.scaling)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns the code, each replica's losses, what comes of them beside what is right, and a verdict."""
+        """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         del page
         scaling = scaling_of(state)
         heard = "\n".join(drawings.lines(scaling))
@@ -101,10 +101,10 @@ class LossScalingExplorer(Explorer):
         return [
             pieces.facts({_("Model"): f"y = {WEIGHT} x, |y - (2 x - 1)|"}),
             pieces.panel(_code_title(), _code(scaling)),
+            pieces.spoken("told", mark + join_sentences(texts.sentences(scaling))),
             pieces.panels(
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
-            pieces.spoken("told", mark + join_sentences(texts.sentences(scaling))),
         ]
 
 
