@@ -12,7 +12,8 @@ import numpy.typing as npt
 from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.specs.image_grid import WHITE, Images, as_array, require_shape, to_images
+from course_lib.specs.classes import to_numbers
+from course_lib.specs.image_grid import WHITE, Images, as_array, one_for_each, require_shape, to_images
 
 SIDE = 28
 SIZE = (SIDE, SIDE)
@@ -46,7 +47,7 @@ class LabelledImages(Examples):
         checked = to_images(images, SIZE)
         object.__setattr__(self, "images", checked)
         object.__setattr__(self, "features", _scaled(checked).reshape(-1, *self.image_shape))
-        object.__setattr__(self, "labels", _to_labels(labels, len(checked)))
+        object.__setattr__(self, "labels", to_numbers(one_for_each(labels, checked), NUM_CLASSES))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """Returns some of the images, as NumPy takes rows."""
@@ -117,25 +118,3 @@ def to_features(given: npt.ArrayLike) -> npt.NDArray[np.float32]:
 
 def _scaled(images: Images) -> npt.NDArray[np.float32]:
     return images.reshape(len(images), -1).astype(np.float32) / np.float32(WHITE)
-
-
-def _to_labels(given: npt.ArrayLike, num_images: int) -> npt.NDArray[np.int64]:
-    labels = as_array(given)
-    if labels.shape != (num_images,):
-        raise CourseError(
-            _(
-                "The number of images is {images}, the shape of their labels {labels}.",
-                images=num_images,
-                labels=labels.shape,
-            ),
-            allowed=_("one label for each image"),
-            cure=_("Take images and labels from the same rows."),
-        )
-    wrong = labels if labels.dtype.kind not in "iu" else labels[(labels < 0) | (labels >= NUM_CLASSES)]
-    if len(wrong):
-        raise CourseError(
-            _("An image has the label {label!r}.", label=wrong[0].item()),
-            allowed=_("whole numbers from {least} to {most}", least=0, most=NUM_CLASSES - 1),
-            cure=_("Give each image the number of its class."),
-        )
-    return labels.astype(np.int64)

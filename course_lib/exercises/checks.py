@@ -86,9 +86,17 @@ class Result:
         return f"{self.status.value} {self.message}"
 
     def _repr_html_(self) -> str:
-        message = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(self.message, quote=False))
-        message = message.replace("\n", "<br>")
+        message = with_code(self.message).replace("\n", "<br>")
         return f'<div role="status"><strong>{self.status.value}</strong> {message}</div>'
+
+
+def with_code(text: str) -> str:
+    """Returns a text as HTML, what stands between backticks as code.
+
+    >>> with_code("`x` < 1")
+    '<code>x</code> &lt; 1'
+    """
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
 
 
 _registry: dict[str, Exercise] = {}

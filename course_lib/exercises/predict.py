@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from course_lib.exercises import kept
-from course_lib.exercises.checks import Result, Status
+from course_lib.exercises.checks import Result, Status, with_code
 from course_lib.exercises.predictions import (
     Option,
     Prediction,
@@ -32,10 +32,12 @@ class Revealed:
     Attributes:
         measured: the value as text.
         verdict: how the prediction compares; None where none was made.
+        in_words: whether the text is a sentence of the reader's language, and not a value.
     """
 
     measured: str
     verdict: Result | None
+    in_words: bool = False
 
     def __repr__(self) -> str:
         return self.measured if self.verdict is None else f"{self.measured}\n{self.verdict!r}"
@@ -43,8 +45,10 @@ class Revealed:
     def _repr_html_(self) -> str:
         # JupyterLab leaves the first line of a folded output to read: it tells nothing.
         heading = _("Measured")
-        measured = f"{heading}\n<pre>{html.escape(self.measured, quote=False)}</pre>"
-        return measured if self.verdict is None else measured + self.verdict._repr_html_()
+        value = html.escape(self.measured, quote=False)
+        shown_value = f"<p>{with_code(self.measured)}</p>" if self.in_words else f"<pre>{value}</pre>"
+        verdict = "" if self.verdict is None else self.verdict._repr_html_()
+        return f"{heading}\n{shown_value}{verdict}"
 
 
 @dataclass(frozen=True)
@@ -104,8 +108,10 @@ def reveal(prediction_id: str, measured: object) -> Revealed:
         measured: what running the code gave.
     """
     known = find(prediction_id)
-    verdict = _unknown(prediction_id) if known is None else _verdict(known, measured)
-    return Revealed(shown(measured), verdict)
+    if known is None:
+        return Revealed(shown(measured), _unknown(prediction_id))
+    words = _in_words(known, measured)
+    return Revealed(words or shown(measured), _verdict(known, measured), in_words=bool(words))
 
 
 def score(lesson: str) -> Score | Result:
@@ -119,6 +125,12 @@ def score(lesson: str) -> Score | Result:
     answers = [known.answer(kept.of(known.prediction_id).counted) for known in asked]
     rights = [known.is_right(answer) for known, answer in zip(asked, answers, strict=True) if answer]
     return Score(lesson, len(asked), len(rights), sum(rights))
+
+
+def _in_words(known: Prediction, measured: object) -> str:
+    """Returns the label of the option whose name was measured, such as "equal"; "" where there is none."""
+    options = known.ask().options if isinstance(measured, str) else []
+    return next((option.label for option in options if option.value == shown(measured)), "")
 
 
 def _verdict(known: Prediction, measured: object) -> Result | None:

@@ -44,7 +44,7 @@ class IterationExplorer(MeasuringExplorer):
     def bars(self, times: IterationTimes) -> Bars:
         """Returns the times of a batch size, with the number of images above them."""
         seconds = {
-            _("`for` loop in Python"): times.for_loop_seconds,
+            _("for loop in Python"): times.for_loop_seconds,
             _("several steps in a call"): times.several_steps_seconds,
             _("whole epoch in a call"): times.whole_epoch_seconds,
         }

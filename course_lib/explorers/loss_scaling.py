@@ -7,16 +7,18 @@ from typing import Any
 
 from course_lib.errors import one_of, whole_number
 from course_lib.i18n import _, join_sentences
+from course_lib.pictures import arranging
 from course_lib.pictures import loss_scaling as drawings
 from course_lib.pictures import loss_scaling_text as texts
 from course_lib.pictures.drawn import Figure, figure
-from course_lib.pictures.shapes import Node
+from course_lib.pictures.shapes import Node, node
 from course_lib.specs.loss_scaling import DIVISIONS, GLOBAL, LossScaling
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 
 REPLICAS, BATCH_SIZES = (2, 4), (4, 8)
+_BETWEEN = 12.0
 WEIGHT = 3  # of y = 3 x; the targets 2 x - 1 make the losses 2, 3, 4, ... and the gradients 1, 2, 3, ...
 
 
@@ -89,19 +91,20 @@ class LossScalingExplorer(Explorer):
         return figure(self.scaling)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns each replica's losses, what comes of them beside what is right, and a verdict."""
+        """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         del page
         scaling = scaling_of(state)
         heard = "\n".join(drawings.lines(scaling))
-        shown = pieces.images([drawings.parts_drawing(scaling)], heard)
-        results = pieces.images(drawings.result_drawings(scaling), heard)
+        shown = pieces.image(drawings.parts_drawing(scaling), heard)
+        results = pieces.image(arranging.stacked(drawings.result_drawings(scaling), _BETWEEN), heard)
         mark = "✓ " if scaling.is_right else "✗ "
         return [
-            _facts(scaling),
+            pieces.facts({_("Model"): f"y = {WEIGHT} x, |y - (2 x - 1)|"}),
+            pieces.panel(_code_title(), _code(scaling)),
+            pieces.spoken("told", mark + join_sentences(texts.sentences(scaling))),
             pieces.panels(
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
-            pieces.spoken("told", mark + join_sentences(texts.sentences(scaling))),
         ]
 
 
@@ -118,13 +121,14 @@ def scaling_of(state: State) -> LossScaling:
     )
 
 
-def _facts(scaling: LossScaling) -> Node:
-    return pieces.facts(
-        {
-            _("Model"): f"y = {WEIGHT} x, |y - (2 x - 1)|",
-            _("Code on each replica"): texts.code(scaling),
-        }
-    )
+def _code(scaling: LossScaling) -> Node:
+    """Returns what a replica evaluates, which the reader can move where it is too wide."""
+    program = node("pre", texts.code(scaling))
+    return node("div", program, class_="listing", role="region", aria_label=_code_title(), tabindex="0")
+
+
+def _code_title() -> str:
+    return _("Code on each replica")
 
 
 def _state(num_replicas: int, batch_size: int, num_examples: int, division: str) -> State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -18,6 +19,7 @@ ERROR, CRASH, TIMEOUT = "error", "crash", "timeout"
 TOLERANCE = 1e-5  # the largest difference from one device that still counts as equal
 
 _FOLDER = files("course_lib") / "measured"
+_INNER_WORD = re.compile(r"(?<=[a-z])(?=[A-Z][a-z]{3})")
 _CELLS = "support"  # what tells these files from those with other measurements
 
 
@@ -175,5 +177,14 @@ def save(support: Support, name: str, folder: Path) -> Path:
 
 
 def _html_row(title: str, texts: tuple[str, ...]) -> str:
-    cells = "".join(f"<td>{html.escape(text)}</td>" for text in texts)
-    return f'<tr><th scope="row">{html.escape(title)}</th>{cells}</tr>'
+    cells = "".join(f"<td>{_breakable(text)}</td>" for text in texts)
+    return f'<tr><th scope="row">{_breakable(title)}</th>{cells}</tr>'
+
+
+def _breakable(text: str) -> str:
+    """Returns a text as HTML whose long names may break between their words.
+
+    >>> _breakable("error: NotImplementedError")
+    'error: Not<wbr>Implemented<wbr>Error'
+    """
+    return _INNER_WORD.sub("<wbr>", html.escape(text))

@@ -53,6 +53,6 @@ def to_numbers(given: npt.ArrayLike, num_classes: int) -> npt.NDArray[np.int64]:
         raise CourseError(
             _("{value!r} is not the number of a class.", value=wrong[0].item()),
             allowed=_("whole numbers from {least} to {most}", least=0, most=num_classes - 1),
-            cure=_("Give the number of a class, or a name for every class."),
+            cure=_("Give the number of a class. Where classes have names, give a name for every class."),
         )
     return array.astype(np.int64)

@@ -148,7 +148,12 @@ def _range(array: npt.NDArray[Any]) -> str:
     return _("from {least:.4g} to {most:.4g}", least=float(array.min()), most=float(array.max()))
 
 
-def _texts(given: npt.ArrayLike, images: Images, names: tuple[str, ...] | None) -> tuple[str, ...]:
+def one_for_each(given: npt.ArrayLike, images: Images) -> npt.NDArray[Any]:
+    """Returns labels or predictions as an array, `[images]`.
+
+    Raises:
+        CourseError: not one for each image.
+    """
     array = as_array(given)
     if array.shape != images.shape[:1]:
         raise CourseError(
@@ -160,6 +165,11 @@ def _texts(given: npt.ArrayLike, images: Images, names: tuple[str, ...] | None) 
             allowed=_("one label for each image"),
             cure=_("Take images and labels from the same rows."),
         )
+    return array
+
+
+def _texts(given: npt.ArrayLike, images: Images, names: tuple[str, ...] | None) -> tuple[str, ...]:
+    array = one_for_each(given, images)
     if names is not None:
         return tuple(names[number] for number in to_numbers(array, len(names)))
     return tuple(map(str, array.tolist()))

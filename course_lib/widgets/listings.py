@@ -6,7 +6,7 @@ choice, so a page's table needs no view for each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from course_lib.i18n import _
 from course_lib.pictures.shapes import Node, node
@@ -19,17 +19,11 @@ def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:
         heading: what they are.
         programs: for each name the parts of its program; equal parts stand in the table of a page once.
     """
-    first, *_others = programs
+    first, *others = programs
     return node(
         "details",
         node("summary", heading),
-        node(
-            "div",
-            *(_option(name, chosen=name == first) for name in programs),
-            class_="options",
-            role="radiogroup",
-            aria_label=heading,
-        ),
+        *([_options(heading, programs)] if others else []),
         node(
             "div",
             *(_listing(name, parts, shown=name == first) for name, parts in programs.items()),
@@ -46,6 +40,12 @@ def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:
         ),
         class_="listings",
     )
+
+
+def _options(heading: str, names: Iterable[str]) -> Node:
+    """Returns a choice among the names, the first of them chosen."""
+    options = [_option(name, chosen=at == 0) for at, name in enumerate(names)]
+    return node("div", *options, class_="options", role="radiogroup", aria_label=heading)
 
 
 def _option(name: str, *, chosen: bool) -> Node:

@@ -251,7 +251,7 @@ reveal("09-count", int(steps.numpy()))
 # Each replica divides its losses by the size of the *global* batch, not of its part:
 # so the sum over the replicas is the mean.
 # `tf.nn.compute_average_loss` does it.
-# (Lesson 10, in preparation, takes this apart.)
+# (Lesson 10 takes this apart.)
 # The loss object is to leave the division alone, so it gets `reduction="none"`.
 #
 # The model begins with an `Input`, and the optimizer is built in the scope:
@@ -665,4 +665,4 @@ score("09")
 # - TensorFlow accepts devices that do not exist, and variables that every replica changes.
 #   Check before the training, and hold the first steps against one device.
 #
-# Lesson 10, in preparation, trains on images with a loop under a strategy.
+# Lesson 10 trains on images with a loop under a strategy.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from course_lib.widgets.base import MODULE, TreeWidget
 
@@ -33,6 +34,18 @@ NOTEBOOK_HOST = """async (view) => {
   window.leave = host.render({ model, el });
   window.answer = (view) => { model.view = view; listeners["change:view"].forEach((call) => call()); };
 }"""
+# What of the widgets leaves a telephone at its right; what the reader can move may be wider.
+OVERFLOWING = """() => [...document.querySelectorAll("course-explorer")]
+  .flatMap((each) => [...each.shadowRoot.querySelectorAll(".explorer *")])
+  .filter((part) => !part.parentNode.closest(".flow:not(.fits), .listing"))
+  .filter((part) => part.getBoundingClientRect().right > 390.5).map((part) => part.outerHTML)"""
+
+
+def pick(place: Page | Locator, group: str, option: str) -> None:
+    """Clicks an option of a group and waits until the view that it leads to is there."""
+    fieldset = place.locator("fieldset").filter(has_text=group).first
+    fieldset.locator("label").filter(has_text=re.compile(f"^{re.escape(option)}$")).click()
+    place.locator(".explorer:not(.busy)").first.wait_for()
 
 
 def write_pages(folder: Path, pages: Mapping[str, str]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
@@ -11,7 +9,7 @@ from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.code import code_of
 from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.sharding import numbered_tensor
-from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, STYLES, answered, pick, write_pages
 from tools.book.explorers import write_explorer_tables
 
 
@@ -49,13 +47,6 @@ def folder(tmp_path_factory):
 CARDS = ".device[role=button]"
 FOCUSED = "document.activeElement.shadowRoot.activeElement"
 MESH = MeshSpec([("x", 2), ("y", 4)])
-
-
-def pick(place, group: str, option: str) -> None:
-    """Clicks an option of a group and waits until the view that it leads to is there."""
-    fieldset = place.locator("fieldset").filter(has_text=group).first
-    fieldset.locator("label").filter(has_text=re.compile(f"^{re.escape(option)}$")).click()
-    place.locator(".explorer:not(.busy)").first.wait_for()
 
 
 def fact(page, name: str) -> str:
@@ -361,8 +352,4 @@ def test_fits_a_telephone(visit, name):
     for summary in page.locator("summary").all():
         summary.click()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    overflowing = page.evaluate("""() => [...document.querySelectorAll("course-explorer")]
-      .flatMap((each) => [...each.shadowRoot.querySelectorAll(".explorer *")])
-      .filter((part) => !part.parentNode.closest(".flow:not(.fits), .listing")) // the reader can move these
-      .filter((part) => part.getBoundingClientRect().right > 390.5).map((part) => part.outerHTML)""")
-    assert overflowing == []
+    assert page.evaluate(OVERFLOWING) == []

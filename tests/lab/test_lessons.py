@@ -1,4 +1,4 @@
-"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, times, the explorer."""
+"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, times, the explorers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_resume_and_measure
+from tests.lab.reading import (
+    CHOOSER,
+    EXPLORER,
+    SCALING,
+    STOPPABLE,
+    choose_a_strategy,
+    explore,
+    scale_measure_and_stop,
+    stop_resume_and_measure,
+)
 from tests.lessons import COURSE, lesson_with
 
 
@@ -28,3 +37,13 @@ def test_a_run_shows_pictures_stops_and_resumes_and_steps_are_measured(reader, l
 @pytest.mark.parametrize("language", COURSE.languages)
 def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader, language):
     reader.read(f"{language}/{lesson_with(EXPLORER)}.ipynb", explore, f"{language}-explore")
+
+
+@pytest.mark.parametrize("language", ["ja"])
+def test_the_chooser_follows_the_reader(reader, language):
+    reader.read(f"{language}/{lesson_with(CHOOSER)}.ipynb", choose_a_strategy, f"{language}-strategies")
+
+
+@pytest.mark.parametrize("language", ["en"])
+def test_losses_are_scaled_steps_measured_and_a_training_on_replicas_stopped(reader, language):
+    reader.read(f"{language}/{lesson_with(SCALING)}.ipynb", scale_measure_and_stop, f"{language}-custom")

@@ -89,7 +89,7 @@ def test_what_is_no_image_is_refused(kind):
     [([10, 1], "10"), ([1, -1], "-1"), ([1.0, 2.5], "1.0"), (["a", "b"], "'a'"), ([True, False], "True")],
 )
 def test_a_label_that_is_no_digit_is_refused(labels, named):
-    with pytest.raises(CourseError, match="label") as caught:
+    with pytest.raises(CourseError, match="number of a class") as caught:
         LabelledImages(np.zeros((2, 28, 28), np.uint8), labels)
     assert named in caught.value.problem
     assert "0 to 9" in caught.value.allowed

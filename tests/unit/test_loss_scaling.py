@@ -226,7 +226,7 @@ def test_the_explorer_begins_with_the_worked_example_and_follows_clicks():
         "✗ The sum of the replicas is 7, not the true mean, 3.5."
         " The gradient is 5, 2 times the right one, 2.5."
     ]
-    assert shown(explorer, "fact")[1] == "Code on each replicatf.reduce_mean(losses)"
+    assert shown(explorer, "listing") == ["tf.reduce_mean(losses)"]
     choose(explorer, "batch_size", 8)
     choose(explorer, "num_examples", 7)
     choose(explorer, "num_replicas", 4)

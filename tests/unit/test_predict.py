@@ -111,13 +111,19 @@ def test_a_number_is_typed_and_any_gets_a_comment(number, verdict):
 
 def test_a_label_stands_for_a_value_that_is_not_for_reading():
     choose(predict("98-sums"), 2)
-    assert repr(reveal("98-sums", "last")) == ("last\n✓ You predicted equal but for the last bit. Floats.")
+    assert repr(reveal("98-sums", "last")) == (
+        "equal but for the last bit\n✓ You predicted equal but for the last bit. Floats."
+    )
 
 
 def test_with_nothing_answered_there_is_the_measured_value_and_nothing_else():
-    for name, measured in (("98-rows", (2, 4)), ("98-mean", np.float32(0.15)), ("98-sums", "last")):
+    for name, measured, text in (
+        ("98-rows", (2, 4), "(2, 4)"),
+        ("98-mean", np.float32(0.15), "0.15"),
+        ("98-sums", "last", "equal but for the last bit"),
+    ):
         assert told(predict(name)) == ""
-        assert repr(reveal(name, measured)) == shown(measured)
+        assert repr(reveal(name, measured)) == text
     assert repr(score("98")) == "You made no prediction in this lesson."
 
 
@@ -175,6 +181,26 @@ def test_another_value_than_the_one_asked_for_is_not_compared(answered):
 def test_the_measured_value_may_be_written_in_any_way():
     for measured in ([2, 4], np.array([2, 4]), (np.int64(2), 4.0)):
         assert reveal("98-rows", measured).verdict is None
+
+
+def test_the_name_of_an_option_is_shown_in_the_words_of_that_option():
+    revealed = reveal("98-sums", "last")
+    assert repr(revealed) == "equal but for the last bit"
+    assert revealed._repr_html_() == "Measured\n<p>equal but for the last bit</p>"
+    assert repr(reveal("98-sums", "near")).startswith("near\n… This is not the value")
+    prediction("98-where", right="CPU:0")(
+        lambda: Question("Where?", [Option("CPU:0", "Yes.", "on `CPU:0` < 1")])
+    )
+    assert reveal("98-where", "CPU:0")._repr_html_() == "Measured\n<p>on <code>CPU:0</code> &lt; 1</p>"
+
+
+@pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
+def test_no_name_of_an_option_is_left_in_english(known):
+    course_lib.i18n.set_language("ja")
+    (right,) = [option for option in known.options() if known.is_right(option)]
+    if isinstance(known.right, str) and known.right != "UnimplementedError":  # TensorFlow's own name
+        assert repr(reveal(known.prediction_id, known.right)) == right.label
+        assert not right.label.isascii()
 
 
 def test_no_measured_value_makes_it_raise():

@@ -1,0 +1,138 @@
+"""The loss scaling explorer on a bare page and in a notebook: its choices, pictures, code and verdict."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from course_lib.explorers.loss_scaling import LossScalingExplorer
+from course_lib.i18n import set_language
+from course_lib.pictures.loss_scaling import lines
+from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, STYLES, answered, pick, write_pages
+from tools.book.explorers import write_explorer_tables
+
+OWN = "the replica's own examples"
+FOCUSED = "document.querySelector('course-explorer').shadowRoot.activeElement.parentNode.innerText"
+
+
+def five_of_eight() -> LossScalingExplorer:
+    """As lesson 10 shows it: losses 2 to 6, gradients 1 to 5, two, two, one and no example."""
+    return LossScalingExplorer(num_replicas=4, batch_size=8, num_examples=5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    write_explorer_tables(["ja", "en"], folder, [LossScalingExplorer])
+    pages = {"en": five_of_eight().to_html(), "none": ""}
+    set_language("ja")
+    pages["ja"] = five_of_eight().to_html()
+    set_language("en")
+    write_pages(folder, pages)
+    return folder
+
+
+def code(page) -> str:
+    return page.locator(".listing pre").inner_text()
+
+
+def told(page) -> str:
+    return page.locator(".told").inner_text()
+
+
+def returned(page) -> list[str]:
+    """Returns what the pictures say of each replica."""
+    lines = page.locator(".panel [role=img]").first.get_attribute("aria-label").splitlines()
+    return [line.split("  ")[-1] for line in lines if line.startswith("  replica")]
+
+
+def words(page, panel: int) -> list[str]:
+    """Returns the texts that are drawn in a panel; the first panel has the code."""
+    return page.locator(".panel").nth(panel).locator("svg text").all_text_contents()
+
+
+def test_a_division_changes_code_pictures_and_verdict_without_a_kernel(visit):
+    page = visit("en")
+    assert code(page) == "tf.nn.compute_average_loss(losses, global_batch_size=5)"
+    assert returned(page) == ["(2 + 3) / 5 = 1", "(4 + 5) / 5 = 1.8", "6 / 5 = 1.2", "0 / 5 = 0"]
+    assert told(page).startswith("✓ The sum of the replicas is the true mean, 4. The gradient is right.")
+    assert not any("NaN" in text for panel in (1, 2) for text in words(page, panel))
+    pick(page, "Divide by", OWN)
+    assert code(page) == "tf.reduce_mean(losses)"
+    assert returned(page)[:3] == ["(2 + 3) / 2 = 2.5", "(4 + 5) / 2 = 4.5", "6 / 1 = 6"]
+    assert told(page) == (
+        "✗ The sum is NaN: a replica without an example returned the mean over nothing."
+        " The gradient is 10, 3.333 times the right one, 3."
+    )
+    for panel in (1, 2):
+        assert any("NaN" in text for text in words(page, panel))
+    pick(page, "Divide by", "batch size")
+    assert code(page) == "tf.nn.compute_average_loss(losses, global_batch_size=8)"
+    assert told(page).startswith("✗ The sum of the replicas is 2.5, not the true mean, 4.")
+
+
+def test_a_full_batch_is_right_with_other_divisions_too(visit):
+    page = visit("en")
+    pick(page, "Divide by", "own examples and replicas (default of Keras 3)")
+    assert told(page).startswith("✗")
+    pick(page, "Examples in this batch", "8")
+    assert told(page).startswith("✓ The sum of the replicas is the true mean, 5.5.")
+    assert code(page) == "loss(labels, outputs)"
+
+
+def test_a_smaller_batch_size_leaves_no_more_examples_than_fit(visit):
+    page = visit("en")
+    pick(page, "Batch size", "4")
+    counts = page.locator("fieldset", has_text="Examples in this batch")
+    assert counts.locator("label").all_inner_texts() == ["1", "2", "3", "4"]
+    assert counts.locator("label:has(:checked)").inner_text() == "4"
+    pick(page, "Replicas", "2")
+    assert returned(page) == ["(2 + 3) / 4 = 1.25", "(4 + 5) / 4 = 2.25"]
+
+
+def test_it_is_used_by_keyboard(visit):
+    page = visit("en")
+    for _group in ("replicas", "batch size", "examples"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.locator("pre", has_text="global_batch_size=6").wait_for()
+    assert page.evaluate(FOCUSED) == "6"
+    page.keyboard.press("Tab")
+    for expected in ("batch size", OWN):
+        page.keyboard.press("ArrowRight")
+        page.locator(".explorer:not(.busy)").wait_for()
+        assert page.evaluate(FOCUSED) == expected
+    assert code(page) == "tf.reduce_mean(losses)"
+
+
+def test_it_speaks_japanese(visit):
+    page = visit("ja")
+    pick(page, "割る数", "そのレプリカのサンプル数")
+    explorer = five_of_eight()
+    explorer.state = {**explorer.state, "division": "replica"}
+    set_language("ja")
+    described = page.locator(".panel [role=img]").first.get_attribute("aria-label")
+    assert described == "\n".join(lines(explorer.scaling))
+    assert told(page).startswith("✗ ")
+    assert not told(page).isascii()
+
+
+def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit):
+    page = visit("none")
+    explorer = five_of_eight()
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    page.locator("label", has_text=OWN).click()
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["division"], "value": "replica"}]
+    answered(page, explorer)
+    assert explorer.scaling.division == "replica"
+    assert code(page) == "tf.reduce_mean(losses)"
+
+
+@pytest.mark.parametrize(("name", "theme"), zip(["en", "ja"], STYLES, strict=True))
+def test_it_is_accessible_and_fits_a_telephone(visit, name, theme):
+    page = visit(name, theme)
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate(OVERFLOWING) == []
