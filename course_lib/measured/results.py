@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,16 +21,33 @@ _RUNS = "runs"  # what tells these files from those with other measurements
 
 
 @dataclass(frozen=True)
+class Restored:
+    """What a trained model's last checkpoint gave where it was read without a strategy.
+
+    Attributes:
+        test_accuracy: the share of the test examples that it classified rightly.
+        otherwise: how many it classified in another way than the trained model.
+        largest_difference: of a probability, from that of the trained model.
+    """
+
+    test_accuracy: float
+    otherwise: int
+    largest_difference: float
+
+
+@dataclass(frozen=True)
 class SeededRun:
     """One setting, trained from several seeds.
 
     Attributes:
         curves: the records of the first seed, without times: what a picture shows.
         epochs: the epochs of each seed, the first one's too, `[seeds, epochs]`.
+        restored: of each seed, what its model gave once restored; empty where none was.
     """
 
     curves: History
     epochs: tuple[tuple[EpochRecord, ...], ...]
+    restored: tuple[Restored, ...] = ()
 
     def spread(self, quantity: str) -> tuple[tuple[float, float], ...]:
         """Returns, for each epoch, the least and the greatest value over the seeds.
@@ -110,6 +127,27 @@ def table(measured: Measured) -> str:
     )
 
 
+def together(runs: Sequence[SeededRun]) -> SeededRun:
+    """Returns the runs of several seeds as one; the curves are the first one's."""
+    epochs = tuple(seed for run in runs for seed in run.epochs)
+    return SeededRun(runs[0].curves, epochs, tuple(each for run in runs for each in run.restored))
+
+
+def restored_table(measured: Measured) -> str:
+    """Returns how the restored models answer beside the trained ones, a line for each seed, as text."""
+    lines = [
+        f"{epochs[-1].test_accuracy:.4f}  {each.test_accuracy:.4f} {each.otherwise:7,} "
+        f"{each.largest_difference:10.1e}"
+        for run in measured.runs.values()
+        for epochs, each in zip(run.epochs, run.restored, strict=True)
+    ]
+    head = _(
+        "Test accuracy under the strategy and restored without one, "
+        "images answered otherwise, largest difference of a probability"
+    )
+    return "\n".join([head, *lines])
+
+
 def title(run: str) -> str:
     """Returns what a run is called in the reader's language; its own name where it has no other."""
     titles = {
@@ -123,9 +161,12 @@ def title(run: str) -> str:
 
 
 def _rows(run: SeededRun) -> dict[str, Any]:
-    return to_rows(run.curves) | {"epochs": [[asdict(epoch) for epoch in seed] for seed in run.epochs]}
+    restored = {"restored": [asdict(each) for each in run.restored]} if run.restored else {}
+    epochs = {"epochs": [[asdict(epoch) for epoch in seed] for seed in run.epochs]}
+    return to_rows(run.curves) | epochs | restored
 
 
 def _run(rows: Mapping[str, Any]) -> SeededRun:
     epochs = tuple(tuple(EpochRecord(**epoch) for epoch in seed) for seed in rows["epochs"])
-    return SeededRun(of_rows({**rows, "epochs": rows["epochs"][0]}), epochs)
+    restored = tuple(Restored(**each) for each in rows.get("restored", ()))
+    return SeededRun(of_rows({**rows, "epochs": rows["epochs"][0]}), epochs, restored)
