@@ -1,4 +1,4 @@
-"""Garments: lesson 10's model under a MirroredStrategy, from several seeds, and restored without a strategy."""
+"""Garments: lesson 10's model under a MirroredStrategy, and restored without a strategy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Probabilities = npt.NDArray[np.float64]
 def settings(num_replicas: int) -> dict[str, str]:
     """Returns how the trainings are set, as the lesson has it."""
     return {
-        "strategy": f"MirroredStrategy, {num_replicas} replicas",
+        "strategy": f"strategies.mirrored({num_replicas})",
         "model": "Conv2D(32, 3), Conv2D(64, 3), Dense(64), Dense(10)",
         "batch_size": f"{PER_REPLICA} × {num_replicas}",
         "last_batch": PAD,
@@ -87,5 +87,7 @@ def _probabilities(trainer: StrategyTrainer, images: LabelledImages) -> Probabil
     strategy = trainer.strategy
     infer = tf.function(lambda rows: strategy.run(trainer.model, (rows,)))
     batches = tf.data.Dataset.from_tensor_slices(images.features).batch(_ROWS)
-    parts = [strategy.gather(infer(rows), axis=0) for rows in strategy.experimental_distribute_dataset(batches)]
+    parts = [
+        strategy.gather(infer(rows), axis=0) for rows in strategy.experimental_distribute_dataset(batches)
+    ]
     return tf.nn.softmax(tf.cast(tf.concat(parts, axis=0), tf.float64)).numpy()  # type: ignore[no-any-return]

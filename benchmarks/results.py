@@ -38,8 +38,8 @@ course_lib.setup(devices=8)
 
 from benchmarks import digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
-from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data import fashion, mnist, sources  # noqa: E402
+from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
 from course_lib.measured import (  # noqa: E402

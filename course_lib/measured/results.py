@@ -134,18 +134,19 @@ def together(runs: Sequence[SeededRun]) -> SeededRun:
 
 
 def restored_table(measured: Measured) -> str:
-    """Returns how the restored models answer beside the trained ones, a line for each seed, as text."""
-    lines = [
-        f"{epochs[-1].test_accuracy:.4f}  {each.test_accuracy:.4f} {each.otherwise:7,} "
-        f"{each.largest_difference:10.1e}"
-        for run in measured.runs.values()
-        for epochs, each in zip(run.epochs, run.restored, strict=True)
-    ]
-    head = _(
-        "Test accuracy under the strategy and restored without one, "
-        "images answered otherwise, largest difference of a probability"
-    )
-    return "\n".join([head, *lines])
+    """Returns the last test accuracies, and those of the models restored without a strategy, as text."""
+    lines = [_("Test accuracies at the end, the lowest and the highest over the seeds")]
+    for run in measured.runs.values():
+        low, high = run.spread("test_accuracy")[-1]
+        lines.append(f"{low:.4f}–{high:.4f}   " + _("trained under the strategy"))
+        accuracies = [each.test_accuracy for each in run.restored]
+        answered = _(
+            "restored without one (answered otherwise: {otherwise}; a probability differs by {difference})",
+            otherwise=f"{max(each.otherwise for each in run.restored):,}",
+            difference=f"{max(each.largest_difference for each in run.restored):.1g}",
+        )
+        lines.append(f"{min(accuracies):.4f}–{max(accuracies):.4f}   {answered}")
+    return "\n".join(lines)
 
 
 def title(run: str) -> str:
