@@ -90,4 +90,4 @@ def _probabilities(trainer: StrategyTrainer, images: LabelledImages) -> Probabil
     parts = [
         strategy.gather(infer(rows), axis=0) for rows in strategy.experimental_distribute_dataset(batches)
     ]
-    return tf.nn.softmax(tf.cast(tf.concat(parts, axis=0), tf.float64)).numpy()  # type: ignore[no-any-return]
+    return tf.nn.softmax(tf.cast(tf.concat(parts, axis=0), tf.float64)).numpy()

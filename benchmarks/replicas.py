@@ -44,9 +44,12 @@ _LEAST_STEPS_IN_A_TURN = 2
 
 def small(strategy: Any) -> Any:
     """Returns a model whose steps are so short that what Python does counts."""
-    layers = tf.keras.layers
+    layers, drawn = tf.keras.layers, tf.keras.initializers.GlorotUniform
     with strategy.scope():
-        dense = layers.Dense(32, "relu"), layers.Dense(CLASSES)
+        dense = (
+            layers.Dense(32, "relu", kernel_initializer=drawn(0)),
+            layers.Dense(CLASSES, kernel_initializer=drawn(1)),
+        )
         return tf.keras.Sequential([tf.keras.Input(IMAGE), layers.Flatten(), *dense])
 
 
@@ -70,7 +73,8 @@ def measure(
         models: which of `MODELS` train against the tutorial's loop.
     """
     rows = [row for size in iterated for row in _ways(size, repeats)]
-    rows += [row for threads in THREADS for row in _replicas(threads, split, counts, repeats)]
+    for threads in THREADS if split else ():
+        rows += _replicas(threads, split, counts, repeats)
     return rows + [_against_the_tutorial(model, repeats) for model in models]
 
 

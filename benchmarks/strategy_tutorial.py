@@ -60,7 +60,7 @@ def _step(strategy: Any, model: Any, batch_size: int) -> Callable[[Any], Any]:
         accuracy.update_state(labels, predictions)
         return loss
 
-    @tf.function  # type: ignore[untyped-decorator]
+    @tf.function
     def step(batch: Any) -> Any:
         per_replica = strategy.run(on_replica, args=(batch,))
         return strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
