@@ -141,7 +141,7 @@ def restored_table(measured: Measured) -> str:
         lines.append(f"{low:.4f}–{high:.4f}   " + _("trained under the strategy"))
         accuracies = [each.test_accuracy for each in run.restored]
         answered = _(
-            "restored without one (answered otherwise: {otherwise}; a probability differs by {difference})",
+            "restored without one (answered otherwise: {otherwise}; largest difference: {difference})",
             otherwise=f"{max(each.otherwise for each in run.restored):,}",
             difference=f"{max(each.largest_difference for each in run.restored):.1g}",
         )
