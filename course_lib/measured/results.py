@@ -138,14 +138,14 @@ def restored_table(measured: Measured) -> str:
     lines = [_("Test accuracies at the end, the lowest and the highest over the seeds")]
     for run in measured.runs.values():
         low, high = run.spread("test_accuracy")[-1]
-        lines.append(f"{low:.4f}–{high:.4f}   " + _("trained under the strategy"))
+        lines.append(f"{low:.3f}–{high:.3f}   " + _("trained under the strategy"))
         accuracies = [each.test_accuracy for each in run.restored]
         answered = _(
             "restored without one (answered otherwise: {otherwise}; largest difference: {difference})",
             otherwise=f"{max(each.otherwise for each in run.restored):,}",
             difference=f"{max(each.largest_difference for each in run.restored):.1g}",
         )
-        lines.append(f"{min(accuracies):.4f}–{max(accuracies):.4f}   {answered}")
+        lines.append(f"{min(accuracies):.3f}–{max(accuracies):.3f}   {answered}")
     return "\n".join(lines)
 
 

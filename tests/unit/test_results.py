@@ -156,8 +156,8 @@ def test_seeds_that_were_measured_apart_are_put_together_and_saved(tmp_path, mon
 def test_restored_models_stand_below_the_trained_ones():
     assert results.restored_table(with_restored()) == (
         "Test accuracies at the end, the lowest and the highest over the seeds\n"
-        "0.5000–0.8750   trained under the strategy\n"
-        "0.5000–0.8750   restored without one (answered otherwise: 1,200; largest difference: 2e-07)"
+        "0.500–0.875   trained under the strategy\n"
+        "0.500–0.875   restored without one (answered otherwise: 1,200; largest difference: 2e-07)"
     )
 
 
