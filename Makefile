@@ -59,7 +59,7 @@ serve: book  ## show the site on this machine
 browser: book
 	$(PYTEST) tests/book tests/lab -q $(SHORT) $(BY_FILE)
 
-results: .venv/ready  ## measure what lessons and book quote: trainings on reviews and digits, times of steps and their parts
+results: .venv/ready  ## measure what lessons and book quote: trainings on reviews and images, times of steps and their parts
 	$(BIN)/python -m benchmarks.results
 
 bench: .venv/ready  ## what is fast, as ratios measured in one run; after `make jax`, beside JAX

@@ -13,7 +13,11 @@
 - 07_stand_in: the same on as many of the drawn digits;
 - 08_keras: what each Keras distributes, each case in a process of its own; for JAX after `make jax`;
 - 09_strategies: which strategy works with which API, each case in processes of its own; needs
-  `make estimator`.
+  `make estimator`;
+- 10_fashion: lesson 10's training on all of Fashion-MNIST, ten epochs on two replicas, from several seeds,
+  each restored without a strategy;
+- 10_fashion_5000: the same on its first images, as the lesson has them: three epochs on four replicas;
+- 10_stand_in: that on as many of the drawn garments.
 
 `python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
 TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
@@ -32,10 +36,10 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import digits, exports, keras_table, parts, strategy_table  # noqa: E402
+from benchmarks import digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
+from course_lib.data import fashion, mnist, sources  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
-from course_lib.data import mnist, sources  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
 from course_lib.measured import (  # noqa: E402
@@ -59,6 +63,7 @@ TURNS = 7  # of each measurement of times, whose medians are written
 FOLDER = Path(results.__file__).parent
 SETS = {sources.REAL: "imdb_reviews/plain_text 1.0.0", sources.BUILT_IN: "built-in"}
 DIGITS = {sources.REAL: "mnist 3.0.1", sources.BUILT_IN: "built-in"}
+GARMENTS = {sources.REAL: "fashion_mnist 3.0.1", sources.BUILT_IN: "built-in"}
 SETTINGS = {  # initial values, rows of unit length
     "tutorial": ("normal", False),
     "he": ("he", False),
@@ -84,6 +89,22 @@ def trained_digits(name: str, source: str, *counts: int) -> Path:
     measured = results.Measured(name, circumstances(told) | details, {"adam": run})
     print(results.table(measured), flush=True)
     return results.save(measured, FOLDER)
+
+
+def trained_garments(name: str, source: str, *counts: int, num_replicas: int, epochs: int) -> Path:
+    """Trains on garments, so many to learn from and so many to measure on; after each seed it writes all."""
+    images = fashion.load(source, num_train=counts[0], num_test=counts[1])
+    told = f"{GARMENTS[source]}, {len(images.train)} + {len(images.test)}"
+    keras = {"keras": course_lib.start_tensorflow().keras.__version__}
+    details = circumstances(told) | keras | garments.settings(num_replicas)
+    runs: list[results.SeededRun] = []
+    for seed in SEEDS:
+        runs.append(garments.seeded_run(images, num_replicas, epochs, seed))
+        seeds = {"seeds": ", ".join(map(str, SEEDS[: len(runs)]))}
+        measured = results.Measured(name, details | seeds, {"adam": results.together(runs)})
+        path = results.save(measured, FOLDER)
+    print(results.table(measured), results.restored_table(measured), sep="\n", flush=True)
+    return path
 
 
 def trained_schemes(of: str, source: str) -> Path:
@@ -171,6 +192,15 @@ MEASUREMENTS: dict[str, Callable[[], Path]] = {
     "07_stand_in": partial(trained_digits, "07_stand_in", sources.BUILT_IN, 5_000, 5_000),
     keras_support.NAME: what_each_keras_distributes,
     strategy_support.NAME: which_strategy_works,
+    "10_fashion": partial(
+        trained_garments, "10_fashion", sources.REAL, 60_000, 10_000, num_replicas=2, epochs=10
+    ),
+    "10_fashion_5000": partial(
+        trained_garments, "10_fashion_5000", sources.REAL, 5_000, 1_000, num_replicas=4, epochs=3
+    ),
+    "10_stand_in": partial(
+        trained_garments, "10_stand_in", sources.BUILT_IN, 5_000, 1_000, num_replicas=4, epochs=3
+    ),
 }
 
 

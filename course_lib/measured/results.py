@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -21,16 +21,33 @@ _RUNS = "runs"  # what tells these files from those with other measurements
 
 
 @dataclass(frozen=True)
+class Restored:
+    """What a trained model's last checkpoint gave where it was read without a strategy.
+
+    Attributes:
+        test_accuracy: the share of the test examples that it classified rightly.
+        otherwise: how many it classified in another way than the trained model.
+        largest_difference: of a probability, from that of the trained model.
+    """
+
+    test_accuracy: float
+    otherwise: int
+    largest_difference: float
+
+
+@dataclass(frozen=True)
 class SeededRun:
     """One setting, trained from several seeds.
 
     Attributes:
         curves: the records of the first seed, without times: what a picture shows.
         epochs: the epochs of each seed, the first one's too, `[seeds, epochs]`.
+        restored: of each seed, what its model gave once restored; empty where none was.
     """
 
     curves: History
     epochs: tuple[tuple[EpochRecord, ...], ...]
+    restored: tuple[Restored, ...] = ()
 
     def spread(self, quantity: str) -> tuple[tuple[float, float], ...]:
         """Returns, for each epoch, the least and the greatest value over the seeds.
@@ -110,6 +127,28 @@ def table(measured: Measured) -> str:
     )
 
 
+def together(runs: Sequence[SeededRun]) -> SeededRun:
+    """Returns the runs of several seeds as one; the curves are the first one's."""
+    epochs = tuple(seed for run in runs for seed in run.epochs)
+    return SeededRun(runs[0].curves, epochs, tuple(each for run in runs for each in run.restored))
+
+
+def restored_table(measured: Measured) -> str:
+    """Returns the last test accuracies, and those of the models restored without a strategy, as text."""
+    lines = [_("Test accuracies at the end, the lowest and the highest over the seeds")]
+    for run in measured.runs.values():
+        low, high = run.spread("test_accuracy")[-1]
+        lines.append(f"{low:.3f}–{high:.3f}   " + _("trained under the strategy"))
+        accuracies = [each.test_accuracy for each in run.restored]
+        answered = _(
+            "restored without one (answered otherwise: {otherwise}; largest difference: {difference})",
+            otherwise=f"{max(each.otherwise for each in run.restored):,}",
+            difference=f"{max(each.largest_difference for each in run.restored):.1g}",
+        )
+        lines.append(f"{min(accuracies):.3f}–{max(accuracies):.3f}   {answered}")
+    return "\n".join(lines)
+
+
 def title(run: str) -> str:
     """Returns what a run is called in the reader's language; its own name where it has no other."""
     titles = {
@@ -123,9 +162,12 @@ def title(run: str) -> str:
 
 
 def _rows(run: SeededRun) -> dict[str, Any]:
-    return to_rows(run.curves) | {"epochs": [[asdict(epoch) for epoch in seed] for seed in run.epochs]}
+    restored = {"restored": [asdict(each) for each in run.restored]} if run.restored else {}
+    epochs = {"epochs": [[asdict(epoch) for epoch in seed] for seed in run.epochs]}
+    return to_rows(run.curves) | epochs | restored
 
 
 def _run(rows: Mapping[str, Any]) -> SeededRun:
     epochs = tuple(tuple(EpochRecord(**epoch) for epoch in seed) for seed in rows["epochs"])
-    return SeededRun(of_rows({**rows, "epochs": rows["epochs"][0]}), epochs)
+    restored = tuple(Restored(**each) for each in rows.get("restored", ()))
+    return SeededRun(of_rows({**rows, "epochs": rows["epochs"][0]}), epochs, restored)

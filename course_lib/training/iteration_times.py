@@ -27,14 +27,24 @@ def iteration_times(strategy: Any, batch_size: int, repeats: int = 3) -> Iterati
         batch_size: the number of examples in the global batch.
         repeats: how many epochs each has, after one to compile and warm up.
     """
-    dataset = strategy.experimental_distribute_dataset(_batches(batch_size))
-    step = _step(strategy)
-    ways = for_loop(step), several_steps(step, _STEPS_IN_A_CALL), whole_epoch(step)
-    turns = [_timed(way, dataset) for way in ways]
+    turns = timed_ways(strategy, batch_size)
     for turn in turns:
         turn()
     rounds = [tuple(turn() for turn in turns) for _repeat in range(repeats)]
     return IterationTimes(batch_size, *map(statistics.median, zip(*rounds, strict=True)))
+
+
+def timed_ways(strategy: Any, batch_size: int) -> tuple[Callable[[], float], ...]:
+    """Returns a function for each of the three ways, which trains for an epoch and returns a step's seconds.
+
+    Args:
+        strategy: whose replicas train.
+        batch_size: the number of examples in the global batch.
+    """
+    dataset = strategy.experimental_distribute_dataset(_batches(batch_size))
+    step = _step(strategy)
+    ways = for_loop(step), several_steps(step, _STEPS_IN_A_CALL), whole_epoch(step)
+    return tuple(_timed(way, dataset) for way in ways)
 
 
 def _timed(epoch: Epoch, dataset: Any) -> Callable[[], float]:

@@ -10,14 +10,35 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import data, digits, explorer, live, parts, results, rows, schemes, sweep, training, worker
+from benchmarks import (
+    data,
+    digits,
+    explorer,
+    garments,
+    live,
+    parts,
+    replicas,
+    results,
+    rows,
+    schemes,
+    strategy_tutorial,
+    sweep,
+    training,
+    worker,
+)
+from course_lib import strategies
 from course_lib.data.digits import make_digits
 from course_lib.data.examples import Examples
 from course_lib.data.images import ImageSet, LabelledImages
 from course_lib.data.imdb import VectorizedReviews, load_imdb
 from course_lib.measured import export
+from course_lib.measured import results as measured
+from course_lib.models.fashion import convolutional
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.mesh import MeshSpec
+from course_lib.training.records import StepRecord
+from course_lib.training.run import TrainingRun
+from course_lib.training.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -35,6 +56,14 @@ from course_lib.specs.mesh import MeshSpec
             lambda: live.measure(repeats=1, epochs=1, schemes=("data",), num_examples=640, warm_up=0),
             4,
             id="live",
+            marks=pytest.mark.drill,
+        ),
+        pytest.param(
+            lambda: replicas.measure(
+                repeats=1, iterated=(8,), split=(8,), counts=(2,), models=("small model",)
+            ),
+            5,
+            id="replicas",
             marks=pytest.mark.drill,
         ),
         pytest.param(
@@ -73,6 +102,42 @@ def test_what_exports_answer_is_written_with_how_it_was_measured(monkeypatch, tm
     assert written["how"]["data"] == "built-in, 8100 + 2000"
     assert written["how"]["plan"] == "spatial_parallel()"
     assert written["answers"] == found.answers
+
+
+def test_garments_are_trained_on_from_each_seed_and_restored_without_a_strategy(monkeypatch, tmp_path):
+    sizes = {"filters": (2, 4), "hidden": 8}
+    monkeypatch.setattr(garments, "convolutional", lambda *given: convolutional(*given, **sizes))
+    monkeypatch.setattr(results, "SEEDS", (0, 1))
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    path = results.trained_garments("99_test", "built-in", 140, 33, num_replicas=2, epochs=2)
+    monkeypatch.setattr(measured, "_FOLDER", tmp_path)
+    found = measured.load(path.stem)
+    assert found.how["data"] == "built-in, 140 + 33"
+    assert (found.how["strategy"], found.how["batch_size"]) == ("strategies.mirrored(2)", "64 × 2")
+    assert found.how["seeds"] == "0, 1"
+    run = found.runs["adam"]
+    assert [step.examples for step in run.curves.steps] == [128, 12] * 2
+    assert run.epochs[0][0].train_loss != run.epochs[1][0].train_loss
+    for epochs, restored in zip(run.epochs, run.restored, strict=True):
+        assert restored.test_accuracy == pytest.approx(epochs[-1].test_accuracy)
+        assert restored.otherwise == 0
+        assert restored.largest_difference < 1e-6
+
+
+def test_a_restored_model_that_answers_otherwise_is_noticed():
+    trained = np.array([[0.25, 0.75], [0.75, 0.25], [0.5, 0.5]])
+    other = np.array([[0.5, 0.5], [0.75, 0.25], [0.5, 0.5]])
+    assert garments._compared(0.5, trained, other) == measured.Restored(0.5, 1, 0.25)
+
+
+def test_the_tutorials_loop_under_a_strategy_trains_as_the_courses_does():
+    """With one batch an epoch, which shuffling does not change."""
+    two, images = strategies.mirrored(2), replicas.random_images(16)
+    theirs = strategy_tutorial.training(two, replicas.small(two), images, 16)
+    run = TrainingRun(replicas._trainer(two, replicas.small), images, settings=Settings(3, 16))
+    expected = [record.loss for record in run if isinstance(record, StepRecord)]
+    assert expected[0] > expected[2]
+    assert [theirs() for _epoch in range(3)] == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.drill

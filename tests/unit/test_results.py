@@ -71,6 +71,38 @@ def test_what_is_said_of_the_digits_holds_for_every_seed():
     assert min(last_accuracies(results.load("07_mnist"), "adam")) >= 0.97
 
 
+FASHION = {
+    "10_fashion": ("fashion_mnist 3.0.1, 60000 + 10000", 60_000, 10_000, 10, 128),
+    "10_fashion_5000": ("fashion_mnist 3.0.1, 5000 + 1000", 5_000, 1_000, 3, 256),
+    "10_stand_in": ("built-in, 5000 + 1000", 5_000, 1_000, 3, 256),
+}
+
+
+@pytest.mark.parametrize("name", FASHION)
+def test_runs_on_garments_are_whole_and_answer_the_same_without_a_strategy(name):
+    data, num_train, num_test, epochs, batch_size = FASHION[name]
+    measured = results.load(name)
+    run, seeds = measured.runs["adam"], measured.how["seeds"].split(", ")
+    assert (measured.how["command"], measured.how["data"]) == ("make results", data)
+    assert {"tensorflow", "keras", "python", "strategy", "optimizer"} < set(measured.how)
+    assert [[epoch.epoch for epoch in seed] for seed in run.epochs] == [[*range(1, epochs + 1)]] * len(seeds)
+    for epoch in run.curves.epochs:
+        sizes = [step.examples for step in run.curves.steps if step.epoch == epoch.epoch]
+        losses = [step.loss for step in run.curves.steps if step.epoch == epoch.epoch]
+        assert sum(sizes) == num_train
+        assert sizes[:-1] == [batch_size] * (num_train // batch_size)
+        assert epoch.train_loss == pytest.approx(np.dot(sizes, losses) / num_train, abs=1e-4)
+    for epochs_of_seed, restored in zip(run.epochs, run.restored, strict=True):
+        assert restored.test_accuracy == epochs_of_seed[-1].test_accuracy
+        assert (restored.test_accuracy * num_test) % 1 == pytest.approx(0, abs=1e-6)
+        assert restored.otherwise == 0
+        assert restored.largest_difference < 1e-5
+
+
+def test_the_real_garments_are_learnt_as_well_as_the_course_promises():
+    assert min(last_accuracies(results.load("10_fashion"), "adam")) >= 0.89
+
+
 def measured_from(*accuracies_of_seeds):
     steps = [StepRecord(step, 1, 0.5 / step, 0.25 * step, 64, 0.0) for step in (1, 2)]
     seeds = tuple(
@@ -97,6 +129,36 @@ def test_a_smaller_last_batch_is_saved_too(tmp_path, monkeypatch):
     results.save(results.Measured("99_test", {}, {"adam": run}), tmp_path)
     monkeypatch.setattr(results, "_FOLDER", tmp_path)
     assert results.load("99_test").runs["adam"].curves.steps == steps
+
+
+RESTORED = [results.Restored(0.5, 0, 0.0), results.Restored(0.875, 1200, 2.5e-7)]
+
+
+def with_restored():
+    runs = [
+        dataclasses.replace(measured_from([0.25, each.test_accuracy]).runs["ours"], restored=(each,))
+        for each in RESTORED
+    ]
+    return results.Measured("99_test", {}, {"adam": results.together(runs)})
+
+
+def test_seeds_that_were_measured_apart_are_put_together_and_saved(tmp_path, monkeypatch):
+    measured = with_restored()
+    run = measured.runs["adam"]
+    assert [seed[-1].test_accuracy for seed in run.epochs] == [0.5, 0.875]
+    assert run.restored == tuple(RESTORED)
+    assert run.curves.epochs == list(run.epochs[0])
+    results.save(measured, tmp_path)
+    monkeypatch.setattr(results, "_FOLDER", tmp_path)
+    assert dataclasses.asdict(results.load("99_test")) == dataclasses.asdict(measured)
+
+
+def test_restored_models_stand_below_the_trained_ones():
+    assert results.restored_table(with_restored()) == (
+        "Test accuracies at the end, the lowest and the highest over the seeds\n"
+        "0.500–0.875   trained under the strategy\n"
+        "0.500–0.875   restored without one (answered otherwise: 1,200; largest difference: 2e-07)"
+    )
 
 
 def test_there_may_be_no_results(tmp_path, monkeypatch):

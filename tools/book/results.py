@@ -17,6 +17,25 @@ QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
 @dataclass(frozen=True)
+class ShownRestored:
+    """A model beside its last checkpoint, restored without a strategy, as a row of the page's table.
+
+    Attributes:
+        seed: the random seed.
+        trained: the test accuracy under the strategy.
+        restored: that without one.
+        otherwise: how many images the restored model answers otherwise.
+        difference: the largest difference of a probability.
+    """
+
+    seed: str
+    trained: str
+    restored: str
+    otherwise: str
+    difference: str
+
+
+@dataclass(frozen=True)
 class ShownResult:
     """Trainings as the pages show them.
 
@@ -26,6 +45,7 @@ class ShownResult:
         picture: the name of the picture's file.
         alt: what the picture shows, in the page's language.
         runs: by the run's name, for each epoch the spread of each quantity over the seeds, as text.
+        restored: a row for each seed whose model was restored; empty where none was.
     """
 
     name: str
@@ -33,6 +53,7 @@ class ShownResult:
     picture: str
     alt: str
     runs: dict[str, list[dict[str, str]]]
+    restored: list[ShownRestored]
 
 
 @dataclass(frozen=True)
@@ -136,8 +157,25 @@ def write_results(language: str, folder: Path) -> list[ShownResult]:
             picture = results.picture(measured)
             (folder / f"{name}.png").write_bytes(picture.png)
             runs = {results.title(run): spreads(seeded) for run, seeded in measured.runs.items()}
-            shown.append(ShownResult(name, dict(measured.how), f"{name}.png", picture.alt, runs))
+            how, restored = dict(measured.how), shown_restored(measured)
+            shown.append(ShownResult(name, how, f"{name}.png", picture.alt, runs, restored))
     return shown
+
+
+def shown_restored(measured: results.Measured) -> list[ShownRestored]:
+    """Returns a row for each model that was restored."""
+    seeds = measured.how.get("seeds", "").split(", ")
+    return [
+        ShownRestored(
+            seed,
+            f"{epochs[-1].test_accuracy:.4f}",
+            f"{each.test_accuracy:.4f}",
+            f"{each.otherwise:,}",
+            f"{each.largest_difference:.1g}",
+        )
+        for run in measured.runs.values()
+        for seed, epochs, each in zip(seeds, run.epochs, run.restored, strict=False)
+    ]
 
 
 def spreads(run: results.SeededRun) -> list[dict[str, str]]:
