@@ -78,7 +78,7 @@ torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then 
 estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Python 3.11; Estimators and the appendix in it
 	$(BIN)/python -m tools.environments.estimator
 	$(PYTEST) tests/drill/test_estimator.py -q -m drill_all
-	$(PYTEST) -q --nbval --nbval-cell-timeout=600 -n 2 --dist loadfile $(APPENDICES)  # in the kernel that they name
+	$(PYTEST) -q --nbval --nbval-cell-timeout=600 -n 2 --dist loadfile $(APPENDICES)  # in their own kernel
 
 drill: .venv/ready  ## the long checks of each CI run: kills, one other processor, Colab's versions in one language
 	$(PYTEST) tests -q -m drill
