@@ -11,6 +11,7 @@ TRANSLATIONS := $(notdir $(wildcard notebooks/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
+APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
@@ -39,7 +40,7 @@ unit: .venv/ready
 tf: .venv/ready
 	$(PYTEST) tests/tf -q $(SHORT) $(BY_FILE)
 
-notebooks: .venv/ready  ## build and execute every lesson in every language
+notebooks: .venv/ready  ## build and execute every lesson in every language; after `make estimator`, the appendix too
 	$(BIN)/python -m tools.lesson.build
 	$(BIN)/python -m tools.lesson.execute
 
@@ -74,9 +75,10 @@ torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then 
 	build/torch-venv/bin/pip install --quiet "torch>=2.5,<3" numpy
 	$(PYTEST) tests/drill/test_code.py -q -m drill_all -k pytorch
 
-estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Python 3.11; then the Estimator in it
+estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Python 3.11; Estimators and the appendix in it
 	$(BIN)/python -m tools.environments.estimator
 	$(PYTEST) tests/drill/test_estimator.py -q -m drill_all
+	$(PYTEST) -q --nbval --nbval-cell-timeout=600 -n 2 --dist loadfile $(APPENDICES)  # in their own kernel
 
 drill: .venv/ready  ## the long checks of each CI run: kills, one other processor, Colab's versions in one language
 	$(PYTEST) tests -q -m drill
@@ -92,6 +94,7 @@ lock: .venv/ready  ## pin every dependency with its hashes
 
 clean:  ## remove everything that was made, but not the environment
 	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis $(BUILT)
+	rm -rf .venv/share/jupyter/kernels/estimators  # of the environment in build
 
 .venv/ready: requirements.lock pyproject.toml tools/environments/venv.sh
 	sh tools/environments/venv.sh

@@ -647,8 +647,8 @@ strategy_support.table(recorded)
 # An `input_fn` ran once for each worker, so to split the data between workers was the program's own business.
 # By TensorFlow's documentation, pre-made Estimators could be distributed and custom ones too,
 # these without a `Scaffold`; `TPUStrategy` took none of them: TPUs had a `TPUEstimator` of their own.
-# (`make estimator` installs TensorFlow 2.15 in an environment of its own and runs such an Estimator;
-# the tests of this lesson train the same line with `fit` and get the same weight.)
+# [Appendix A1](A1_estimators.ipynb) runs such Estimators, with TensorFlow 2.15 in an environment of its own,
+# and says of each of their parts what it became.
 
 # %% score
 score("09")

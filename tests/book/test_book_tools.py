@@ -138,6 +138,23 @@ def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypat
         assert (tmp_path / edition.language / "04_imdb.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(("language", "caption"), [("en", "Appendix"), ("ja", "付録")])
+def test_appendices_stand_between_lessons_and_reference(tmp_path, language, caption):
+    notebooks = standin.write_lessons(tmp_path / "lessons")
+    for folder in notebooks.iterdir():
+        (folder / "01_first.ipynb").rename(folder / "A1_first.ipynb")
+    editions = pages.find_editions(sources(notebooks))
+    (edition,) = [each for each in editions if each.language == language]
+    listed = [(part["caption"], part["chapters"][0]["file"]) for part in pages.contents(edition)["parts"]]
+    assert listed[:2] == [(edition.strings["part_lessons"], "02_second"), (caption, "A1_first")]
+    assert len(listed) == 3
+    assert edition.pages[:3] == ("index", "02_second", "A1_first")
+    pages.stage(sources(notebooks), editions, edition, tmp_path / "staged")
+    assert (tmp_path / "staged" / "A1_first.ipynb").exists()
+    landing = (tmp_path / "staged" / "index.md").read_text(encoding="utf-8")
+    assert f"[{standin.TITLES[language][0]}](A1_first.ipynb)" in landing
+
+
 def test_a_lesson_without_a_title_is_refused(tmp_path):
     notebooks = standin.write_lessons(tmp_path)
     path = notebooks / "ja" / "02_second.ipynb"

@@ -11,20 +11,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Strict: no sanitiser. A cell that hangs fails, and one kernel a notebook runs at a time.
 OPTIONS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", "-n", "2", "--dist", "loadfile")
+# Appendices name a kernel of their own.
+IN_THEIR_KERNELS = tuple(option for option in OPTIONS if option != "--nbval-current-env")
 
 
 def compared(
-    paths: Sequence[Path], environment: Mapping[str, str] | None = None
+    paths: Sequence[Path], environment: Mapping[str, str] | None = None, options: Sequence[str] = OPTIONS
 ) -> subprocess.CompletedProcess[str]:
     """Executes notebooks again and returns how pytest ended: 0 where every output is what is stored.
 
     Args:
         paths: notebooks, or folders of them.
         environment: what the kernels get beside this process's environment.
+        options: how nbval compares.
     """
     # Outside its root pytest names files alike, en/01.ipynb and ja/01.ipynb, and runs one of them.
     root = os.path.commonpath([path.parent for path in paths])
-    command = [sys.executable, "-m", "pytest", "-q", f"--rootdir={root}", *OPTIONS]
+    command = [sys.executable, "-m", "pytest", "-q", f"--rootdir={root}", *options]
     return subprocess.run(
         [*command, *map(str, paths)],
         env={**os.environ, **(environment or {})},

@@ -29,7 +29,9 @@ def commands(text):
 @pytest.fixture
 def course(tmp_path):
     """The course without its lessons, in a language that the test can play the translator of."""
-    built = shutil.ignore_patterns("*.ipynb", "__pycache__", "[0-9]*.py", "[0-9]*.po", "ja", "ja.po")
+    built = shutil.ignore_patterns(
+        "*.ipynb", "__pycache__", "[0-9]*.py", "A[0-9]*.py", "[0-9]*.po", "ja", "ja.po"
+    )
     for name in ("notebooks", "course_lib", "jupyter_book", "tools", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=built)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.notebooks.nbval import OPTIONS, compared
+from tests.notebooks.nbval import IN_THEIR_KERNELS, OPTIONS, compared
 from tools.checks.notebook_rules import folded_outputs, is_folded
 from tools.lesson import solutions
 from tools.lesson.build import build, built_notebook
@@ -158,7 +158,8 @@ def test_comparing_nothing_fails(tmp_path):
 
 
 def test_the_makefile_compares_so_too():
-    assert " ".join(OPTIONS) in (ROOT / "Makefile").read_text("utf-8")
+    for options, what in ((OPTIONS, "notebooks"), (IN_THEIR_KERNELS, "$(APPENDICES)")):
+        assert " ".join([*options, what]) in (ROOT / "Makefile").read_text("utf-8")
 
 
 def test_no_sanitiser_is_in_use():

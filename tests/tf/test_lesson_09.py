@@ -1,10 +1,13 @@
 """What lesson 09 says of strategies and does not show: unequal parts, kinds of models, Estimators."""
 
+import re
+
 import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
 from course_lib.strategies import mirrored
+from tests.lessons import COURSE
 
 tf = start_tensorflow()
 import tf_keras  # noqa: E402
@@ -243,12 +246,16 @@ def test_a_loop_that_divides_by_the_full_batch_goes_less_far_in_a_smaller_last_o
     assert [each.item() for each in model.get_weights()] == pytest.approx(shortened, rel=1e-5)
 
 
-def test_fit_repeats_the_estimator_with_the_batches_of_both_replicas_together():
+def test_the_program_of_today_in_the_appendix_repeats_the_estimator():
     """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
-    ones = np.ones((10 * 2 * 10, 1), np.float32)
-    _told, weights = fitted(mirrored(2), lambda: line(rate=0.02), ones, ones, 20)
+    (program,) = re.findall(
+        r"^```python\n(.*?)^```", COURSE.lesson("A1_estimators").cell("halved").source, re.M | re.S
+    )
+    names = {"tf": tf}
+    exec(program.replace("steps=10)", "steps=10, verbose=0)"), names)
     right = (1 - 0.92**10) / 2  # an error of 1 that shrinks by 4 times the rate in each step, shared by two
-    assert weights == pytest.approx([right, right], rel=1e-5)
+    assert [each.item() for each in names["model"].get_weights()] == pytest.approx([right, right], rel=1e-5)
+    assert names["strategy"].num_replicas_in_sync == 2
     assert right == pytest.approx(0.283, abs=5e-4)
 
 

@@ -8,12 +8,13 @@ import sys
 import pytest
 
 from tests import pseudo_language
-from tests.pseudo_language import LANGUAGE, add_language, copied_course, left_in_english
+from tests.pseudo_language import LANGUAGE, add_language, copied_course, left_in_english, translated
 from tools.catalogues.__main__ import check
 from tools.checks.__main__ import different_code
 from tools.lesson import comments, markdown_blocks
 from tools.lesson.build import build, built_notebook
 from tools.lesson.sources import Course
+from tools.lesson.texts import OTHER_KERNEL
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,8 @@ def test_every_text_of_every_lesson_is_in_it(course):
     for lesson in course.lessons():
         english, pseudo = (built_notebook(course, lesson, language) for language in ("en", LANGUAGE))
         assert pseudo.metadata.language == LANGUAGE
-        assert f'LANGUAGE = "{LANGUAGE}"' in pseudo.cells[1].source
+        setup = pseudo.cells[1].source
+        assert (translated(OTHER_KERNEL) if lesson.is_appendix else f'LANGUAGE = "{LANGUAGE}"') in setup
         assert list(different_code(pseudo, english)) == []
         assert [cell.id for cell in pseudo.cells] == [cell.id for cell in english.cells]
         assert len(list(texts(pseudo))) == len(list(texts(english))) > 50
@@ -65,7 +67,7 @@ def test_the_build_writes_its_notebooks(course, monkeypatch):
     monkeypatch.setenv("COURSE_ROOT", str(course.root))
     here = Course.here()
     built = {path for path, _has_outputs in build(here)}
-    assert {f"notebooks/{LANGUAGE}/{name}.ipynb" for name in here.lesson_names} <= built
+    assert {f"notebooks/{LANGUAGE}/{name}.ipynb" for name in here.names} <= built
 
 
 def test_the_library_speaks_it(course):

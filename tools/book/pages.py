@@ -32,7 +32,7 @@ from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE
 
-LESSONS = "[0-9][0-9]_*.ipynb"
+LESSONS, APPENDICES = "[0-9][0-9]_*.ipynb", "A[0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.
 PAGES = (
     "results",
@@ -99,6 +99,7 @@ class Edition:
         name: what its readers call it.
         strings: the texts of the site's frame, such as the search box.
         lessons: the document name and the title of each lesson.
+        appendices: the same of each appendix.
         pages: the document names of everything in the book, in order, the landing page first.
     """
 
@@ -106,6 +107,7 @@ class Edition:
     name: str
     strings: dict[str, str]
     lessons: tuple[tuple[str, str], ...]
+    appendices: tuple[tuple[str, str], ...]
     pages: tuple[str, ...]
 
 
@@ -127,16 +129,20 @@ def _edition(sources: Sources, language: str) -> Edition:
     translate = _translations(sources, language)
     frame = yaml.safe_load((sources.book / "strings.yml").read_text(encoding="utf-8"))
     strings = {name: translate(english) for name, english in frame.items()}
-    notebooks = sorted((sources.notebooks / language).glob(LESSONS))
-    lessons = tuple((path.stem, _title(path)) for path in notebooks)
+    lessons, appendices = (_titles(sources.notebooks / language, each) for each in (LESSONS, APPENDICES))
     shown = [page for page in PAGES if page not in _NEEDS or _NEEDS[page]()]
     return Edition(
         language=language,
         name=strings["language_name"],
         strings=strings,
         lessons=lessons,
-        pages=("index", *(name for name, _title in lessons), *shown),
+        appendices=appendices,
+        pages=("index", *(name for name, _title in (*lessons, *appendices)), *shown),
     )
+
+
+def _titles(folder: Path, pattern: str) -> tuple[tuple[str, str], ...]:
+    return tuple((path.stem, _title(path)) for path in sorted(folder.glob(pattern)))
 
 
 def _title(notebook: Path) -> str:
@@ -153,7 +159,7 @@ def _title(notebook: Path) -> str:
 def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folder: Path) -> None:
     """Writes everything that Jupyter Book reads for one language to `folder`."""
     folder.mkdir(parents=True)
-    for lesson, _heading in edition.lessons:
+    for lesson, _heading in (*edition.lessons, *edition.appendices):
         shutil.copy(sources.notebooks / edition.language / f"{lesson}.ipynb", folder)
     _write_pages(sources, edition, folder)
     _write_yaml(folder / "_toc.yml", contents(edition))
@@ -162,10 +168,12 @@ def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folde
 
 def contents(edition: Edition) -> dict[str, Any]:
     """Returns the table of contents: what there is, in parts with captions."""
-    lessons = [name for name, _title in edition.lessons]
+    lessons, appendices = ([name for name, _title in part] for part in (edition.lessons, edition.appendices))
+    help_pages = [page for page in edition.pages[1:] if page not in (*lessons, *appendices)]
     parts = [
         (edition.strings["part_lessons"], lessons),
-        (edition.strings["part_help"], [page for page in edition.pages[1:] if page not in lessons]),
+        (edition.strings["part_appendices"], appendices),
+        (edition.strings["part_help"], help_pages),
     ]
     return {
         "format": "jb-book",
@@ -220,7 +228,7 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
 def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
     return {
         "language": edition.language,
-        "lessons": edition.lessons,
+        "lessons": edition.lessons + edition.appendices,
         "repository": sources.repository,
         "explorer": _explorer_html(edition.language),
         "packages": tested_packages(sources.root),

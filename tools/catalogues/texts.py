@@ -27,7 +27,9 @@ def lesson_texts(lesson: Lesson) -> Iterator[Text]:
         if cell.kind == "markdown":
             for block in markdown_blocks.blocks(cell.source):
                 yield Text(block.text, cell.cell_id)
-        elif "setup" not in cell.tags:
+        elif "setup" in cell.tags:
+            yield from [Text(texts.OTHER_KERNEL, cell.cell_id)] if lesson.is_appendix else []
+        else:
             code = exercises.solution(cell.source) if "exercise" in cell.tags else cell.source
             for comment in comments.comments(code):
                 yield Text(comment.text, cell.cell_id, "comment in code")
@@ -87,7 +89,7 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
 
 def _sources(course: Course) -> tuple[Path, ...]:
     folder = course.root / "notebooks" / "source"
-    return tuple(folder / f"{name}.py" for name in course.lesson_names)
+    return tuple(folder / f"{name}.py" for name in course.names)
 
 
 def _require_literals(path: Path, place: str) -> None:

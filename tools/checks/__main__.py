@@ -35,7 +35,7 @@ def check(course: Course) -> Iterator[str]:
                 yield str(error)
     for language in course.languages:
         for path in sorted((course.root / "notebooks" / language).glob("*.ipynb")):
-            if path.stem not in course.lesson_names:
+            if path.stem not in course.names:
                 yield f"{language}/{path.name} has no source"
 
 
@@ -47,7 +47,7 @@ def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[
         return
     stored = nbformat.read(path, 4)
     yield from (f"{name}: {fault}" for fault in stale(stored, built_notebook(course, lesson, language)))
-    yield from (f"{name}: {fault}" for fault in _stored_faults(stored))
+    yield from (f"{name}: {fault}" for fault in _stored_faults(stored, lesson))
     if language != SOURCE_LANGUAGE:
         source = built_notebook(course, lesson, SOURCE_LANGUAGE)
         yield from (f"{name}: {fault}" for fault in different_code(stored, source))
@@ -77,7 +77,7 @@ def different_code(translation: NotebookNode, source: NotebookNode) -> Iterator[
                 yield f"cell {cell.id!r}: its code is not that of the English notebook"
 
 
-def _stored_faults(stored: NotebookNode) -> Iterator[str]:
+def _stored_faults(stored: NotebookNode, lesson: Lesson) -> Iterator[str]:
     if not is_executed(stored):
         yield "it is not executed from its first to its last cell"
         return
@@ -85,7 +85,8 @@ def _stored_faults(stored: NotebookNode) -> Iterator[str]:
         yield "its outputs are not as tools.lesson.execute stores them"
     if old_scripts(stored):
         yield "its widgets hold a script that course_lib no longer has (execute again)"
-    yield from first_picture(stored)
+    if not lesson.is_appendix:  # the pictures are course_lib's
+        yield from first_picture(stored)
     yield from folded_outputs(stored)
     for cell in stored.cells:
         if cell.cell_type == "code":

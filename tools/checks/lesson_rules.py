@@ -1,4 +1,4 @@
-"""What every lesson must have, checked on its source."""
+"""What every lesson, and every appendix, must have, checked on its source."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Rule = Callable[[Lesson], Iterator[str]]
 
 
 def lesson_faults(lesson: Lesson) -> Iterator[str]:
-    """Yields every rule that a lesson breaks, with the cell."""
-    for rule in RULES:
+    """Yields every rule that a lesson or an appendix breaks, with the cell."""
+    for rule in RULES_OF_APPENDICES if lesson.is_appendix else RULES:
         yield from (f"{lesson.name}: {fault}" for fault in rule(lesson))
 
 
@@ -145,6 +145,12 @@ def _takeaways(lesson: Lesson) -> Iterator[str]:
         yield f"there are {items} takeaways; 1 to {MAX_TAKEAWAYS} are allowed"
 
 
+def _alone(lesson: Lesson) -> Iterator[str]:
+    for cell in lesson.cells:
+        if cell.kind == "code" and re.search(r"\b(import|from) course_lib\b", cell.source):
+            yield f"cell {cell.cell_id!r} imports course_lib, which the appendices' environment does not have"
+
+
 RULES: tuple[Rule, ...] = (
     _names,
     _tags,
@@ -161,4 +167,8 @@ RULES: tuple[Rule, ...] = (
     _takeaways,
     lines_of_prose,
     imports,
+)
+RULES_OF_APPENDICES: tuple[Rule, ...] = (
+    *(rule for rule in RULES if rule not in (predictions, scores, _errors, _exercises)),
+    _alone,
 )

@@ -3,11 +3,13 @@
     python -m tools.environments.estimator
 
 It needs Python 3.11: TensorFlow 2.15 has nothing for a later one. An environment that is as the lock says is
-kept.
+kept. Jupyter in the environment that runs this then finds its kernel, under the name that the appendices
+ask for.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -18,13 +20,34 @@ HERE = Path(__file__).resolve().parent
 LOCK = HERE / "estimator.lock"
 ENVIRONMENT = HERE.parents[1] / "build" / "estimator-venv"
 PYTHON = "3.11"
+KERNEL, KERNEL_TITLE = "estimators", "TensorFlow 2.15 (Estimators)"
+KERNEL_FILE = Path(sys.prefix) / "share" / "jupyter" / "kernels" / KERNEL / "kernel.json"
 
 
 def main() -> None:
-    """Makes the environment if it is missing or out of date."""
+    """Makes the environment if it is missing or out of date, and shows its kernel to Jupyter."""
+    if not _is_current():
+        _make()
+    KERNEL_FILE.parent.mkdir(parents=True, exist_ok=True)
+    KERNEL_FILE.write_text(_kernel(), "utf-8")
+
+
+def is_ready() -> bool:
+    """Returns whether the environment is as the lock says, and Jupyter finds its kernel."""
+    return _is_current() and KERNEL_FILE.exists() and KERNEL_FILE.read_text("utf-8") == _kernel()
+
+
+def _kernel() -> str:
+    command = [pythons.python_of(ENVIRONMENT), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    return json.dumps({"argv": command, "display_name": KERNEL_TITLE, "language": "python"}, indent=1)
+
+
+def _is_current() -> bool:
     stamp = ENVIRONMENT / LOCK.name
-    if stamp.exists() and stamp.read_bytes() == LOCK.read_bytes():
-        return
+    return stamp.exists() and stamp.read_bytes() == LOCK.read_bytes()
+
+
+def _make() -> None:
     python = pythons.find(PYTHON)
     if python is None:
         sys.exit(
@@ -33,7 +56,7 @@ def main() -> None:
     shutil.rmtree(ENVIRONMENT, ignore_errors=True)
     pythons.create(ENVIRONMENT, python)
     pythons.install(ENVIRONMENT, "--require-hashes", "-r", str(LOCK))
-    shutil.copyfile(LOCK, stamp)
+    shutil.copyfile(LOCK, ENVIRONMENT / LOCK.name)
 
 
 if __name__ == "__main__":

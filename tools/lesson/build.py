@@ -14,16 +14,18 @@ from collections.abc import Callable, Iterator
 import nbformat
 from nbformat import NotebookNode
 
-from tools.lesson import comments, exercises, markdown_blocks
+from tools.environments import estimator
+from tools.lesson import comments, exercises, first_cell, markdown_blocks
 from tools.lesson.cells import Cell
-from tools.lesson.first_cell import first_cell
 from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION
 from tools.lesson.translations import translations
 
-_METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
+_KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+_KERNEL_OF_APPENDICES = {
+    "display_name": estimator.KERNEL_TITLE,
+    "language": "python",
+    "name": estimator.KERNEL,
 }
 # What was measured stays folded until the reader runs the cell or opens it.
 _FOLDED = {"jupyter": {"outputs_hidden": True}}
@@ -57,7 +59,7 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
     exercise: Cell | None = None
     for cell in lesson.cells:
         try:
-            cells.append(_built(course, cell, language, texts, solved=solved))
+            cells.append(_built(course, lesson, cell, language, texts, solved=solved))
             if exercise is not None:
                 cells.append(_solution_cell(exercise, texts))
         except (LessonError, SyntaxError) as error:
@@ -69,7 +71,12 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
 def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: bool = False) -> NotebookNode:
     """Returns a lesson's notebook, not executed: arguments as `built_cells`."""
     cells = built_cells(course, lesson, language, solved=solved)
-    notebook: NotebookNode = nbformat.v4.new_notebook(metadata={**_METADATA, "language": language})
+    metadata = {
+        "kernelspec": _KERNEL_OF_APPENDICES if lesson.is_appendix else _KERNEL,
+        "language_info": {"name": "python"},
+        "language": language,
+    }
+    notebook: NotebookNode = nbformat.v4.new_notebook(metadata=metadata)
     notebook.cells = [_notebook_cell(cell) for cell in cells]
     return notebook
 
@@ -79,11 +86,17 @@ def code_of(notebook: NotebookNode) -> list[tuple[str, str]]:
     return [(cell.id, cell.source) for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def _built(course: Course, cell: Cell, language: str, texts: Translate, *, solved: bool) -> Cell:
+def _built(
+    course: Course, lesson: Lesson, cell: Cell, language: str, texts: Translate, *, solved: bool
+) -> Cell:
     if cell.kind == "markdown":
         return cell.with_source(markdown_blocks.translated(cell.source, texts))
     if "setup" in cell.tags:
-        return cell.with_source(first_cell(course, language, cell.source))
+        return cell.with_source(
+            first_cell.of_appendices(cell.source, texts)
+            if lesson.is_appendix
+            else first_cell.first_cell(course, language, cell.source)
+        )
     code = cell.source
     if "exercise" in cell.tags:
         code = exercises.solution(code) if solved else exercises.stub(code)
@@ -140,7 +153,7 @@ def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bo
             nbformat.write(notebook, path)
             yield path.relative_to(course.root).as_posix(), same_code
         for path in (course.root / "notebooks" / language).glob("*.ipynb"):
-            if path.stem not in course.lesson_names:
+            if path.stem not in course.names:
                 path.unlink()
 
 

@@ -3,7 +3,8 @@
     python -m tools.lesson.execute [--missing] [--jobs 2] [LESSON ...]
 
 A cell that raises fails, and leaves its notebook without outputs. A notebook that takes longer than a
-lesson's share of the checks is said to.
+lesson's share of the checks is said to. Appendices run in their own environment; where it is missing or out
+of date they keep what outputs they have.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from tools.lesson.sources import Course, LessonError
+from tools.environments import estimator
+from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.stored_outputs import normalised
 
 CELL_TIMEOUT_SECONDS = 600
@@ -48,7 +50,7 @@ async def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     client = NotebookClient(
         executed,
         timeout=CELL_TIMEOUT_SECONDS,
-        kernel_name="python3",
+        kernel_name=notebook.metadata.get("kernelspec", {}).get("name", "python3"),
         record_timing=False,
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(folder)}},
@@ -94,6 +96,11 @@ def _duration(seconds: float) -> str:
     return f"executed in {seconds:.0f} s{more}"
 
 
+def without_environment(lessons: Sequence[Lesson]) -> list[Lesson]:
+    """Returns the lessons that cannot be executed here: the appendices, unless `make estimator` was run."""
+    return [] if estimator.is_ready() else [lesson for lesson in lessons if lesson.is_appendix]
+
+
 def main() -> int:
     """Runs the command line and returns its exit status."""
     arguments = argparse.ArgumentParser(prog="tools.lesson.execute", description=__doc__)
@@ -107,13 +114,21 @@ def main() -> int:
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
-    paths = [course.notebook(language, lesson.name) for lesson in lessons for language in course.languages]
+    left = without_environment(lessons)
+    for lesson in left:
+        print(f"{lesson.name} is not executed: its environment is missing or out of date (make estimator)")
+    paths = [
+        course.notebook(language, lesson.name)
+        for lesson in lessons
+        if lesson not in left
+        for language in course.languages
+    ]
     if chosen.missing:
         paths = [path for path in paths if not is_executed(nbformat.read(path, 4))]
     failures = asyncio.run(execute_files(paths, chosen.jobs))
     for failure in failures:
         print(failure, file=sys.stderr)
-    return 1 if failures else 0
+    return 1 if failures or (chosen.lesson and left) else 0
 
 
 if __name__ == "__main__":

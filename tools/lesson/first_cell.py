@@ -1,8 +1,12 @@
-"""The first code cell, the same in every lesson but for the reader's language."""
+"""The first code cell, the same in every lesson, and in every appendix, but for the reader's language."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, LessonError
+from tools.lesson.texts import OTHER_KERNEL
 
 # What course_lib needs and Colab does not bring; small and pure Python. The rest stays as Colab has it.
 COLAB_LACKS = ("anywidget>=0.9", "jupyter_ui_poll>=1.0", "matplotlib-fontja>=1.1", "polib>=1.2")
@@ -27,6 +31,27 @@ import course_lib
 
 course_lib.setup(language=LANGUAGE, devices=8)"""
 
+_OF_APPENDICES = """\
+import os
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+warnings.simplefilter("ignore")
+
+import tensorflow as tf
+
+
+class OtherKernel(Exception):
+    def _render_traceback_(self):
+        return [str(self)]
+
+
+if not tf.__version__.startswith("2.15."):
+    raise OtherKernel(
+        {sentence}
+    )
+tf.get_logger().setLevel("ERROR")"""
+
 
 def plain() -> str:
     """Returns the cell as a lesson's source holds it."""
@@ -44,10 +69,29 @@ def first_cell(course: Course, language: str, written: str) -> str:
     Raises:
         LessonError: the source says anything else than `plain()`.
     """
-    if written != plain():
-        raise LessonError(f"the cell tagged `setup` is always:\n{plain()}")
+    _hold(written, plain())
     template = _WITH_COLAB if course.repository else _PLAIN
     packages = " ".join(f'"{package}"' for package in COLAB_LACKS)
     return template.format(
         language=language, repository=course.repository, branch=course.branch, packages=packages
     )
+
+
+def plain_of_appendices() -> str:
+    """Returns the cell as an appendix's source holds it."""
+    return _OF_APPENDICES.format(sentence=json.dumps(OTHER_KERNEL, ensure_ascii=False))
+
+
+def of_appendices(written: str, translate: Callable[[str], str]) -> str:
+    """Returns the cell as an appendix's notebook holds it: under another TensorFlow it says what to do.
+
+    Raises:
+        LessonError: the source says anything else than `plain_of_appendices()`.
+    """
+    _hold(written, plain_of_appendices())
+    return _OF_APPENDICES.format(sentence=json.dumps(translate(OTHER_KERNEL), ensure_ascii=False))
+
+
+def _hold(written: str, wanted: str) -> None:
+    if written != wanted:
+        raise LessonError(f"the cell tagged `setup` is always:\n{wanted}")

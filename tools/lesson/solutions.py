@@ -57,7 +57,7 @@ def main() -> int:
     arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
     course = Course.here()
     try:
-        lessons = list(course.lessons(tuple(arguments.parse_args().lesson)))
+        lessons = list(course.lessons(tuple(arguments.parse_args().lesson) or course.lesson_names))
         faults = asyncio.run(solve_all(course, lessons))
     except LessonError as error:
         faults = [str(error)]

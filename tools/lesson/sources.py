@@ -1,8 +1,13 @@
-"""Lessons as their authors write them: percent scripts in `notebooks/source`, read into cells."""
+"""Lessons as their authors write them: percent scripts in `notebooks/source`, read into cells.
+
+Appendices are written as lessons are. They run in an environment of their own, without course_lib
+(tools/environments/estimator.py).
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,6 +21,7 @@ from tools.lesson.cells import Cell, named
 SOURCE_LANGUAGE = "en"
 KINDS = ("markdown", "code")
 _GITHUB = "https://github.com/"
+_APPENDIX = re.compile(r"A\d+_")
 _OF_JUPYTEXT = ("lines_to_next_cell", "lines_to_end_of_cell_marker")
 
 
@@ -23,9 +29,14 @@ class LessonError(Exception):
     """A lesson cannot be built: the message names the lesson, the cell and the rule."""
 
 
+def is_appendix(name: str) -> bool:
+    """Returns whether a lesson is an appendix, such as "A1_estimators"."""
+    return bool(_APPENDIX.match(name))
+
+
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson: its name, such as "01_mesh_and_layout", and its cells."""
+    """A lesson or an appendix: its name, such as "01_mesh_and_layout" or "A1_estimators", and its cells."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -34,6 +45,11 @@ class Lesson:
     def number(self) -> str:
         """The two digits that its name and the ids of its exercises begin with."""
         return self.name.split("_", 1)[0]
+
+    @property
+    def is_appendix(self) -> bool:
+        """Whether it runs in the environment of the appendices, without course_lib."""
+        return is_appendix(self.name)
 
     def cell(self, cell_id: str) -> Cell:
         """Returns the cell of that id."""
@@ -81,19 +97,25 @@ class Course:
 
     @property
     def lesson_names(self) -> tuple[str, ...]:
-        """The names of the lessons, in order."""
+        """The names of the lessons, in order, without the appendices."""
         return tuple(sorted(path.stem for path in (self.root / "notebooks" / "source").glob("[0-9]*.py")))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the lessons, then those of the appendices."""
+        written = sorted(path.stem for path in (self.root / "notebooks" / "source").glob("A*.py"))
+        return (*self.lesson_names, *filter(is_appendix, written))
+
     def lessons(self, names: tuple[str, ...] = ()) -> Iterator[Lesson]:
-        """Yields the lessons of these names; of all where none is given.
+        """Yields the lessons and appendices of these names; of all where none is given.
 
         Raises:
             LessonError: there is no lesson of such a name, or none at all.
         """
-        unknown = set(names) - set(self.lesson_names)
-        if unknown or not self.lesson_names:
+        unknown = set(names) - set(self.names)
+        if unknown or not self.names:
             raise LessonError(f"notebooks/source has no lesson {', '.join(sorted(unknown))}".rstrip())
-        yield from (self.lesson(name) for name in names or self.lesson_names)
+        yield from (self.lesson(name) for name in names or self.names)
 
     def lesson(self, name: str) -> Lesson:
         """Returns the lesson of that name, read once."""
@@ -110,8 +132,12 @@ class Course:
         return self.root / "notebooks" / language / f"{name}.ipynb"
 
     def colab_address(self, language: str, name: str) -> str:
-        """Returns where a lesson opens in Colab; "" while the course has no public address on GitHub."""
-        if not self.repository.startswith(_GITHUB):
+        """Returns where a lesson opens in Colab.
+
+        It is "" while the course has no public address on GitHub, and for appendices: Colab's only kernel has
+        a later TensorFlow than theirs.
+        """
+        if is_appendix(name) or not self.repository.startswith(_GITHUB):
             return ""
         path = self.notebook(language, name).relative_to(self.root).as_posix()
         repository = self.repository.removeprefix(_GITHUB)

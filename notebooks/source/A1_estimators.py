@@ -1,0 +1,353 @@
+# %% [markdown]
+# # Appendix A1. Estimators
+#
+# A program of 2019 trains on several GPUs with `tf.estimator`.
+# Today's TensorFlow has no such module.
+# What did the program do, and what does one write in place of each part?
+#
+# Here such programs run once more, on two virtual CPUs.
+#
+# After this appendix you can
+#
+# - read a distributed Estimator, with the numbers that it computes;
+# - name what each of its parts became;
+# - avoid two changes of numbers that raise no error.
+#
+# **Time:** 20 minutes.
+# **You need to know:** lesson 9; of lesson 10 the loop.
+#
+# > **Where this was run.** TensorFlow 2.15, the last that has Estimators, in an environment of its own.
+# > It needs Python 3.11 and 1.4 GB.
+# > `make estimator` in a terminal makes it and tries it out, this notebook included.
+# > Then open this notebook in JupyterLab, by `make lab`:
+# > its kernel is "TensorFlow 2.15 (Estimators)", which you can also choose under *Kernel*, *Change Kernel*.
+# > No other lesson needs any of this.
+
+# %%
+import os
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+warnings.simplefilter("ignore")
+
+import tensorflow as tf
+
+
+class OtherKernel(Exception):
+    def _render_traceback_(self):
+        return [str(self)]
+
+
+if not tf.__version__.startswith("2.15."):
+    raise OtherKernel(
+        "Run `make estimator` in a terminal, then choose Kernel, Change Kernel, “TensorFlow 2.15 (Estimators)”."
+    )
+tf.get_logger().setLevel("ERROR")
+
+# %% parts-text [markdown]
+# ## The program
+#
+# A distributed Estimator has four parts:
+#
+# - `input_fn`, a function that makes the data.
+#   Here they are 1,000 times the same example: the feature `feats` is 1, and so is the label;
+# - a strategy;
+# - `RunConfig`, which holds the strategy for training and the one for evaluation,
+#   the folder for checkpoints, and settings of the session (below);
+# - the Estimator.
+#   A *pre-made* one, such as `LinearRegressor`, brings its model.
+
+# %% parts
+import tempfile
+
+import numpy as np
+
+strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
+two_cpus = tf.compat.v1.ConfigProto(device_count={"CPU": 2}, allow_soft_placement=True)
+folders = tempfile.TemporaryDirectory()
+
+
+def input_fn():
+    examples = tf.data.Dataset.from_tensors(({"feats": [1.0]}, [1.0])).repeat(1000)
+    return examples.batch(10)
+
+
+def config(train_distribute, eval_distribute):
+    return tf.estimator.RunConfig(
+        model_dir=tempfile.mkdtemp(dir=folders.name),
+        train_distribute=train_distribute,
+        eval_distribute=eval_distribute,
+        session_config=two_cpus,
+    )
+
+
+# %% train-text [markdown]
+# For each call of `train` and of `evaluate` the Estimator builds its model anew, under the strategy for it.
+# So no `scope()` is in sight, and no model.
+
+
+# %% train
+def regressor(train_distribute, eval_distribute, optimizer=lambda: tf.keras.optimizers.legacy.SGD(0.02)):
+    return tf.estimator.LinearRegressor(
+        feature_columns=[tf.feature_column.numeric_column("feats")],
+        optimizer=optimizer,
+        config=config(train_distribute, eval_distribute),
+    )
+
+
+line = regressor(strategy, strategy)
+line.train(input_fn, steps=10)
+metrics = line.evaluate(input_fn, steps=10)
+names = ("linear/linear_model/feats/weights", "linear/linear_model/bias_weights")
+weight, bias = (line.get_variable_value(name).item() for name in names)
+print(f"weight {weight:.3f}, bias {bias:.3f}, loss {metrics['average_loss']:.3f}")
+
+# %% by-hand-text [markdown]
+# By hand, with NumPy: in a step each replica has 10 examples of its own.
+# It takes the mean of their gradients, and the update is the mean over the replicas.
+
+# %% by-hand
+features = labels = np.ones((2, 10))  # replicas, examples of each
+by_hand = np.zeros(2)  # weight and bias
+for _step in range(10):
+    errors = by_hand[0] * features + by_hand[1] - labels
+    gradients = [np.mean(2 * errors * features, axis=1), np.mean(2 * errors, axis=1)]
+    by_hand -= 0.02 * np.mean(gradients, axis=1)
+
+loss = np.mean((by_hand[0] * features + by_hand[1] - labels) ** 2)
+print(f"weight {by_hand[0]:.3f}, bias {by_hand[1]:.3f}, loss {loss:.3f}")
+differences = np.abs([weight - by_hand[0], bias - by_hand[1], metrics["average_loss"] - loss])
+print("All differ by less than 0.00001:", bool(max(differences) < 1e-5))
+
+# %% one-optimizer-text [markdown]
+# The optimizer is given as a function, which makes one for each replica.
+# One optimizer for both is refused:
+
+# %% one-optimizer tags=["error"]
+try:
+    regressor(strategy, None, optimizer=tf.keras.optimizers.legacy.SGD(0.02)).train(input_fn, steps=10)
+except RuntimeError as error:
+    print(str(error).partition("RuntimeError: ")[2].partition(" Here")[0])
+
+# %% session-text [markdown]
+# ## Two CPUs in the session
+#
+# An Estimator builds a graph and runs it in a *session*, as TensorFlow 1 did.
+# The strategy accepted `/cpu:1` without asking whether there is such a device: lesson 9 has that trap.
+# The session makes devices of its own, and that is one CPU, unless `session_config` asks for more.
+
+# %% session
+for options in (None, two_cpus):
+    with tf.compat.v1.Session(graph=tf.Graph(), config=options) as session:
+        print(*(device.name.rpartition("/")[2] for device in session.list_devices()))
+
+# %% hangs [markdown]
+# On one CPU the two replicas wait for each other's gradients for ever.
+# That was tried, and this notebook does not repeat it: you would have to interrupt it.
+# A session finds all GPUs of a machine, so programs on GPUs do not need `session_config` for that.
+#
+# ## A model of one's own
+#
+# A *custom* Estimator gets a `model_fn`.
+# The Estimator calls it with a batch, and with `mode` it says what for.
+# The answer is an `EstimatorSpec`: the loss, and in training the operation that makes a step.
+# This one is the same line.
+# It also counts the examples that it is trained on, over all replicas.
+
+# %% model-fn
+v1 = tf.compat.v1
+
+
+def counted(labels):
+    over_replicas = dict(
+        synchronization=tf.VariableSynchronization.ON_READ, aggregation=tf.VariableAggregation.SUM
+    )
+    total = v1.get_variable("examples", dtype=tf.int32, initializer=0, trainable=False, **over_replicas)
+    return total.assign_add(tf.size(labels))
+
+
+def model_fn(features, labels, mode):
+    weight, bias = (v1.get_variable(name, initializer=0.0) for name in ("weight", "bias"))
+    loss = tf.reduce_mean((weight * features["feats"] + bias - labels) ** 2)
+    if mode == tf.estimator.ModeKeys.EVAL:
+        return tf.estimator.EstimatorSpec(mode, loss=loss)
+    step = v1.train.GradientDescentOptimizer(0.02).minimize(loss, v1.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=tf.group(step, counted(labels)))
+
+
+# %% whose-batch [markdown]
+# ## Whose batch?
+#
+# The next cell trains it for 10 steps on the data from above, in batches of 10:
+# first without a strategy, then on two replicas.
+#
+# **Predict.** How many examples does each of the two trainings take?
+# Write both numbers down, then run the cell.
+
+
+# %% reveal-examples
+def trained(train_distribute):
+    custom = tf.estimator.Estimator(model_fn, config=config(train_distribute, None))
+    custom.train(input_fn, steps=10)
+    return {name: custom.get_variable_value(name).item() for name in ("weight", "bias", "examples")}
+
+
+print("Examples that the model has counted, and its weight:")
+for name, given in (("one device", None), ("two replicas", strategy)):
+    found = trained(given)
+    print(f"{name}: {found['examples']}, {found['weight']:.3f}")
+
+# %% per-replica [markdown]
+# The batch of an `input_fn` is *per replica*: in a step, two replicas take two batches.
+# The batch of `fit` and of `experimental_distribute_dataset` is the global one, and the replicas share it.
+# A program that moves with its `batch(10)` unchanged trains on half the examples, and no error says so.
+# (Here the weight is the same, since the examples are.)
+#
+# An `input_fn` is called once a worker, not once a replica.
+# It was the program's own business to split the data between workers, or to shuffle them differently on each.
+#
+# ## Two strategies
+#
+# Training and evaluation may have different strategies.
+# An `input_fn` may ask how many replicas there are.
+# The next cell trains on two replicas, evaluates on one device, and trains on.
+# A call of `train` starts from the newest checkpoint in the Estimator's folder, if there is one.
+
+
+# %% two-strategies
+def told(input_context):
+    print("replicas:", input_context.num_replicas_in_sync)
+    return input_fn()
+
+
+other = regressor(strategy, tf.distribute.OneDeviceStrategy("/cpu:0"))
+other.train(told, steps=10)
+metrics = other.evaluate(told, steps=10)
+print(f"loss {metrics['average_loss']:.3f} after {metrics['global_step']} steps")
+other.train(told, steps=10)
+print(other.get_variable_value("global_step"), "steps")
+
+# %% hook-text [markdown]
+# ## Around the steps
+#
+# A *hook* is called before and after each step.
+# `train_and_evaluate` trains until `max_steps` and evaluates on the way and at the end.
+# It is also what runs on several machines: there each process finds its task in `TF_CONFIG`.
+# The next cell has one process, and so no `TF_CONFIG`.
+
+
+# %% hook
+class Calls(tf.estimator.SessionRunHook):
+    number = 0
+
+    def after_run(self, *_context_and_values):
+        self.number += 1
+
+
+hook = Calls()
+training = tf.estimator.TrainSpec(input_fn, max_steps=10, hooks=[hook])
+evaluation = tf.estimator.EvalSpec(input_fn, steps=10)
+metrics, _exports = tf.estimator.train_and_evaluate(regressor(strategy, None), training, evaluation)
+print(f"{hook.number} calls, loss {metrics['average_loss']:.3f}")
+
+# %% keras-text [markdown]
+# ## A Keras model as an Estimator
+#
+# `model_to_estimator` makes an Estimator of a compiled Keras model.
+# Here that is the line again, with the mean squared error as its loss and, once more, as a metric.
+# It trains on two replicas; only the strategy of the evaluation differs.
+
+
+# %% keras
+def converted(eval_distribute):
+    unit = tf.keras.layers.Dense(1, kernel_initializer="zeros", input_shape=(1,))
+    model = tf.keras.Sequential([unit])
+    model.compile(tf.keras.optimizers.legacy.SGD(0.02), "mse", metrics=["mse"])
+    return tf.keras.estimator.model_to_estimator(model, config=config(strategy, eval_distribute))
+
+
+def pairs():
+    return input_fn().map(lambda features, labels: (features["feats"], labels))
+
+
+for name, given in (("one device", None), ("two replicas", strategy)):
+    estimator = converted(given)
+    estimator.train(pairs, steps=10)
+    metrics = estimator.evaluate(pairs, steps=10)
+    print(f"evaluated on {name}: loss {metrics['loss']:.3g}, metric {metrics['mse']:.3g}")
+
+# %% halved [markdown]
+# The training is right: the metric is that of before.
+# The loss told by an evaluation on two replicas is half the right one.
+# Keras divides the loss of each replica by the number of replicas, so that their sum is the loss.
+# The Estimator takes their mean.
+# Whoever compares an old log with `evaluate` of today should compare metrics.
+#
+# ## The same today
+#
+# This is all that is left of the first program.
+# It runs in the environment of the course, on two virtual CPUs.
+# A test of lesson 9 runs it as it stands here, and gets the weight and the bias of above.
+#
+# ```python
+# strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+# with strategy.scope():
+#     unit = tf.keras.layers.Dense(1, kernel_initializer="zeros")
+#     model = tf.keras.Sequential([tf.keras.Input((1,)), unit])
+#     model.compile(tf.keras.optimizers.SGD(0.02), "mse")
+#
+# examples = tf.data.Dataset.from_tensors(([1.0], [1.0])).repeat(1000)
+# model.fit(examples.batch(2 * 10), steps_per_epoch=10)
+# model.evaluate(examples.batch(2 * 10), steps=10)
+# ```
+#
+# And so, part by part.
+# The last column says which lesson runs today's side; "named" means that the course does not run it.
+#
+# | Estimator | today | where |
+# | --- | --- | --- |
+# | `RunConfig(train_distribute=..., eval_distribute=...)` | a strategy, and its `scope()` around model, optimizer and metrics | 9 |
+# | different strategies for the two | a checkpoint, restored under the other strategy or under none | 10 |
+# | `session_config` | `tf.config`, before TensorFlow starts | 1 |
+# | `input_fn`, called by the Estimator | a `tf.data.Dataset`, in batches for all replicas | 9, 10 |
+# | `input_context` | `distribute_datasets_from_function` | named |
+# | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | named |
+# | `LinearRegressor`, `DNNClassifier` and other pre-made Estimators | a Keras model | 9 |
+# | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | 10 |
+# | `EstimatorSpec` | what these functions return | 10 |
+# | `train`, `evaluate` | `fit` and `evaluate`, or a loop of one's own | 9, 10 |
+# | checkpoints in `model_dir` | `tf.train.Checkpoint`, or Keras's `ModelCheckpoint` and `BackupAndRestore` | 10, the callbacks named |
+# | hooks | a line in the loop, or a Keras callback | 10, the callback named |
+# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, with `TF_CONFIG` too | 9, in its table |
+# | `Scaffold`, which says how variables get their first values and are saved | nothing: variables have values at once, and `tf.train.Checkpoint` saves them | 10 |
+# | `predict` | the model's own `predict` | named |
+# | `export_saved_model` with a `serving_input_receiver_fn` | `tf.saved_model.save` with a signature | 6 |
+# | `model_to_estimator` | nothing: the Keras model | 9 |
+# | `TPUEstimator` | `TPUStrategy` | named |
+#
+# TensorFlow's guide set limits that this notebook does not try:
+# no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
+# (With TensorFlow 2.15 one that has an `init_fn` trained all the same, in a trial outside this notebook.)
+#
+# ## Exercise
+#
+# A program has `RunConfig(train_distribute=MirroredStrategy())` on a machine with four GPUs.
+# Its `input_fn` ends in `batch(32)`, and it calls `train(input_fn, steps=1000)`.
+# What are batch and steps for `fit` under the same strategy, and how many examples does the training take?
+#
+# <details>
+# <summary>Solution</summary>
+#
+# A global batch of 4 · 32 = 128, and still 1,000 steps: `fit(examples.batch(128), steps_per_epoch=1000)`.
+# That is 128,000 examples.
+#
+# </details>
+
+# %% [markdown]
+# ## Takeaways
+#
+# - A distributed Estimator had its strategy in `RunConfig` and built the model itself;
+#   today you make the model in the strategy's scope.
+# - The batch of an `input_fn` is per replica: multiply it by the number of replicas for `fit`.
+# - Compare weights or metrics when you move a program, not losses:
+#   evaluated under a strategy, `model_to_estimator` reports the loss divided by the number of replicas.

@@ -1,0 +1,202 @@
+"""Appendices: their own kernel, first cell and rules, and left alone where they cannot run."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_core.paths import jupyter_path
+
+from tests.lessons import COURSE
+from tools.checks import __main__ as checks
+from tools.checks.lesson_rules import lesson_faults
+from tools.environments import estimator
+from tools.lesson import execute, first_cell
+from tools.lesson.build import build, built_cells, built_notebook
+from tools.lesson.sources import Course, LessonError, is_appendix
+from tools.lesson.stored_outputs import normalised
+
+FIXTURES = Path(__file__).parents[1] / "notebooks" / "fixtures"
+KERNEL_FILE = estimator.KERNEL_FILE
+NAME = "A1_halves"
+SOURCE = f"""\
+# %% [markdown]
+# # Appendix A1. Halves
+#
+# **Time:** 5 minutes.
+# **You need to know:** division.
+
+# %%
+{first_cell.plain_of_appendices()}
+
+# %% half
+print(tf.constant(8) // 2)
+
+# %% [markdown]
+# ## Takeaways
+#
+# - Four.
+"""
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """The fixture course with an appendix, and no environment for it."""
+    shutil.copytree(FIXTURES / "course", tmp_path, dirs_exist_ok=True)
+    source = tmp_path / "notebooks" / "source"
+    (source / f"{NAME}.py").write_text(SOURCE, "utf-8")
+    (source / "About.py").write_text("", "utf-8")
+    monkeypatch.setattr(estimator, "ENVIRONMENT", tmp_path / "environment")
+    monkeypatch.setattr(estimator, "KERNEL_FILE", tmp_path / "kernels" / estimator.KERNEL / "kernel.json")
+    return Course(tmp_path)
+
+
+@pytest.fixture
+def environment(course):
+    """What `make estimator` leaves, without TensorFlow in it."""
+    estimator.ENVIRONMENT.mkdir()
+    shutil.copy(estimator.LOCK, estimator.ENVIRONMENT)
+    estimator.main()
+
+
+def edited(course, old, new):
+    path = course.root / "notebooks" / "source" / f"{NAME}.py"
+    assert old in SOURCE
+    path.write_text(SOURCE.replace(old, new), "utf-8")
+    return Course(course.root).lesson(NAME)
+
+
+def appendices():
+    return [lesson for lesson in COURSE.lessons() if lesson.is_appendix]
+
+
+def test_appendices_come_after_the_lessons_and_are_none(course):
+    assert course.lesson_names == ("00_fixture",)
+    assert course.names == ("00_fixture", NAME)
+    assert [lesson.is_appendix for lesson in course.lessons()] == [False, True]
+    assert not is_appendix("About")
+
+
+def test_their_notebooks_name_their_own_kernel(course):
+    kernels = [built_notebook(course, lesson, "ja").metadata.kernelspec.name for lesson in course.lessons()]
+    assert kernels == ["python3", "estimators"]
+
+
+def test_they_are_not_offered_in_colab(course):
+    public = Course(course.root, repository="https://github.com/someone/course")
+    assert public.colab_address("en", "00_fixture")
+    assert public.colab_address("en", NAME) == ""
+    assert "colab" not in nbformat.writes(built_notebook(public, public.lesson(NAME), "en"))
+
+
+@pytest.mark.parametrize("language", COURSE.languages)
+def test_under_another_tensorflow_one_sentence_says_what_to_do(monkeypatch, language):
+    for lesson in appendices():
+        code = built_cells(COURSE, lesson, language)[1].source
+        monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(__version__="2.21.0"))
+        with pytest.raises(Exception, match=re.escape(f"{estimator.KERNEL_TITLE}")) as refused:
+            exec(code, {})
+        (shown,) = refused.value._render_traceback_()
+        assert "`make estimator`" in shown
+        assert len(re.findall(r"[.。](?: |$)", shown)) == 1
+        assert (shown == first_cell.OTHER_KERNEL) == (language == "en")
+
+
+def test_another_first_cell_is_refused(course):
+    with pytest.raises(LessonError, match=f"{NAME}, cell 'setup'"):
+        built_cells(course, edited(course, "warnings.simplefilter", "warnings.filterwarnings"), "en")
+
+
+def test_an_appendix_keeps_the_rules_of_prose_and_needs_no_cards(course):
+    assert list(lesson_faults(course.lesson(NAME))) == []
+    (fault,) = lesson_faults(edited(course, "# %% half\n", "# %% half\nimport course_lib\n\n"))
+    assert "imports course_lib" in fault
+    (fault,) = lesson_faults(edited(course, "# - Four.", "# Four."))
+    assert "0 takeaways" in fault
+    (fault,) = lesson_faults(edited(course, "5 minutes", "five minutes"))
+    assert "how many minutes" in fault
+
+
+def pretend_executed(course):
+    for language in course.languages:
+        notebook = nbformat.read(course.notebook(language, NAME), 4)
+        for count, cell in enumerate((cell for cell in notebook.cells if cell.cell_type == "code"), 1):
+            cell.execution_count = count
+        nbformat.write(normalised(notebook), course.notebook(language, NAME))
+
+
+def faults(course):
+    return [fault for fault in checks.check(course) if NAME in fault]
+
+
+def test_stored_notebooks_are_held_against_their_sources_but_need_no_picture(course):
+    assert f"en/{NAME}.ipynb is not built" in faults(course)
+    list(build(course))
+    assert len(faults(course)) == 2
+    assert all("not executed" in fault for fault in faults(course))
+    pretend_executed(course)
+    assert faults(course) == []
+    path = course.notebook("ja", NAME)
+    path.write_text(path.read_text("utf-8").replace('"estimators"', '"python3"'), "utf-8")
+    assert faults(course) == [f"ja/{NAME}.ipynb: its metadata 'kernelspec' is not what the build writes"]
+
+
+def executing(course, monkeypatch, *names):
+    ran = []
+
+    async def none_fails(paths, _jobs):
+        ran.extend(path.stem for path in paths)
+        return []
+
+    monkeypatch.setenv("COURSE_ROOT", str(course.root))
+    monkeypatch.setattr(sys, "argv", ["execute", *names])
+    monkeypatch.setattr(execute, "execute_files", none_fails)
+    return execute.main(), ran
+
+
+def test_without_their_environment_lessons_are_executed_and_appendices_left(course, monkeypatch, capsys):
+    assert executing(course, monkeypatch) == (0, ["00_fixture"] * 2)
+    assert capsys.readouterr().out.startswith(f"{NAME} is not executed: ")
+    assert executing(course, monkeypatch, NAME) == (1, [])
+
+
+@pytest.mark.usefixtures("environment")
+def test_with_it_they_are_executed(course, monkeypatch, capsys):
+    assert executing(course, monkeypatch) == (0, ["00_fixture"] * 2 + [NAME] * 2)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("environment")
+def test_jupyter_finds_the_kernel_of_the_environment(course):
+    found = KernelSpecManager(kernel_dirs=[str(course.root / "kernels")]).get_kernel_spec(estimator.KERNEL)
+    assert found.display_name == "TensorFlow 2.15 (Estimators)"
+    assert found.argv[0] == str(course.root / "environment" / "bin" / "python")
+    assert str(KERNEL_FILE.parents[2]) in jupyter_path()
+
+
+@pytest.mark.usefixtures("environment")
+def test_an_environment_is_ready_while_lock_and_kernel_are_current(course, monkeypatch):
+    assert estimator.is_ready()
+    estimator.KERNEL_FILE.write_text(estimator.KERNEL_FILE.read_text().replace("environment", "other"))
+    assert not estimator.is_ready()  # a kernel of another copy of the course
+    estimator.main()
+    assert estimator.is_ready()
+    newer = course.root / "estimator.lock"
+    newer.write_text("tensorflow==2.15.2\n")
+    monkeypatch.setattr(estimator, "LOCK", newer)
+    assert not estimator.is_ready()
+
+
+def test_nbval_takes_appendices_only_where_they_are_named():
+    ja = f"notebooks/ja/{appendices()[0].name}.ipynb"
+    command = [sys.executable, "-m", "pytest", "--nbval", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "notebooks/en", ja], cwd=COURSE.root, capture_output=True, text=True, check=True
+    )
+    collected = set(re.findall(r"^(\S+\.ipynb)::", done.stdout, re.M))
+    assert collected == {f"notebooks/en/{name}.ipynb" for name in COURSE.lesson_names} | {ja}
