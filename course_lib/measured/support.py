@@ -177,14 +177,14 @@ def save(support: Support, name: str, folder: Path) -> Path:
 
 
 def _html_row(title: str, texts: tuple[str, ...]) -> str:
-    cells = "".join(f"<td>{_breakable(text)}</td>" for text in texts)
-    return f'<tr><th scope="row">{_breakable(title)}</th>{cells}</tr>'
+    cells = "".join(f"<td>{breakable(text)}</td>" for text in texts)
+    return f'<tr><th scope="row">{breakable(title)}</th>{cells}</tr>'
 
 
-def _breakable(text: str) -> str:
+def breakable(text: str) -> str:
     """Returns a text as HTML whose long names may break between their words.
 
-    >>> _breakable("error: NotImplementedError")
+    >>> breakable("error: NotImplementedError")
     'error: Not<wbr>Implemented<wbr>Error'
     """
     return _INNER_WORD.sub("<wbr>", html.escape(text))

@@ -435,8 +435,10 @@ reveal("03-coupled", difference(by_parts, expected))
 # and $L_p$ the loss of its rows, computed with $s$.
 # By the chain rule the gradient with respect to a weight $w$ is
 #
-# $$\frac{dL}{dw} = \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{ds_p}{dw} \right)
-# ,\qquad g = \sum_p \frac{\partial L_p}{\partial s}$$
+# $$\begin{aligned}
+# \frac{dL}{dw} &= \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{ds_p}{dw} \right) \\
+# g &= \sum_p \frac{\partial L_p}{\partial s}
+# \end{aligned}$$
 #
 # There are three sums over the parts: $s$, then $g$, then the gradient.
 #

@@ -49,6 +49,9 @@ ONE_WORD_OF_EACH_KIND = """
   axe.configure({rules: [{id: "color-contrast", selector: "*:not([data-again])"}]});
 }
 """
+# What an output or a formula has beyond the edge of its frame.
+CUT = """(wide) => [...document.querySelectorAll(wide)]
+  .filter((frame) => frame.scrollWidth > frame.clientWidth + 1).map((frame) => frame.textContent.slice(0, 80))"""
 
 
 class Anchors(HTMLParser):
@@ -103,9 +106,12 @@ def test_page(page, address, path):
     assert page.evaluate("[...document.images].every((image) => image.hasAttribute('alt'))")
     assert page.evaluate("[...document.querySelectorAll('article img')].every((image) => image.alt)")
     assert page.locator("mjx-merror").count() == 0
+    page.set_viewport_size({"width": 1200, "height": 900})  # with both sidebars, the narrowest column
+    assert page.evaluate(CUT, ".text_html:has(> table)") == []
     page.set_viewport_size(PHONE)
     page.wait_for_timeout(200)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate(CUT, "mjx-container[display]") == []
     assert trouble == []
 
 

@@ -35,11 +35,12 @@ class Texts(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.kept: list[bool] = []
+        self.goes_on = False  # a name that may break over lines
         self.texts: list[str] = []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        values = dict(attrs)
+        values, self.goes_on = dict(attrs), tag == "wbr"
         foreign = values.get("lang", LANGUAGE) != LANGUAGE
         if tag not in ALONE:
             self.kept.append(tag in KEPT or foreign or "math" in (values.get("class") or "").split())
@@ -51,8 +52,11 @@ class Texts(HTMLParser):
             self.kept.pop()
 
     def handle_data(self, data):
-        if not any(self.kept):
-            self.texts.append(data)
+        if any(self.kept):
+            return
+        if self.goes_on:
+            data = self.texts.pop() + data
+        self.texts.append(data)
 
 
 def words(texts) -> set[str]:

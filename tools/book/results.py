@@ -11,6 +11,7 @@ import matplotlib as mpl
 import course_lib
 from course_lib.i18n import _, set_language
 from course_lib.measured import export, keras_support, results, schemes, step_parts, strategy_support
+from course_lib.measured.support import breakable
 from course_lib.measured.step_parts import StepParts
 
 QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -274,8 +275,9 @@ def strategy_table(language: str) -> ShownSupport | None:
         return None
     set_language(language)
     table = strategy_support.table(recorded)
+    rows = {breakable(title): tuple(map(breakable, texts)) for title, texts in table.rows.items()}
     errors = tuple(strategy_support.errors(recorded))
-    return ShownSupport(table.columns, dict(table.rows), dict(recorded.how), errors)
+    return ShownSupport(table.columns, rows, dict(recorded.how), errors)
 
 
 def _milliseconds(name: str) -> Callable[[StepParts], str]:
