@@ -49,9 +49,9 @@ def fitted(strategy, make, features, labels, batch_size):
     return told, [each.item() for each in model.get_weights()]
 
 
-def by_hand(features, labels, batch_size, *, rate=0.05, share=lambda size: 1.0):
+def by_hand(features, labels, batch_size, *, rate=0.05, share=lambda size: 1.0, first=(0.0, 0.0)):
     """Returns loss and weights of one epoch in float64; a step goes as far as `share` of its batch's size."""
-    weight = bias = total = 0.0
+    (weight, bias), total = first, 0.0
     for start in range(0, len(features), batch_size):
         x = features[start : start + batch_size, 0].astype(np.float64)
         errors = weight * x + bias - labels[start : start + batch_size, 0]
@@ -69,6 +69,17 @@ def test_a_last_step_with_one_example_goes_half_as_far_and_the_loss_does_not_tel
     assert told == pytest.approx(loss, rel=1e-5)
     assert weights == pytest.approx(halved, rel=1e-5)
     assert abs(weights[0] - right[0]) > 0.1
+
+
+def test_in_the_epoch_after_such_a_step_the_loss_is_told_rightly_and_is_another():
+    with mirrored(2).scope():
+        model = line()
+    told = model.fit(FEATURES, LABELS, batch_size=4, epochs=2, shuffle=False, verbose=0).history["loss"]
+    halving = {"share": lambda size: 0.5 if size == 1 else 1.0}
+    _loss, halved = by_hand(FEATURES, LABELS, 4, **halving)
+    _loss, right = by_hand(FEATURES, LABELS, 4)
+    assert told[1] == pytest.approx(by_hand(FEATURES, LABELS, 4, first=halved, **halving)[0], rel=1e-5)
+    assert abs(told[1] - by_hand(FEATURES, LABELS, 4, first=right)[0]) > 0.1
 
 
 @pytest.mark.parametrize(("replicas", "batch_size"), [(4, 10), (2, 3)])
