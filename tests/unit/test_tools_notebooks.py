@@ -503,6 +503,15 @@ def test_a_lesson_is_made_of_named_markdown_and_code(tmp_path, text, fault):
         read_lesson(path)
 
 
+def test_a_new_row_of_a_formula_is_no_line_break():
+    rows = "$$\\begin{aligned}\na &= 1 \\\\\nb &= 2\n\\end{aligned}$$"
+    faults = [
+        list(lesson_rules._markdown(Lesson("00_x", (Cell("markdown", text, "x"),))))
+        for text in (rows, f"{rows}\na\\\nb")
+    ]
+    assert (len(faults[0]), len(faults[1])) == (0, 1)
+
+
 def test_solutions_may_come_as_several_names():
     cells = (
         Cell("code", "a = 1  # solution\nb = 2  # solution", "exercise-x", ("exercise",)),

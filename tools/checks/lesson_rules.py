@@ -21,6 +21,7 @@ MIN_ERRORS, MIN_EXERCISES, MAX_TAKEAWAYS = 1, 4, 3
 TAGS = {"opening", "setup", "predict", "reveal", "error", "exercise", "check", "takeaways"}
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_DISPLAYED_MATH = re.compile(r"\$\$.*?\$\$", re.DOTALL)  # its \\ is a new row, not a line break
 _NBVAL_MARKER = re.compile(r"NBVAL|PYTEST_VALIDATE|nbval|raises-exception", re.I)
 
 Rule = Callable[[Lesson], Iterator[str]]
@@ -95,7 +96,7 @@ def _markdown(lesson: Lesson) -> Iterator[str]:
         if cell.kind == "markdown":
             if re.search(r"^\s*(:::|```\{)", cell.source, re.M):
                 yield f"cell {cell.cell_id!r} has a directive, which JupyterLab and Colab do not show"
-            if re.search(r"(  |\\)$", cell.source, re.M):
+            if re.search(r"(  |\\)$", _DISPLAYED_MATH.sub("", cell.source), re.M):
                 yield f"cell {cell.cell_id!r} has a hard line break, which translations lose"
 
 
