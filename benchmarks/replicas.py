@@ -57,7 +57,7 @@ MODELS: Mapping[str, Callable[[Any], Any]] = {"convolutional model": convolution
 
 
 def measure(
-    repeats: int = 5,
+    repeats: int = 7,
     iterated: Sequence[int] = ITERATED,
     split: Sequence[int] = SPLIT,
     counts: Sequence[int] = COUNTS,
