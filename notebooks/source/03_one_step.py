@@ -436,8 +436,8 @@ reveal("03-coupled", difference(by_parts, expected))
 # By the chain rule the gradient with respect to a weight $w$ is
 #
 # $$\begin{aligned}
-# \frac{dL}{dw} &= \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{ds_p}{dw} \right) \\
-# g &= \sum_p \frac{\partial L_p}{\partial s}
+# \frac{dL}{dw} &= \sum_p \left( \frac{\partial L_p}{\partial w} + g \cdot \frac{ds_p}{dw} \right)
+# \\ g &= \sum_p \frac{\partial L_p}{\partial s}
 # \end{aligned}$$
 #
 # There are three sums over the parts: $s$, then $g$, then the gradient.

@@ -129,10 +129,10 @@ check("07-epoch-mean", epoch_mean)
 # In step $t = 1, 2, \ldots$
 #
 # $$\begin{aligned}
-# m &\leftarrow 0.9\, m + 0.1\, g \\
-# v &\leftarrow 0.999\, v + 0.001\, g^2 \\
-# w &\leftarrow w - \alpha\, c_t \frac{m}{\sqrt{v} + \epsilon} \\
-# c_t &= \frac{\sqrt{1 - 0.999^t}}{1 - 0.9^t}
+# m &\leftarrow 0.9\, m + 0.1\, g
+# \\ v &\leftarrow 0.999\, v + 0.001\, g^2
+# \\ w &\leftarrow w - \alpha\, c_t \frac{m}{\sqrt{v} + \epsilon}
+# \\ c_t &= \frac{\sqrt{1 - 0.999^t}}{1 - 0.9^t}
 # \end{aligned}$$
 #
 # with the learning rate $\alpha = 0.001$ and $\epsilon = 10^{-7}$.

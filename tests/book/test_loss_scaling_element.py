@@ -128,7 +128,7 @@ def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit):
     assert code(page) == "tf.reduce_mean(losses)"
 
 
-@pytest.mark.parametrize(("name", "theme"), zip(["en", "ja"], STYLES, strict=True))
+@pytest.mark.parametrize(("name", "theme"), list(zip(["en", "ja"], STYLES, strict=True)))
 def test_it_is_accessible_and_fits_a_telephone(visit, name, theme):
     page = visit(name, theme)
     violations = Axe().run(page).response["violations"]

@@ -51,7 +51,8 @@ ONE_WORD_OF_EACH_KIND = """
 """
 # What an output or a formula has beyond the edge of its frame.
 CUT = """(wide) => [...document.querySelectorAll(wide)]
-  .filter((frame) => frame.scrollWidth > frame.clientWidth + 1).map((frame) => frame.textContent.slice(0, 80))"""
+  .filter((frame) => frame.scrollWidth > frame.clientWidth + 1)
+  .map((frame) => frame.textContent.slice(0, 80))"""
 
 
 class Anchors(HTMLParser):

@@ -146,7 +146,7 @@ def test_in_a_notebook_an_answer_is_one_message_and_python_follows(visit):
     assert page.locator("pre").text_content() == code_of(explorer.situation)
 
 
-@pytest.mark.parametrize(("name", "theme"), zip(["ja", "en"], STYLES, strict=True))
+@pytest.mark.parametrize(("name", "theme"), list(zip(["ja", "en"], STYLES, strict=True)))
 def test_it_is_accessible_and_fits_a_telephone(visit, name, theme):
     page = visit(name, theme)
     page.locator("summary").click()

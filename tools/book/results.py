@@ -11,8 +11,8 @@ import matplotlib as mpl
 import course_lib
 from course_lib.i18n import _, set_language
 from course_lib.measured import export, keras_support, results, schemes, step_parts, strategy_support
-from course_lib.measured.support import breakable
 from course_lib.measured.step_parts import StepParts
+from course_lib.measured.support import breakable
 
 QUANTITIES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
