@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 from collections.abc import Mapping
@@ -10,9 +11,11 @@ from pathlib import Path
 
 from course_lib.data.examples import Examples
 from course_lib.training.examples import fingerprint
+from course_lib.training.saved import whole_in
 
 _PACKAGE = Path(__file__).parents[1]
 _TOLD = ("tensorflow", "keras")
+_OWN = ("language", "checkpoints")  # arguments that each process may have for itself
 
 
 def facts_of(
@@ -51,3 +54,14 @@ def code_digest(folder: Path) -> str:
 def digest(content: bytes) -> str:
     """Returns a short text that tells one content from another."""
     return hashlib.sha256(content).hexdigest()[:8]
+
+
+def shared(arguments: argparse.Namespace) -> dict[str, object]:
+    """Returns the arguments that must be the same for all; the folder may be called otherwise elsewhere."""
+    return {name: value for name, value in vars(arguments).items() if name not in _OWN}
+
+
+def newest(checkpoints: str | None) -> str | None:
+    """Returns the name of the checkpoint from which this process would go on."""
+    whole = () if checkpoints is None else whole_in(Path(checkpoints))
+    return whole[-1].name if whole else None

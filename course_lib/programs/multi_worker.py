@@ -4,7 +4,7 @@
     python -m course_lib.programs.multi_worker --fit --steps 20
     python -m course_lib.programs.multi_worker --shards file
 
-Start it on each machine, with the same arguments and code, and with a TF_CONFIG that differs in the task only.
+Start it on each machine, with the same arguments and code, and with TF_CONFIGs that differ in the task only.
 The folder of checkpoints must be the same one for all, as on a file system that they share. Started again,
 all of them go on from the newest checkpoint. SIGTERM to any of them has all of them save and end with status
 75; Kubernetes and Slurm send it before they take a machine away.
@@ -24,15 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course_lib.data import fashion
-from course_lib.errors import CourseError
 from course_lib.programs import arguments as course_arguments
-from course_lib.programs.facts import facts_of
+from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import leave, run, say
 from course_lib.programs.meeting import meet
-from course_lib.programs.peers import explaining_lost_peers
+from course_lib.programs.peers import explaining_lost_peers, within
 from course_lib.programs.places import TRAINING_JOBS, Place, place_of
 from course_lib.runtime import setup
-from course_lib.training.saved import whole_in
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
@@ -42,7 +40,7 @@ ENDED_TO_GO_ON = 75  # what sysexits.h calls a temporary failure: start it again
 POLICIES = ("data", "file", "off")
 FILTERS, HIDDEN = (4, 8), 16  # a small model, so that processes that share two cores show something soon
 _FILES, _EXAMPLES_IN_A_FILE = 4, 4
-_LEARNING_RATE = 0.01
+LEARNING_RATE = 0.01
 
 
 def main() -> None:
@@ -52,11 +50,12 @@ def main() -> None:
     place = place_of(os.environ)
     place.require_jobs(*TRAINING_JOBS)
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
-    facts = facts_of(place.cluster, _shared(arguments), examples, _newest(arguments.checkpoints))
+    facts = facts_of(place.cluster, shared(arguments), examples, newest(arguments.checkpoints))
     meet(place.name, place.addresses(), facts, arguments.wait)
-    strategy = make_strategy(arguments.wait)
+    with within(arguments.wait, place.others()):
+        strategy = make_strategy()
     say(f"{place.name} of {max(len(place.addresses()), 1)}, {strategy.num_replicas_in_sync} replicas")
-    with explaining_lost_peers(list(place.addresses())):
+    with explaining_lost_peers(place.name, place.addresses()):
         if arguments.shards:
             show_shards(strategy, arguments.shards)
         elif arguments.fit:
@@ -65,12 +64,8 @@ def main() -> None:
             train(strategy, place, examples, arguments)
 
 
-def make_strategy(limit_seconds: float) -> Any:
-    """Returns the strategy; it must be there before anything else of TensorFlow's is used.
-
-    All processes have met, so that they should be there soon; without a limit of its own TensorFlow waits an
-    hour for one that has ended meanwhile.
-    """
+def make_strategy() -> Any:
+    """Returns the strategy; it must be there before anything else of TensorFlow's is used."""
     tf = importlib.import_module("tensorflow")
     tf.get_logger().setLevel("ERROR")
     return tf.distribute.MultiWorkerMirroredStrategy()
@@ -84,10 +79,10 @@ def train(strategy: Any, place: Place, examples: Examples, arguments: argparse.N
 
     tf = importlib.import_module("tensorflow")
     with strategy.scope():
-        optimizer = tf.keras.optimizers.Adam(_LEARNING_RATE)
+        optimizer = tf.keras.optimizers.Adam(LEARNING_RATE)
     model = convolutional(strategy, filters=FILTERS, hidden=HIDDEN)
     trainer = StrategyTrainer(model, optimizer, strategy)
-    settings = Settings(_epochs(arguments), arguments.batch)
+    settings = Settings(course_arguments.epochs(arguments), arguments.batch)
     folder = _folder(arguments.checkpoints, place)
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     if training.start_step:
@@ -123,7 +118,7 @@ def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> Non
             ]
         )
         loss = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        model.compile(tf_keras.optimizers.SGD(_LEARNING_RATE), loss)
+        model.compile(tf_keras.optimizers.SGD(LEARNING_RATE), loss)
     dataset = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
     dataset = with_policy(dataset.batch(arguments.batch, drop_remainder=True), "data")
 
@@ -135,7 +130,7 @@ def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> Non
     if arguments.checkpoints:
         backup = str(Path(arguments.checkpoints) / "backup")
         callbacks.append(tf_keras.callbacks.BackupAndRestore(backup, delete_checkpoint=False))
-    model.fit(dataset, epochs=_epochs(arguments), verbose=0, callbacks=callbacks)
+    model.fit(dataset, epochs=course_arguments.epochs(arguments), verbose=0, callbacks=callbacks)
     say("done")
 
 
@@ -205,12 +200,6 @@ def _folder(checkpoints: str | None, place: Place) -> Any:
     return (CheckpointFolder if place.is_chief else OthersCheckpoints)(checkpoints)
 
 
-def _newest(checkpoints: str | None) -> str | None:
-    """Returns the name of the checkpoint from which this process would go on."""
-    whole = () if checkpoints is None else whole_in(Path(checkpoints))
-    return whole[-1].name if whole else None
-
-
 def _numbered_files(folder: Path) -> Iterator[Path]:
     """Yields new files whose lines are the numbers of the examples in them."""
     for number in range(_FILES):
@@ -218,16 +207,6 @@ def _numbered_files(folder: Path) -> Iterator[Path]:
         path = folder / f"{number}.txt"
         path.write_text("".join(f"{index}\n" for index in range(first, first + _EXAMPLES_IN_A_FILE)))
         yield path
-
-
-def _epochs(arguments: argparse.Namespace) -> int:
-    """Returns how many epochs the steps begin."""
-    return -(-int(arguments.steps) // max(arguments.examples // arguments.batch, 1))
-
-
-def _shared(arguments: argparse.Namespace) -> dict[str, object]:
-    """Returns the arguments that must be the same for all workers; the folder may have other names."""
-    return {name: value for name, value in vars(arguments).items() if name not in ("language", "checkpoints")}
 
 
 def _arguments() -> argparse.Namespace:

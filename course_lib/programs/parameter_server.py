@@ -64,7 +64,7 @@ def main() -> None:
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
     others = place.addresses(WORKER, SERVER)
     wait_for(others, arguments.wait)
-    with explaining_lost_peers(list(place.addresses())):
+    with explaining_lost_peers(place.name, place.addresses()):
         coordinate(place, examples, arguments)
 
 

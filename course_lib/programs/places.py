@@ -12,6 +12,7 @@ from course_lib.i18n import _
 
 TRAINING_JOBS = ("chief", "worker")
 VARIABLE = "TF_CONFIG"
+JOBS, CLIENT = "DTENSOR_JOBS", "DTENSOR_CLIENT_ID"
 _EXAMPLE = '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, "task": {"type": "worker", "index": 0}}'
 
 
@@ -52,6 +53,10 @@ class Place:
             for index, address in enumerate(self.cluster.get(job, ()))
         }
 
+    def others(self) -> list[str]:
+        """Returns the names of all other processes."""
+        return [name for name in self.addresses() if name != self.name]
+
     def require_jobs(self, *jobs: str) -> None:
         """Checks that the cluster has no other jobs than these.
 
@@ -83,13 +88,45 @@ def place_of(variables: Mapping[str, str]) -> Place:
             allowed=_("JSON with the addresses of all tasks, and which of them this process is"),
             cure=_("Write for example {example}.", example=_EXAMPLE),
         ) from error
-    _require_apart(place)
-    one_of(
-        place.name,
-        place.addresses(),
-        _("{variable} makes this process {name}, which its cluster lacks.", variable=VARIABLE, name=place.name),
-        cure=_("Tasks are numbered from 0: correct the task, or add its address to the cluster."),
-    )
+    _require_apart(place, VARIABLE)
+    _require_there(place, VARIABLE)
+    return place
+
+
+def client_of(variables: Mapping[str, str], num_devices: int) -> Place:
+    """Returns which client of DTensor's these environment variables make this process; alone without them.
+
+    Args:
+        variables: DTENSOR_JOBS, DTENSOR_CLIENT_ID and DTENSOR_JOB_NAME are looked at.
+        num_devices: of the whole mesh; each client has as many of them.
+
+    Raises:
+        CourseError: one of them cannot be read, names an address twice, or a client that there is not; or the
+            devices do not divide among the clients.
+    """
+    if not variables.get(JOBS):
+        return Place({})
+    job, client = variables.get("DTENSOR_JOB_NAME", "worker"), variables.get(CLIENT, "0")
+    try:
+        place = Place({job: _addresses(variables[JOBS].split(","))}, job, int(client))
+    except ValueError as error:
+        raise CourseError(
+            _("{variable} cannot be read: {reason}.", variable=f"{JOBS}, {CLIENT}", reason=error),
+            allowed=_("the addresses of all clients, with commas between them, and the number of this one"),
+            cure=_("Write for example {example}.", example=f"{JOBS}=host0:12345,host1:12345 {CLIENT}=0"),
+        ) from error
+    _require_apart(place, JOBS)
+    _require_there(place, CLIENT)
+    if num_devices % len(place.addresses()):
+        raise CourseError(
+            _(
+                "{count} devices do not divide among {clients} clients.",
+                count=num_devices,
+                clients=len(place.addresses()),
+            ),
+            allowed=_("numbers of clients by which {count} divides", count=num_devices),
+            cure=_("Name fewer or more addresses in {variable}.", variable=JOBS),
+        )
     return place
 
 
@@ -115,14 +152,14 @@ def _addresses(given: Any) -> tuple[str, ...]:
     return addresses
 
 
-def _require_apart(place: Place) -> None:
+def _require_apart(place: Place, variable: str) -> None:
     named: dict[str, str] = {}
     for name, address in place.addresses().items():
         if address in named:
             raise CourseError(
                 _(
                     "In {variable}, {first} and {second} have one address.",
-                    variable=VARIABLE,
+                    variable=variable,
                     first=named[address],
                     second=name,
                 ),
@@ -130,6 +167,14 @@ def _require_apart(place: Place) -> None:
                 cure=_("On one machine, give each task another port."),
             )
         named[address] = name
+
+
+def _require_there(place: Place, variable: str) -> None:
+    problem = _(
+        "{variable} makes this process {name}, which its cluster lacks.", variable=variable, name=place.name
+    )
+    cure = _("Tasks are numbered from 0: correct the task, or add its address to the cluster.")
+    one_of(place.name, place.addresses(), problem, cure=cure)
 
 
 def _reason(error: Exception) -> str:

@@ -16,8 +16,8 @@ LIMIT_SECONDS = 180
 class Processes:
     """The processes of one run, by name."""
 
-    def __init__(self, started, configs, folder):
-        self.started, self.configs, self.folder = started, configs, folder
+    def __init__(self, started, cases, configs, folder):
+        self.started, self.cases, self.configs, self.folder = started, cases, configs, folder
 
     def told(self, name):
         return lines.told(self.output(name))
@@ -42,9 +42,11 @@ class Processes:
     def send(self, name, signal):
         self.started[name].process.send_signal(signal)
 
-    def start_again(self, name, case):
-        cluster._stop(self.started[name])
-        self.started[name] = cluster._start(case, name, self.configs[name], self.folder)
+    def start(self, name):
+        """Starts a process, again if it has run before."""
+        if name in self.started:
+            cluster._stop(self.started[name])
+        self.started[name] = cluster._start(self.cases[name], name, self.configs[name], self.folder)
 
     def report(self):
         return "\n".join(
@@ -54,20 +56,35 @@ class Processes:
 
 
 @contextlib.contextmanager
-def processes(program, tasks, *arguments, cases=None, left_out=(), **environment):
-    """Starts a program once for each task; whatever happens, all have ended when the block is left."""
-    environment = {name: str(value) for name, value in environment.items()}
-    shared = Case(PROGRAMS / f"{program}.py", tuple(map(str, arguments)), environment=environment)
+def processes(program, tasks, *arguments, others=(), scripts=(), left_out=(), variables=None):
+    """Starts a program once for each task; whatever happens, all have ended when the block is left.
+
+    Args:
+        program: one of `course_lib.programs`.
+        tasks: how many processes of each job.
+        arguments: of all of them.
+        others: by name of a process, the arguments that it gets instead.
+        scripts: by name of a process, what it runs instead.
+        left_out: the names of processes that are not started.
+        variables: makes the environment of a process, beside TF_CONFIG, of its name and all ports.
+    """
     with (
         cluster._ports(sum(tasks.values())) as ports,
         tempfile.TemporaryDirectory() as folder,
         contextlib.ExitStack() as stack,
     ):
         configs = cluster.configs(tasks, ports)
-        running = Processes({}, configs, Path(folder))
+        cases = {
+            name: Case(
+                Path(dict(scripts).get(name, PROGRAMS / f"{program}.py")),
+                tuple(map(str, dict(others).get(name, arguments))),
+                environment=variables(name, ports) if variables else {},
+            )
+            for name in configs
+            if name not in left_out
+        }
+        running = Processes({}, cases, configs, Path(folder))
         stack.callback(lambda: [cluster._stop(each) for each in running.started.values()])
-        for name in configs:
-            if name not in left_out:
-                case = (cases or {}).get(name, shared)
-                running.started[name] = cluster._start(case, name, configs[name], Path(folder))
+        for name in cases:
+            running.start(name)
         yield running

@@ -138,7 +138,10 @@ def test_without_a_cluster_a_process_is_alone_and_chief(variables):
         ("{", "TF_CONFIG cannot be read"),
         ("[]", "TF_CONFIG cannot be read"),
         ('{"cluster": {"worker": ["a:1"]}}', "TF_CONFIG cannot be read: it lacks 'task'"),
-        ('{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 0}}', "TF_CONFIG cannot be read: a"),
+        (
+            '{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 0}}',
+            "TF_CONFIG cannot be read: a",
+        ),
         (
             '{"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}}',
             "In TF_CONFIG, worker 0 and worker 1 have one address",
@@ -210,13 +213,17 @@ def test_an_error_is_told_in_two_lines(capsys):
 
 
 @pytest.mark.parametrize(
-    ("message", "name"),
+    ("message", "others", "name"),
     [
-        ("from remote target /job:worker/replica:0/task:1: Socket closed", "worker 1"),
-        ("/job:localhost/replica:0/task:0 lost /job:chief/replica:0/task:0", "chief 0"),
-        ("Socket closed", "another process"),
+        (
+            "from remote target /job:worker/replica:0/task:1: Socket closed",
+            ["worker 1", "worker 2"],
+            "worker 1",
+        ),
+        ("/job:worker/replica:0/task:0 lost /job:chief/replica:0/task:0", ["chief 0", "worker 1"], "chief 0"),
+        ("Socket closed", ["chief 0", "worker 1"], "another process"),
+        ("Socket closed", ["worker 1"], "worker 1"),
     ],
 )
-def test_a_lost_process_is_named(message, name):
-    error = peers.lost(message, ["chief 0", "worker 0", "worker 1"])
-    assert error.problem == f"{name} no longer answers."
+def test_a_lost_process_is_named(message, others, name):
+    assert peers.lost(message, others).problem == f"{name} no longer answers."
