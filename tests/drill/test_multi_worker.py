@@ -167,9 +167,7 @@ def test_a_worker_with_other_arguments_is_named_by_both():
 def test_a_full_disk_leaves_the_checkpoint_that_was_there(tmp_path):
     """A limit on the size of files stands in for the disk; it comes once there is a checkpoint."""
     arguments = ("--steps", 400, "--pause", 0.2, "--checkpoints", tmp_path, *SMALL)
-    with processes(
-        "multi_worker", TWO, *arguments, scripts={"worker 0": limited(tmp_path)}
-    ) as running:
+    with processes("multi_worker", TWO, *arguments, scripts={"worker 0": limited(tmp_path)}) as running:
         assert running.wait() == [1, 1], running.report()
         first, second = (running.told(name) for name in BOTH)
     assert first[-2] == f"error: No checkpoint can be written to {tmp_path}: File too large"
