@@ -17,6 +17,7 @@ import argparse
 import importlib
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from course_lib.data import mnist
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
     from course_lib.data.examples import Examples
 
 NUM_DEVICES, CLASSES, HIDDEN = 8, 10, 48
-PLANS = {"data": data_parallel, "model": model_parallel, "spatial": spatial_parallel}
+PLANS: dict[str, Callable[[], Plan]] = {
+    "data": data_parallel,
+    "model": model_parallel,
+    "spatial": spatial_parallel,
+}
 LEARNING_RATE = 1e-3
 
 
