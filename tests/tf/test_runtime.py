@@ -126,7 +126,9 @@ TWO_GPUS = """
     tf.config.list_physical_devices = lambda kind: gpus if kind == "GPU" else really_there(kind)
     tf.config.set_visible_devices = lambda devices, kind: seen.append([kind, devices])
     really_running = tf.config.list_logical_devices
-    tf.config.list_logical_devices = lambda kind=None: seen[0][1] if kind == "GPU" else really_running(kind)
+    tf.config.list_logical_devices = lambda kind=None: (
+        [tf.config.LogicalDevice(name, kind) for name in seen[0][1]] if kind == "GPU" else really_running(kind)
+    )
 """
 
 
