@@ -5,7 +5,7 @@ input. When that ends, for whatever reason (the cluster was closed, its owner wa
 process of the cluster with all that these started, and only then ends itself. Why it does not trust one
 means alone: docs/decisions/cluster.md.
 
-Usage: python guard.py (JSON lines in, JSON lines out)
+Usage: python guard.py MARK (JSON lines in, JSON lines out)
 """
 
 from __future__ import annotations
@@ -165,11 +165,34 @@ def _tell(event: dict[str, Any]) -> None:
         os.write(1, json.dumps(event).encode() + b"\n")
 
 
+def _watch(mark: str) -> int:
+    """Starts a process that kills all marked ones once the guard itself is gone, also if it was killed.
+
+    Returns:
+        What must stay open as long as the guard lives.
+    """
+    watched, held = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(watched)
+        os.waitpid(child, 0)
+        return held
+    if os.fork() == 0:  # an orphan at once: it is none of the guard's children, which the guard kills
+        with contextlib.suppress(OSError):
+            os.setsid()
+            os.closerange(0, watched)
+            os.closerange(watched + 1, held + 1)
+            os.read(watched, 1)
+            kill_marked(mark)
+    os._exit(0)
+
+
 def main() -> None:
     """Guards until the end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the owner to hear
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(1))
+    _held = _watch(sys.argv[1])
     _prctl(_ADOPTS_ORPHANS, 1)
     guard = _Guard()
     try:

@@ -40,7 +40,7 @@ class Guard:
         self._closing = self._gone = False
         with errors.open("wb") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__],
+                [sys.executable, "-I", "-S", guard.__file__, f"{self._mark}/"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 MARKER = "course: "  # how lines begin that are for the reader; all others are TensorFlow's, or Python's
 
 _LAST_OF_STDOUT, _LAST_OF_STDERR = 12, 3
+
+
+@dataclass(frozen=True, repr=False)
+class Written:
+    """All that a task wrote; it shows stdout, then stderr."""
+
+    stdout: str
+    stderr: str
+
+    def __repr__(self) -> str:
+        return self.stdout + self.stderr
 
 
 class Log:
@@ -34,9 +46,9 @@ class Log:
             line.removeprefix(MARKER) for line in _read(self.stdout).splitlines() if line.startswith(MARKER)
         ]
 
-    def text(self) -> str:
-        """Returns all that the task wrote: first to stdout, then to stderr."""
-        return _read(self.stdout) + _read(self.stderr)
+    def written(self) -> Written:
+        """Returns all that the task wrote."""
+        return Written(_read(self.stdout), _read(self.stderr))
 
     def tail(self) -> list[str]:
         """Returns the last lines, the marked ones without their mark: of stdout more, of stderr few."""

@@ -85,7 +85,8 @@ class Processes:
 
     def report(self) -> Report:
         """Returns what each task has said so far, and whether and how it has ended."""
-        return Report(tuple(self._told(task, tuple(log.lines())) for task, log in self.logs.items()))
+        ended = tuple(self.guard.statuses)
+        return Report(tuple(self._told(task, tuple(log.lines())) for task, log in self.logs.items()), ended)
 
     def wait_until(
         self, holds: Callable[[], bool], seconds: float, too_late: Callable[[], CourseError]

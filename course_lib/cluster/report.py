@@ -66,18 +66,19 @@ class Report:
 
     Attributes:
         told: what is known of each task, in the order of the cluster.
+        ended: the names of the tasks that have ended, in the order in which they did.
     """
 
     told: tuple[Told, ...]
+    ended: tuple[str, ...] = ()
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """The names of the tasks that failed."""
-        return tuple(each.task for each in self.told if each.failed)
+        """The names of the tasks that failed, the first one first: it may be why the others did."""
+        return tuple(task for task in self.ended if self[task].failed)
 
-    def lines(self, task: str) -> tuple[str, ...]:
-        """Returns the own lines of a task of this name."""
-        return next(each.lines for each in self.told if each.task == task)
+    def __getitem__(self, task: str) -> Told:
+        return next(each for each in self.told if each.task == task)
 
     def __repr__(self) -> str:
         columns = [[each.heading(), *each.lines] for each in self.told]

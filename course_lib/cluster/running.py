@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from course_lib.cluster.logs import MARKER
+from course_lib.cluster.logs import MARKER, Written
 from course_lib.cluster.ports import HeldPorts, opened
 from course_lib.cluster.processes import Processes
 from course_lib.cluster.program import TF_CONFIG, command_of, environment_of
@@ -204,9 +204,9 @@ class Cluster:
         """Returns what each task has said so far, and whether and how it has ended."""
         return self._processes.report()
 
-    def log(self, task: Task | str) -> str:
-        """Returns all that a task wrote: first to stdout, then to stderr."""
-        return self._processes.logs[str(self.spec.task(task))].text()
+    def log(self, task: Task | str) -> Written:
+        """Returns all that a task wrote, to stdout and to stderr."""
+        return self._processes.logs[str(self.spec.task(task))].written()
 
     def __enter__(self) -> Self:
         return self.start()
