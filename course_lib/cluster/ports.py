@@ -127,5 +127,5 @@ def _not_held(address: str, task: str, error: OSError) -> CourseError:
             reason=error,
         ),
         allowed=_("a free port of this machine, from 1024 up"),
-        cure=_("Give it an address such as {example}, or only the number of tasks.", example=f"{HOST}:2222"),
+        cure=_("Give it an address such as {example}, or only the number of tasks.", example=f"{HOST}:12345"),
     )

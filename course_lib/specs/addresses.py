@@ -12,7 +12,7 @@ _HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})"
 
 
 def require_address(address: object, task: str) -> str:
-    """Returns an address that is one, such as "host0:2222" or "[::1]:2222".
+    """Returns an address that is one, such as "host0:12345" or "[::1]:12345".
 
     TensorFlow 2.21 checks none: it starts a server on what it can read, and waits without end for the others.
 
@@ -28,7 +28,7 @@ def require_address(address: object, task: str) -> str:
         raise CourseError(
             _("{address!r} cannot be the address of {task}.", address=address, task=task),
             allowed=_("host:port with a port from 1 to {last}, and nothing before or after", last=LAST_PORT),
-            cure=_("Write for example {example}.", example='"host0:2222"'),
+            cure=_("Write for example {example}.", example='"host0:12345"'),
         )
     return str(address)
 
@@ -36,8 +36,8 @@ def require_address(address: object, task: str) -> str:
 def host_and_port(address: str) -> tuple[str, int]:
     """Returns the two parts of an address.
 
-    >>> host_and_port("host0:2222"), host_and_port("[::1]:2222")
-    (('host0', 2222), ('::1', 2222))
+    >>> host_and_port("host0:12345"), host_and_port("[::1]:12345")
+    (('host0', 12345), ('::1', 12345))
     """
     host, _colon, port = address.rpartition(":")
     return host.strip("[]"), int(port)

@@ -47,9 +47,9 @@ class Task:
 class ClusterSpec(DrawsItself):
     """The tasks of a training and their addresses, the same for every task. It draws itself.
 
-    >>> cluster = ClusterSpec({"worker": ["host0:2222", "host1:2222"]})
+    >>> cluster = ClusterSpec({"worker": ["host0:12345", "host1:12345"]})
     >>> cluster.tf_config("worker 1")
-    '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 1}}'
+    '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, "task": {"type": "worker", "index": 1}}'
 
     TensorFlow 2.21 raises ValueError for an unknown job, two chiefs and an index out of range. It accepts
     in silence: an empty cluster (the task trains alone), an address given twice (two tasks open one port, or

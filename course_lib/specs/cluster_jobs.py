@@ -35,7 +35,7 @@ def checked(jobs: Mapping[str, Iterable[str]]) -> Jobs:
 
 
 def _refused(problem: str, allowed: str) -> CourseError:
-    example = '{"worker": ["host0:2222", "host1:2222"]}'
+    example = '{"worker": ["host0:12345", "host1:12345"]}'
     return CourseError(problem, allowed=allowed, cure=_("Write for example {example}.", example=example))
 
 

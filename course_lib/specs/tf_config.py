@@ -10,14 +10,14 @@ from typing import Any
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 
-EXAMPLE = '{"cluster": {"worker": ["host0:2222", "host1:2222"]}, "task": {"type": "worker", "index": 0}}'
+EXAMPLE = '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, "task": {"type": "worker", "index": 0}}'
 
 
 def written(jobs: Mapping[str, list[str]], job: str, index: int) -> str:
     """Returns the JSON that tells a task of a cluster its place.
 
-    >>> written({"worker": ["host0:2222"]}, "worker", 0)
-    '{"cluster": {"worker": ["host0:2222"]}, "task": {"type": "worker", "index": 0}}'
+    >>> written({"worker": ["host0:12345"]}, "worker", 0)
+    '{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 0}}'
     """
     return json.dumps({"cluster": jobs, "task": {"type": job, "index": index}})
 
