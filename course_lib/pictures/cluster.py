@@ -71,9 +71,7 @@ def talks(cluster: ClusterSpec) -> list[str]:
             _("Workers get values from the servers and send gradients; none waits for another."),
         ]
     elif len(cluster.ending) > 1:
-        told = [
-            _("All-reduce: in each step every one of them sends gradients to the others and waits for them.")
-        ]
+        told = [_("All-reduce: in each step all send each other their gradients, and all wait for all.")]
     read = _(
         "The evaluator reads the checkpoints that {saver} writes; it talks with nobody.", saver=cluster.saver
     )

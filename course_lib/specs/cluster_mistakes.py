@@ -21,6 +21,9 @@ ONE_ADDRESS_TWICE, INDEX_FROM_ONE, NO_PORT, TWO_CHIEFS, EVALUATOR_INSIDE, NO_JSO
 )
 NO_CHIEF = "no chief"  # of parameter servers
 
+_NO_SERVER = "UnknownError: Could not start gRPC server"
+_TWO_CHIEFS = "ValueError: There must be at most one 'chief' job."
+
 
 def mistaken(cluster: ClusterSpec, mistake: str) -> str:
     """Returns TF_CONFIG of the last worker with a mistake in it; what is taken is its port.
@@ -54,21 +57,28 @@ def port_taken(task: str, address: str) -> CourseError:
 
 
 def in_tensorflow(cluster: ClusterSpec, mistake: str) -> str:
-    """Returns what TensorFlow 2.21 does with a mistake: measured, all tasks on one machine.
+    """Returns what TensorFlow 2.21 does with a mistake: measured, with all tasks on one machine.
+
+    Without servers MultiWorkerMirroredStrategy reads TF_CONFIG; with servers a worker starts a
+    `tf.distribute.Server`, and only the chief makes a strategy, which looks closer.
 
     Args:
         cluster: the one that was meant.
-        mistake: one of `MISTAKES`, which MultiWorkerMirroredStrategy reads, or `NO_CHIEF`.
+        mistake: one of `MISTAKES`, or `NO_CHIEF`.
     """
-    count = cluster.num_tasks(WORKER)
+    count, servers = cluster.num_tasks(WORKER), cluster.has_servers
     host = cluster.address(f"{WORKER} {count - 1}").partition(":")[0]
-    taken = "UnknownError: Could not start gRPC server"
+    of_index = (
+        f'InternalError: Task {count} was not defined in job "worker"'
+        if servers
+        else f"ValueError: The `task_id` {count} exceeds the maximum id of worker."
+    )
     raised = {
-        INDEX_FROM_ONE: f"ValueError: The `task_id` {count} exceeds the maximum id of worker.",
+        INDEX_FROM_ONE: of_index,
         NO_PORT: f'InvalidArgumentError: Could not parse port for local server from "{host}".',
-        TWO_CHIEFS: "ValueError: There must be at most one 'chief' job.",
         NO_JSON: "JSONDecodeError: Expecting property name enclosed in double quotes",
-        PORT_TAKEN: taken,
+        PORT_TAKEN: _NO_SERVER,
+        **({} if servers else {TWO_CHIEFS: _TWO_CHIEFS}),
     }
     if mistake in raised:
         return _("TensorFlow 2.21 raises {error}", error=raised[mistake])
@@ -76,7 +86,10 @@ def in_tensorflow(cluster: ClusterSpec, mistake: str) -> str:
         ONE_ADDRESS_TWICE: _(
             "TensorFlow 2.21 does not look for it: the second of them raises {error}, and the others wait"
             " without end.",
-            error=taken,
+            error=_NO_SERVER,
+        ),
+        TWO_CHIEFS: _(
+            "TensorFlow 2.21: workers and servers start and wait; a chief raises {error}", error=_TWO_CHIEFS
         ),
         EVALUATOR_INSIDE: _("TensorFlow 2.21 accepts it in silence."),
         NO_CHIEF: _("TensorFlow 2.21 accepts it in silence, and workers and servers wait without end."),
