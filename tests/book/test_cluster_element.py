@@ -27,6 +27,10 @@ def folder(tmp_path_factory):
     return folder
 
 
+LISTENS = """Object.defineProperty(navigator, "clipboard",
+  { value: { writeText: async (text) => { window.got = text; } } })"""
+
+
 def choose(page, question: str, answer: str) -> None:
     place = page.locator("fieldset", has=page.get_by_text(question, exact=True))
     place.locator("label", has=page.get_by_text(answer, exact=True)).click()
@@ -68,9 +72,7 @@ def test_a_mistake_is_explained_and_taken_back_without_a_kernel(visit):
 
 def test_the_json_is_copied_as_it_is_shown(visit):
     page = visit("served")
-    page.evaluate(
-        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.got = text; }}})"
-    )
+    page.evaluate(LISTENS)
     page.get_by_role("button", name="Copy").click()
     page.get_by_text("Copied.").wait_for()
     assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()

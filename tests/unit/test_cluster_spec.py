@@ -164,7 +164,7 @@ def test_what_is_no_task_is_refused(task):
         Task(*task)
 
 
-CLUSTER = '"cluster": {"worker": ["host0:1", "host1:1"]}'
+CLUSTER = '{"cluster": {"worker": ["host0:1", "host1:1"]}'
 
 
 @pytest.mark.parametrize(
@@ -177,15 +177,15 @@ CLUSTER = '"cluster": {"worker": ["host0:1", "host1:1"]}'
         ('{"cluster": {}', "TF_CONFIG is no JSON (line 1, column 15)", "Write it with json.dumps, which"),
         ("[]", "TF_CONFIG is [], not an object in braces.", ""),
         ('{"clusters": {}, "task": {}}', 'TF_CONFIG has no "cluster"; it has: clusters, task.', ""),
-        ("{%s}" % CLUSTER, 'TF_CONFIG has no "task"; it has: cluster.', ""),
+        (CLUSTER + "}", 'TF_CONFIG has no "task"; it has: cluster.', ""),
         ("{}", 'TF_CONFIG has no "cluster"; it has: nothing.', ""),
-        ('{%s, "task": "worker"}' % CLUSTER, "\"task\" is 'worker', not an object", ""),
-        ('{%s, "task": {"type": "worker"}}' % CLUSTER, '"task" has no "index"; it has: type.', ""),
-        ('{%s, "task": {"type": "worker", "index": "one"}}' % CLUSTER, "index is 'one'", "counted from 0"),
-        ('{%s, "task": {"type": "worker", "index": true}}' % CLUSTER, "index is True", ""),
-        ('{%s, "task": {"type": "worker", "index": -1}}' % CLUSTER, "index is -1", ""),
-        ('{%s, "task": {"type": "worker", "index": 2}}' % CLUSTER, "no task 'worker 2'", "counted from 0"),
-        ('{%s, "task": {"type": "master", "index": 0}}' % CLUSTER, "There is no job 'master'", ""),
+        (CLUSTER + ', "task": "worker"}', "\"task\" is 'worker', not an object", ""),
+        (CLUSTER + ', "task": {"type": "worker"}}', '"task" has no "index"; it has: type.', ""),
+        (CLUSTER + ', "task": {"type": "worker", "index": "one"}}', "index is 'one'", "counted from 0"),
+        (CLUSTER + ', "task": {"type": "worker", "index": true}}', "index is True", ""),
+        (CLUSTER + ', "task": {"type": "worker", "index": -1}}', "index is -1", ""),
+        (CLUSTER + ', "task": {"type": "worker", "index": 2}}', "no task 'worker 2'", "counted from 0"),
+        (CLUSTER + ', "task": {"type": "master", "index": 0}}', "There is no job 'master'", ""),
         ('{"cluster": [], "task": {"type": "worker", "index": 0}}', "The cluster [] has no task.", ""),
     ],
 )
@@ -197,9 +197,7 @@ def test_a_wrong_tf_config_is_explained(text, problem, cure):
 
 
 def test_an_index_in_quotes_is_read_as_tensorflow_reads_it():
-    assert (
-        ClusterSpec.from_tf_config('{%s, "task": {"type": "worker", "index": "1"}}' % CLUSTER).task.index == 1
-    )
+    assert ClusterSpec.from_tf_config(CLUSTER + ', "task": {"type": "worker", "index": "1"}}').task.index == 1
 
 
 # What each mistake is, as a reader would say it: which words of the refusal name it.
