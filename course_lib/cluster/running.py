@@ -243,9 +243,7 @@ class Cluster:
         running = [task for task in map(str, self.spec.tasks) if not self._processes.has_ended(task)]
         unseen = [task for task in running if not self._opened(task)]
         problem = _("{tasks} had not ended after {limit:g} s.", tasks=_(", ").join(left), limit=limit_seconds)
-        waited_for = _(
-            "{tasks} never opened its port: the others may wait for it.", tasks=_(", ").join(unseen)
-        )
+        waited_for = _("{tasks} never opened a port: the others may wait for it.", tasks=_(", ").join(unseen))
         return CourseError(
             join_sentences([problem, *([waited_for] if unseen else [])]),
             allowed=_("an end of {tasks} within the limit", tasks=_(", ").join(awaited)),

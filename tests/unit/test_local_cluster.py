@@ -236,7 +236,7 @@ def test_a_worker_that_never_comes_is_named_and_all_are_ended(program):
         cluster.wait(0.1)
     assert raised.value.problem == (
         "worker 0, worker 1 had not ended after 0.1 s."
-        " worker 1 never opened its port: the others may wait for it."
+        " worker 1 never opened a port: the others may wait for it."
     )
     assert [told.ending() for told in cluster.report().told] == ["ended with the cluster"] * 2
 
