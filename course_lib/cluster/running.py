@@ -87,7 +87,8 @@ class Cluster:
                 allowed=_("one start; then kill and restart its tasks"),
                 cure=_("Make a new Cluster."),
             )
-        self._started = Processes(self._command, self._environments, self._folder)
+        addresses = {self.spec.address(each): str(each) for each in self.spec.tasks if each.job != EVALUATOR}
+        self._started = Processes(self._command, self._environments, addresses, self._folder)
         weakref.finalize(self, self._started.guard.close)  # when nothing refers to it, and at the end of all
         try:
             for task in self._environments:
@@ -201,7 +202,7 @@ class Cluster:
         self._processes.start(name)
 
     def report(self) -> Report:
-        """Returns what each task has said so far, and whether and how it has ended."""
+        """Returns what each task has said so far, addresses replaced by tasks, and how it has ended."""
         return self._processes.report()
 
     def log(self, task: Task | str) -> Written:

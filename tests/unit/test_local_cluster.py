@@ -182,6 +182,13 @@ def test_the_report_shows_the_marked_lines_side_by_side_in_the_order_of_the_clus
     assert repr(cluster.report()) == repr(report)
 
 
+def test_an_address_in_a_line_becomes_the_name_of_its_task(program):
+    says = "import json, os\nprint('course: from', json.loads(os.environ['TF_CONFIG'])['cluster']['worker'])"
+    with Cluster(program(says), {"worker": 2}) as cluster:
+        report = cluster.wait(60)
+    assert [told.lines for told in report.told] == [("from ['worker 0', 'worker 1']",)] * 2
+
+
 def test_what_is_too_wide_stands_one_below_the_other_and_japanese_in_line():
     wide = Report((Told("worker 0", ("x" * 80,), 0), Told("worker 1", ("y" * 80,), 3)))
     assert repr(wide).splitlines() == [
