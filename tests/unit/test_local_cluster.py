@@ -321,6 +321,19 @@ def test_what_is_no_cluster_is_refused_by_name(arguments, says):
         Cluster(*arguments)
 
 
+def test_logs_can_stay_in_a_folder_of_ones_own(program, tmp_path):
+    for _time in range(2):
+        with Cluster(program(SAYS), {"worker": 1}, logs=tmp_path / "logs") as cluster:
+            assert cluster.wait(60)["worker 0"].lines == ("step 1", "step 2", "step 3")
+    assert "course: step 3" in (tmp_path / "logs" / "worker-0.out").read_text()
+
+
+def test_a_system_without_fork_is_told_what_to_do(program, monkeypatch):
+    monkeypatch.delattr(os, "fork")
+    with pytest.raises(CourseError, match="Linux or macOS"):
+        Cluster(program(SAYS), {"worker": 1})
+
+
 def test_other_wrong_orders_are_refused_by_name(program):
     with pytest.raises(CourseError, match="There are no variables 'SLURM'"):
         Cluster(program(SAYS), {"worker": 1}, variables="SLURM")
