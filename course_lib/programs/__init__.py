@@ -1,0 +1,1 @@
+"""Training scripts of several processes, which a reader can run by hand on real machines."""
