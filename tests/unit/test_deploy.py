@@ -60,19 +60,19 @@ def strict(schema):
 
 
 @pytest.fixture(scope="module")
-def tfjob_schema():
+def tfjob():
     definition = next(yaml.load_all(TFJOB.read_text(), Loader=LOADER))
     (version,) = definition["spec"]["versions"]
     schema = strict(version["schema"]["openAPIV3Schema"])
     schema["properties"]["metadata"] = {"type": "object"}
-    return schema
+    return jsonschema.Draft202012Validator(schema)
 
 
 @pytest.fixture
-def validate(tfjob_schema):
+def validate(tfjob):
     def check(document):
         if document["kind"] == "TFJob":
-            jsonschema.validate(document, tfjob_schema)
+            tfjob.validate(document)
         else:
             kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
 
