@@ -325,7 +325,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 #
 # TensorFlow's guide set limits that this notebook does not try:
 # no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
-# (With TensorFlow 2.15 one that has an `init_fn` trained all the same, in a trial outside this notebook.)
+# (In a trial outside this notebook,
+# TensorFlow 2.15 trained with a `Scaffold` that has an `init_fn` all the same.)
 #
 # ## Exercise
 #
