@@ -1,6 +1,7 @@
 """The manifests and batch scripts of deploy/: valid by the schemas, and of one mind about names and ports."""
 
 import copy
+import importlib.util
 import json
 import re
 import subprocess
@@ -10,6 +11,8 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+
+from course_lib.programs import arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -200,5 +203,23 @@ def test_a_batch_script_has_srun_start_its_program(script, tmp_path):
     program = command[command.index("my python", 1) :]
     assert program == [
         *["my python", "-m", f"course_lib.programs.{script.stem}", "--steps", "7"],
-        *["--checkpoints", f"{tmp_path}/checkpoints/{script.stem}"],
+        *["--checkpoints", f"{tmp_path}/checkpoints/{script.stem}", "--wait", "600"],
     ]
+
+
+def containers(document):
+    """All containers of a manifest."""
+    spec = document["spec"]
+    replicas = spec["tfReplicaSpecs"].values() if "tfReplicaSpecs" in spec else [spec]
+    return [each for replica in replicas if "template" in replica for each in pod_of(replica)["containers"]]
+
+
+@pytest.mark.parametrize("document", MANIFESTS)
+def test_a_program_takes_the_arguments_of_its_manifest(document):
+    for container in containers(document):
+        python, option, program = container["command"]
+        assert (python, option) == ("python", "-m")
+        assert program in {f"course_lib.programs.{script.stem}" for script in SCRIPTS}
+        taken = arguments.parser("").parse_args(container["args"])
+        assert (taken.steps, taken.checkpoints, taken.wait) == (200, "/checkpoints", 600)
+        assert importlib.util.find_spec(program)
