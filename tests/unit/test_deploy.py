@@ -199,7 +199,7 @@ def test_a_batch_script_has_srun_start_its_program(script, tmp_path):
     )
     words = answer.stdout.splitlines()
     command = words[words.index("my python") :]
-    assert command[:3] == ["my python", "-m", "course_lib.programs.slurm"]
+    assert command[:5] == ["my python", "-m", "course_lib.programs.slurm", "--port", "2222"]
     program = command[command.index("my python", 1) :]
     assert program == [
         *["my python", "-m", f"course_lib.programs.{script.stem}", "--steps", "7"],
