@@ -1,4 +1,4 @@
-"""What `srun` does for our scripts, on one machine: as many tasks as asked for, each with Slurm's variables."""
+"""What `srun` does for our scripts, on one machine: starts so many tasks, each told its place."""
 
 import os
 import subprocess

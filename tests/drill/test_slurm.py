@@ -80,6 +80,6 @@ def test_two_clients_train_as_one(tmp_path):
 @pytest.mark.drill_all
 def test_a_coordinator_ends_the_job_of_workers_and_servers(tmp_path):
     chief, server, *workers = submitted("parameter_server", 4, tmp_path)
-    assert chief[-1] == "done"
+    assert chief[-1] == "10 of 10 steps done"
     assert server[0] == "ps 0 serves"
     assert [told[0] for told in workers] == ["worker 0 serves", "worker 1 serves"]
