@@ -145,6 +145,7 @@ def test_no_other_program_gets_a_port_meanwhile_but_a_task_can_open_it():
             assert opened(cluster.address(task))
     ports.release()
     with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what was called may linger
         other.bind((host, int(port)))
 
 
