@@ -129,7 +129,7 @@ def test_it_speaks_japanese_also_where_it_refuses(visit):
     assert page.locator(".told").inner_text() == SEVERAL_MACHINES.advice.rule
     assert picture(page) == spoken(SEVERAL_MACHINES)
     assert page.locator("pre").text_content() == code_of(SEVERAL_MACHINES)
-    pick(page, "1台のマシンのデバイス", "TPU")
+    pick(page, "マシン1台あたりのデバイス", "TPU")
     pick(page, "変数の更新", "非同期")
     assert "TPU" in page.locator(".refusal").inner_text()
     assert not {"strategy", "choice", "Allowed"} & set(page.locator(".refusal").inner_text().split())
