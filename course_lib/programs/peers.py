@@ -60,7 +60,8 @@ def within(seconds: float, names: Iterable[str]) -> Iterator[None]:
         _("TensorFlow waits in vain for {names}.", names=_(", ").join(names)),
         allowed=_("processes that all start TensorFlow, and find each other, within this time"),
         cure=_(
-            "Look at the output of those, see that no firewall is between the addresses, or wait longer: --start."
+            "Look at the output of those, see that no firewall is between the addresses, or wait longer:"
+            " --start."
         ),
     )
     command = [sys.executable, "-c", _WATCHER, str(seconds), str(os.getpid()), *as_lines(error)]
