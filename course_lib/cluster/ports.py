@@ -12,6 +12,7 @@ from course_lib.i18n import _
 from course_lib.specs.addresses import host_and_port
 from course_lib.specs.cluster import ClusterSpec
 from course_lib.specs.cluster_jobs import EVALUATOR
+from course_lib.specs.cluster_mistakes import port_taken
 
 HOST = "127.0.0.1"
 MOST_TASKS = 32  # of a job, on one machine
@@ -114,11 +115,7 @@ def _socket(host: str) -> socket.socket:
 
 def _not_held(address: str, task: str, error: OSError) -> CourseError:
     if error.errno == errno.EADDRINUSE:
-        return CourseError(
-            _("The port of {task}, {address}, is taken by another program.", task=task, address=address),
-            allowed=_("a free port"),
-            cure=_("Give it another port, or only the number of tasks: then free ports are chosen."),
-        )
+        return port_taken(task, address)
     return CourseError(
         _(
             "The port of {task}, {address}, cannot be had: {reason}.",

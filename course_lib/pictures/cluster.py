@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
@@ -45,15 +47,10 @@ def title(cluster: ClusterSpec) -> str:
 def cluster_drawing(cluster: ClusterSpec, marked: Task | None = None) -> Drawing:
     """Returns the tasks as boxes, one of them marked, and between them who talks with whom."""
     width = max(_box_width(cluster, task) for task in cluster.tasks)
-    rows = [
-        arranging.flowing([_box(cluster, task, width, marked=task == marked) for task in row], _GAP, _WIDTH)
-        for row in _rows(cluster)
-    ]
+    rows = [arranging.flowing(_boxes(cluster, row, width, marked), _GAP, _WIDTH) for row in _rows(cluster)]
     widest = max(row.width for row in rows)
     links = [link(told, widest) for told in talks(cluster)]
-    alone = (
-        len(links) - len(rows) + 1
-    )  # the workers exchange among themselves: that link stands below their row
+    alone = len(links) - len(rows) + 1  # a link more than there is between rows: the first row's own
     pieces = [rows[0], *links[:alone]]
     for joined, row in zip(links[alone:], rows[1:], strict=True):
         pieces += [joined, row]
@@ -70,14 +67,14 @@ def talks(cluster: ClusterSpec) -> list[str]:
     told = []
     if cluster.has_servers:
         told = [
-            _("The chief says which steps to do, and makes the variables on the servers."),
-            _("Values come from the servers, gradients go to them; no worker waits for another."),
+            _("The chief tells the workers which steps to do; the variables are on the servers."),
+            _("Workers get values from the servers and send gradients; none waits for another."),
         ]
     elif len(cluster.ending) > 1:
-        told = [
-            _("All-reduce: in each step every one of them sends gradients to the others and waits for them.")
-        ]
-    read = _("It reads the checkpoints that {saver} writes; nobody talks with it.", saver=cluster.saver)
+        told = [_("All-reduce: in each step all send each other their gradients, and all wait for all.")]
+    read = _(
+        "The evaluator reads the checkpoints that {saver} writes; it talks with nobody.", saver=cluster.saver
+    )
     return [*told, *([read] if cluster.evaluator else [])]
 
 
@@ -125,24 +122,42 @@ def _box_width(cluster: ClusterSpec, task: Task) -> float:
     return max(names, *(text_width(each, _SIZE) for each in words)) + 4 * _PAD
 
 
-def _box(cluster: ClusterSpec, task: Task, width: float, *, marked: bool) -> Drawing:
+def _boxes(cluster: ClusterSpec, row: Sequence[Task], width: float, marked: Task | None) -> list[Drawing]:
+    """Returns the tasks of a row, all of one height."""
+    words = [[_address(cluster, task), *roles(cluster, task)] for task in row]
+    height = _HEAD + _LINE * max(map(len, words)) + 8
+    return [
+        _box(task, lines, width, height, marked=task == marked)
+        for task, lines in zip(row, words, strict=True)
+    ]
+
+
+def _box(task: Task, words: Sequence[str], width: float, height: float, *, marked: bool) -> Drawing:
     """Returns a task: its name above, its address and what it does below."""
-    words = [_address(cluster, task), *roles(cluster, task)]
-    most = max(len(roles(cluster, each)) for each in cluster.tasks if each.job == task.job)
-    height = _HEAD + _LINE * (most + 1) + 8
-    edge = (
-        {"stroke": shapes.INK, "stroke_width": 3}
-        if marked
-        else {"stroke": shapes.SOFT_INK, "stroke_width": 1}
-    )
+    stroke = shapes.INK if marked else shapes.SOFT_INK
     nodes = [
         shapes.rectangle(0.5, 0.5, width - 1, height - 1, fill=shapes.PANEL, stroke_width=0, radius=6),
         shapes.tab(1, 1, width - 2, _HEAD - 2, fill=shapes.PALETTE[_COLOURS[task.job]], radius=5),
-        shapes.rectangle(0.5, 0.5, width - 1, height - 1, fill="none", radius=6, **edge),
+        shapes.rectangle(
+            0.5,
+            0.5,
+            width - 1,
+            height - 1,
+            fill="none",
+            stroke=stroke,
+            stroke_width=3 if marked else 1,
+            radius=6,
+        ),
         shapes.text(_PAD, 16, str(task), size=_SIZE, bold=True),
         *([shapes.text(width - _PAD, 16, _("this task"), size=_SIZE, anchor="end")] if marked else []),
         *(
-            shapes.text(_PAD, _HEAD + _LINE * (at + 1) - 3, each, size=_SIZE, monospace=at == 0)
+            shapes.text(
+                _PAD,
+                _HEAD + _LINE * (at + 1) - 3,
+                each,
+                size=_SIZE,
+                monospace=at == 0 and task.job != EVALUATOR,
+            )
             for at, each in enumerate(words)
         ),
     ]

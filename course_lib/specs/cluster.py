@@ -51,10 +51,13 @@ class ClusterSpec(DrawsItself):
     >>> cluster.tf_config("worker 1")
     '{"cluster": {"worker": ["host0:12345", "host1:12345"]}, "task": {"type": "worker", "index": 1}}'
 
-    TensorFlow 2.21 raises ValueError for an unknown job, two chiefs and an index out of range. It accepts
-    in silence: an empty cluster (the task trains alone), an address given twice (two tasks open one port, or
-    the second fails to), parameter servers without a chief (nobody coordinates, so workers and servers wait
-    for ever), and an evaluator in the cluster.
+    What TensorFlow 2.21 does with what is refused here, measured. It raises ValueError for an unknown job,
+    two chiefs and an index out of range, TypeError where the addresses are no list, InvalidArgumentError
+    where a task's own address has no port, UnknownError ("Could not start gRPC server") where its port is
+    taken. It accepts in silence an empty cluster and a TF_CONFIG without "cluster" (the task trains alone),
+    an evaluator among the jobs, and a port above 65535 (it takes 65536 off). It waits without end where two
+    tasks have one address, for workers that never come, and where MultiWorkerMirroredStrategy finds
+    parameter servers.
 
     Attributes:
         jobs: for each job its addresses; "chief", "worker", "ps", in this order.

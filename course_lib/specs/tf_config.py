@@ -22,6 +22,25 @@ def written(jobs: Mapping[str, list[str]], job: str, index: int) -> str:
     return json.dumps({"cluster": jobs, "task": {"type": job, "index": index}})
 
 
+def spread(text: str) -> str:
+    """Returns a TF_CONFIG over several lines, one for each job; what is no JSON stays as it is.
+
+    >>> print(spread(EXAMPLE))
+    {
+      "cluster": {
+        "worker": ["host0:12345", "host1:12345"]
+      },
+      "task": {"type": "worker", "index": 0}
+    }
+    """
+    try:
+        config = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    jobs = ",\n".join(f'    "{job}": {json.dumps(addresses)}' for job, addresses in config["cluster"].items())
+    return f'{{\n  "cluster": {{\n{jobs}\n  }},\n  "task": {json.dumps(config["task"])}\n}}'
+
+
 def parts(text: object) -> tuple[Any, Any, int]:
     """Returns the cluster, the job and the index that a TF_CONFIG names, not yet checked against each other.
 

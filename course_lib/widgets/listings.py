@@ -30,21 +30,29 @@ def listings(heading: str, programs: Mapping[str, Sequence[str]]) -> Node:
             role="radiogroup",
             aria_label=heading,
         ),
-        node(
-            "div",
-            *(_listing(name, parts, shown=name == first) for name, parts in programs.items()),
-            class_="listing",
-            tabindex="0",
-            role="region",
-            aria_label=heading,
-        ),
-        node(
-            "div",
-            node("button", _("Copy"), type="button", class_="copy"),
-            node("span", class_="copied", role="status", data_done=_("Copied."), data_failed=_not_copied()),
-            class_="copying",
-        ),
+        _region(heading, [_listing(name, parts, shown=name == first) for name, parts in programs.items()]),
+        _copying(),
         class_="listings",
+    )
+
+
+def listing(heading: str, text: str) -> Node:
+    """Returns one text to read and to copy, unfolded."""
+    return node(
+        "div", node("h3", heading), _region(heading, [node("pre", text)]), _copying(), class_="listings"
+    )
+
+
+def _region(heading: str, texts: Sequence[Node]) -> Node:
+    return node("div", *texts, class_="listing", tabindex="0", role="region", aria_label=heading)
+
+
+def _copying() -> Node:
+    return node(
+        "div",
+        node("button", _("Copy"), type="button", class_="copy"),
+        node("span", class_="copied", role="status", data_done=_("Copied."), data_failed=_not_copied()),
+        class_="copying",
     )
 
 

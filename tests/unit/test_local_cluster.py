@@ -23,6 +23,7 @@ from tests.unit.clusters import (
     HAS_CHILDREN,
     NEVER_ENDS,
     OWNER,
+    OWNER_THAT_FORKS,
     WRITES_ITS_ID,
     eventually,
     ids,
@@ -38,7 +39,6 @@ for step in (1, 2, 3):
     print(f"course: step {step}", flush=True)
 print("noise", file=sys.stderr)
 """
-THEN_WAITS = "time.sleep(600)\n"
 FAILS_OR_WAITS = (
     "import json, os, time\nif json.loads(os.environ['TF_CONFIG'])['task']['index']: raise ValueError('no')\n"
 )
@@ -54,6 +54,12 @@ if task == 0:
     opened.listen()
     print("course: open", flush=True)
 time.sleep(600)
+"""
+SAYS_MORE = """
+while True:
+    step += 1
+    print(f"course: step {step}", flush=True)
+    time.sleep(0.001)
 """
 SAYS_ITS_PLACE = """
 import json, os
@@ -206,7 +212,7 @@ def test_a_notebook_sees_the_last_lines_live_and_stores_none(monkeypatch):
     shown = []
 
     class Handle:
-        def update(self, data, *, raw):
+        def update(self, data, **_options):
             shown.append(data)
 
     monkeypatch.setattr("course_lib.cluster.live._in_a_kernel", lambda: True)
@@ -246,11 +252,7 @@ def test_where_there_are_servers_only_the_chief_is_waited_for(program, folder):
 
 
 def test_a_killed_task_comes_back_on_its_port_and_its_log_is_always_the_same(program, folder):
-    busy = (
-        SAYS
-        + "step = 3\nwhile True:\n    step += 1\n    print(f'course: step {step}', flush=True)\n    time.sleep(0.001)\n"
-    )
-    with Cluster(program(busy), {"worker": 2}) as cluster:
+    with Cluster(program(SAYS + SAYS_MORE), {"worker": 2}) as cluster:
         address = cluster.spec.address("worker 1")
         cluster.kill("worker 1", after="step 5", limit_seconds=60)
         told = cluster.report()["worker 1"]
@@ -332,11 +334,16 @@ def test_other_wrong_orders_are_refused_by_name(program):
 # Nobody is left
 
 
-def test_an_exception_in_the_block_ends_all_with_their_children(program, folder):
-    tasks = WRITES_ITS_ID + HAS_CHILDREN + (HAS_A_STRANGER if on_linux else "") + NEVER_ENDS
-    with pytest.raises(KeyboardInterrupt), Cluster([program(tasks), folder], {"worker": 2}):
-        assert eventually(lambda: len(ids(folder)) == (10 if on_linux else 8))
+def interrupted(program, folder, count):
+    with Cluster([program, folder], {"worker": 2}):
+        assert eventually(lambda: len(ids(folder)) == count)
         raise KeyboardInterrupt
+
+
+def test_an_exception_in_the_block_ends_all_with_their_children(program, folder):
+    written = program(WRITES_ITS_ID + HAS_CHILDREN + (HAS_A_STRANGER if on_linux else "") + NEVER_ENDS)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(written, folder, 10 if on_linux else 8)
     assert left(folder) == []
 
 
@@ -386,6 +393,18 @@ def test_what_ends_the_owner_ends_all(owner, folder, ending):
     assert eventually(lambda: left(folder) == [])
     assert process.wait() != 0
     assert eventually(lambda: not Path(f"/proc/{guard}").exists())
+
+
+@pytest.mark.skipif(not on_linux, reason="elsewhere nothing tells of children that left their group")
+def test_a_fork_of_the_owner_does_not_keep_the_cluster_alive(program, folder):
+    tasks = program(WRITES_ITS_ID + HAS_CHILDREN + NEVER_ENDS)
+    command = [sys.executable, "-c", OWNER_THAT_FORKS, str(tasks), str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True) as owner:
+        owner.stdout.readline()
+        assert eventually(lambda: len(ids(folder)) == 8)
+        os.kill(owner.pid, signal.SIGKILL)  # the fork, which has the guard's pipe open too, lives on
+        assert eventually(lambda: left(folder) == [])
+        os.killpg(owner.pid, signal.SIGKILL)
 
 
 @pytest.mark.skipif(not on_linux, reason="elsewhere nothing tells of children that left their group")
