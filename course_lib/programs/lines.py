@@ -23,18 +23,18 @@ def say(text: str) -> None:
 
 
 def told(output: str) -> list[str]:
-    """Returns the course's own lines of what a process printed, without their prefix.
+    r"""Returns the course's own lines of what a process printed, without their prefix.
 
-    >>> told("W0000 gRPC is up\\ncourse: step 1 loss 2.3026\\n")
+    >>> told("W0000 gRPC is up\ncourse: step 1 loss 2.3026\n")
     ['step 1 loss 2.3026']
     """
     return [line.removeprefix(PREFIX) for line in output.splitlines() if line.startswith(PREFIX)]
 
 
 def losses(output: str) -> dict[int, float]:
-    """Returns the loss of each step that a process told.
+    r"""Returns the loss of each step that a process told.
 
-    >>> losses("course: step 1 loss 2.3026\\ncourse: step 2 loss 2.25")
+    >>> losses("course: step 1 loss 2.3026\ncourse: step 2 loss 2.25")
     {1: 2.3026, 2: 2.25}
     """
     found = (_STEP.fullmatch(line) for line in told(output))
@@ -72,8 +72,13 @@ def run(main: Callable[[], None]) -> None:
 
 def tell(error: CourseError) -> None:
     """Prints what went wrong in one line, and what to do in another."""
-    say(f"error: {_in_a_line(error.problem)}")
-    say(f"what to do: {_in_a_line(error.cure)}")
+    print(*as_lines(error), sep="\n", flush=True)
+
+
+def as_lines(error: CourseError) -> tuple[str, str]:
+    """Returns what went wrong as one line, and what to do as another."""
+    problem, cure = (" ".join(text.split()) for text in (error.problem, error.cure))
+    return f"{PREFIX}error: {problem}", f"{PREFIX}what to do: {cure}"
 
 
 def leave(status: int) -> None:
@@ -86,7 +91,3 @@ def leave(status: int) -> None:
 def _parts(output: str) -> Batch:
     found = (_BATCH.fullmatch(line) for line in told(output))
     return tuple(tuple(map(int, each[2].split())) for each in found if each)
-
-
-def _in_a_line(text: str) -> str:
-    return " ".join(text.split())

@@ -69,7 +69,7 @@ def wait_for(addresses: Mapping[str, str], limit_seconds: float) -> None:
 def answers(address: str) -> bool:
     """Returns whether something listens at an address now."""
     with contextlib.suppress(OSError):
-        socket.create_connection(host_and_port(address), timeout=_READ_SECONDS).close()
+        _call(address).close()
         return True
     return False
 
@@ -111,7 +111,7 @@ def _lead(name: str, addresses: Mapping[str, str], facts: Facts, limit_seconds: 
             if not _agree(table):  # it fails anyway: wait for those that are on their way, to tell them
                 until = min(until, time.monotonic() + _GRACE_SECONDS)
             server.settimeout(max(until - time.monotonic(), _RETRY_SECONDS))
-            with contextlib.suppress(TimeoutError, ValueError, OSError):  # somebody else may call, too
+            with contextlib.suppress(OSError, ValueError, KeyError, AttributeError):  # a stranger's call
                 caller = stack.enter_context(server.accept()[0])
                 said = _read(caller, _READ_SECONDS)
                 table[str(said["name"])] = {str(about): str(fact) for about, fact in said["facts"].items()}
@@ -165,10 +165,24 @@ def _connect(address: str, until: float) -> socket.socket:
     """
     while True:
         with contextlib.suppress(OSError):  # not there yet, or its name is not known yet
-            return socket.create_connection(host_and_port(address), timeout=_READ_SECONDS)
+            return _call(address)
         if time.monotonic() > until:
             raise TimeoutError
         time.sleep(_RETRY_SECONDS)
+
+
+def _call(address: str) -> socket.socket:
+    """Returns a connection.
+
+    Raises:
+        OSError: nobody listens there. That a socket may then be connected with itself, where the system has
+            given it this very port to call from, is no answer.
+    """
+    call = socket.create_connection(host_and_port(address), timeout=_READ_SECONDS)
+    if call.getsockname() == call.getpeername():
+        call.close()
+        raise ConnectionRefusedError
+    return call
 
 
 def _write(to: socket.socket, said: Mapping[str, Any]) -> None:

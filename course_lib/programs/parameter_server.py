@@ -122,7 +122,7 @@ def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) 
         if manager:
             manager.save(done)
             say(f"saved after {done} steps")
-    say(f"{done} of {arguments.steps} steps done, none lost: {int(updates.numpy()) >= done}")
+    say(f"{done} of {arguments.steps} steps done")
 
 
 def make_variables(strategy: Any) -> tuple[dict[str, Any], Any]:

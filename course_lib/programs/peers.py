@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
-import threading
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.programs.lines import FAILED, leave, tell
+from course_lib.programs.lines import as_lines
 
+# Waits for the end of its input, so many seconds; then prints lines, and kills a process.
+_WATCHER = """
+import os, select, signal, sys
+if not select.select([sys.stdin], [], [], float(sys.argv[1]))[0]:
+    print(*sys.argv[3:], sep="\\n", flush=True)
+    os.kill(int(sys.argv[2]), signal.SIGKILL)
+"""
 _TASK = re.compile(r"/job:(\w+)/replica:0/task:(\d+)")
 
 
@@ -40,29 +49,27 @@ def explaining_lost_peers(name: str, names: Iterable[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def within(seconds: float, names: Iterable[str]) -> Iterator[None]:
-    """Ends this process where the block takes longer: TensorFlow waits in it, an hour or for ever.
+    """Kills this process where the block takes longer: TensorFlow waits in it, an hour or for ever.
+
+    While it waits it lets no other thread of Python run, nor a handler of a signal. So another process looks
+    after this one: it ends when its input does, which is at the end of the block or of this process.
 
     Args:
         seconds: how long it may take.
         names: of the processes for which TensorFlow waits.
     """
 
-    def give_up() -> None:
-        error = CourseError(
-            _("TensorFlow waits in vain for {names}.", names=_(", ").join(names)),
-            allowed=_("processes that all start TensorFlow, and find each other, within this time"),
-            cure=_("Look at the output of those, and see that no firewall is between the addresses."),
-        )
-        tell(error)
-        leave(FAILED)
-
-    timer = threading.Timer(seconds, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+    error = CourseError(
+        _("TensorFlow waits in vain for {names}.", names=_(", ").join(names)),
+        allowed=_("processes that all start TensorFlow, and find each other, within this time"),
+        cure=_("Look at the output of those, and see that no firewall is between the addresses."),
+    )
+    command = [sys.executable, "-c", _WATCHER, str(seconds), str(os.getpid()), *as_lines(error)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as watcher:
+        try:
+            yield
+        finally:
+            watcher.communicate()  # closes its input
 
 
 def lost(message: str, others: Sequence[str]) -> CourseError:

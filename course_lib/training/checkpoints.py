@@ -174,7 +174,7 @@ class CheckpointFolder:
 
     def _cannot_write(self, error: Exception) -> CourseError:
         return CourseError(
-            _("No checkpoint can be written to {path}: {reason}", path=self.path, reason=error),
+            _("No checkpoint can be written to {path}: {reason}", path=self.path, reason=_reason(error)),
             allowed=_("a folder that can be written to, on a disk with room"),
             cure=_('Choose another folder, for example CheckpointFolder("checkpoints").'),
         )
@@ -205,6 +205,13 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
             cure=_('Choose another folder, for example CheckpointFolder("checkpoints").'),
         )
     return Path(path)
+
+
+def _reason(error: Exception) -> str:
+    """Returns what the system said; TensorFlow puts the operation before it, the file, and its name again."""
+    if isinstance(error, tf.errors.OpError):
+        return str(error.message).rpartition("; ")[2].partition(" [Op:")[0]
+    return str(error)
 
 
 def _warn_of_damage(name: str, reason: str, found: Saved | None) -> None:

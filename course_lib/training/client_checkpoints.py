@@ -1,4 +1,4 @@
-"""Sharded checkpoints: each client of a mesh writes what its devices hold, and all of it is one checkpoint."""
+"""Sharded checkpoints: each client of a mesh writes what its devices hold, all into one checkpoint."""
 
 from __future__ import annotations
 

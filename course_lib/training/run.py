@@ -106,7 +106,9 @@ class TrainingRun:
         Raises:
             CourseError: as `train`.
         """
-        self._work = Work(trainer, train_set, test_set, settings, _folder(checkpoints), steps_per_call)
+        self._work = Work(
+            trainer, train_set, test_set, settings, _folder(checkpoints), steps_per_call=steps_per_call
+        )
         self._records = self._work.records()
         self._lock = threading.Lock()
         self._reader: weakref.ref[Iterator[Record]] | None = None  # the loop that is reading

@@ -54,6 +54,7 @@ class Work:
         test_set: Any,
         settings: Settings,
         checkpoints: CheckpointFolder | None,
+        *,
         steps_per_call: int = STEPS_PER_CALL,
     ) -> None:
         """Restores the newest checkpoint, if there is one."""

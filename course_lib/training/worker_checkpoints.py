@@ -16,7 +16,7 @@ class OthersCheckpoints(CheckpointFolder):
     holds may have to be added up over them first. Each writes the same, and two that write into one folder
     would spoil it; so only the chief's is kept.
 
-    Source: https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras (Model saving and loading).
+    Source: https://www.tensorflow.org/tutorials/distribute/multi_worker_with_keras (Save and load the model).
     """
 
     def prepare(self) -> None:

@@ -36,7 +36,8 @@ class Processes:
         """Waits until a process has told a line that begins so; fails when it ends before."""
         until = time.monotonic() + LIMIT_SECONDS
         while not any(line.startswith(text) for line in self.told(name)):
-            assert self.started[name].process.poll() is None and time.monotonic() < until, self.report()
+            assert self.started[name].process.poll() is None, self.report()
+            assert time.monotonic() < until, self.report()
             time.sleep(0.02)
 
     def send(self, name, signal):

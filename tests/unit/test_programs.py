@@ -28,7 +28,7 @@ def addresses():
     return {f"worker {index}": f"127.0.0.1:{port + index}" for index in range(3)}
 
 
-def met(addresses, facts_of, limit_seconds=20.0):
+def met(addresses, facts_of, limit_seconds=20.0, meanwhile=lambda: None):
     """Lets processes, stood in for by threads, meet; returns what each was told, "" where all is well."""
     told = {}
 
@@ -40,7 +40,9 @@ def met(addresses, facts_of, limit_seconds=20.0):
             told[name] = error.problem
 
     threads = [threading.Thread(target=take_part, args=(name,)) for name in facts_of]
-    for thread in threads:
+    threads[0].start()
+    meanwhile()
+    for thread in threads[1:]:
         thread.start()
     for thread in threads:
         thread.join()
@@ -79,21 +81,15 @@ def test_nobody_is_waited_for_by_one_alone():
 def test_strangers_who_call_do_not_disturb_a_meeting(addresses):
     leader = meeting.host_and_port(addresses["worker 0"])
 
-    def call(said):
-        for _try in range(100):
-            try:
-                with socket.create_connection(leader, 1) as stranger:
-                    stranger.sendall(said)
-                return
-            except OSError:
-                time.sleep(0.02)
+    def strangers_call():
+        while not meeting.answers(addresses["worker 0"]):
+            time.sleep(0.01)
+        for said in (b"GET / HTTP/1.1\n", b"[1]\n", b'{"name": "worker 1"}\n', b""):
+            with socket.create_connection(leader, 1) as stranger:
+                stranger.sendall(said)
 
-    strangers = [threading.Thread(target=call, args=(said,)) for said in (b"GET / HTTP/1.1\n", b"[1]\n", b"")]
-    for stranger in strangers:
-        stranger.start()
-    told = met(addresses, dict.fromkeys(addresses, {"data": "ab12"}))
-    for stranger in strangers:
-        stranger.join()
+    same = {"data": "ab12"}
+    told = met(addresses, dict.fromkeys(addresses, same), meanwhile=strangers_call)
     assert told == dict.fromkeys(addresses, "")
 
 
