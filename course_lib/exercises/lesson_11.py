@@ -86,7 +86,7 @@ def saves(answer: Callable[..., Any]) -> str | None:
 
 
 def _local_parts(rows: Array, mesh: MeshSpec, device_ids: Sequence[int]) -> list[Array]:
-    parts = np.split(rows, mesh.dim_size("batch"))
+    parts = np.split(rows.copy(), mesh.dim_size("batch"))
     return [parts[mesh.coords(device)["batch"]] for device in device_ids]
 
 
@@ -140,8 +140,12 @@ def local_parts(answer: Callable[..., Any]) -> str | None:
     hints: dict[Callable[..., Any], str] = {
         _part_for_each_device: _("Devices that differ along `model` only hold the same rows."),
         _as_if_alone: _("The rows are those of all devices of the mesh, not only of this client's."),
-        _counted_from_0: _("`device_ids` are numbers in the whole mesh: those of a second client begin later."),
-        _of_all_devices: _("That has a part for every device of the mesh. A client packs those of its own devices."),
+        _counted_from_0: _(
+            "`device_ids` are numbers in the whole mesh: those of a second client begin later."
+        ),
+        _of_all_devices: _(
+            "That has a part for every device of the mesh. A client packs those of its own devices."
+        ),
         _whole: _("That gives each device the whole batch, as if it were not split."),
     }
     return judge(answer, _local_parts, drawn(_draw_client), misconceptions=hints)

@@ -7,11 +7,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from course_lib.cluster import Cluster, Report
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import plain
+from course_lib.exercises.answers import is_number, plain
 from course_lib.exercises.checks import exercise
 from course_lib.i18n import _
 
@@ -37,9 +38,11 @@ def start(machines: Machines, checkpoints: str | os.PathLike[str]) -> Report:
     _require_plan(machines)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(checkpoints, Path(folder) / SHARED.strip("/"))
-        program = ["-m", "course_lib.programs.by_hand", json.dumps(machines), folder]
+        plan = {host: {name: _text(each[name]) for name in SETTINGS} for host, each in machines.items()}
+        program = ["-m", "course_lib.programs.by_hand", json.dumps(plan), folder]
         with Cluster(program, {"worker": len(HOSTS)}) as cluster:
-            return cluster.wait(_LIMIT_SECONDS)
+            report = cluster.wait(_LIMIT_SECONDS)
+    return Report(tuple(replace(told, task=host) for told, host in zip(report.told, HOSTS, strict=True)))
 
 
 def _require_plan(machines: object) -> None:
@@ -51,7 +54,9 @@ def _require_plan(machines: object) -> None:
         return
     raise CourseError(
         problem,
-        allowed=_("{hosts}, each with {settings}", hosts=_(", ").join(HOSTS), settings=_(", ").join(SETTINGS)),
+        allowed=_(
+            "{hosts}, each with {settings}", hosts=_(", ").join(HOSTS), settings=_(", ").join(SETTINGS)
+        ),
         cure=_("Copy `machines`, and change values only."),
     )
 
@@ -108,4 +113,9 @@ def drill(answer: Machines) -> str | None:
 
 
 def _values(machines: Machines, name: str) -> tuple[str, ...]:
-    return tuple(str(plain(machines[host][name])).rstrip("/") for host in HOSTS)
+    return tuple(_text(machines[host][name]).rstrip("/") for host in HOSTS)
+
+
+def _text(value: object) -> str:
+    number = plain(value)
+    return f"{number:g}" if is_number(number) else str(number)

@@ -16,6 +16,7 @@ from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
 Batches = list[list[int]]
+Reader = tuple[int, int, int]  # how many workers there are, which one it is, how many replicas each has
 _MOST_BATCHES = 100  # a pipeline that repeats would never end
 
 
@@ -23,37 +24,41 @@ def _cut(numbers: range, size: int) -> Batches:
     return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
 
-def _right(count: int, batch_size: int, workers: int, worker: int, replicas: int) -> Batches:
+def _right(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, replicas = reader
     return _cut(range(worker, count, workers), batch_size // (workers * replicas))
 
 
-def _all_examples(count: int, batch_size: int, workers: int, worker: int, replicas: int) -> Batches:
-    del worker
+def _all_examples(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, _worker, replicas = reader
     return _cut(range(count), batch_size // (workers * replicas))
 
 
-def _global_batches(count: int, batch_size: int, workers: int, worker: int, replicas: int) -> Batches:
-    del replicas
+def _global_batches(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, _replicas = reader
     return _cut(range(worker, count, workers), batch_size)
 
 
-def _workers_batches(count: int, batch_size: int, workers: int, worker: int, replicas: int) -> Batches:
-    del replicas
+def _workers_batches(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, _replicas = reader
     return _cut(range(worker, count, workers), batch_size // workers)
 
 
-def _batches_in_turn(count: int, batch_size: int, workers: int, worker: int, replicas: int) -> Batches:
+def _batches_in_turn(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, replicas = reader
     return _cut(range(count), batch_size // (workers * replicas))[worker::workers]
 
 
-def _in_a_row(count: int, batch_size: int, workers: int, worker: int, replicas: int) -> Batches:
+def _in_a_row(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, replicas = reader
     size = count // workers
     return _cut(range(worker * size, (worker + 1) * size), batch_size // (workers * replicas))
 
 
-def _without_the_rest(count: int, batch_size: int, workers: int, worker: int, replicas: int) -> Batches:
+def _without_the_rest(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, _worker, replicas = reader
     size = batch_size // (workers * replicas)
-    return [batch for batch in _right(count, batch_size, workers, worker, replicas) if len(batch) == size]
+    return [batch for batch in _right(count, batch_size, reader) if len(batch) == size]
 
 
 def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
@@ -64,7 +69,9 @@ def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
 def _by_counting(numbers: Any, global_batch_size: int, context: Any) -> Any:
     """Does the same without `shard` and `get_per_replica_batch_size`."""
     workers, worker = context.num_input_pipelines, context.input_pipeline_id
-    mine = numbers.enumerate().filter(lambda at, number: at % workers == worker).map(lambda at, number: number)
+    mine = (
+        numbers.enumerate().filter(lambda at, number: at % workers == worker).map(lambda at, number: number)
+    )
     return mine.batch(global_batch_size // context.num_replicas_in_sync)
 
 
@@ -120,33 +127,38 @@ def pipeline(answer: Callable[..., Any]) -> str | None:
     hints: dict[Callable[..., Any], str] = {
         _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
         _global_batches: _("Each replica would get as many examples as a global batch has."),
-        _workers_batches: _("That is the batch of a whole worker. A data set function makes those of a replica."),
-        _batches_in_turn: _("The workers take whole batches in turn. Here they take single examples in turn."),
+        _workers_batches: _(
+            "That is the batch of a whole worker. A data set function makes those of a replica."
+        ),
+        _batches_in_turn: _(
+            "The workers take whole batches in turn. Here they take single examples in turn."
+        ),
         _in_a_row: _("A worker gets examples in a row. Here every worker takes one in turn."),
         _without_the_rest: _("The last, smaller batch is missing."),
     }
-    return judge(answer, _right, [_case(random) for _number in range(8)], run=_batches_of, misconceptions=hints)
+    return judge(
+        answer, _right, [_case(random) for _number in range(8)], run=_batches_of, misconceptions=hints
+    )
 
 
 def _case(random: np.random.Generator) -> Case:
-    workers, replicas, size = (int(random.integers(*least_and_most)) for least_and_most in ((2, 4), (2, 4), (2, 4)))
+    workers, replicas, size = (int(each) for each in random.integers(2, 4, 3))
     worker, batch_size = int(random.integers(workers)), workers * replicas * size
-    count = workers * replicas * size * 2 + workers + 1
+    count = 2 * batch_size + workers + 1
     told = _(
-        "{count} examples, a global batch of {batch_size}, worker {worker} of {workers}, with {replicas} replicas each",
+        "{count} examples, a global batch of {batch_size}, worker {worker} of {workers}, "
+        "with {replicas} replicas each",
         count=count,
         batch_size=batch_size,
         worker=worker,
         workers=workers,
         replicas=replicas,
     )
-    return Case((count, batch_size, workers, worker, replicas), told=told)
+    return Case((count, batch_size, (workers, worker, replicas)), told=told)
 
 
-def _batches_of(
-    answer: Callable[..., Any], count: int, batch_size: int, workers: int, worker: int, replicas: int
-) -> Batches:
-    tf = start_tensorflow()
+def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, reader: Reader) -> Batches:
+    tf, (workers, worker, replicas) = start_tensorflow(), reader
     context = tf.distribute.InputContext(workers, worker, workers * replicas)
     found = answered(answer(tf.data.Dataset.range(count), batch_size, context))
     if not isinstance(found, tf.data.Dataset):

@@ -30,11 +30,11 @@ def main() -> None:
     settings = plan[machine]
     os.environ[VARIABLE] = tf_config(place, settings["index"])
     checkpoints = str(folder_of(folder, machine, settings["checkpoints"]))
-    sys.argv[1:] = [*_ARGUMENTS, "--batch", str(settings["batch"]), "--checkpoints", checkpoints]
+    sys.argv[1:] = [*_ARGUMENTS, "--batch", settings["batch"], "--checkpoints", checkpoints]
     multi_worker.main()
 
 
-def tf_config(place: Place, index: int) -> str:
+def tf_config(place: Place, index: str) -> str:
     """Returns TF_CONFIG with this process's cluster, and another index."""
     cluster = {job: list(addresses) for job, addresses in place.cluster.items()}
     return json.dumps({"cluster": cluster, "task": {"type": place.job, "index": index}})
@@ -43,8 +43,8 @@ def tf_config(place: Place, index: int) -> str:
 def folder_of(folder: Path, machine: str, path: str) -> Path:
     """Returns where a machine's path is found here.
 
-    >>> folder_of(Path("all"), "host1", "/mnt/shared").as_posix(), folder_of(Path("all"), "host1", "/tmp").name
-    ('all/mnt/shared', 'tmp')
+    >>> [folder_of(Path("all"), "host1", path).as_posix() for path in ("/mnt/shared", "/var/own")]
+    ['all/mnt/shared', 'all/host1/var/own']
     """
     shared = path == SHARED or path.startswith(f"{SHARED}/")
     return folder.joinpath(*([] if shared else [machine]), path.strip("/"))

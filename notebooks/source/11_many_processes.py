@@ -38,6 +38,9 @@ import course_lib
 course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% builder
+import json
+import os
+
 from course_lib.exercises import check, predict, reveal, score, yours_or_ours
 from course_lib.explorers.cluster import ClusterExplorer
 from course_lib.specs.cluster import ClusterSpec
@@ -62,10 +65,8 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # **Exercise 1.** Write `saves(tf_config)`: given the text of `TF_CONFIG`,
 # whether this process writes the checkpoints that are kept.
 
+
 # %% exercise-saves
-import json
-
-
 def saves(tf_config):
     # solution begin
     config = json.loads(tf_config)
@@ -80,30 +81,25 @@ check("11-saves", saves)
 # %% mistakes-text [markdown]
 # ### Mistakes
 #
-# The next cell gives three wrong ones to a strategy, and shows what TensorFlow says.
-# Behind it stands what the course's own reader, `ClusterSpec.from_tf_config`, says of the same text.
-#
-# The last one is read by ours only.
-# Two workers on one machine got one address; TensorFlow would try to open one port twice.
+# The next cell makes three of them.
+# A strategy reads each, and after it `ClusterSpec.from_tf_config`, the course's own reader.
 
 # %% mistakes tags=["error"]
-import os
-
 hosts = {"worker": ["host0:12345", "host1:12345"]}
-second = {"type": "worker", "index": 1}
+first = {"type": "worker", "index": 0}
 wrong = [
-    str({"cluster": hosts, "task": second}),
-    json.dumps({"cluster": hosts, "task": {"type": "worker", "index": 2}}),
-    json.dumps({"cluster": {**hosts, "master": ["host2:12345"]}, "task": second}),
-    json.dumps({"cluster": {"worker": ["host0:12345", "host0:12345"]}, "task": second}),
+    str({"cluster": hosts, "task": first}),
+    json.dumps({"cluster": hosts, "task": {**first, "index": 2}}),
+    json.dumps({"cluster": {**hosts, "chief": ["host2:12345", "host3:12345"]}, "task": first}),
 ]
-readers = [lambda text: tf.distribute.MultiWorkerMirroredStrategy(), ClusterSpec.from_tf_config]
-for text, reader in [(text, reader) for text in wrong for reader in readers][:6] + [(wrong[3], readers[1])]:
+make = tf.distribute.MultiWorkerMirroredStrategy
+for text in wrong:
     os.environ["TF_CONFIG"] = text
-    try:
-        reader(text)
-    except ValueError as error:
-        print("-", getattr(error, "problem", error))
+    for read, given in ((make, ()), (ClusterSpec.from_tf_config, (text,))):
+        try:
+            read(*given)
+        except ValueError as error:
+            print("-", error)
 
 # %% alone-given [markdown]
 # One mistake is missing there: to forget it.
@@ -122,7 +118,8 @@ except (ValueError, RuntimeError):
 reveal("11-alone", found)
 
 # %% equal-given [markdown]
-# So let a program say how many replicas it has, before it trains.
+# Silence is the worst of mistakes.
+# So a program should say how many replicas it has, before it trains.
 #
 # ## Two workers
 #
@@ -135,15 +132,17 @@ reveal("11-alone", found)
 #
 # It trains a convolutional model on garments, with the loop of lesson 10
 # and `tf.distribute.MultiWorkerMirroredStrategy()` in place of `MirroredStrategy`.
-# The strategy is made before anything else of TensorFlow's: it starts a server, through which the others
-# reach this process, and waits for theirs.
-# What is new beside it is about people, not about mathematics:
-# before the start the processes compare code, arguments and data,
-# and where one is missing or differs, all of them name it and end.
-# TensorFlow would wait for an hour, or train on.
+# The strategy is made before anything else of TensorFlow's:
+# it starts a server, through which the others reach this process, and looks for theirs.
 #
-# Here `Cluster` starts it: one process for each task, on free ports, each with its `TF_CONFIG`.
-# While it waits, the cell shows what all of them write; at the end of the block every process has ended.
+# Before that, the processes of our program meet, and compare code, arguments and data.
+# Where one is missing or differs, all of them name it and end.
+# TensorFlow would wait for an hour for the one, and train on with the other.
+#
+# Here `Cluster` starts the program: one process for each task, on free ports, each with its `TF_CONFIG`.
+# While it waits, the cell shows what all of them write.
+# At the end of the block every process has ended, whatever happened in it.
+#
 # 96 images in batches of 32 are three steps an epoch.
 # Each of the two workers has 16 images of each batch, and tells the loss of every step.
 
@@ -160,11 +159,8 @@ with Cluster([*program, "--digits", "9"], {"worker": 2}) as cluster:
     first, second = (lines.losses(cluster.log(task).stdout) for task in ("worker 0", "worker 1"))
 reveal("11-equal", sum(first[step] != second[step] for step in first))
 
-# %% alone-text [markdown]
-# And one process, which gets all 32 images of each batch?
-# The next cell starts the same program with a cluster of one, and compares.
-
 # %% alone
+# The same program as a cluster of one: this process gets all 32 images of each batch
 with Cluster([*program, "--digits", "9"], {"worker": 1}) as cluster:
     cluster.wait()
     alone = lines.losses(cluster.log("worker 0").stdout)
@@ -175,8 +171,8 @@ print("largest difference below 0.001:", max(abs(first[step] - alone[step]) for 
 
 # %% file-given [markdown]
 # A batch is global here too, and an update comes from the gradients of all workers.
-# `fit` does the same, but that of tf_keras: Keras 3's fails under this strategy in TensorFlow 2.21
-# (`--fit` of the program has it).
+# (`fit` of tf_keras does the same, and the program has it with `--fit`.
+# That of Keras 3.15 fails under this strategy.)
 #
 # ## Which example goes where
 #
@@ -273,13 +269,15 @@ reveal("11-kill", "error" if killed["worker 0"].failed else "goes on")
 killed
 
 # %% resume-given [markdown]
-# The program has put TensorFlow's words into one line.
-# They are many, and in the middle of them stands
-# "Collective ops is aborted by: failed to connect to all addresses".
-# Where a machine vanishes from the network together with its process,
-# nobody refuses the connection, and it takes longer until that is noticed.
+# "No longer answers" is the program's word.
+# TensorFlow raises an `UnavailableError` of fifty lines, in the middle of which stands
 #
-# A worker alone cannot go on: in this process every later all-reduce fails, too.
+# > Collective ops is aborted by: failed to connect to all addresses
+#
+# Where a machine vanishes together with its process, nobody refuses the connection,
+# and it takes longer until that is noticed.
+# From then on every all-reduce of this process fails.
+#
 # So both are started again, with the same arguments.
 
 # %% predict-resume
@@ -323,11 +321,15 @@ print("steps with another loss:", sum(first[step] != resumed[step] for step in r
 predict("11-clients")
 
 # %% reveal-clients
+import numpy as np
+
 from course_lib import MeshSpec
 
 mesh = MeshSpec([("batch", 4), ("model", 2)])
 crossing = [
-    name for name in mesh.names if any(len({device // 4 for device in group}) > 1 for group in mesh.groups(name))
+    name
+    for name in mesh.names
+    if any(len({device // 4 for device in group}) > 1 for group in mesh.groups(name))
 ]
 reveal("11-clients", " ".join(crossing))
 
@@ -338,7 +340,8 @@ reveal("11-clients", " ".join(crossing))
 # `course_lib/programs/multi_client.py` trains the model of lessons 3 and 4 on such a mesh, here on digits,
 # with a model-parallel plan.
 # Plan, model, trainer and run are those of the lessons: for them nothing changes but the mesh.
-# Two clients take five steps and save; each writes what its devices hold.
+# Two clients take five steps and save, each what its devices hold, into one checkpoint.
+# The cell after that has it restored by *one* process, which takes five more.
 
 # %% clients
 sharded = tempfile.TemporaryDirectory()
@@ -346,20 +349,20 @@ client = ["-m", "course_lib.programs.multi_client", "--plan", "model", "--digits
 saved = ["--checkpoints", sharded.name]
 with Cluster([*client, *saved, "--steps", "5"], {"worker": 2}, variables="DTENSOR") as cluster:
     both = cluster.wait()
+    of_two = lines.losses(cluster.log("worker 1").stdout)
 both
 
-# %% one-client-text [markdown]
-# Their checkpoint goes to *one* process with eight devices of its own, which takes five more steps.
-# Beside it stands a process that was alone from the beginning.
-
 # %% one-client
+# One process with eight devices goes on from that checkpoint; another was alone from the beginning
 with Cluster([*client, *saved, "--steps", "10"], {"worker": 1}, variables="DTENSOR") as cluster:
-    going_on = cluster.wait()["worker 0"]
+    cluster.wait()
+    resumed = lines.losses(cluster.log("worker 0").stdout)
 with Cluster([*client, "--steps", "10"], {"worker": 1}, variables="DTENSOR") as cluster:
-    undisturbed = cluster.wait()["worker 0"]
-steps = [line for line in (*both["worker 0"].lines, *going_on.lines) if line.startswith("step")]
-print(*steps, sep="\n")
-print("other lines than those of one process:", len(set(steps) ^ {line for line in undisturbed.lines if line in steps}))
+    cluster.wait()
+    alone = lines.losses(cluster.log("worker 0").stdout)
+print("step  two, then one  always one")
+for step, loss in {**of_two, **resumed}.items():
+    print(f"{step:4}  {loss:13.2f}  {alone[step]:10.2f}")
 
 # %% local-text [markdown]
 # Training code stays, packing does not: a client can send to its own devices only.
@@ -372,9 +375,6 @@ print("other lines than those of one process:", len(set(steps) ^ {line for line 
 # `mesh.dim_size("batch")` and `mesh.coords(device_id)["batch"]` help.
 
 # %% exercise-local-parts
-import numpy as np
-
-
 def local_parts(rows, mesh, device_ids):
     # solution begin
     parts = np.split(rows, mesh.dim_size("batch"))
@@ -398,7 +398,7 @@ check("11-local-parts", local_parts)
 #
 # `course_lib/programs/parameter_server.py` is the program, the same one for all five processes:
 # a chief, two workers, two servers.
-# Once ten steps are done, worker 1 is killed; when ten more are done, it is started again.
+# Once ten steps are done, worker 1 is killed, and then started again.
 
 # %% predict-worker
 predict("11-worker")
@@ -433,9 +433,9 @@ print(*(line for line in said if not line.startswith("step")), sep="\n")
 # %% slurm-text [markdown]
 # Losses are left out there: which worker is how fast differs from run to run, and with it each number.
 #
-# The first lines tell where the variables lay.
-# With a server a part of them is gone, so that all have to start again from a checkpoint.
-# A killed coordinator ends the training, too.
+# The first lines tell where the variables lay: the largest in two parts, the others whole.
+# With a server its part is gone, and all start again from a checkpoint.
+# So they do when the coordinator is lost.
 #
 # ## Beyond this machine
 #
@@ -444,11 +444,11 @@ print(*(line for line in said if not line.startswith("step")), sep="\n")
 #
 # | | who sets `TF_CONFIG` | a lost worker | files |
 # | --- | --- | --- | --- |
-# | Kubernetes with Kubeflow | its operator, for a `TFJob` | starts again under its name | `tfjob-multi-worker.yaml`, `tfjob-parameter-server.yaml` |
-# | Kubernetes alone | the manifest: an Indexed Job has names that are known before | a new pod with its number | `job-multi-worker.yaml`, `job-multi-client.yaml` |
-# | Slurm | `course_lib.programs.slurm`, from Slurm's own variables | the job is queued again | `multi_worker.sbatch` and two more |
+# | Kubernetes with Kubeflow | its operator, for a `TFJob` | is started again under its name | `tfjob-multi-worker.yaml`, `tfjob-parameter-server.yaml` |
+# | Kubernetes alone | the manifest: an Indexed Job has names that are known before | is replaced by a new pod with its number | `job-multi-worker.yaml`, `job-multi-client.yaml` |
+# | Slurm | `course_lib.programs.slurm`, from Slurm's variables | ends the step; submit or requeue it | `multi_worker.sbatch` and two more |
 #
-# With all three the survivors end with an error as well, and all go on from the checkpoint.
+# Survivors of synchronous workers end with an error there as well, and all go on from the checkpoint.
 # So its folder must be one that every machine sees.
 # With GPUs one process has all GPUs of its machine, and `NCCL` carries the collectives instead of `RING`.
 # None of this was run on a real cluster: the manifests were held against the schemas of these systems.
@@ -485,11 +485,9 @@ machines = {
 start(machines, folder.name)
 
 # %% drill-exercise [markdown]
-# The first column is what `host0` said, the second what `host1` did, whatever they took themselves for.
-#
 # **Exercise 4.** Find out why, and repair it.
-# There are three faults, and each hides the next: change a value, run `start(repaired, folder.name)` in
-# a cell of your own, read both logs, and go on until they train.
+# There are three faults, and each hides the next:
+# change a value, run `start(repaired, folder.name)`, read both logs, and go on until they train.
 
 # %% exercise-drill
 # solution begin
@@ -512,9 +510,10 @@ score("11")
 # ## Takeaways
 #
 # - All processes run one program.
-#   `TF_CONFIG`, or DTensor's variables, tells each its place; without it a worker trains alone, and says nothing.
+#   `TF_CONFIG`, or DTensor's variables, tells each its place; without it a worker trains alone, in silence.
 # - Synchronous workers compute what one process would.
 #   When one dies the others end too, and all go on from the checkpoint, with the losses that would have been.
-# - With parameter servers a lost worker costs time only, a lost server the variables since the last checkpoint.
+# - With parameter servers a lost worker costs time only.
+#   A lost server costs what was learned since the last checkpoint.
 #
 # Lesson 12, in preparation, is about scaling out: what many machines gain, and what they cost.

@@ -121,7 +121,7 @@ def test_a_preemption_has_all_save_after_the_same_step(tmp_path, alone):
 def test_workers_tell_which_examples_they_got(policy, batches):
     with processes("multi_worker", TWO, "--shards", policy) as running:
         assert running.wait() == [0, 0], running.report()
-        received = lines.received([running.output(name) for name in BOTH])
+        received = lines.received([running.output(name) for name in BOTH], policy)
     assert received.batches == tuple(map(tuple, batches))
 
 

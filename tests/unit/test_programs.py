@@ -197,9 +197,9 @@ def _arrays(examples):
 
 
 def test_the_lines_of_workers_tell_who_got_which_example():
-    first = "I0000 noise\ncourse: batch 0 examples 0 1\ncourse: batch 1 examples 4\ncourse: done\n"
-    second = "course: batch 0 examples 2 3\n"
-    received = lines.received([first, second])
+    first = "I0000 noise\ncourse: file batch 0 examples 0 1\ncourse: file batch 1 examples 4\ncourse: done\n"
+    second = "course: file batch 0 examples 2 3\n"
+    received = lines.received([first, second], "file")
     assert received.batches == (((0, 1), (2, 3)), ((4,), ()))
 
 
