@@ -2,7 +2,7 @@
 
 Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
 bottom up: `specs`, `pictures`, `code`, `dtensor`, `strategies`, `data`, `observed`, `models`, `widgets`,
-`training`, `serving`, `watch`, `explorers`, `exercises`, `measured`.
+`training`, `serving`, `watch`, `explorers`, `exercises`, `measured`, `programs`.
 """
 
 from course_lib.lazy import face, later

@@ -6,13 +6,14 @@ import itertools
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 
 from course_lib.errors import CourseError
 from course_lib.specs.received import Batch, ReceivedExamples
 
 PREFIX = "course: "
-FAILED = 1
+FAILED, INTERRUPTED = 1, 130  # as a shell has them
 _STEP = re.compile(r"step (\d+) loss (\S+)")
 _BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")
 
@@ -68,6 +69,12 @@ def run(main: Callable[[], None]) -> None:
         main()
     except CourseError as error:
         tell(error)
+        leave(FAILED)
+    except KeyboardInterrupt:
+        say("interrupted")
+        leave(INTERRUPTED)
+    except Exception:
+        traceback.print_exc()
         leave(FAILED)
 
 

@@ -225,10 +225,23 @@ def _differs(name: str, about: str, value: str, usual: str) -> CourseError:
         _(
             "{name} differs from the others in its {about}: {value}, not {usual}.",
             name=name,
-            about=about,
+            about=_worded(about),
             value=value or _("nothing"),
             usual=usual or _("nothing"),
         ),
         allowed=_("the same program, arguments, data and checkpoints in all processes"),
         cure=_("Start all processes anew, with the same code, arguments and data."),
     )
+
+
+def _worded(about: str) -> str:
+    """Returns what a fact is about in the reader's language."""
+    words = {
+        "cluster": _("addresses of the cluster"),
+        "arguments": _("arguments"),
+        "versions": _("versions of packages"),
+        "code": _("code"),
+        "data": _("data"),
+        "checkpoint": _("newest checkpoint"),
+    }
+    return words.get(about, about)

@@ -17,6 +17,7 @@ import argparse
 import importlib
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from course_lib.data import mnist
@@ -25,7 +26,7 @@ from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import meet
 from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import Place, client_of
+from course_lib.programs.places import JOBS, Place, client_of
 from course_lib.runtime import setup
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
     from course_lib.data.examples import Examples
 
 NUM_DEVICES, CLASSES, HIDDEN = 8, 10, 48
-PLANS = {"data": data_parallel, "model": model_parallel, "spatial": spatial_parallel}
+PLANS: dict[str, Callable[[], Plan]] = {
+    "data": data_parallel,
+    "model": model_parallel,
+    "spatial": spatial_parallel,
+}
 LEARNING_RATE = 1e-3
 
 
@@ -44,6 +49,8 @@ def main() -> None:
     num_local = NUM_DEVICES // max(len(place.addresses()), 1)
     setup(language=arguments.language, devices=num_local)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
+    if not place.cluster:
+        os.environ.pop(JOBS, None)  # TensorFlow takes one that is empty for an address
     facts = facts_of(place.cluster, shared(arguments), examples, newest(arguments.checkpoints))
     meet(place.name, place.addresses(), facts, arguments.wait)
     with within(arguments.wait, place.others()):

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import math
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -114,11 +114,13 @@ def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) 
     _watch(place.addresses(WORKER))
     while done < arguments.steps:
         count = min(steps_per_epoch, arguments.steps - done)
-        losses = [_scheduled(coordinator, step, batches, arguments.pause) for _step in range(count)]
+        asked = [_scheduled(coordinator, step, batches, arguments.pause) for _step in range(count)]
         coordinator.join()
-        done += sum(math.isfinite(float(each.fetch())) for each in losses)
+        took = Counter(f"worker {int(each.fetch())}" for each in asked)
+        done += took.total()
         loss = float(loss_of(variables, examples.features, examples.labels))
         say(f"step {done} loss {loss:.{arguments.digits}f}")
+        say(", ".join(f"{name} took {count}" for name, count in sorted(took.items())))
         if manager:
             manager.save(done)
             say(f"saved after {done} steps")
@@ -160,20 +162,20 @@ def loss_of(variables: Mapping[str, Any], features: Any, labels: Any) -> Any:
 
 
 def make_step(strategy: Any, variables: Mapping[str, Any], updates: Any) -> Callable[[Any], Any]:
-    """Returns what a worker does in a step: it changes each part on the server that holds it."""
+    """Returns what a worker does in a step: it changes each part on its server, and says which one it is."""
     tf = _tensorflow()
     parts = [part for variable in variables.values() for part in parts_of(variable)]
 
-    def on_worker(features: Any, labels: Any) -> Any:
+    def on_worker(features: Any, labels: Any) -> None:
         with tf.GradientTape() as tape:
             loss = loss_of(variables, features, labels)
         for part, gradient in zip(parts, tape.gradient(loss, parts), strict=True):
             part.assign_sub(_LEARNING_RATE * gradient)
         updates.assign_add(1)
-        return loss
 
     def step(batches: Any) -> Any:
-        return strategy.run(on_worker, args=next(batches))
+        strategy.run(on_worker, args=next(batches))
+        return tf.distribute.coordinator.experimental_get_current_worker_index()
 
     return tf.function(step)  # type: ignore[no-any-return]
 

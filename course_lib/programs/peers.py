@@ -58,7 +58,6 @@ def within(seconds: float, names: Iterable[str]) -> Iterator[None]:
         seconds: how long it may take.
         names: of the processes for which TensorFlow waits.
     """
-
     error = CourseError(
         _("TensorFlow waits in vain for {names}.", names=_(", ").join(names)),
         allowed=_("processes that all start TensorFlow, and find each other, within this time"),

@@ -10,7 +10,7 @@ from benchmarks.cases import Case
 from course_lib.programs import lines
 
 PROGRAMS = Path(cluster.__file__).parents[1] / "course_lib" / "programs"
-LIMIT_SECONDS = 180
+LIMIT_SECONDS = 90
 
 
 class Processes:
@@ -34,8 +34,12 @@ class Processes:
 
     def wait_for(self, name, text):
         """Waits until a process has told a line that begins so; fails when it ends before."""
+        self.wait_until(name, lambda told: any(line.startswith(text) for line in told))
+
+    def wait_until(self, name, holds):
+        """Waits until what a process has told is as wanted; fails when it ends before."""
         until = time.monotonic() + LIMIT_SECONDS
-        while not any(line.startswith(text) for line in self.told(name)):
+        while not holds(self.told(name)):
             assert self.started[name].process.poll() is None, self.report()
             assert time.monotonic() < until, self.report()
             time.sleep(0.02)

@@ -163,13 +163,30 @@ def test_a_worker_with_other_arguments_is_named_by_both():
             )
 
 
+@pytest.mark.drill
+def test_a_worker_with_other_data_is_named_by_both(tmp_path):
+    script = tmp_path / "other_data.py"
+    script.write_text(
+        "from course_lib.programs import lines, multi_worker\n"
+        "load = multi_worker.fashion.load\n"
+        "def changed(**numbers):\n"
+        "    images = load(**numbers)\n"
+        "    images.train.labels[0] += 1\n"
+        "    return images\n"
+        "multi_worker.fashion.load = changed\n"
+        "lines.run(multi_worker.main)\n"
+    )
+    with processes("multi_worker", TWO, scripts={"worker 1": script}) as running:
+        assert running.wait() == [1, 1], running.report()
+        for name in BOTH:
+            assert running.told(name)[0].startswith("error: worker 1 differs from the others in its data: ")
+
+
 @pytest.mark.drill_all
 def test_a_full_disk_leaves_the_checkpoint_that_was_there(tmp_path):
     """A limit on the size of files stands in for the disk; it comes once there is a checkpoint."""
     arguments = ("--steps", 400, "--pause", 0.2, "--checkpoints", tmp_path, *SMALL)
-    with processes(
-        "multi_worker", TWO, *arguments, scripts={"worker 0": limited(tmp_path)}
-    ) as running:
+    with processes("multi_worker", TWO, *arguments, scripts={"worker 0": limited(tmp_path)}) as running:
         assert running.wait() == [1, 1], running.report()
         first, second = (running.told(name) for name in BOTH)
     assert first[-2] == f"error: No checkpoint can be written to {tmp_path}: File too large"

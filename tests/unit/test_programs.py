@@ -10,7 +10,7 @@ import pytest
 from course_lib import CourseError
 from course_lib.data.examples import Examples
 from course_lib.programs import facts, lines, meeting, peers
-from course_lib.programs.places import Place, place_of
+from course_lib.programs.places import Place, client_of, place_of
 
 TWO = {"worker": ["host0:1", "host1:1"]}
 
@@ -155,6 +155,32 @@ def test_without_a_cluster_a_process_is_alone_and_chief(variables):
 def test_a_wrong_configuration_is_told(text, problem):
     with pytest.raises(CourseError) as told:
         place_of({"TF_CONFIG": text})
+    assert told.value.problem.startswith(problem)
+
+
+CLIENTS = {"DTENSOR_JOBS": "host0:1,host1:1", "DTENSOR_CLIENT_ID": "1", "DTENSOR_JOB_NAME": "trainer"}
+
+
+def test_a_client_knows_its_place():
+    place = client_of(CLIENTS, 8)
+    assert (place.name, place.is_chief, place.others()) == ("trainer 1", False, ["trainer 0"])
+    assert client_of({"DTENSOR_JOBS": "host0:1"}, 8).name == "worker 0"
+    assert client_of({"DTENSOR_JOBS": ""}, 8) == Place({})
+
+
+@pytest.mark.parametrize(
+    ("changed", "num_devices", "problem"),
+    [
+        ({"DTENSOR_JOBS": "host0,host1:1"}, 8, "DTENSOR_JOBS, DTENSOR_CLIENT_ID cannot be read: host0"),
+        ({"DTENSOR_CLIENT_ID": "one"}, 8, "DTENSOR_JOBS, DTENSOR_CLIENT_ID cannot be read"),
+        ({"DTENSOR_CLIENT_ID": "2"}, 8, "DTENSOR_CLIENT_ID makes this process trainer 2"),
+        ({"DTENSOR_JOBS": "host0:1,host0:1"}, 8, "In DTENSOR_JOBS, trainer 0 and trainer 1 have one"),
+        ({}, 5, "5 devices do not divide among 2 clients"),
+    ],
+)
+def test_a_wrong_client_is_told(changed, num_devices, problem):
+    with pytest.raises(CourseError) as told:
+        client_of(CLIENTS | changed, num_devices)
     assert told.value.problem.startswith(problem)
 
 
