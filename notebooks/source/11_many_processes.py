@@ -374,6 +374,7 @@ for step, loss in {**of_two, **resumed}.items():
 # Return a list: for each of them its rows.
 # `mesh.dim_size("batch")` and `mesh.coords(device_id)["batch"]` help.
 
+
 # %% exercise-local-parts
 def local_parts(rows, mesh, device_ids):
     # solution begin
@@ -428,7 +429,7 @@ predict("11-server")
 reveal("11-server", "error" if served.failed else "goes on")
 
 # %% served
-print(*(line for line in said if not line.startswith("step")), sep="\n")
+print(*(line for line in said if not line.startswith("step") and " took " not in line), sep="\n")
 
 # %% slurm-text [markdown]
 # Losses are left out there: which worker is how fast differs from run to run, and with it each number.

@@ -150,7 +150,7 @@ def test_fit_of_tf_keras_on_two_workers_equals_one_and_goes_on(tmp_path):
 def test_a_worker_that_never_comes_is_named_before_tensorflow_starts():
     with processes("multi_worker", TWO, "--wait", 1, left_out=["worker 1"]) as running:
         assert running.wait("worker 0") == [1]
-        assert running.told("worker 0")[0] == "error: Not there after 1 s: worker 1."
+        assert running.told("worker 0")[0] == "error: Not there in time: worker 1."
 
 
 @pytest.mark.drill

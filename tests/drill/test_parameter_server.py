@@ -62,4 +62,4 @@ def test_a_lost_server_ends_the_training_which_then_goes_on(tmp_path):
 def test_a_server_that_never_comes_is_named():
     with processes("parameter_server", tasks(1), "--wait", 1, left_out=["ps 0", *WORKERS]) as running:
         assert running.wait("chief 0") == [1], running.report()
-        assert running.told("chief 0")[0] == "error: Not there after 1 s: worker 0, worker 1, ps 0."
+        assert running.told("chief 0")[0] == "error: Not there in time: worker 0, worker 1, ps 0."
