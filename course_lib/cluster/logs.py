@@ -32,6 +32,8 @@ class Log:
     def __init__(self, folder: Path, task: str) -> None:
         self.stdout, self.stderr = (folder / f"{task.replace(' ', '-')}.{end}" for end in ("out", "err"))
         self._starts = 0  # of the present run, in bytes
+        for path in (self.stdout, self.stderr):
+            path.unlink(missing_ok=True)  # what another cluster left in a folder that the reader named
 
     def begin(self, note: str) -> None:
         """Begins another run: lines of earlier ones are kept, and `note` stands between."""

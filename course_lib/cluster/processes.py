@@ -27,13 +27,19 @@ class Processes:
     Args:
         command: the whole command line.
         environments: for each task its variables.
+        addresses: for each address its task: reports name the task, since a port differs from run to run.
         folder: for the logs.
     """
 
     def __init__(
-        self, command: Sequence[str], environments: Mapping[str, Mapping[str, str]], folder: Path
+        self,
+        command: Sequence[str],
+        environments: Mapping[str, Mapping[str, str]],
+        addresses: Mapping[str, str],
+        folder: Path,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._addresses = addresses
         self._command, self._environments = list(command), environments
         self._asked_to_end: set[str] = set()
         self.logs = {task: Log(folder, task) for task in environments}
@@ -85,8 +91,8 @@ class Processes:
 
     def report(self) -> Report:
         """Returns what each task has said so far, and whether and how it has ended."""
-        ended = tuple(self.guard.statuses)
-        return Report(tuple(self._told(task, tuple(log.lines())) for task, log in self.logs.items()), ended)
+        told = (self._told(task, tuple(map(self._named, log.lines()))) for task, log in self.logs.items())
+        return Report(tuple(told), tuple(self.guard.statuses))
 
     def wait_until(
         self, holds: Callable[[], bool], seconds: float, too_late: Callable[[], CourseError]
@@ -115,6 +121,11 @@ class Processes:
         status = self.guard.statuses.get(task)
         stopped = status is None and self.guard.over
         return Told(task, lines, status, asked_to_end=task in self._asked_to_end, stopped=stopped)
+
+    def _named(self, line: str) -> str:
+        for address, task in self._addresses.items():
+            line = line.replace(address, task)
+        return line
 
     def _tails(self) -> dict[str, list[str]]:
         return {self._told(task).heading(): log.tail() for task, log in self.logs.items()}

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from course_lib.cluster.logs import MARKER, Written
+from course_lib.cluster import problems
+from course_lib.cluster.logs import Written
 from course_lib.cluster.ports import HeldPorts, opened
 from course_lib.cluster.processes import Processes
 from course_lib.cluster.program import TF_CONFIG, command_of, environment_of
 from course_lib.cluster.report import Report
 from course_lib.errors import CourseError
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from course_lib.specs.cluster import ClusterSpec, Task
 from course_lib.specs.cluster_jobs import EVALUATOR
 
@@ -64,6 +65,7 @@ class Cluster:
         python: str = sys.executable,
         logs: str | os.PathLike[str] | None = None,
     ) -> None:
+        problems.require_system()
         self._command = command_of(program, python)
         self._ports = HeldPorts()
         self.spec = self._ports.of(tasks)
@@ -82,12 +84,9 @@ class Cluster:
             CourseError: it was started before.
         """
         if self._started is not None:
-            raise CourseError(
-                _("This cluster was started before."),
-                allowed=_("one start; then kill and restart its tasks"),
-                cure=_("Make a new Cluster."),
-            )
-        self._started = Processes(self._command, self._environments, self._folder)
+            raise problems.started_before()
+        addresses = {self.spec.address(each): str(each) for each in self.spec.tasks if each.job != EVALUATOR}
+        self._started = Processes(self._command, self._environments, addresses, self._folder)
         weakref.finalize(self, self._started.guard.close)  # when nothing refers to it, and at the end of all
         try:
             for task in self._environments:
@@ -151,10 +150,10 @@ class Cluster:
         def said_or_ended() -> bool:
             return log.end_of(words) is not None or processes.has_ended(name)
 
-        processes.wait_until(said_or_ended, limit_seconds, lambda: _not_said(name, words))
+        processes.wait_until(said_or_ended, limit_seconds, lambda: problems.not_said(name, words))
         if log.end_of(words) is None:
             self.close()
-            raise _not_said(name, words)
+            raise problems.not_said(name, words)
 
     def kill(self, task: Task | str, *, after: str = "", limit_seconds: float = LIMIT_SECONDS) -> None:
         """Kills a task with SIGKILL, and all that it started; it can do nothing about it.
@@ -192,16 +191,12 @@ class Cluster:
         """
         name = str(self.spec.task(task))
         if not self._processes.has_ended(name):
-            raise CourseError(
-                _("{task} still runs.", task=name),
-                allowed=_("a task that has ended"),
-                cure=_("End it first: cluster.kill({task!r})", task=name),
-            )
+            raise problems.still_runs(name)
         self._processes.logs[name].begin(_("(started again)"))
         self._processes.start(name)
 
     def report(self) -> Report:
-        """Returns what each task has said so far, and whether and how it has ended."""
+        """Returns what each task has said so far, addresses replaced by tasks, and how it has ended."""
         return self._processes.report()
 
     def log(self, task: Task | str) -> Written:
@@ -220,46 +215,22 @@ class Cluster:
     @property
     def _processes(self) -> Processes:
         if self._started is None:
-            raise CourseError(
-                _("The cluster has not been started."),
-                allowed=_("a cluster that runs"),
-                cure=_("Write `with Cluster(...) as cluster:`, or call its start()."),
-            )
+            raise problems.not_started()
         return self._started
 
     def _alive(self, task: Task | str) -> str:
         name = str(self.spec.task(task))
         if self._processes.has_ended(name):
-            raise CourseError(
-                _("{task} has ended already.", task=name),
-                allowed=_("a task that runs"),
-                cure=_("Start it again: cluster.restart({task!r})", task=name),
-            )
+            raise problems.has_ended(name)
         return name
 
     def _too_late(self, awaited: Sequence[str], limit_seconds: float) -> CourseError:
         """Returns an error that names who has not ended, and whom the others may wait for."""
-        left = [task for task in awaited if not self._processes.has_ended(task)]
-        running = [task for task in map(str, self.spec.tasks) if not self._processes.has_ended(task)]
+        running = [str(task) for task in self.spec.tasks if not self._processes.has_ended(str(task))]
+        left = [task for task in awaited if task in running]
         unseen = [task for task in running if not self._opened(task)]
-        problem = _("{tasks} had not ended after {limit:g} s.", tasks=_(", ").join(left), limit=limit_seconds)
-        waited_for = _(
-            "{tasks} never opened its port: the others may wait for it.", tasks=_(", ").join(unseen)
-        )
-        return CourseError(
-            join_sentences([problem, *([waited_for] if unseen else [])]),
-            allowed=_("an end of {tasks} within the limit", tasks=_(", ").join(awaited)),
-            cure=_("Read what it wrote: print(cluster.log({task!r}))", task=(unseen or left)[0]),
-        )
+        return problems.too_late(awaited, left, unseen, limit_seconds)
 
     def _opened(self, task: str) -> bool:
         named = self.spec.task(task)
         return named.job == EVALUATOR or opened(self.spec.address(named))
-
-
-def _not_said(task: str, words: str) -> CourseError:
-    return CourseError(
-        _("{task} did not say {words!r}.", task=task, words=words),
-        allowed=_("words in a line that begins with {marker!r}", marker=MARKER),
-        cure=_("Read what it wrote: print(cluster.log({task!r}))", task=task),
-    )

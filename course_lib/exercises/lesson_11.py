@@ -14,6 +14,7 @@ from course_lib.exercises import (  # noqa: F401 - each registers what it holds
     lesson_11_pipeline,
     lesson_11_predictions,
 )
+from course_lib.exercises.answers import is_number, plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
 from course_lib.i18n import _
@@ -82,7 +83,13 @@ def saves(answer: Callable[..., Any]) -> str | None:
         _chief_or_worker_0: _("Two tasks would save where there is a chief: it and worker 0."),
         _any_worker: _("Several workers would save where there is no chief."),
     }
-    return judge(answer, _saves, drawn(_draw_tf_config), misconceptions=hints)
+    return judge(answer, _saves, drawn(_draw_tf_config), run=_truth, misconceptions=hints)
+
+
+def _truth(answer: Callable[..., Any], tf_config: str) -> Any:
+    """Returns what a function gives; 1 and 0, as TensorFlow may have them, as True and False."""
+    value = plain(answer(tf_config))
+    return bool(value) if is_number(value) and value in (0, 1) else value
 
 
 def _local_parts(rows: Array, mesh: MeshSpec, device_ids: Sequence[int]) -> list[Array]:

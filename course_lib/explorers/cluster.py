@@ -119,9 +119,9 @@ class ClusterExplorer(Explorer):
         described = "\n".join(drawings.cluster_lines(place.cluster, place.task))
         picture = pieces.images([drawings.cluster_drawing(place.cluster, place.task)], described)
         return [
+            pieces.spoken("told", _what_differs(place)),
             pieces.panel(drawings.title(place.cluster), picture),
             listing(_("TF_CONFIG of {task}", task=place.task), tf_config.spread(place.tf_config)),
-            pieces.spoken("told", _what_differs(place)),
         ]
 
 

@@ -19,6 +19,7 @@ from tests.unit.clusters import HAS_CHILDREN, NEVER_ENDS, OWNER, WRITES_ITS_ID, 
 
 ROOT = Path(__file__).parents[2]
 TWO_WORKERS = Path(__file__).with_name("two_workers.py")
+TWO_CLIENTS = Path(__file__).with_name("two_clients.py")
 STARTS = """
 from course_lib.cluster import Cluster
 cluster = Cluster([{program!r}, {folder!r}], {{"worker": 2}}).start()
@@ -129,9 +130,37 @@ def test_a_guard_that_is_killed_at_any_moment_leaves_nobody(places, seed):
     assert eventually(lambda: left(Path(places["folder"])) == [])
 
 
+ON_CPU = {"CUDA_VISIBLE_DEVICES": ""}
+
+
 @pytest.mark.drill
 def test_two_workers_of_tensorflow_meet():
-    with Cluster(TWO_WORKERS, {"worker": 2}, environment={"CUDA_VISIBLE_DEVICES": ""}) as cluster:
+    with Cluster([TWO_WORKERS, "1"], {"worker": 2}, environment=ON_CPU) as cluster:
         report = cluster.wait(300)
     assert report.failed == (), cluster.log(report.failed[0])
-    assert [told.lines for told in report.told] == [("2 replicas", "1 + 2 = 3")] * 2
+    assert [told.lines for told in report.told] == [("2 replicas", "step 0, 1 + 2 = 3")] * 2
+
+
+@pytest.mark.drill_all
+def test_two_workers_of_tensorflow_meet_again_on_their_ports_after_one_was_killed():
+    with Cluster([TWO_WORKERS, "50"], {"worker": 2}, environment=ON_CPU) as cluster:
+        cluster.kill("worker 1", after="step 3", limit_seconds=300)
+        report = cluster.wait(300, "worker 0")
+        assert report.failed == ("worker 0",)
+        for task in ("worker 0", "worker 1"):
+            cluster.restart(task)
+        report = cluster.wait(300)
+    assert report.failed == (), cluster.log(report.failed[0])
+    again = ("(started again)", "2 replicas", *(f"step {step}, 1 + 2 = 3" for step in range(50)))
+    assert report["worker 1"].lines == ("2 replicas", *(f"step {at}, 1 + 2 = 3" for at in range(4)), *again)
+
+
+@pytest.mark.drill_all
+def test_two_clients_of_dtensor_meet():
+    with Cluster(TWO_CLIENTS, {"worker": 2}, variables="DTENSOR", environment=ON_CPU) as cluster:
+        report = cluster.wait(300)
+    assert report.failed == (), cluster.log(report.failed[0])
+    assert [told.lines for told in report.told] == [
+        (f"client {client} has devices {devices}", "0 + 1 + 2 + 3 = 6")
+        for client, devices in ((0, [0, 1]), (1, [2, 3]))
+    ]

@@ -182,6 +182,13 @@ def test_the_report_shows_the_marked_lines_side_by_side_in_the_order_of_the_clus
     assert repr(cluster.report()) == repr(report)
 
 
+def test_an_address_in_a_line_becomes_the_name_of_its_task(program):
+    says = "import json, os\nprint('course: from', json.loads(os.environ['TF_CONFIG'])['cluster']['worker'])"
+    with Cluster(program(says), {"worker": 2}) as cluster:
+        report = cluster.wait(60)
+    assert [told.lines for told in report.told] == [("from ['worker 0', 'worker 1']",)] * 2
+
+
 def test_what_is_too_wide_stands_one_below_the_other_and_japanese_in_line():
     wide = Report((Told("worker 0", ("x" * 80,), 0), Told("worker 1", ("y" * 80,), 3)))
     assert repr(wide).splitlines() == [
@@ -236,7 +243,7 @@ def test_a_worker_that_never_comes_is_named_and_all_are_ended(program):
         cluster.wait(0.1)
     assert raised.value.problem == (
         "worker 0, worker 1 had not ended after 0.1 s."
-        " worker 1 never opened its port: the others may wait for it."
+        " worker 1 never opened a port: the others may wait for it."
     )
     assert [told.ending() for told in cluster.report().told] == ["ended with the cluster"] * 2
 
@@ -312,6 +319,19 @@ def test_a_program_that_cannot_be_started_says_why(program, tmp_path):
 def test_what_is_no_cluster_is_refused_by_name(arguments, says):
     with pytest.raises(CourseError, match=says):
         Cluster(*arguments)
+
+
+def test_logs_can_stay_in_a_folder_of_ones_own(program, tmp_path):
+    for _time in range(2):
+        with Cluster(program(SAYS), {"worker": 1}, logs=tmp_path / "logs") as cluster:
+            assert cluster.wait(60)["worker 0"].lines == ("step 1", "step 2", "step 3")
+    assert "course: step 3" in (tmp_path / "logs" / "worker-0.out").read_text()
+
+
+def test_a_system_without_fork_is_told_what_to_do(program, monkeypatch):
+    monkeypatch.delattr(os, "fork")
+    with pytest.raises(CourseError, match="Linux or macOS"):
+        Cluster(program(SAYS), {"worker": 1})
 
 
 def test_other_wrong_orders_are_refused_by_name(program):
