@@ -15,7 +15,8 @@ from course_lib.training.saved import whole_in
 
 _PACKAGE = Path(__file__).parents[1]
 _TOLD = ("tensorflow", "keras")
-_OWN = ("language", "checkpoints")  # arguments that each process may have for itself
+# Arguments that each process may have for itself; the folder may be called otherwise on another machine.
+_OWN = ("language", "checkpoints", "wait", "pause", "digits")
 
 
 def facts_of(
@@ -57,7 +58,7 @@ def digest(content: bytes) -> str:
 
 
 def shared(arguments: argparse.Namespace) -> dict[str, object]:
-    """Returns the arguments that must be the same for all; the folder may be called otherwise elsewhere."""
+    """Returns the arguments that must be the same for all."""
     return {name: value for name, value in vars(arguments).items() if name not in _OWN}
 
 
