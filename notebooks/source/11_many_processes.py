@@ -118,7 +118,6 @@ except (ValueError, RuntimeError):
 reveal("11-alone", found)
 
 # %% equal-given [markdown]
-# Silence is the worst of mistakes.
 # So a program should say how many replicas it has, before it trains.
 #
 # ## Two workers
@@ -270,7 +269,7 @@ killed
 
 # %% resume-given [markdown]
 # "No longer answers" is the program's word.
-# TensorFlow raises an `UnavailableError` of fifty lines, in the middle of which stands
+# TensorFlow raises an `UnavailableError` of many lines, and among them stands
 #
 # > Collective ops is aborted by: failed to connect to all addresses
 #
