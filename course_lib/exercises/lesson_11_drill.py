@@ -14,7 +14,7 @@ from course_lib.cluster import Cluster, Report
 from course_lib.errors import CourseError
 from course_lib.exercises.answers import is_number, plain
 from course_lib.exercises.checks import exercise
-from course_lib.i18n import _
+from course_lib.i18n import _, language
 
 HOSTS = ("host0", "host1")
 SETTINGS = ("index", "batch", "checkpoints")
@@ -39,7 +39,7 @@ def start(machines: Machines, checkpoints: str | os.PathLike[str]) -> Report:
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(checkpoints, Path(folder) / SHARED.strip("/"))
         plan = {host: {name: _text(each[name]) for name in SETTINGS} for host, each in machines.items()}
-        program = ["-m", "course_lib.programs.by_hand", json.dumps(plan), folder]
+        program = ["-m", "course_lib.programs.by_hand", json.dumps(plan), folder, language()]
         with Cluster(program, {"worker": len(HOSTS)}) as cluster:
             report = cluster.wait(_LIMIT_SECONDS)
     return Report(tuple(replace(told, task=host) for told, host in zip(report.told, HOSTS, strict=True)))

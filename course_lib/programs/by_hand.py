@@ -1,6 +1,6 @@
 """Runs the workers' program on machines that somebody set up by hand: each as the plan says, right or wrong.
 
-    python -m course_lib.programs.by_hand PLAN FOLDER
+    python -m course_lib.programs.by_hand PLAN FOLDER LANGUAGE
 
 The plan is JSON: for each machine the index that stands in its TF_CONFIG, its batch size and where its
 checkpoints are. Of the machines there is only what they see: folders below /mnt/shared are the same for all
@@ -30,7 +30,8 @@ def main() -> None:
     settings = plan[machine]
     os.environ[VARIABLE] = tf_config(place, settings["index"])
     checkpoints = str(folder_of(folder, machine, settings["checkpoints"]))
-    sys.argv[1:] = [*_ARGUMENTS, "--batch", settings["batch"], "--checkpoints", checkpoints]
+    own = ["--batch", settings["batch"], "--checkpoints", checkpoints, "--language", sys.argv[3]]
+    sys.argv[1:] = [*_ARGUMENTS, *own]
     multi_worker.main()
 
 

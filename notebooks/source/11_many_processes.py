@@ -152,15 +152,16 @@ predict("11-equal")
 from course_lib.cluster import Cluster
 from course_lib.programs import lines
 
-program = ["-m", "course_lib.programs.multi_worker", "--steps", "6", "--examples", "96"]
-with Cluster([*program, "--digits", "9"], {"worker": 2}) as cluster:
+program = ["-m", "course_lib.programs.multi_worker", "--language", LANGUAGE]
+training = [*program, "--steps", "6", "--examples", "96"]
+with Cluster([*training, "--digits", "9"], {"worker": 2}) as cluster:
     cluster.wait()
     first, second = (lines.losses(cluster.log(task).stdout) for task in ("worker 0", "worker 1"))
 reveal("11-equal", sum(first[step] != second[step] for step in first))
 
 # %% alone
 # The same program as a cluster of one: this process gets all 32 images of each batch
-with Cluster([*program, "--digits", "9"], {"worker": 1}) as cluster:
+with Cluster([*training, "--digits", "9"], {"worker": 1}) as cluster:
     cluster.wait()
     alone = lines.losses(cluster.log("worker 0").stdout)
 print("step  two workers  one process")
@@ -193,7 +194,7 @@ predict("11-file")
 
 # %% reveal-file
 rules = ("file", "data", "off")
-with Cluster([*program[:2], "--shards", *rules], {"worker": 2}) as cluster:
+with Cluster([*program, "--shards", *rules], {"worker": 2}) as cluster:
     cluster.wait()
     told = [cluster.log(task).stdout for task in ("worker 0", "worker 1")]
 received = {rule: lines.received(told, rule) for rule in rules}
@@ -211,8 +212,10 @@ for rule in rules:
 # That reads every file once, and so it is the fast way.
 # It needs as many files as workers at least, or TensorFlow raises an error:
 #
-# > Could not apply FILE based sharding: the dataset only has 1 file(s),
-# > which is not enough for the required 2 shards/workers.
+# ```text
+# Could not apply FILE based sharding: the dataset only has 1 file(s),
+# which is not enough for the required 2 shards/workers.
+# ```
 #
 # With `OFF` each example is there twice.
 # That is right where the pipeline has divided already, or where each worker shuffles by itself
@@ -258,7 +261,7 @@ predict("11-kill")
 import tempfile
 
 folder = tempfile.TemporaryDirectory()
-saving = [*program, "--checkpoints", folder.name]
+saving = [*training, "--checkpoints", folder.name]
 with Cluster([*saving, "--digits", "2", "--pause", "1"], {"worker": 2}) as cluster:
     cluster.kill("worker 1", after="step 4 ")
     killed = cluster.wait()
@@ -271,7 +274,9 @@ killed
 # "No longer answers" is the program's word.
 # TensorFlow raises an `UnavailableError` of many lines, and among them stands
 #
-# > Collective ops is aborted by: failed to connect to all addresses
+# ```text
+# Collective ops is aborted by: failed to connect to all addresses
+# ```
 #
 # Where a machine vanishes together with its process, nobody refuses the connection,
 # and it takes longer until that is noticed.
@@ -404,7 +409,8 @@ check("11-local-parts", local_parts)
 predict("11-worker")
 
 # %% reveal-worker
-asynchronous = ["-m", "course_lib.programs.parameter_server", "--steps", "10000", "--pause", "0.1"]
+asynchronous = ["-m", "course_lib.programs.parameter_server", "--language", LANGUAGE]
+asynchronous += ["--steps", "10000", "--pause", "0.1"]
 with Cluster(asynchronous, {"chief": 1, "worker": 2, "ps": 2}) as cluster:
     cluster.wait_for("chief 0", "step 10 ")
     cluster.kill("worker 1")
@@ -418,7 +424,7 @@ between = said[said.index("worker 1 no longer answers") : said.index("worker 1 a
 reveal("11-worker", "goes on" if any(line.startswith("step") for line in between) else "waits")
 
 # %% server-given [markdown]
-# A step counts as done when its loss has come back, so that none is lost.
+# A step counts as done when its result has come back, so that none is lost.
 # The same run held one more test: when worker 1 was back, server 1 was killed.
 
 # %% predict-server
