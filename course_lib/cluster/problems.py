@@ -45,7 +45,7 @@ def not_started() -> CourseError:
 def still_runs(task: str) -> CourseError:
     """Returns the error of a task that cannot be started again yet."""
     return CourseError(
-        _("{task} still runs.", task=task),
+        _("{task} has not ended.", task=task),
         allowed=_("a task that has ended"),
         cure=_("End it first: cluster.kill({task!r})", task=task),
     )

@@ -117,7 +117,7 @@ def _address(cluster: ClusterSpec, task: Task) -> str:
 
 
 def _box_width(cluster: ClusterSpec, task: Task) -> float:
-    names = text_width(f"{task}  {_('this task')}", _SIZE)
+    names = text_width("  ".join([str(task), _("this task")]), _SIZE)
     words = [_address(cluster, task), *roles(cluster, task)]
     return max(names, *(text_width(each, _SIZE) for each in words)) + 4 * _PAD
 

@@ -20,7 +20,7 @@ _OWN = ("language", "checkpoints", "wait", "pause", "digits")
 
 
 def facts_of(
-    cluster: Mapping[str, tuple[str, ...]],
+    addresses: Mapping[str, str],
     arguments: Mapping[str, object],
     examples: Examples | None = None,
     checkpoint: str | None = None,
@@ -28,13 +28,13 @@ def facts_of(
     """Returns what a process is going to do.
 
     Args:
-        cluster: the addresses of all processes.
+        addresses: of all processes.
         arguments: those of the program that may not differ; the model follows from them.
         examples: what is trained on.
         checkpoint: the name of the checkpoint that is newest there, if there is one.
     """
     return {
-        "cluster": digest(json.dumps(cluster, sort_keys=True).encode()),
+        "cluster": digest(json.dumps(dict(addresses)).encode()),
         "arguments": " ".join(f"{name}={value}" for name, value in sorted(arguments.items())),
         "versions": " ".join(f"{package} {version(package)}" for package in _TOLD),
         "code": code_digest(_PACKAGE),

@@ -9,10 +9,10 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
+from course_lib.cluster.logs import MARKER as PREFIX
 from course_lib.errors import CourseError
 from course_lib.specs.received import Batch, ReceivedExamples
 
-PREFIX = "course: "
 FAILED, INTERRUPTED = 1, 130  # as a shell has them
 _STEP = re.compile(r"step (\d+) loss (\S+)")
 _BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")

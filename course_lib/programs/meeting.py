@@ -19,7 +19,7 @@ from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.programs.places import host_and_port
+from course_lib.specs.addresses import host_and_port
 
 Facts = Mapping[str, str]
 Table = Mapping[str, Facts]  # what each process said, by its name

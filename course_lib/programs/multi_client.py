@@ -26,7 +26,7 @@ from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import meet
 from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import JOBS, Place, client_of
+from course_lib.programs.places import CLIENTS, Peers, clients_of
 from course_lib.runtime import setup
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 
@@ -45,18 +45,18 @@ LEARNING_RATE = 1e-3
 def main() -> None:
     """Trains as the client that the environment says."""
     arguments = _arguments()
-    place = client_of(os.environ, NUM_DEVICES)
-    num_local = NUM_DEVICES // max(len(place.addresses()), 1)
+    peers = clients_of(os.environ, NUM_DEVICES)
+    num_local = NUM_DEVICES // peers.count
     setup(language=arguments.language, devices=num_local)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
-    if not place.cluster:
-        os.environ.pop(JOBS, None)  # TensorFlow takes one that is empty for an address
-    facts = facts_of(place.cluster, shared(arguments), examples, newest(arguments.checkpoints))
-    meet(place.name, place.addresses(), facts, arguments.wait)
-    with within(arguments.wait, place.others()):
+    if not peers.others:
+        os.environ.pop(CLIENTS, None)  # TensorFlow takes one that is empty for an address
+    facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
+    meet(peers.name, peers.addresses, facts, arguments.wait)
+    with within(arguments.wait, peers.others):
         start_devices(num_local)
-    with explaining_lost_peers(place.name, place.addresses()):
-        train(PLANS[arguments.plan](), place, examples, arguments)
+    with explaining_lost_peers(peers.others):
+        train(PLANS[arguments.plan](), peers, examples, arguments)
 
 
 def start_devices(num_local: int) -> None:
@@ -66,7 +66,7 @@ def start_devices(num_local: int) -> None:
     tf.experimental.dtensor.initialize_accelerator_system("CPU", num_logical_cpu_devices=num_local)
 
 
-def train(plan: Plan, place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
+def train(plan: Plan, peers: Peers, examples: Examples, arguments: argparse.Namespace) -> None:
     """Trains the model of lessons 3 and 4, here on digits, with their code."""
     from course_lib.models import sentiment
     from course_lib.training import SGD, Settings, TrainingRun
@@ -75,10 +75,10 @@ def train(plan: Plan, place: Place, examples: Examples, arguments: argparse.Name
 
     values = sentiment.initial_values(dims=(examples.features.shape[1], HIDDEN, CLASSES))
     model = sentiment.MLP(values, plan)
-    say(f"{place.name} of {max(len(place.addresses()), 1)}, {tell_places(model)}")
+    say(f"{peers.name} of {peers.count}, {tell_places(model)}")
     trainer = ModelTrainer(model, SGD(LEARNING_RATE))
     settings = Settings(course_arguments.epochs(arguments), model.place.require_batch(arguments.batch))
-    folder = _folder(arguments.checkpoints, model, place)
+    folder = _folder(arguments.checkpoints, model, peers.saves)
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     if training.start_step:
         say(f"goes on after step {training.start_step}")
@@ -103,12 +103,12 @@ def tell_places(model: Any) -> str:
     return f"devices {devices[0]} to {devices[-1]}, hidden weight {' '.join(map(str, shapes))} in each"
 
 
-def _folder(checkpoints: str | None, model: Any, place: Place) -> Any:
+def _folder(checkpoints: str | None, model: Any, saves: bool) -> Any:
     from course_lib.training.client_checkpoints import ClientCheckpoints
 
     if checkpoints is None:
         return None
-    return ClientCheckpoints(checkpoints, model.hidden_weight.layout.mesh, writes_names=place.is_chief)
+    return ClientCheckpoints(checkpoints, model.hidden_weight.layout.mesh, writes_names=saves)
 
 
 def _arguments() -> argparse.Namespace:

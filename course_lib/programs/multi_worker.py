@@ -29,7 +29,7 @@ from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import leave, run, say
 from course_lib.programs.meeting import meet
 from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import TRAINING_JOBS, Place, place_of
+from course_lib.programs.places import Peers, workers_of
 from course_lib.runtime import setup
 
 if TYPE_CHECKING:
@@ -47,15 +47,14 @@ def main() -> None:
     """Does what the command line says, as the process that TF_CONFIG says."""
     arguments = _arguments()
     setup(language=arguments.language, devices=1)
-    place = place_of(os.environ)
-    place.require_jobs(*TRAINING_JOBS)
+    peers = workers_of(os.environ)
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
-    facts = facts_of(place.cluster, shared(arguments), examples, newest(arguments.checkpoints))
-    meet(place.name, place.addresses(), facts, arguments.wait)
-    with within(arguments.wait, place.others()):
+    facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
+    meet(peers.name, peers.addresses, facts, arguments.wait)
+    with within(arguments.wait, peers.others):
         strategy = make_strategy()
-    say(f"{place.name} of {max(len(place.addresses()), 1)}, {strategy.num_replicas_in_sync} replicas")
-    with explaining_lost_peers(place.name, place.addresses()):
+    say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
+    with explaining_lost_peers(peers.others):
         if arguments.shards:
             for policy in arguments.shards:
                 show_shards(strategy, policy)
@@ -63,7 +62,7 @@ def main() -> None:
         elif arguments.fit:
             fit(strategy, examples, arguments)
         else:
-            train(strategy, place, examples, arguments)
+            train(strategy, peers, examples, arguments)
 
 
 def make_strategy() -> Any:
@@ -73,7 +72,7 @@ def make_strategy() -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
-def train(strategy: Any, place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
+def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.Namespace) -> None:
     """Trains step by step, with the trainer and the run of lesson 10."""
     from course_lib.models.fashion import convolutional
     from course_lib.training import Settings, StrategyTrainer, TrainingRun
@@ -85,11 +84,11 @@ def train(strategy: Any, place: Place, examples: Examples, arguments: argparse.N
     model = convolutional(strategy, filters=FILTERS, hidden=HIDDEN)
     trainer = StrategyTrainer(model, optimizer, strategy)
     settings = Settings(course_arguments.epochs(arguments), arguments.batch)
-    folder = _folder(arguments.checkpoints, place)
+    folder = _folder(arguments.checkpoints, peers.saves)
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     if training.start_step:
         say(f"goes on after step {training.start_step}")
-    save_if_preempted = _saves_when_preempted(strategy, training) if folder else lambda: None
+    save_if_preempted = _saves_when_preempted(strategy, training, folder.path) if folder else lambda: None
     for record in training:
         if isinstance(record, StepRecord):
             say(f"step {record.step} loss {record.loss:.{arguments.digits}f}")
@@ -98,10 +97,10 @@ def train(strategy: Any, place: Place, examples: Examples, arguments: argparse.N
             if record.step == arguments.steps:
                 break
         elif folder:
-            _tell_saved(record.step, place)
+            _tell_saved(record.step, peers.saves)
     training.close()
     if folder and not training.finished:
-        _tell_saved(training.step, place)
+        _tell_saved(training.step, peers.saves)
     wait_for_all(strategy)
     say("done")
 
@@ -171,11 +170,11 @@ def wait_for_all(strategy: Any) -> None:
     strategy.reduce(tf.distribute.ReduceOp.SUM, one, axis=None).numpy()
 
 
-def _tell_saved(step: int, place: Place) -> None:
-    say(f"saved after step {step}" if place.is_chief else f"saved after step {step}, and thrown away")
+def _tell_saved(step: int, is_kept: bool) -> None:
+    say(f"saved after step {step}{'' if is_kept else ', and thrown away'}")
 
 
-def _saves_when_preempted(strategy: Any, training: TrainingRun) -> Any:
+def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) -> Any:
     """Returns what to call after each step: when a worker has got SIGTERM, all save after the same step."""
     tf = importlib.import_module("tensorflow")
     os.environ.setdefault("GCE_METADATA_IP", "127.0.0.1:9")  # it would ask there if this is Google's cloud
@@ -187,20 +186,20 @@ def _saves_when_preempted(strategy: Any, training: TrainingRun) -> Any:
 
     experimental = tf.distribute.experimental
     ending = experimental.TerminationConfig(save_fn=training.close, exit_fn=end, grace_period=0)
-    unused = tf.train.CheckpointManager(tf.train.Checkpoint(), tempfile.gettempdir(), max_to_keep=1)
+    unused = tf.train.CheckpointManager(tf.train.Checkpoint(), str(folder / "unused"), max_to_keep=1)
     handler = experimental.PreemptionCheckpointHandler(
         strategy.cluster_resolver, unused, termination_config=ending
     )
     return handler.save_checkpoint_if_preempted
 
 
-def _folder(checkpoints: str | None, place: Place) -> Any:
+def _folder(checkpoints: str | None, saves: bool) -> Any:
     from course_lib.training.checkpoints import CheckpointFolder
     from course_lib.training.worker_checkpoints import OthersCheckpoints
 
     if checkpoints is None:
         return None
-    return (CheckpointFolder if place.is_chief else OthersCheckpoints)(checkpoints)
+    return (CheckpointFolder if saves else OthersCheckpoints)(checkpoints)
 
 
 def _numbered_files(folder: Path) -> Iterator[Path]:

@@ -22,20 +22,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from course_lib.data import mnist
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
 from course_lib.programs import arguments as course_arguments
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import answers, wait_for
 from course_lib.programs.peers import explaining_lost_peers
-from course_lib.programs.places import VARIABLE, Place, place_of
+from course_lib.programs.places import addresses_of, server_place_of
 from course_lib.runtime import setup
+from course_lib.specs.cluster import Place
+from course_lib.specs.cluster_jobs import CHIEF, PS, WORKER
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
 
-COORDINATOR, WORKER, SERVER = JOBS = ("chief", "worker", "ps")
 SIZES = {"features": 784, "hidden": 32, "classes": 10}
 SPEC = ModelSpec(
     variables={
@@ -57,46 +56,30 @@ def main() -> None:
     arguments = course_arguments.parser(__doc__).parse_args()
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
-    place = place_of(os.environ)
-    require_servers(place)
-    if place.job != COORDINATOR:
+    place = server_place_of(os.environ)
+    if place.task.job != CHIEF:
         serve(place)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
-    others = place.addresses(WORKER, SERVER)
+    others = addresses_of(place.cluster, WORKER, PS)
     wait_for(others, arguments.wait)
-    with explaining_lost_peers(place.name, place.addresses()):
+    with explaining_lost_peers(list(others)):
         coordinate(place, examples, arguments)
-
-
-def require_servers(place: Place) -> None:
-    """Checks that the cluster has a coordinator, workers and servers.
-
-    Raises:
-        CourseError: it lacks one of them, or has something else.
-    """
-    place.require_jobs(*JOBS)
-    for job in JOBS:
-        if not place.cluster.get(job):
-            raise CourseError(
-                _("The cluster in {variable} has no {job}.", variable=VARIABLE, job=job),
-                allowed=_("one chief, which coordinates, and at least one worker and one ps"),
-                cure=_("Give the address of each."),
-            )
 
 
 def serve(place: Place) -> None:
     """Lets the coordinator use this process, until it is ended from outside."""
     tf = _tensorflow()
-    cluster = tf.train.ClusterSpec({job: list(addresses) for job, addresses in place.cluster.items()})
-    server = tf.distribute.Server(cluster, job_name=place.job, task_index=place.index, protocol="grpc")
-    say(f"{place.name} serves")
+    cluster = tf.train.ClusterSpec({job: list(addresses) for job, addresses in place.cluster.jobs})
+    task = place.task
+    server = tf.distribute.Server(cluster, job_name=task.job, task_index=task.index, protocol="grpc")
+    say(f"{task} serves")
     server.join()
 
 
 def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
     """Has the workers take steps, in no fixed order, and tells how far they are after each epoch."""
     tf = _tensorflow()
-    num_servers = len(place.cluster[SERVER])
+    num_servers = place.cluster.num_tasks(PS)
     strategy = tf.distribute.ParameterServerStrategy(
         tf.distribute.cluster_resolver.TFConfigClusterResolver(),
         variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(
@@ -111,7 +94,7 @@ def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) 
     batches = iter(coordinator.create_per_worker_dataset(lambda: _batches(examples, arguments.batch)))
     done, steps_per_epoch = int(updates.numpy()), max(len(examples) // arguments.batch, 1)
     say(f"goes on after {done} steps") if done else None
-    _watch(place.addresses(WORKER))
+    _watch(addresses_of(place.cluster, WORKER))
     while done < arguments.steps:
         count = min(steps_per_epoch, arguments.steps - done)
         asked = [_scheduled(coordinator, step, batches, arguments.pause) for _step in range(count)]

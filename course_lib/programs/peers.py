@@ -26,18 +26,16 @@ _TASK = re.compile(r"/job:(\w+)/replica:0/task:(\d+)")
 
 
 @contextlib.contextmanager
-def explaining_lost_peers(name: str, names: Iterable[str]) -> Iterator[None]:
+def explaining_lost_peers(others: Sequence[str]) -> Iterator[None]:
     """Says in one sentence that another process is lost, when TensorFlow says so in many.
 
     Args:
-        name: of this process.
-        names: of all processes, such as "worker 1".
+        others: the names of the other processes, such as "worker 1".
 
     Raises:
         CourseError: an operation of TensorFlow's failed.
     """
     tf = importlib.import_module("tensorflow")
-    others = [other for other in names if other != name]
     try:
         yield
     except (tf.errors.OpError, CourseError) as error:

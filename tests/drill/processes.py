@@ -1,95 +1,89 @@
 """Programs of several processes, started for a test: what each told, killing one, and a sure end."""
 
 import contextlib
-import tempfile
+import json
 import time
 from pathlib import Path
 
-from benchmarks import cluster
-from benchmarks.cases import Case
+import course_lib
+from course_lib.cluster import Cluster
 from course_lib.programs import lines
 
-PROGRAMS = Path(cluster.__file__).parents[1] / "course_lib" / "programs"
-LIMIT_SECONDS = 90
+PROGRAMS = Path(course_lib.__file__).parent / "programs"
+LIMIT_SECONDS = 180
+ON_CPU = {"CUDA_VISIBLE_DEVICES": ""}
+# What some tasks do in the place of the program: other arguments, another script, or nothing.
+INSTEAD = """
+import json, os, runpy, sys
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+words = json.loads(sys.argv[1]).get(f"{task['type']} {task['index']}", sys.argv[2:])
+if words:
+    sys.argv = words
+    runpy.run_path(words[0], run_name="__main__")
+"""
 
 
 class Processes:
     """The processes of one run, by name."""
 
-    def __init__(self, started, cases, configs, folder):
-        self.started, self.cases, self.configs, self.folder = started, cases, configs, folder
+    def __init__(self, cluster):
+        self.cluster = cluster
 
     def told(self, name):
         return lines.told(self.output(name))
 
     def output(self, name):
-        return self.started[name].stdout.read_text(errors="replace")
+        return self.cluster.log(name).stdout
 
     def losses(self, name):
         return lines.losses(self.output(name))
 
+    def names(self):
+        return list(map(str, self.cluster.spec.tasks))
+
     def wait(self, *names):
-        """Returns the exit statuses of these processes."""
-        return [self.started[name].process.wait(LIMIT_SECONDS) for name in names or self.started]
+        """Returns the exit statuses of these processes, or of all."""
+        report = self.cluster.wait(LIMIT_SECONDS, *names, grace_seconds=LIMIT_SECONDS)
+        return [report[name].status for name in names or map(str, self.cluster.spec.ending)]
 
     def wait_for(self, name, text):
-        """Waits until a process has told a line that begins so; fails when it ends before."""
-        self.wait_until(name, lambda told: any(line.startswith(text) for line in told))
+        """Waits until a process has told this; fails when it ends before."""
+        self.cluster.wait_for(name, text, LIMIT_SECONDS)
 
     def wait_until(self, name, holds):
         """Waits until what a process has told is as wanted; fails when it ends before."""
         until = time.monotonic() + LIMIT_SECONDS
         while not holds(self.told(name)):
-            assert self.started[name].process.poll() is None, self.report()
+            assert self.cluster.report()[name].status is None, self.report()
             assert time.monotonic() < until, self.report()
             time.sleep(0.02)
 
-    def send(self, name, signal):
-        self.started[name].process.send_signal(signal)
-
-    def start(self, name):
-        """Starts a process, again if it has run before."""
-        if name in self.started:
-            cluster._stop(self.started[name])
-        self.started[name] = cluster._start(self.cases[name], name, self.configs[name], self.folder)
-
     def report(self):
-        return "\n".join(
-            f"--- {name}\n{self.output(name)}{each.stderr.read_text(errors='replace')[-3000:]}"
-            for name, each in self.started.items()
-        )
+        return "\n".join(f"--- {name}\n{self.cluster.log(name)}"[-5000:] for name in self.names())
 
 
 @contextlib.contextmanager
-def processes(program, tasks, *arguments, others=(), scripts=(), left_out=(), variables=None):
+def processes(program, tasks, *arguments, folder=None, instead=None, variables="TF_CONFIG"):
     """Starts a program once for each task; whatever happens, all have ended when the block is left.
 
     Args:
         program: one of `course_lib.programs`.
         tasks: how many processes of each job.
         arguments: of all of them.
-        others: by name of a process, the arguments that it gets instead.
-        scripts: by name of a process, what it runs instead.
-        left_out: the names of processes that are not started.
-        variables: makes the environment of a process, beside TF_CONFIG, of its name and all ports.
+        folder: where what stands in for the program is written.
+        instead: by name of a task, the command line that it gets instead, the program's path left out; a
+            script's path and nothing else; or nothing, for a task that does not come.
+        variables: "TF_CONFIG" or "DTENSOR".
     """
-    with (
-        cluster._ports(sum(tasks.values())) as ports,
-        tempfile.TemporaryDirectory() as folder,
-        contextlib.ExitStack() as stack,
-    ):
-        configs = cluster.configs(tasks, ports)
-        cases = {
-            name: Case(
-                Path(dict(scripts).get(name, PROGRAMS / f"{program}.py")),
-                tuple(map(str, dict(others).get(name, arguments))),
-                environment=variables(name, ports) if variables else {},
-            )
-            for name in configs
-            if name not in left_out
-        }
-        running = Processes({}, cases, configs, Path(folder))
-        stack.callback(lambda: [cluster._stop(each) for each in running.started.values()])
-        for name in cases:
-            running.start(name)
-        yield running
+    path = str(PROGRAMS / f"{program}.py")
+    command = [path, *map(str, arguments)]
+    if instead is not None:
+        script = folder / "instead.py"
+        script.write_text(INSTEAD)
+        command = [
+            str(script),
+            json.dumps({name: list(map(str, words)) for name, words in instead.items()}),
+            *command,
+        ]
+    with Cluster(command, tasks, variables=variables, environment=ON_CPU) as cluster:
+        yield Processes(cluster)

@@ -1,38 +1,27 @@
 """DTensor over the devices of two processes: equal to one process, sharded checkpoints, resumed by either."""
 
-import signal
-
 import numpy as np
 import pytest
 
 from tests.drill.processes import processes
 
-BOTH = ["worker 0", "worker 1"]
+SMALL = ("--examples", 64, "--digits", 9)
 SAME_MODEL_TOLERANCE = 1e-5
 
 
-def as_client(name, ports):
-    jobs = ",".join(f"127.0.0.1:{port}" for port in ports)
-    client = name.split()[1]
-    return {"DTENSOR_JOBS": jobs, "DTENSOR_CLIENT_ID": client, "DTENSOR_JOB_NAME": "worker", "TF_CONFIG": ""}
-
-
 def clients(*arguments):
-    small = ("--examples", 64, "--digits", 9)
-    return processes("multi_client", {"worker": 2}, *arguments, *small, variables=as_client)
+    return processes("multi_client", {"worker": 2}, *arguments, *SMALL, variables="DTENSOR")
 
 
 def alone(*arguments):
-    small = ("--examples", 64, "--digits", 9)
-    none = {"TF_CONFIG": "", "DTENSOR_JOBS": ""}
-    return processes("multi_client", {"worker": 1}, *arguments, *small, variables=lambda _name, _ports: none)
+    return processes("multi_client", {"worker": 1}, *arguments, *SMALL)
 
 
 def losses_of(started, *arguments):
     """Returns the losses that all processes of a run told, and the lines of the first."""
     with started(*arguments) as running:
         assert set(running.wait()) == {0}, running.report()
-        told = [running.losses(name) for name in running.started]
+        told = [running.losses(name) for name in running.names()]
         assert all(each == told[0] for each in told)
         return told[0], running.told("worker 0")
 
@@ -65,7 +54,7 @@ def test_a_client_that_is_killed_is_named_and_all_go_on(tmp_path):
     arguments = ("--plan", "data", "--checkpoints", tmp_path, "--pause", 0.2)
     with clients(*arguments, "--steps", 400) as running:
         running.wait_for("worker 0", "step 5 ")
-        running.send("worker 1", signal.SIGKILL)
+        running.cluster.kill("worker 1")
         assert running.wait("worker 0") == [1], running.report()
         before, told = running.losses("worker 0"), running.told("worker 0")
     assert told[-2] == "error: worker 1 no longer answers."

@@ -1,13 +1,13 @@
 """Workers in processes of their own: they train as one, and are killed, ended, and started again."""
 
-import json
 import signal
 
 import numpy as np
 import pytest
 
 from course_lib.programs import lines
-from tests.drill.processes import processes
+from course_lib.training.saved import is_whole
+from tests.drill.processes import PROGRAMS, processes
 
 TWO = {"worker": 2}
 BOTH = ["worker 0", "worker 1"]
@@ -75,7 +75,7 @@ def test_after_a_kill_all_go_on_as_if_nothing_had_been(tmp_path, alone, victim):
     arguments = ("--checkpoints", tmp_path, *SMALL)
     with processes("multi_worker", TWO, "--steps", 400, "--pause", 0.2, *arguments) as running:
         running.wait_for(survivor, "step 5 ")
-        running.send(victim, signal.SIGKILL)
+        running.cluster.kill(victim)
         assert running.wait(victim, survivor) == [-signal.SIGKILL, 1]
         before, told = running.losses(survivor), running.told(survivor)
     assert told[-2] == f"error: {victim} no longer answers."
@@ -96,7 +96,7 @@ def test_a_preemption_has_all_save_after_the_same_step(tmp_path, alone):
     arguments = ("--checkpoints", tmp_path, *SMALL)
     with processes("multi_worker", TWO, "--steps", 400, "--pause", 0.1, *arguments) as running:
         running.wait_for("worker 0", "step 4 ")
-        running.send("worker 1", signal.SIGTERM)
+        running.cluster.terminate("worker 1")
         assert running.wait() == [75, 75], running.report()
         last = max(running.losses("worker 0"))
         for name in BOTH:
@@ -136,7 +136,7 @@ def test_fit_of_tf_keras_on_two_workers_equals_one_and_goes_on(tmp_path):
                 assert set(running.wait()) == {0}, running.report()
                 told = {
                     tuple(line for line in running.told(name) if line.startswith("epoch"))
-                    for name in running.started
+                    for name in running.names()
                 }
                 assert len(told) == 1
                 found[count, steps] = [line.split() for line in told.pop()]
@@ -147,15 +147,16 @@ def test_fit_of_tf_keras_on_two_workers_equals_one_and_goes_on(tmp_path):
 
 
 @pytest.mark.drill
-def test_a_worker_that_never_comes_is_named_before_tensorflow_starts():
-    with processes("multi_worker", TWO, "--wait", 1, left_out=["worker 1"]) as running:
+def test_a_worker_that_never_comes_is_named_before_tensorflow_starts(tmp_path):
+    with processes("multi_worker", TWO, "--wait", 1, folder=tmp_path, instead={"worker 1": []}) as running:
         assert running.wait("worker 0") == [1]
         assert running.told("worker 0")[0] == "error: Not there in time: worker 1."
 
 
 @pytest.mark.drill
-def test_a_worker_with_other_arguments_is_named_by_both():
-    with processes("multi_worker", TWO, "--batch", 32, others={"worker 1": ("--batch", 16)}) as running:
+def test_a_worker_with_other_arguments_is_named_by_both(tmp_path):
+    other = [PROGRAMS / "multi_worker.py", "--batch", 16]
+    with processes("multi_worker", TWO, folder=tmp_path, instead={"worker 1": other}) as running:
         assert running.wait() == [1, 1], running.report()
         for name in BOTH:
             assert running.told(name)[0].startswith(
@@ -176,7 +177,7 @@ def test_a_worker_with_other_data_is_named_by_both(tmp_path):
         "multi_worker.fashion.load = changed\n"
         "lines.run(multi_worker.main)\n"
     )
-    with processes("multi_worker", TWO, scripts={"worker 1": script}) as running:
+    with processes("multi_worker", TWO, folder=tmp_path, instead={"worker 1": [script]}) as running:
         assert running.wait() == [1, 1], running.report()
         for name in BOTH:
             assert running.told(name)[0].startswith("error: worker 1 differs from the others in its data: ")
@@ -185,43 +186,44 @@ def test_a_worker_with_other_data_is_named_by_both(tmp_path):
 @pytest.mark.drill_all
 def test_a_full_disk_leaves_the_checkpoint_that_was_there(tmp_path):
     """A limit on the size of files stands in for the disk; it comes once there is a checkpoint."""
-    arguments = ("--steps", 400, "--pause", 0.2, "--checkpoints", tmp_path, *SMALL)
-    with processes("multi_worker", TWO, *arguments, scripts={"worker 0": limited(tmp_path)}) as running:
+    folder, script = tmp_path / "checkpoints", tmp_path / "limited.py"
+    script.write_text(LIMITED)
+    arguments = ("--steps", 400, "--pause", 0.2, "--checkpoints", folder, *SMALL)
+    instead = {"worker 0": [script, *arguments]}
+    with processes("multi_worker", TWO, *arguments, folder=tmp_path, instead=instead) as running:
         assert running.wait() == [1, 1], running.report()
         first, second = (running.told(name) for name in BOTH)
-    assert first[-2] == f"error: No checkpoint can be written to {tmp_path}: File too large"
+    assert first[-2] == f"error: No checkpoint can be written to {folder}: File too large"
     assert second[-2] == "error: worker 0 no longer answers."
-    kept = [path for path in tmp_path.iterdir() if path.name.startswith("checkpoint-")]
+    kept = [path for path in folder.iterdir() if path.name.startswith("checkpoint-")]
     assert [path.name for path in kept] == ["checkpoint-000001-step-000002"]
-    manifest = json.loads((kept[0] / "manifest.json").read_text())
-    assert all((kept[0] / name).is_file() for name in manifest["body"]["files"])
+    assert is_whole(kept[0])
 
 
-def limited(folder):
-    script = folder / "limited.py"
-    script.write_text(
-        "import pathlib, resource, runpy, sys, threading, time\n"
-        "folder = pathlib.Path(sys.argv[sys.argv.index('--checkpoints') + 1])\n"
-        "def limit():\n"
-        "    while not list(folder.glob('checkpoint-*')):\n"
-        "        time.sleep(0.01)\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
-        "threading.Thread(target=limit, daemon=True).start()\n"
-        "runpy.run_module('course_lib.programs.multi_worker', run_name='__main__')\n"
-    )
-    return script
+LIMITED = """
+import pathlib, resource, sys, threading, time
+from course_lib.programs import lines, multi_worker
+folder = pathlib.Path(sys.argv[sys.argv.index("--checkpoints") + 1])
+def limit():
+    while not list(folder.glob("checkpoint-*")):
+        time.sleep(0.01)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+threading.Thread(target=limit, daemon=True).start()
+lines.run(multi_worker.main)
+"""
 
 
 @pytest.mark.drill_all
 def test_waiting_is_bounded_also_after_all_have_met(tmp_path):
     """One worker meets the others and is gone before it starts TensorFlow."""
-    script = tmp_path / "leaves.py"
+    script, arguments = tmp_path / "leaves.py", ("--wait", 15)
     script.write_text(
         "import sys\n"
         "from course_lib.programs import multi_worker\n"
         "multi_worker.make_strategy = lambda: sys.exit(3)\n"
         "multi_worker.main()\n"
     )
-    with processes("multi_worker", TWO, "--wait", 15, scripts={"worker 1": script}) as running:
+    instead = {"worker 1": [script, *arguments]}
+    with processes("multi_worker", TWO, *arguments, folder=tmp_path, instead=instead) as running:
         assert running.wait("worker 1", "worker 0") == [3, -signal.SIGKILL], running.report()
         assert running.told("worker 0")[-2] == "error: TensorFlow waits in vain for worker 1."

@@ -9,8 +9,8 @@ import pytest
 
 from course_lib import CourseError
 from course_lib.data.examples import Examples
-from course_lib.programs import facts, lines, meeting, peers
-from course_lib.programs.places import Place, client_of, place_of
+from course_lib.programs import facts, lines, meeting, peers, places
+from course_lib.specs.addresses import host_and_port
 
 TWO = {"worker": ["host0:1", "host1:1"]}
 
@@ -79,7 +79,7 @@ def test_nobody_is_waited_for_by_one_alone():
 
 
 def test_strangers_who_call_do_not_disturb_a_meeting(addresses):
-    leader = meeting.host_and_port(addresses["worker 0"])
+    leader = host_and_port(addresses["worker 0"])
 
     def strangers_call():
         while not meeting.answers(addresses["worker 0"]):
@@ -94,13 +94,13 @@ def test_strangers_who_call_do_not_disturb_a_meeting(addresses):
 
 
 def test_a_port_that_is_taken_is_told(addresses):
-    with socket.create_server(("", meeting.host_and_port(addresses["worker 0"])[1])):
+    with socket.create_server(("", host_and_port(addresses["worker 0"])[1])):
         told = met(addresses, {"worker 0": {}}, 0.5)
     assert told["worker 0"].startswith("The port of worker 0 cannot be had")
 
 
 def test_who_does_not_listen_is_named(addresses):
-    with socket.create_server(meeting.host_and_port(addresses["worker 0"])):
+    with socket.create_server(host_and_port(addresses["worker 0"])):
         one = {"worker 0": addresses["worker 0"]}
         meeting.wait_for(one, 1.0)
         with pytest.raises(CourseError, match=r"Not there in time: worker 1\."):
@@ -108,87 +108,67 @@ def test_who_does_not_listen_is_named(addresses):
 
 
 @pytest.mark.parametrize(
-    ("cluster", "job", "index", "is_chief", "names"),
+    ("cluster", "job", "index", "saves", "names"),
     [
         (TWO, "worker", 0, True, ["worker 0", "worker 1"]),
         (TWO, "worker", 1, False, ["worker 0", "worker 1"]),
         ({"worker": ["b:1"], "chief": ["a:1"]}, "worker", 0, False, ["chief 0", "worker 0"]),
-        ({"worker": ["b:1"], "chief": "a:1"}, "chief", 0, True, ["chief 0", "worker 0"]),
+        ({"worker": ["b:1"], "chief": ["a:1"]}, "chief", 0, True, ["chief 0", "worker 0"]),
     ],
 )
-def test_a_process_knows_its_place(cluster, job, index, is_chief, names):
-    place = place_of(config(cluster, job, index))
-    assert (place.name, place.is_chief) == (f"{job} {index}", is_chief)
-    assert list(place.addresses()) == names
+def test_a_worker_knows_its_place(cluster, job, index, saves, names):
+    peers = places.workers_of(config(cluster, job, index))
+    assert (peers.name, peers.saves, peers.count) == (f"{job} {index}", saves, 2)
+    assert list(peers.addresses) == names
+    assert peers.others == [name for name in names if name != peers.name]
 
 
 @pytest.mark.parametrize("variables", [{}, {"TF_CONFIG": ""}])
-def test_without_a_cluster_a_process_is_alone_and_chief(variables):
-    assert place_of(variables) == Place({})
-    assert place_of(variables).is_chief
+def test_without_a_cluster_a_process_is_alone_and_saves(variables):
+    peers = places.workers_of(variables)
+    assert (peers.name, peers.count, peers.saves, peers.addresses) == ("worker 0", 1, True, {})
+    assert places.clients_of({"DTENSOR_JOBS": ""}, 8) == peers
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("{", "TF_CONFIG cannot be read"),
-        ("[]", "TF_CONFIG cannot be read"),
-        ('{"cluster": {"worker": ["a:1"]}}', "TF_CONFIG cannot be read: it lacks 'task'"),
-        (
-            '{"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 0}}',
-            "TF_CONFIG cannot be read: a",
-        ),
-        (
-            '{"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}}',
-            "In TF_CONFIG, worker 0 and worker 1 have one address",
-        ),
-        (
-            '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}',
-            "TF_CONFIG makes this process worker 1, which its cluster lacks",
-        ),
-        (
-            '{"cluster": {"worker": ["a:1"]}, "task": {"type": "ps", "index": 0}}',
-            "TF_CONFIG makes this process ps 0, which its cluster lacks",
-        ),
-    ],
-)
-def test_a_wrong_configuration_is_told(text, problem):
-    with pytest.raises(CourseError) as told:
-        place_of({"TF_CONFIG": text})
-    assert told.value.problem.startswith(problem)
+SERVED = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
+
+
+def test_who_has_no_part_in_a_training_is_told():
+    with pytest.raises(CourseError, match="has the job 'ps', which this program has no use for"):
+        places.workers_of(config(SERVED, "ps"))
+    with pytest.raises(CourseError, match="has the job 'evaluator', which"):
+        places.workers_of(config(TWO, "evaluator"))
+    assert str(places.server_place_of(config(SERVED, "ps")).task) == "ps 0"
+    with pytest.raises(CourseError, match="worker 1 has no part in a training with parameter servers"):
+        places.server_place_of(config(TWO, "worker", 1))
+    with pytest.raises(CourseError, match="evaluator 0 has no part"):
+        places.server_place_of(config(SERVED, "evaluator"))
 
 
 CLIENTS = {"DTENSOR_JOBS": "host0:1,host1:1", "DTENSOR_CLIENT_ID": "1", "DTENSOR_JOB_NAME": "trainer"}
 
 
 def test_a_client_knows_its_place():
-    place = client_of(CLIENTS, 8)
-    assert (place.name, place.is_chief, place.others()) == ("trainer 1", False, ["trainer 0"])
-    assert client_of({"DTENSOR_JOBS": "host0:1"}, 8).name == "worker 0"
-    assert client_of({"DTENSOR_JOBS": ""}, 8) == Place({})
+    peers = places.clients_of(CLIENTS, 8)
+    assert (peers.name, peers.saves, peers.others) == ("trainer 1", False, ["trainer 0"])
+    assert peers.addresses == {"trainer 0": "host0:1", "trainer 1": "host1:1"}
+    assert places.clients_of({"DTENSOR_JOBS": "host0:1"}, 8).name == "worker 0"
 
 
 @pytest.mark.parametrize(
     ("changed", "num_devices", "problem"),
     [
-        ({"DTENSOR_JOBS": "host0,host1:1"}, 8, "DTENSOR_JOBS, DTENSOR_CLIENT_ID cannot be read: host0"),
-        ({"DTENSOR_CLIENT_ID": "one"}, 8, "DTENSOR_JOBS, DTENSOR_CLIENT_ID cannot be read"),
-        ({"DTENSOR_CLIENT_ID": "2"}, 8, "DTENSOR_CLIENT_ID makes this process trainer 2"),
-        ({"DTENSOR_JOBS": "host0:1,host0:1"}, 8, "In DTENSOR_JOBS, trainer 0 and trainer 1 have one"),
+        ({"DTENSOR_JOBS": "host0,host1:1"}, 8, "'host0' cannot be the address of worker 0"),
+        ({"DTENSOR_CLIENT_ID": "one"}, 8, "DTENSOR_CLIENT_ID is 'one'"),
+        ({"DTENSOR_CLIENT_ID": "2"}, 8, "The cluster has no task 'worker 2'"),
+        ({"DTENSOR_JOBS": "host0:1,host0:1"}, 8, "worker 0 and worker 1 have the same address"),
         ({}, 5, "5 devices do not divide among 2 clients"),
     ],
 )
 def test_a_wrong_client_is_told(changed, num_devices, problem):
     with pytest.raises(CourseError) as told:
-        client_of(CLIENTS | changed, num_devices)
+        places.clients_of(CLIENTS | changed, num_devices)
     assert told.value.problem.startswith(problem)
-
-
-def test_a_job_that_a_program_has_no_use_for_is_told():
-    place = place_of(config({"worker": ["a:1"], "ps": ["b:1"]}))
-    place.require_jobs("worker", "ps")
-    with pytest.raises(CourseError, match="has the job 'ps'"):
-        place.require_jobs("chief", "worker")
 
 
 def test_facts_tell_what_differs(tmp_path):
@@ -200,14 +180,19 @@ def test_facts_tell_what_differs(tmp_path):
     (tmp_path / "one.py").write_text("x = 2")
     assert facts.code_digest(tmp_path) != digest
 
-    def of(cluster=TWO, arguments=None, label=0, checkpoint=None):
+    def of(addresses=("host0:1", "host1:1"), arguments=None, label=0, checkpoint=None):
         examples = Examples([[1.0]], [label])
-        return facts.facts_of(cluster, arguments or {"steps": 20}, _arrays(examples), checkpoint)
+        return facts.facts_of(
+            {f"worker {at}": each for at, each in enumerate(addresses)},
+            arguments or {"steps": 20},
+            _arrays(examples),
+            checkpoint,
+        )
 
     usual = of()
     assert usual["arguments"] == "steps=20"
     others = {
-        "cluster": of(cluster={"worker": ["host0:1"]}),
+        "cluster": of(addresses=["host0:1"]),
         "arguments": of(arguments={"steps": 21}),
         "data": of(label=1),
         "checkpoint": of(checkpoint="checkpoint-000001-step-000005"),
