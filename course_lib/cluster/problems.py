@@ -51,12 +51,12 @@ def still_runs(task: str) -> CourseError:
     )
 
 
-def has_ended(task: str) -> CourseError:
-    """Returns the error of a task that cannot be ended any more."""
+def not_running(task: str) -> CourseError:
+    """Returns the error of a task that cannot be ended, since it has ended or was never started."""
     return CourseError(
-        _("{task} has ended already.", task=task),
+        _("{task} is not running.", task=task),
         allowed=_("a task that runs"),
-        cure=_("Start it again: cluster.restart({task!r})", task=task),
+        cure=_("Start it first: cluster.restart({task!r})", task=task),
     )
 
 

@@ -25,7 +25,7 @@ class Processes:
         logs: what each writes.
 
     Args:
-        command: the whole command line.
+        commands: for each task its whole command line.
         environments: for each task its variables.
         addresses: for each address its task: reports name the task, since a port differs from run to run.
         folder: for the logs.
@@ -33,14 +33,15 @@ class Processes:
 
     def __init__(
         self,
-        command: Sequence[str],
+        commands: Mapping[str, Sequence[str]],
         environments: Mapping[str, Mapping[str, str]],
         addresses: Mapping[str, str],
         folder: Path,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._addresses = addresses
-        self._command, self._environments = list(command), environments
+        self._commands, self._environments = commands, environments
+        self._started: set[str] = set()
         self._asked_to_end: set[str] = set()
         self.logs = {task: Log(folder, task) for task in environments}
         self.guard = Guard(folder / "guard.err")
@@ -52,9 +53,10 @@ class Processes:
             CourseError: the guard is gone.
         """
         log = self.logs[task]
+        self._started.add(task)
         self._asked_to_end.discard(task)
         order = {
-            "command": self._command,
+            "command": list(self._commands[task]),
             "environment": dict(self._environments[task]),
             "folder": os.getcwd(),
             "stdout": str(log.stdout.absolute()),
@@ -80,6 +82,10 @@ class Processes:
         """
         self._asked_to_end.add(task)
         self.guard.send(task, signal.SIGTERM)
+
+    def was_started(self, task: str) -> bool:
+        """Returns whether a task was ever started."""
+        return task in self._started
 
     def has_ended(self, task: str) -> bool:
         """Returns whether a task has ended."""
@@ -120,7 +126,14 @@ class Processes:
     def _told(self, task: str, lines: tuple[str, ...] = ()) -> Told:
         status = self.guard.statuses.get(task)
         stopped = status is None and self.guard.over
-        return Told(task, lines, status, asked_to_end=task in self._asked_to_end, stopped=stopped)
+        return Told(
+            task,
+            lines,
+            status,
+            asked_to_end=task in self._asked_to_end,
+            stopped=stopped,
+            absent=task not in self._started,
+        )
 
     def _named(self, line: str) -> str:
         for address, task in self._addresses.items():

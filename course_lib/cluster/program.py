@@ -14,6 +14,8 @@ from course_lib.specs.cluster import ClusterSpec, Task
 
 TF_CONFIG, DTENSOR = VARIABLES = ("TF_CONFIG", "DTENSOR")
 
+Program = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
 # So that a task can open the port that is held for it, again after a restart too; and what gRPC has to say
 # of peers that end, or of a proxy on the way to this very machine, helps nobody.
 _OF_EVERY_TASK = {
@@ -24,7 +26,7 @@ _OF_EVERY_TASK = {
 }
 
 
-def command_of(program: str | os.PathLike[str] | Sequence[str], python: str) -> list[str]:
+def command_of(program: Program, python: str) -> list[str]:
     """Returns the whole command line of a task.
 
     Args:

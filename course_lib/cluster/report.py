@@ -22,6 +22,7 @@ class Told:
         status: its exit status, or the negative number of the signal that ended it; None while it runs.
         asked_to_end: whether it was killed or terminated on purpose.
         stopped: whether it ran until the cluster was closed.
+        absent: whether it was never started.
     """
 
     task: str
@@ -29,6 +30,7 @@ class Told:
     status: int | None = None
     asked_to_end: bool = False
     stopped: bool = False
+    absent: bool = False
 
     @property
     def failed(self) -> bool:
@@ -41,6 +43,8 @@ class Told:
         >>> Told("worker 0", (), -9).ending(), Told("worker 1", ()).ending()
         ('ended by SIGKILL', 'runs')
         """
+        if self.absent:
+            return _("not started")
         if self.stopped:
             return _("ended with the cluster")
         if self.status is None:

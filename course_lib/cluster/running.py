@@ -15,7 +15,7 @@ from course_lib.cluster import problems
 from course_lib.cluster.logs import Written
 from course_lib.cluster.ports import HeldPorts, opened
 from course_lib.cluster.processes import Processes
-from course_lib.cluster.program import TF_CONFIG, command_of, environment_of
+from course_lib.cluster.program import TF_CONFIG, Program, command_of, environment_of
 from course_lib.cluster.report import Report
 from course_lib.errors import CourseError
 from course_lib.i18n import _
@@ -43,6 +43,8 @@ class Cluster:
             arguments.
         tasks: how many processes of each job, such as `{"chief": 1, "worker": 2, "ps": 1}`, which get free
             ports; or a `ClusterSpec` with addresses of this machine.
+        others: by the names of tasks what these run instead, None for those that are not started: for drills
+            with a worker that is not like the others, or does not come.
         variables: which variables tell a process its place: "TF_CONFIG", or "DTENSOR" for those of DTensor.
         environment: what else is set for each.
         python: the interpreter.
@@ -57,18 +59,23 @@ class Cluster:
 
     def __init__(
         self,
-        program: str | os.PathLike[str] | Sequence[str],
+        program: Program,
         tasks: Mapping[str, int] | ClusterSpec,
         *,
+        others: Mapping[str, Program | None] | None = None,
         variables: str = TF_CONFIG,
         environment: Mapping[str, str] | None = None,
         python: str = sys.executable,
         logs: str | os.PathLike[str] | None = None,
     ) -> None:
         problems.require_system()
-        self._command = command_of(program, python)
         self._ports = HeldPorts()
         self.spec = self._ports.of(tasks)
+        instead = {str(self.spec.task(task)): other for task, other in (others or {}).items()}
+        self._absent = {task for task, other in instead.items() if other is None}
+        self._commands = {
+            task: command_of(instead.get(task) or program, python) for task in map(str, self.spec.tasks)
+        }
         self._environments = {
             str(task): environment_of(self.spec, task, variables, environment or {})
             for task in self.spec.tasks
@@ -86,11 +93,12 @@ class Cluster:
         if self._started is not None:
             raise problems.started_before()
         addresses = {self.spec.address(each): str(each) for each in self.spec.tasks if each.job != EVALUATOR}
-        self._started = Processes(self._command, self._environments, addresses, self._folder)
+        self._started = Processes(self._commands, self._environments, addresses, self._folder)
         weakref.finalize(self, self._started.guard.close)  # when nothing refers to it, and at the end of all
         try:
-            for task in self._environments:
-                self._started.start(task)
+            for task in self._commands:
+                if task not in self._absent:
+                    self._started.start(task)
         except BaseException:
             self.close()
             raise
@@ -121,7 +129,8 @@ class Cluster:
         Raises:
             CourseError: the time is over; it names who has not ended, and who never opened its port.
         """
-        awaited = [str(self.spec.task(task)) for task in tasks or self.spec.ending]
+        named = tasks or [task for task in self.spec.ending if self._processes.was_started(str(task))]
+        awaited = [str(self.spec.task(task)) for task in named]
         failed_at: list[float] = []
 
         def over() -> bool:
@@ -165,7 +174,7 @@ class Cluster:
             limit_seconds: how long to wait for that line.
 
         Raises:
-            CourseError: the task never said these words, or it has ended already.
+            CourseError: the task never said these words, or it is not running.
         """
         name = self._alive(task)
         if after:
@@ -179,18 +188,18 @@ class Cluster:
         """Sends a task SIGTERM, as a machine does that is soon taken away; the task may save first.
 
         Raises:
-            CourseError: the task has ended already.
+            CourseError: the task is not running.
         """
         self._processes.terminate(self._alive(task))
 
     def restart(self, task: Task | str) -> None:
-        """Starts a task that has ended again, at its address.
+        """Starts a task that has ended, at its address again; or one that was not started before.
 
         Raises:
             CourseError: the task still runs.
         """
         name = str(self.spec.task(task))
-        if not self._processes.has_ended(name):
+        if self._processes.was_started(name) and not self._processes.has_ended(name):
             raise problems.still_runs(name)
         self._processes.logs[name].begin(_("(started again)"))
         self._processes.start(name)
@@ -210,7 +219,7 @@ class Cluster:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Cluster({self._command[1:]}, {', '.join(self._environments)})"
+        return f"Cluster({', '.join(self._commands)})"
 
     @property
     def _processes(self) -> Processes:
@@ -220,8 +229,8 @@ class Cluster:
 
     def _alive(self, task: Task | str) -> str:
         name = str(self.spec.task(task))
-        if self._processes.has_ended(name):
-            raise problems.has_ended(name)
+        if self._processes.has_ended(name) or not self._processes.was_started(name):
+            raise problems.not_running(name)
         return name
 
     def _too_late(self, awaited: Sequence[str], limit_seconds: float) -> CourseError:

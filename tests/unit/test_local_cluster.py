@@ -145,6 +145,7 @@ def test_no_other_program_gets_a_port_meanwhile_but_a_task_can_open_it():
             assert opened(cluster.address(task))
     ports.release()
     with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what was called may linger
         other.bind((host, int(port)))
 
 
@@ -248,6 +249,24 @@ def test_a_worker_that_never_comes_is_named_and_all_are_ended(program):
     assert [told.ending() for told in cluster.report().told] == ["ended with the cluster"] * 2
 
 
+def test_a_worker_can_be_left_out_and_another_be_unlike(program, tmp_path):
+    (tmp_path / "other.py").write_text("import sys\nprint('course: unlike', *sys.argv[1:])\n")
+    others = {"worker 1": [tmp_path / "other.py", "them"], "worker 2": None}
+    with Cluster(program(SAYS), {"worker": 3}, others=others) as cluster:
+        report = cluster.wait(60)
+        assert [told.ending() for told in report.told] == ["ended", "ended", "not started"]
+        assert report["worker 1"].lines == ("unlike them",)
+        with pytest.raises(CourseError, match="worker 2 is not running"):
+            cluster.kill("worker 2")
+        with pytest.raises(CourseError, match="worker 2 never opened a port"):
+            cluster.wait(0.1, "worker 2")
+    with Cluster(program(SAYS), {"worker": 2}, others={"worker 1": None}) as cluster:
+        cluster.restart("worker 1")  # it comes late
+        assert cluster.wait(60)["worker 1"].lines == ("step 1", "step 2", "step 3")
+    with pytest.raises(CourseError, match="no task 'worker 5'"):
+        Cluster(program(SAYS), {"worker": 2}, others={"worker 5": None})
+
+
 def test_where_there_are_servers_only_the_chief_is_waited_for(program, folder):
     leads = "if task['type'] == 'chief':\n    others(3)\n    sys.exit()\n"
     with Cluster(
@@ -265,7 +284,7 @@ def test_a_killed_task_comes_back_on_its_port_and_its_log_is_always_the_same(pro
         told = cluster.report()["worker 1"]
         assert (told.lines, told.ending()) == (tuple(f"step {at}" for at in range(1, 6)), "ended by SIGKILL")
         assert not told.failed
-        with pytest.raises(CourseError, match="worker 1 has ended already"):
+        with pytest.raises(CourseError, match="worker 1 is not running"):
             cluster.kill("worker 1")
         with pytest.raises(CourseError, match="worker 0 has not ended"):
             cluster.restart("worker 0")
