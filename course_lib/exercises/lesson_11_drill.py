@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -20,7 +19,8 @@ HOSTS = ("host0", "host1")
 SETTINGS = ("index", "batch", "checkpoints")
 SHARED, OWN = "/mnt/shared", "/var/checkpoints"
 _BATCH = 32  # of the run that is to go on
-_LIMIT_SECONDS = 180.0
+_ARGUMENTS = ("--steps", "9", "--examples", "96", "--digits", "2")
+_LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # a machine that waits for another one would wait longer
 
 Machines = Mapping[str, Mapping[str, object]]
 
@@ -38,11 +38,26 @@ def start(machines: Machines, checkpoints: str | os.PathLike[str]) -> Report:
     _require_plan(machines)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(checkpoints, Path(folder) / SHARED.strip("/"))
-        plan = {host: {name: _text(each[name]) for name in SETTINGS} for host, each in machines.items()}
-        program = ["-m", "course_lib.programs.by_hand", json.dumps(plan), folder, language()]
-        with Cluster(program, {"worker": len(HOSTS)}) as cluster:
-            report = cluster.wait(_LIMIT_SECONDS)
+        programs = [_program(host, machines[host], Path(folder)) for host in HOSTS]
+        with Cluster(programs[0], {"worker": 2}, others={"worker 1": programs[1]}) as cluster:
+            report = cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
     return Report(tuple(replace(told, task=host) for told, host in zip(report.told, HOSTS, strict=True)))
+
+
+def folder_of(folder: Path, host: str, path: str) -> Path:
+    """Returns where a machine's path is found here: what lies below /mnt/shared is the same for all machines.
+
+    >>> [folder_of(Path("all"), "host1", path).as_posix() for path in ("/mnt/shared", "/var/own")]
+    ['all/mnt/shared', 'all/host1/var/own']
+    """
+    shared = path == SHARED or path.startswith(f"{SHARED}/")
+    return folder.joinpath(*([] if shared else [host]), path.strip("/"))
+
+
+def _program(host: str, settings: Mapping[str, object], folder: Path) -> list[str]:
+    index, batch, checkpoints = (_text(settings[name]) for name in SETTINGS)
+    own = ["--batch", batch, "--checkpoints", str(folder_of(folder, host, checkpoints))]
+    return ["-m", "course_lib.programs.by_hand", index, *_ARGUMENTS, "--language", language(), *own]
 
 
 def _require_plan(machines: object) -> None:

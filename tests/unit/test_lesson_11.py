@@ -1,14 +1,11 @@
 """The fault drill of lesson 11 without its processes: plans, and what a machine sees of them."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from course_lib.errors import CourseError
-from course_lib.exercises.lesson_11_drill import BROKEN, start
-from course_lib.programs import by_hand
-from course_lib.programs.places import Place
+from course_lib.exercises.lesson_11_drill import BROKEN, folder_of, start
 
 
 @pytest.mark.parametrize(
@@ -27,14 +24,6 @@ def test_what_is_no_plan_starts_nothing(machines, problem):
         start(machines, "nowhere")
 
 
-def test_a_machine_takes_itself_for_what_the_plan_says():
-    place = Place({"worker": ("localhost:1", "localhost:2")}, "worker", 0)
-    assert json.loads(by_hand.tf_config(place, "1")) == {
-        "cluster": {"worker": ["localhost:1", "localhost:2"]},
-        "task": {"type": "worker", "index": "1"},
-    }
-
-
 @pytest.mark.parametrize(
     ("path", "found"),
     [
@@ -45,4 +34,4 @@ def test_a_machine_takes_itself_for_what_the_plan_says():
     ],
 )
 def test_only_the_shared_folder_is_the_same_for_all_machines(path, found):
-    assert by_hand.folder_of(Path("all"), "host1", path) == Path(found)
+    assert folder_of(Path("all"), "host1", path) == Path(found)
