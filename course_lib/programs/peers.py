@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
@@ -40,7 +39,8 @@ def explaining_lost_peers(others: Sequence[str]) -> Iterator[None]:
         yield
     except (tf.errors.OpError, CourseError) as error:
         cause = error if isinstance(error, tf.errors.OpError) else error.__cause__
-        if not others or not isinstance(cause, _signs_of_loss(tf)):
+        gone = tf.errors.UnavailableError, tf.errors.AbortedError
+        if not others or not (isinstance(cause, gone) or _named(str(cause), others)):
             raise
         raise lost(str(cause), others) from error
 
@@ -84,11 +84,10 @@ def named_in(message: str, others: Sequence[str]) -> str:
     >>> named_in("from /job:worker/replica:0/task:2: Socket closed", ["worker 0", "worker 2"])
     'worker 2'
     """
-    found = [f"{job} {index}" for job, index in _TASK.findall(message)]
     unnamed = others[0] if len(others) == 1 else _("another process")
-    return next((name for name in found if name in others), unnamed)
+    return next(iter(_named(message, others)), unnamed)
 
 
-def _signs_of_loss(tf: Any) -> tuple[type[Exception], ...]:
-    errors = tf.errors
-    return errors.UnavailableError, errors.AbortedError, errors.InternalError, errors.CancelledError
+def _named(message: str, others: Sequence[str]) -> list[str]:
+    found = [f"{job} {index}" for job, index in _TASK.findall(message)]
+    return [name for name in found if name in others]

@@ -1,7 +1,6 @@
 """Programs of several processes, started for a test: what each told, killing one, and a sure end."""
 
 import contextlib
-import json
 import time
 from pathlib import Path
 
@@ -12,15 +11,6 @@ from course_lib.programs import lines
 PROGRAMS = Path(course_lib.__file__).parent / "programs"
 LIMIT_SECONDS = 180
 ON_CPU = {"CUDA_VISIBLE_DEVICES": ""}
-# What some tasks do in the place of the program: other arguments, another script, or nothing.
-INSTEAD = """
-import json, os, runpy, sys
-task = json.loads(os.environ["TF_CONFIG"])["task"]
-words = json.loads(sys.argv[1]).get(f"{task['type']} {task['index']}", sys.argv[2:])
-if words:
-    sys.argv = words
-    runpy.run_path(words[0], run_name="__main__")
-"""
 
 
 class Processes:
@@ -63,27 +53,16 @@ class Processes:
 
 
 @contextlib.contextmanager
-def processes(program, tasks, *arguments, folder=None, instead=None, variables="TF_CONFIG"):
+def processes(program, tasks, *arguments, others=None, variables="TF_CONFIG"):
     """Starts a program once for each task; whatever happens, all have ended when the block is left.
 
     Args:
         program: one of `course_lib.programs`.
         tasks: how many processes of each job.
         arguments: of all of them.
-        folder: where what stands in for the program is written.
-        instead: by name of a task, the command line that it gets instead, the program's path left out; a
-            script's path and nothing else; or nothing, for a task that does not come.
+        others: as `Cluster` takes them.
         variables: "TF_CONFIG" or "DTENSOR".
     """
-    path = str(PROGRAMS / f"{program}.py")
-    command = [path, *map(str, arguments)]
-    if instead is not None:
-        script = folder / "instead.py"
-        script.write_text(INSTEAD)
-        command = [
-            str(script),
-            json.dumps({name: list(map(str, words)) for name, words in instead.items()}),
-            *command,
-        ]
-    with Cluster(command, tasks, variables=variables, environment=ON_CPU) as cluster:
+    command = [PROGRAMS / f"{program}.py", *map(str, arguments)]
+    with Cluster(command, tasks, others=others, variables=variables, environment=ON_CPU) as cluster:
         yield Processes(cluster)

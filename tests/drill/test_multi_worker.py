@@ -147,16 +147,16 @@ def test_fit_of_tf_keras_on_two_workers_equals_one_and_goes_on(tmp_path):
 
 
 @pytest.mark.drill
-def test_a_worker_that_never_comes_is_named_before_tensorflow_starts(tmp_path):
-    with processes("multi_worker", TWO, "--wait", 1, folder=tmp_path, instead={"worker 1": []}) as running:
+def test_a_worker_that_never_comes_is_named_before_tensorflow_starts():
+    with processes("multi_worker", TWO, "--wait", 1, others={"worker 1": None}) as running:
         assert running.wait("worker 0") == [1]
         assert running.told("worker 0")[0] == "error: Not there in time: worker 1."
 
 
 @pytest.mark.drill
-def test_a_worker_with_other_arguments_is_named_by_both(tmp_path):
-    other = [PROGRAMS / "multi_worker.py", "--batch", 16]
-    with processes("multi_worker", TWO, folder=tmp_path, instead={"worker 1": other}) as running:
+def test_a_worker_with_other_arguments_is_named_by_both():
+    other = [PROGRAMS / "multi_worker.py", "--batch", "16"]
+    with processes("multi_worker", TWO, others={"worker 1": other}) as running:
         assert running.wait() == [1, 1], running.report()
         for name in BOTH:
             assert running.told(name)[0].startswith(
@@ -177,7 +177,7 @@ def test_a_worker_with_other_data_is_named_by_both(tmp_path):
         "multi_worker.fashion.load = changed\n"
         "lines.run(multi_worker.main)\n"
     )
-    with processes("multi_worker", TWO, folder=tmp_path, instead={"worker 1": [script]}) as running:
+    with processes("multi_worker", TWO, others={"worker 1": script}) as running:
         assert running.wait() == [1, 1], running.report()
         for name in BOTH:
             assert running.told(name)[0].startswith("error: worker 1 differs from the others in its data: ")
@@ -189,8 +189,8 @@ def test_a_full_disk_leaves_the_checkpoint_that_was_there(tmp_path):
     folder, script = tmp_path / "checkpoints", tmp_path / "limited.py"
     script.write_text(LIMITED)
     arguments = ("--steps", 400, "--pause", 0.2, "--checkpoints", folder, *SMALL)
-    instead = {"worker 0": [script, *arguments]}
-    with processes("multi_worker", TWO, *arguments, folder=tmp_path, instead=instead) as running:
+    others = {"worker 0": [script, *map(str, arguments)]}
+    with processes("multi_worker", TWO, *arguments, others=others) as running:
         assert running.wait() == [1, 1], running.report()
         first, second = (running.told(name) for name in BOTH)
     assert first[-2] == f"error: No checkpoint can be written to {folder}: File too large"
@@ -223,7 +223,7 @@ def test_waiting_is_bounded_also_after_all_have_met(tmp_path):
         "multi_worker.make_strategy = lambda: sys.exit(3)\n"
         "multi_worker.main()\n"
     )
-    instead = {"worker 1": [script, *arguments]}
-    with processes("multi_worker", TWO, *arguments, folder=tmp_path, instead=instead) as running:
+    others = {"worker 1": [script, *map(str, arguments)]}
+    with processes("multi_worker", TWO, *arguments, others=others) as running:
         assert running.wait("worker 1", "worker 0") == [3, -signal.SIGKILL], running.report()
         assert running.told("worker 0")[-2] == "error: TensorFlow waits in vain for worker 1."

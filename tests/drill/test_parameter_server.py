@@ -57,8 +57,8 @@ def test_a_lost_server_ends_the_training_which_then_goes_on(tmp_path):
 
 
 @pytest.mark.drill
-def test_who_never_comes_is_named(tmp_path):
-    nobody = {name: [] for name in ("ps 0", *WORKERS)}
-    with processes("parameter_server", tasks(1), "--wait", 1, folder=tmp_path, instead=nobody) as running:
+def test_who_never_comes_is_named():
+    nobody = {name: None for name in ("ps 0", *WORKERS)}
+    with processes("parameter_server", tasks(1), "--wait", 1, others=nobody) as running:
         assert running.wait("chief 0") == [1], running.report()
         assert running.told("chief 0")[0] == "error: Not there in time: worker 0, worker 1, ps 0."
