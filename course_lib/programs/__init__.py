@@ -10,4 +10,5 @@ They know nothing of who starts them: a notebook, a shell on each machine, Kuber
 What they tell begins with "course: ". As everywhere in the course, TensorFlow gets few threads, so that
 several processes can share a laptop; where each has a machine, set TF_NUM_INTEROP_THREADS and
 TF_NUM_INTRAOP_THREADS to 0, TensorFlow's own choice.
+On Slurm `course_lib.programs.slurm` tells each process its place.
 """

@@ -15,7 +15,7 @@ from course_lib.specs.received import Batch, ReceivedExamples
 
 FAILED, INTERRUPTED = 1, 130  # as a shell has them
 _STEP = re.compile(r"step (\d+) loss (\S+)")
-_BATCH = re.compile(r"batch (\d+) examples((?: \d+)*)")
+_BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")
 
 
 def say(text: str) -> None:
@@ -42,20 +42,21 @@ def losses(output: str) -> dict[int, float]:
     return {int(each[1]): float(each[2]) for each in found if each}
 
 
-def received(outputs: Sequence[str]) -> ReceivedExamples:
+def received(outputs: Sequence[str], policy: str) -> ReceivedExamples:
     """Returns who got which example, as the processes told it, each in an output of its own. It draws itself.
 
-    >>> received(["course: batch 0 examples 0 1", "course: batch 0 examples 2"]).batches
+    >>> received(["course: file batch 0 examples 0 1", "course: file batch 0 examples 2"], "file").batches
     (((0, 1), (2,)),)
 
     Args:
         outputs: what each worker printed, in their order. A worker that told of fewer batches got nothing of
             the others.
+        policy: how the data set was divided: what is told of others is left out.
 
     Raises:
         CourseError: none of them told of a batch.
     """
-    parts = [_parts(output) for output in outputs]
+    parts = [_parts(output, policy) for output in outputs]
     return ReceivedExamples(itertools.zip_longest(*parts, fillvalue=()))
 
 
@@ -95,6 +96,6 @@ def leave(status: int) -> None:
     os._exit(status)
 
 
-def _parts(output: str) -> Batch:
+def _parts(output: str, policy: str) -> Batch:
     found = (_BATCH.fullmatch(line) for line in told(output))
-    return tuple(tuple(map(int, each[2].split())) for each in found if each)
+    return tuple(tuple(map(int, each[3].split())) for each in found if each and each[1] == policy)

@@ -214,8 +214,10 @@ def _agree(table: Table) -> bool:
 
 def _did_not_come(names: Iterable[str], limit_seconds: float) -> CourseError:
     return CourseError(
-        _("Not there after {seconds:g} s: {names}.", seconds=limit_seconds, names=_(", ").join(names)),
-        allowed=_("all processes that the cluster names, started within this time"),
+        _("Not there in time: {names}.", names=_(", ").join(names)),
+        allowed=_(
+            "all processes that the cluster names, started within {seconds:g} s", seconds=limit_seconds
+        ),
         cure=_("Look at the output of those; see that their addresses are right, or wait longer: --wait."),
     )
 

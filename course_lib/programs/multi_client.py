@@ -26,7 +26,7 @@ from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import meet
 from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import CLIENTS, Peers, clients_of
+from course_lib.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of
 from course_lib.runtime import setup
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 
@@ -50,7 +50,8 @@ def main() -> None:
     setup(language=arguments.language, devices=num_local)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
     if not peers.others:
-        os.environ.pop(CLIENTS, None)  # TensorFlow takes one that is empty for an address
+        for name in (CLIENTS, CLIENT, CLIENT_JOB):  # TensorFlow would look for devices of a cluster
+            os.environ.pop(name, None)
     facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
     meet(peers.name, peers.addresses, facts, arguments.wait)
     with within(arguments.start, peers.others):

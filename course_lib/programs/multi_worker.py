@@ -56,7 +56,9 @@ def main() -> None:
     say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
     with explaining_lost_peers(peers.others):
         if arguments.shards:
-            show_shards(strategy, arguments.shards)
+            for policy in arguments.shards:
+                show_shards(strategy, policy)
+            say("done")
         elif arguments.fit:
             fit(strategy, examples, arguments)
         else:
@@ -144,8 +146,9 @@ def show_shards(strategy: Any, policy: str) -> None:
         batches = with_policy(numbers.batch(_EXAMPLES_IN_A_FILE), policy)
         received = received_examples(strategy, batches, most_batches=_FILES * _EXAMPLES_IN_A_FILE)
     for number, parts in enumerate(received.batches):
-        say(" ".join([f"batch {number} examples", *(str(index) for part in parts for index in part)]))
-    say("done")
+        say(
+            " ".join([f"{policy} batch {number} examples", *(str(index) for part in parts for index in part)])
+        )
 
 
 def with_policy(dataset: Any, policy: str) -> Any:
@@ -211,7 +214,9 @@ def _numbered_files(folder: Path) -> Iterator[Path]:
 def _arguments() -> argparse.Namespace:
     parser = course_arguments.parser(__doc__)
     parser.add_argument("--fit", action="store_true", help="train with fit of tf_keras, not with a loop")
-    parser.add_argument("--shards", choices=POLICIES, help="only say which examples this worker gets")
+    parser.add_argument(
+        "--shards", nargs="+", choices=POLICIES, help="only say which examples this worker gets"
+    )
     return parser.parse_args()
 
 

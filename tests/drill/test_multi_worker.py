@@ -121,7 +121,7 @@ def test_a_preemption_has_all_save_after_the_same_step(tmp_path, alone):
 def test_workers_tell_which_examples_they_got(policy, batches):
     with processes("multi_worker", TWO, "--shards", policy) as running:
         assert running.wait() == [0, 0], running.report()
-        received = lines.received([running.output(name) for name in BOTH])
+        received = lines.received([running.output(name) for name in BOTH], policy)
     assert received.batches == tuple(map(tuple, batches))
 
 
@@ -150,7 +150,7 @@ def test_fit_of_tf_keras_on_two_workers_equals_one_and_goes_on(tmp_path):
 def test_a_worker_that_never_comes_is_named_before_tensorflow_starts():
     with processes("multi_worker", TWO, "--wait", 1, others={"worker 1": None}) as running:
         assert running.wait("worker 0") == [1]
-        assert running.told("worker 0")[0] == "error: Not there after 1 s: worker 1."
+        assert running.told("worker 0")[0] == "error: Not there in time: worker 1."
 
 
 @pytest.mark.drill

@@ -61,4 +61,4 @@ def test_who_never_comes_is_named():
     nobody = {name: None for name in ("ps 0", *WORKERS)}
     with processes("parameter_server", tasks(1), "--wait", 1, others=nobody) as running:
         assert running.wait("chief 0") == [1], running.report()
-        assert running.told("chief 0")[0] == "error: Not there after 1 s: worker 0, worker 1, ps 0."
+        assert running.told("chief 0")[0] == "error: Not there in time: worker 0, worker 1, ps 0."

@@ -70,7 +70,7 @@ def test_of_two_the_second_differs(addresses):
 @pytest.mark.parametrize("missing", ["worker 0", "worker 1"])
 def test_who_does_not_come_is_named_to_all_others(addresses, missing):
     there = {name: {"data": "ab12"} for name in addresses if name != missing}
-    assert met(addresses, there, 0.5) == dict.fromkeys(there, f"Not there after 0.5 s: {missing}.")
+    assert met(addresses, there, 0.5) == dict.fromkeys(there, f"Not there in time: {missing}.")
 
 
 def test_nobody_is_waited_for_by_one_alone():
@@ -103,7 +103,7 @@ def test_who_does_not_listen_is_named(addresses):
     with socket.create_server(host_and_port(addresses["worker 0"])):
         one = {"worker 0": addresses["worker 0"]}
         meeting.wait_for(one, 1.0)
-        with pytest.raises(CourseError, match=r"Not there after 0\.3 s: worker 1\."):
+        with pytest.raises(CourseError, match=r"Not there in time: worker 1\."):
             meeting.wait_for({**one, "worker 1": addresses["worker 1"]}, 0.3)
 
 
@@ -208,9 +208,9 @@ def _arrays(examples):
 
 
 def test_the_lines_of_workers_tell_who_got_which_example():
-    first = "I0000 noise\ncourse: batch 0 examples 0 1\ncourse: batch 1 examples 4\ncourse: done\n"
-    second = "course: batch 0 examples 2 3\n"
-    received = lines.received([first, second])
+    first = "I0000 noise\ncourse: file batch 0 examples 0 1\ncourse: file batch 1 examples 4\ncourse: done\n"
+    second = "course: file batch 0 examples 2 3\n"
+    received = lines.received([first, second], "file")
     assert received.batches == (((0, 1), (2, 3)), ((4,), ()))
 
 

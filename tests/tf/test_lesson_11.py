@@ -1,0 +1,32 @@
+"""What lesson 11 quotes of TensorFlow."""
+
+import pytest
+import tensorflow as tf
+from tensorflow.python.data.experimental.ops import distribute
+
+from course_lib.programs.multi_worker import with_policy
+
+
+def part_of_worker_0(dataset, policy):
+    """Returns what the first of two workers reads: MultiWorkerMirroredStrategy divides data sets so."""
+    return list(distribute._AutoShardDataset(with_policy(dataset, policy), 2, 0).as_numpy_iterator())
+
+
+def test_one_file_is_not_divided_among_two_workers(tmp_path):
+    (tmp_path / "one.txt").write_text("0\n1\n")
+    lines = tf.data.TextLineDataset([str(tmp_path / "one.txt")])
+    with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+        part_of_worker_0(lines, "file")
+    quoted = (
+        "Could not apply FILE based sharding: the dataset only has 1 file(s), "
+        "which is not enough for the required 2 shards/workers."
+    )
+    assert quoted in str(raised.value)
+
+
+@pytest.mark.parametrize(("files", "part"), [(2, [b"0", b"1"]), (1, [b"0"])])
+def test_without_a_choice_files_are_divided_where_there_are_enough(tmp_path, files, part):
+    for number in range(files):
+        (tmp_path / f"{number}.txt").write_text(f"{2 * number}\n{2 * number + 1}\n")
+    names = [str(tmp_path / f"{number}.txt") for number in range(files)]
+    assert part_of_worker_0(tf.data.TextLineDataset(names), "auto") == part
