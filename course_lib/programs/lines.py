@@ -68,6 +68,8 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except CourseError as error:
+        if error.__cause__ is not None:  # what TensorFlow said of it, in full
+            print(f"{type(error.__cause__).__name__}: {error.__cause__}", file=sys.stderr)
         tell(error)
         leave(FAILED)
     except KeyboardInterrupt:
