@@ -100,7 +100,6 @@ for text in wrong:
             read(*given)
         except ValueError as error:
             print("-", error)
-del os.environ["TF_CONFIG"]
 
 # %% alone-given [markdown]
 # One mistake is missing there: to forget it.
@@ -137,7 +136,8 @@ reveal("11-alone", found)
 #
 # Before that, the processes of our program meet, and compare code, arguments and data.
 # Where one is missing or differs, all of them name it and end.
-# TensorFlow compares nothing: it would wait for the one for an hour, and train on with other data, in silence.
+# TensorFlow compares nothing:
+# it would wait for the one for an hour, and train on with other data, in silence.
 #
 # Here `Cluster` starts the program: one process for each task, on free ports, each with its `TF_CONFIG`.
 # While it waits, the cell shows what all of them write.
@@ -354,16 +354,8 @@ reveal("11-clients", " ".join(crossing))
 
 # %% clients
 sharded = tempfile.TemporaryDirectory()
-client = [
-    "-m",
-    "course_lib.programs.multi_client",
-    "--language",
-    LANGUAGE,
-    "--plan",
-    "model",
-    "--digits",
-    "2",
-]
+client = ["-m", "course_lib.programs.multi_client", "--language", LANGUAGE]
+client += ["--plan", "model", "--digits", "2"]
 saved = ["--checkpoints", sharded.name]
 with Cluster([*client, *saved, "--steps", "5"], {"worker": 2}, variables="DTENSOR") as cluster:
     both = cluster.wait()
@@ -515,7 +507,7 @@ start(machines, resuming.name)
 # There are three faults, and each hides the next:
 # change a value, run `start(repaired, resuming.name)`, read both logs, and go on until they train.
 # (A machine that waits for another says nothing.
-# `start` ends it soon after that one has failed.)
+# `start` ends it soon after that one has failed; where both wait, they say so after 90 seconds.)
 
 # %% exercise-drill
 # solution begin
