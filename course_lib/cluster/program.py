@@ -14,11 +14,13 @@ from course_lib.specs.cluster import ClusterSpec, Task
 
 TF_CONFIG, DTENSOR = VARIABLES = ("TF_CONFIG", "DTENSOR")
 
-Program = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+Program = str | os.PathLike[str] | Sequence[str | int | float | os.PathLike[str]]
 
 # So that a task can open the port that is held for it, again after a restart too; and what gRPC has to say
-# of peers that end, or of a proxy on the way to this very machine, helps nobody.
+# of peers that end, or of a proxy on the way to this very machine, helps nobody. Each task would take the
+# whole memory of a GPU of this machine, and NCCL refuses two participants on one.
 _OF_EVERY_TASK = {
+    "CUDA_VISIBLE_DEVICES": "",
     "TF_GRPC_REUSE_PORT": "1",
     "GRPC_VERBOSITY": "ERROR",
     "no_proxy": HOST,
@@ -40,7 +42,7 @@ def command_of(program: Program, python: str) -> list[str]:
     words = (
         [os.fspath(program)]
         if isinstance(program, str | os.PathLike)
-        else [os.fspath(each) for each in program]
+        else [str(each) for each in program]  # numbers too, such as those of steps
     )
     if words[:1] == ["-m"]:
         _require(len(words) > 1 and _is_module(words[1]), " ".join(words))

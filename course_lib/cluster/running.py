@@ -46,7 +46,7 @@ class Cluster:
         others: by the names of tasks what these run instead, None for those that are not started: for drills
             with a worker that is not like the others, or does not come.
         variables: which variables tell a process its place: "TF_CONFIG", or "DTENSOR" for those of DTensor.
-        environment: what else is set for each.
+        environment: what else is set for each. Tasks see no GPU unless CUDA_VISIBLE_DEVICES stands there.
         python: the interpreter.
         logs: the folder for what they write, which stays; by default one that goes with this object.
 

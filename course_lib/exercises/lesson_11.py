@@ -46,6 +46,11 @@ def _chief_or_worker_0(tf_config: str) -> bool:
     return _only_a_chief(tf_config) or _always_worker_0(tf_config)
 
 
+def _first_of_the_first_job(tf_config: str) -> bool:
+    config = json.loads(tf_config)
+    return bool(config["task"] == {"type": next(iter(config["cluster"])), "index": 0})
+
+
 def _any_worker(tf_config: str) -> bool:
     config = json.loads(tf_config)
     return bool(config["task"]["type"] == ("chief" if "chief" in config["cluster"] else "worker"))
@@ -55,7 +60,8 @@ def _draw_tf_config(random: np.random.Generator) -> tuple[str]:
     counts = {"chief": int(random.integers(2)), "worker": int(random.integers(1, 4)), "ps": 0}
     counts["ps"] = int(random.integers(3)) if counts["chief"] else 0
     addresses = iter(f"host{number}:12345" for number in range(10))
-    cluster = {job: [next(addresses) for _task in range(count)] for job, count in counts.items() if count}
+    order = [list(counts)[at] for at in random.permutation(len(counts))]  # JSON has none
+    cluster = {job: [next(addresses) for _task in range(counts[job])] for job in order if counts[job]}
     tasks = [(job, index) for job, each in cluster.items() for index in range(len(each))]
     job, index = [*tasks, ("evaluator", 0)][int(random.integers(len(tasks) + 1))]
     return (json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}),)
@@ -70,6 +76,7 @@ def _draw_tf_config(random: np.random.Generator) -> tuple[str]:
         (_always_worker_0, "the chief does it"),
         (_chief_or_worker_0, "Two tasks"),
         (_any_worker, "Several workers"),
+        (_first_of_the_first_job, "any order"),
         (lambda tf_config: None, "return"),
         (True, "function"),
     ],
@@ -82,6 +89,7 @@ def saves(answer: Callable[..., Any]) -> str | None:
         _always_worker_0: _("Where there is a chief, the chief does it, and worker 0 does not."),
         _chief_or_worker_0: _("Two tasks would save where there is a chief: it and worker 0."),
         _any_worker: _("Several workers would save where there is no chief."),
+        _first_of_the_first_job: _("The jobs may stand in any order: look for the chief by its name."),
     }
     return judge(answer, _saves, drawn(_draw_tf_config), run=_truth, misconceptions=hints)
 

@@ -19,8 +19,9 @@ HOSTS = ("host0", "host1")
 SETTINGS = ("index", "batch", "checkpoints")
 SHARED, OWN = "/mnt/shared", "/var/checkpoints"
 _BATCH = 32  # of the run that is to go on
-_ARGUMENTS = ("--steps", "9", "--examples", "96", "--digits", "2")
-_LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # a machine that waits for another one would wait longer
+_WAIT_SECONDS = 90  # where nobody has failed, a machine waits for another one so long, and says so
+_LIMIT_SECONDS, _GRACE_SECONDS = 240.0, 5.0  # once one has failed the other waits in vain
+_ARGUMENTS = ("--steps", "9", "--examples", "96", "--digits", "2", "--wait", str(_WAIT_SECONDS))
 
 Machines = Mapping[str, Mapping[str, object]]
 

@@ -99,19 +99,19 @@ def kill() -> Question:
     )
 
 
-@prediction("11-resume", right=3)
+@prediction("11-resume", right=0)
 def resume() -> Question:
-    """After which step two workers go on."""
+    """In how many steps two workers that were started again differ from those that nothing disturbed."""
     return Question(
-        _("After which step do they go on?"),
+        _("In how many of the steps 4, 5 and 6 is the loss another one?"),
         [
-            Option(0, _("That would be from the beginning. But the chief's checkpoint was kept.")),
-            Option(3, _("The newest checkpoint is that of the first epoch. What came later is done again.")),
-            Option(4, _("Four steps were done. But they were saved only at the end of an epoch.")),
-            Option(5, _("The fifth step was never finished: its all-reduce failed.")),
+            Option(0, _("Whatever a step depends on came back, so that it gives the same again.")),
+            Option(1, _("Step 4 was done twice, but both times from the same values, with the same images.")),
+            Option(2, _("Steps 5 and 6 follow from step 4, and that one was done again as before.")),
+            Option(3, _("So it would be if the optimizer, or the order of the images, began anew.")),
         ],
         field=True,
-        otherwise=_("When was the last checkpoint written?"),
+        otherwise=_("There are three steps."),
     )
 
 

@@ -68,6 +68,9 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except CourseError as error:
+        cause = _first_cause(error)
+        if cause is not error:  # what TensorFlow said of it, in full
+            print(f"{type(cause).__name__}: {cause}", file=sys.stderr)
         tell(error)
         leave(FAILED)
     except KeyboardInterrupt:
@@ -94,6 +97,12 @@ def leave(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _parts(output: str, policy: str) -> Batch:

@@ -92,6 +92,8 @@ def train(plan: Plan, peers: Peers, examples: Examples, arguments: argparse.Name
         elif folder:
             say(f"saved after step {record.step}")
     training.close()
+    if folder and not training.finished:
+        say(f"saved after step {training.step}")
     say("done")
 
 

@@ -77,7 +77,9 @@ def lost(message: str, others: Sequence[str]) -> CourseError:
     return CourseError(
         _("{name} no longer answers.", name=named_in(message, others)),
         allowed=_("processes that all run until the training is done"),
-        cure=_("Start all of them again, with the same arguments: they go on from the newest checkpoint."),
+        cure=_(
+            "Start all of them again, with the same arguments: with --checkpoints they go on from the newest."
+        ),
     )
 
 

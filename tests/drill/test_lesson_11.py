@@ -21,7 +21,7 @@ def test_each_fault_hides_the_next_and_the_logs_name_it(yesterday):
     machines = {host: dict(settings) for host, settings in BROKEN.items()}
     first = start(machines, yesterday)
     assert first["host0"].lines == ()  # it takes itself for worker 1, and waits for worker 0
-    assert first["host1"].lines[0].startswith("error: TF_CONFIG makes this process worker 2")
+    assert first["host1"].lines[0].startswith("error: The cluster has no task 'worker 2'")
 
     machines["host0"]["index"], machines["host1"]["index"] = 0, 1
     second = start(machines, yesterday)
