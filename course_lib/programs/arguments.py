@@ -18,6 +18,8 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made.add_argument("--batch", type=at_least(1), default=32, help="examples in a global batch (32)")
     made.add_argument("--checkpoints", metavar="DIR", help="where to save after each epoch and go on from")
     made.add_argument("--wait", type=float, default=300.0, metavar="SECONDS", help="for the others (300)")
+    start = "for TensorFlow to start in all of them (300): it takes seconds, on a busy machine a minute"
+    made.add_argument("--start", type=float, default=300.0, metavar="SECONDS", help=start)
     made.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="after each step, to watch")
     made.add_argument("--digits", type=at_least(0), default=4, help="of the losses that are told (4)")
     made.add_argument("--language", choices=i18n.languages(), default=i18n.SOURCE_LANGUAGE)

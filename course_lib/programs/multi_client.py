@@ -54,7 +54,7 @@ def main() -> None:
             os.environ.pop(name, None)
     facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
     meet(peers.name, peers.addresses, facts, arguments.wait)
-    with within(arguments.wait, peers.others):
+    with within(arguments.start, peers.others):
         start_devices(num_local)
     with explaining_lost_peers(peers.others):
         train(PLANS[arguments.plan](), peers, examples, arguments)

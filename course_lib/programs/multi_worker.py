@@ -51,7 +51,7 @@ def main() -> None:
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
     facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
     meet(peers.name, peers.addresses, facts, arguments.wait)
-    with within(arguments.wait, peers.others):
+    with within(arguments.start, peers.others):
         strategy = make_strategy()
     say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
     with explaining_lost_peers(peers.others):

@@ -59,7 +59,10 @@ def within(seconds: float, names: Iterable[str]) -> Iterator[None]:
     error = CourseError(
         _("TensorFlow waits in vain for {names}.", names=_(", ").join(names)),
         allowed=_("processes that all start TensorFlow, and find each other, within this time"),
-        cure=_("Look at the output of those, and see that no firewall is between the addresses."),
+        cure=_(
+            "Look at the output of those, see that no firewall is between the addresses, or wait longer:"
+            " --start."
+        ),
     )
     command = [sys.executable, "-c", _WATCHER, str(seconds), str(os.getpid()), *as_lines(error)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as watcher:

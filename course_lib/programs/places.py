@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.cluster import ClusterSpec, Place, Task
 from course_lib.specs.cluster_jobs import CHIEF, EVALUATOR, PS, WORKER
 
@@ -103,12 +103,13 @@ def clients_of(variables: Mapping[str, str], num_devices: int) -> Peers:
         )
     if num_devices % len(cluster.tasks):
         raise CourseError(
-            _(
-                "{count} devices do not divide among {clients} clients.",
-                count=num_devices,
-                clients=len(cluster.tasks),
+            ngettext(
+                "A mesh of {size} does not divide among {count} client.",
+                "A mesh of {size} does not divide among {count} clients.",
+                len(cluster.tasks),
+                size=num_devices,
             ),
-            allowed=_("numbers of clients by which {count} divides", count=num_devices),
+            allowed=_("numbers of clients by which {size} divides", size=num_devices),
             cure=_("Name fewer or more addresses in {variable}.", variable=CLIENTS),
         )
     return _peers_of(cluster.place(Task(WORKER, int(number))), variables.get(CLIENT_JOB) or WORKER)

@@ -494,7 +494,8 @@ start(machines, folder.name)
 # **Exercise 4.** Find out why, and repair it.
 # There are three faults, and each hides the next:
 # change a value, run `start(repaired, folder.name)`, read both logs, and go on until they train.
-# (A machine that waits for another says nothing. `start` ends it soon after that one has failed.)
+# (A machine that waits for another says nothing.
+# `start` ends it soon after that one has failed.)
 
 # %% exercise-drill
 # solution begin

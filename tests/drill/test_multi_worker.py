@@ -216,7 +216,7 @@ lines.run(multi_worker.main)
 @pytest.mark.drill_all
 def test_waiting_is_bounded_also_after_all_have_met(tmp_path):
     """One worker meets the others and is gone before it starts TensorFlow."""
-    script, arguments = tmp_path / "leaves.py", ("--wait", 15)
+    script, arguments = tmp_path / "leaves.py", ("--start", 15)
     script.write_text(
         "import sys\n"
         "from course_lib.programs import multi_worker\n"

@@ -162,7 +162,7 @@ def test_a_client_knows_its_place():
         ({"DTENSOR_CLIENT_ID": "one"}, 8, "DTENSOR_CLIENT_ID is 'one'"),
         ({"DTENSOR_CLIENT_ID": "2"}, 8, "The cluster has no task 'worker 2'"),
         ({"DTENSOR_JOBS": "host0:1,host0:1"}, 8, "worker 0 and worker 1 have the same address"),
-        ({}, 5, "5 devices do not divide among 2 clients"),
+        ({}, 5, "A mesh of 5 does not divide among 2 clients"),
     ],
 )
 def test_a_wrong_client_is_told(changed, num_devices, problem):
