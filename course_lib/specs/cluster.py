@@ -130,7 +130,7 @@ class ClusterSpec(DrawsItself):
         raise CourseError(
             _("The cluster has no task {task!r}.", task=str(named)),
             allowed=_(", ").join(map(str, self.tasks)),
-            cure=_("Name a task that it has; in each job they are counted from 0."),
+            cure=_("Name one of these; in each job tasks are counted from 0."),
         )
 
     def address(self, named: Task | str) -> str:
