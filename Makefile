@@ -14,7 +14,7 @@ NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 
 # Lesson 11's tests, which start clusters of processes; and how often `make drill-all` runs them, one after another.
-CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_11 multi_client multi_worker parameter_server slurm))
+CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster kubernetes lesson_11 multi_client multi_worker parameter_server slurm))
 ROUNDS ?= 20
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container

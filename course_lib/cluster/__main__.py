@@ -12,6 +12,7 @@ import argparse
 import sys
 
 from course_lib.cluster.program import TF_CONFIG, VARIABLES
+from course_lib.cluster.report import Report
 from course_lib.cluster.running import LIMIT_SECONDS, Cluster
 from course_lib.errors import CourseError
 from course_lib.specs.cluster_jobs import JOBS
@@ -32,13 +33,22 @@ def main() -> None:
     try:
         program = named.program[1:] if named.program[:1] == ["--"] else named.program
         with Cluster(program, tasks, variables=named.variables) as cluster:
-            report = cluster.wait(named.limit)
+            try:
+                report = cluster.wait(named.limit)
+            except BaseException:  # the logs end with this process: whoever waits in vain says so there
+                _print(cluster, cluster.report(), whole=True)
+                raise
+        _print(cluster, report)
     except CourseError as error:
         sys.exit(str(error))
+    sys.exit(1 if report.failed else 0)
+
+
+def _print(cluster: Cluster, report: Report, *, whole: bool = False) -> None:
+    """Prints what each task said, of those that failed, or of all, stderr too."""
     for told in report.told:
         log = cluster.log(told.task)
-        print(told.heading(), log if told.failed else log.stdout, sep="\n")
-    sys.exit(1 if report.failed else 0)
+        print(told.heading(), log if whole or told.failed else log.stdout, sep="\n")
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, cast
 
-from course_lib.cluster import guard
+from course_lib.cluster import guard, problems
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 
 _CLOSING_SECONDS = 40.0  # the guard itself gives up after 30
+_START_SECONDS = 30.0
 
 
 class Guard:
@@ -62,12 +63,13 @@ class Guard:
             order: the command, its environment and folder, and the files for stdout and stderr.
 
         Raises:
-            CourseError: the guard is gone.
+            CourseError: the guard is gone, or says nothing of the task.
         """
         mark = {guard.MARK: f"{self._mark}/{task}/"}
         self.statuses.pop(task, None)
         self._order({"do": "start", "task": task, **order, "environment": {**order["environment"], **mark}})
-        self.wait(lambda: task in self.groups or task in self.statuses, 30.0)
+        if not self.wait(lambda: task in self.groups or task in self.statuses, _START_SECONDS):
+            raise gone() if self.over else problems.not_there(task, _START_SECONDS)
 
     def kill(self, task: str) -> None:
         """Kills a task and all that it started.

@@ -24,6 +24,15 @@ class Written:
         return self.stdout + self.stderr
 
 
+def told(output: str) -> list[str]:
+    r"""Returns the lines of an output that a program marked as its own, without the mark.
+
+    >>> told("W0000 gRPC is up\ncourse: step 1 loss 2.3026\n")
+    ['step 1 loss 2.3026']
+    """
+    return [line.removeprefix(MARKER) for line in output.splitlines() if line.startswith(MARKER)]
+
+
 class Log:
     """The two files that a task writes, run after run.
 
@@ -48,9 +57,7 @@ class Log:
 
     def lines(self) -> list[str]:
         """Returns the lines that the task's program marked as its own, without the mark."""
-        return [
-            line.removeprefix(MARKER) for line in _read(self.stdout).splitlines() if line.startswith(MARKER)
-        ]
+        return told(_read(self.stdout))
 
     def written(self) -> Written:
         """Returns all that the task wrote."""

@@ -16,6 +16,7 @@ from course_lib.specs.cluster_mistakes import port_taken
 
 HOST = "127.0.0.1"
 MOST_TASKS = 32  # of a job, on one machine
+_CALL_SECONDS = 2.0
 
 
 class HeldPorts:
@@ -78,11 +79,26 @@ class HeldPorts:
 
 
 def opened(address: str) -> bool:
-    """Returns whether a program listens at an address."""
-    host, port = host_and_port(address)
-    with contextlib.closing(_socket(host)) as caller:
-        caller.settimeout(1.0)
-        return caller.connect_ex((host, port)) == 0
+    """Returns whether a program listens at an address now; where there is no such host, none does."""
+    with contextlib.suppress(OSError, UnicodeError):
+        call(address).close()
+        return True
+    return False
+
+
+def call(address: str) -> socket.socket:
+    """Returns a connection with the program that listens at an address.
+
+    Raises:
+        OSError: nobody listens there. That a socket may then be connected with itself, where the system has
+            given it this very port to call from, is no answer.
+        UnicodeError: there can be no host of that name.
+    """
+    made = socket.create_connection(host_and_port(address), timeout=_CALL_SECONDS)
+    if made.getsockname() == made.getpeername():
+        made.close()
+        raise ConnectionRefusedError
+    return made
 
 
 def counted(counts: Mapping[str, int]) -> dict[str, int]:

@@ -60,12 +60,32 @@ def not_running(task: str) -> CourseError:
     )
 
 
-def not_said(task: str, words: object) -> CourseError:
-    """Returns the error of words that were waited for."""
+def lives_on(task: str, limit_seconds: float) -> CourseError:
+    """Returns the error of a task that was killed and has not ended."""
+    return _too_slow(
+        _("{task} was killed, but had not ended after {limit:g} s.", task=task, limit=limit_seconds)
+    )
+
+
+def not_there(task: str, limit_seconds: float) -> CourseError:
+    """Returns the error of a task of whose start nothing is heard."""
+    return _too_slow(_("{task} had not started after {limit:g} s.", task=task, limit=limit_seconds))
+
+
+def not_said(task: str, words: object, failed: Sequence[str] = ()) -> CourseError:
+    """Returns the error of words that were waited for.
+
+    Args:
+        task: who was to say them.
+        words: what was waited for.
+        failed: which tasks have failed, the first one first: the task may have waited for them.
+    """
+    problem = _("{task} did not say {words!r}.", task=task, words=words)
+    cause = _("{tasks} ended with an error.", tasks=_(", ").join(failed))
     return CourseError(
-        _("{task} did not say {words!r}.", task=task, words=words),
+        join_sentences([problem, *([cause] if failed else [])]),
         allowed=_("words in a line that begins with {marker!r}", marker=MARKER),
-        cure=_read(task),
+        cure=_read([*failed, task][0]),
     )
 
 
@@ -77,7 +97,7 @@ def too_late(
     Args:
         awaited: whose end was waited for.
         left: which of them had not ended.
-        unseen: which tasks run without having opened their ports.
+        unseen: which tasks have not opened their ports, running or never started.
         limit_seconds: the time that they had.
     """
     problem = _("{tasks} had not ended after {limit:g} s.", tasks=_(", ").join(left), limit=limit_seconds)
@@ -86,6 +106,14 @@ def too_late(
         join_sentences([problem, *([waited_for] if unseen else [])]),
         allowed=_("an end of {tasks} within the limit", tasks=_(", ").join(awaited)),
         cure=_read([*unseen, *left][0]),
+    )
+
+
+def _too_slow(problem: str) -> CourseError:
+    return CourseError(
+        problem,
+        allowed=_("a start or an end within this time"),
+        cure=_("End what else keeps this machine busy, then make a new Cluster."),
     )
 
 

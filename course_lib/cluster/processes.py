@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from course_lib.cluster import given
+from course_lib.cluster import given, problems
 from course_lib.cluster.guarding import Guard, gone
 from course_lib.cluster.live import LiveLogs
 from course_lib.cluster.logs import Log
@@ -28,7 +28,7 @@ class Processes:
         commands: for each task its whole command line.
         environments: for each task its variables.
         addresses: for each address its task: reports name the task, since a port differs from run to run.
-        folder: for the logs.
+        folder: for the logs; it is there.
     """
 
     def __init__(
@@ -38,7 +38,6 @@ class Processes:
         addresses: Mapping[str, str],
         folder: Path,
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self._addresses = addresses
         self._commands, self._environments = commands, environments
         self._started: set[str] = set()
@@ -50,7 +49,7 @@ class Processes:
         """Starts a task, for the first time or again.
 
         Raises:
-            CourseError: the guard is gone, or the working directory.
+            CourseError: the guard is gone, or the working directory, or nothing is heard of the task.
         """
         log = self.logs[task]
         self._started.add(task)
@@ -68,11 +67,12 @@ class Processes:
         """Kills a task and all that it started; returns when it is dead.
 
         Raises:
-            CourseError: the guard is gone.
+            CourseError: the guard is gone, or the task lives on.
         """
         self._asked_to_end.add(task)
         self.guard.kill(task)
-        self.guard.wait(lambda: self.has_ended(task), _KILL_SECONDS)
+        if not self.guard.wait(lambda: self.has_ended(task), _KILL_SECONDS):
+            raise gone() if self.guard.over else problems.lives_on(task, _KILL_SECONDS)
 
     def terminate(self, task: str) -> None:
         """Sends SIGTERM to a task, whose end is no failure then.
@@ -95,6 +95,17 @@ class Processes:
         """Returns whether any task has."""
         return any(told.failed for told in map(self._told, self.logs))
 
+    def grace(self, seconds: float) -> Callable[[], bool]:
+        """Returns what tells whether a task has failed and the others have had so many seconds since."""
+        failed_at: list[float] = []
+
+        def is_over() -> bool:
+            if not failed_at and self.has_failed():
+                failed_at.append(time.monotonic())
+            return bool(failed_at) and time.monotonic() >= failed_at[0] + seconds
+
+        return is_over
+
     def report(self) -> Report:
         """Returns what each task has said so far, and whether and how it has ended."""
         told = (
@@ -106,7 +117,7 @@ class Processes:
     def wait_until(
         self, holds: Callable[[], bool], seconds: float, too_late: Callable[[], CourseError]
     ) -> None:
-        """Waits until something holds, and shows the logs meanwhile; whatever is raised ends all tasks.
+        """Waits until something holds, and shows the logs meanwhile.
 
         Raises:
             CourseError: the time is over, as `too_late` says, or the guard was killed.
@@ -120,9 +131,6 @@ class Processes:
                     raise gone()
                 self.guard.wait(holds, _TICK_SECONDS)
                 live.refresh()
-        except BaseException:
-            self.guard.close()
-            raise
         finally:
             live.finish()
 

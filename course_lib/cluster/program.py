@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 
@@ -74,23 +74,27 @@ def environment_of(
     )
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
     made = {**inherited, **_OF_EVERY_TASK, **named, **given.variables(more)}
-    return {**made, **_without_proxy(made, cluster)}
+    addresses = (address for _job, of_job in cluster.jobs for address in of_job)
+    return {**made, **without_proxy(made, addresses)}
 
 
-def _without_proxy(environment: Mapping[str, str], cluster: ClusterSpec) -> dict[str, str]:
+def without_proxy(environment: Mapping[str, str], addresses: Iterable[str]) -> dict[str, str]:
     """Returns the variables that keep tasks from asking a proxy for each other; what stood there stays.
+
+    >>> without_proxy({"no_proxy": "intern"}, ["host0:12345", "host1:12345"])
+    {'no_proxy': 'intern,host0,host1'}
 
     gRPC reads `no_grpc_proxy`, and `no_proxy` where that is not set; Python `no_proxy` before `NO_PROXY`.
 
     Source: https://github.com/grpc/grpc/blob/master/doc/environment_variables.md
     """
-    hosts = {host_and_port(address)[0] for _job, addresses in cluster.jobs for address in addresses}
+    hosts = {host_and_port(address)[0] for address in addresses}
     found = {
-        "no_proxy": environment.get("no_proxy") or environment.get("NO_PROXY"),
-        "no_grpc_proxy": environment.get("no_grpc_proxy"),
+        "no_proxy": environment.get("no_proxy") or environment.get("NO_PROXY") or "",
+        "no_grpc_proxy": environment.get("no_grpc_proxy", ""),
     }
     return {
-        name: ",".join([*([value] if value else []), *sorted(hosts)])
+        name: ",".join([*([value] if value else []), *sorted(hosts - set(map(str.strip, value.split(","))))])
         for name, value in found.items()
         if value or name == "no_proxy"
     }
@@ -103,10 +107,10 @@ def _words(program: object) -> list[str]:
         CourseError: something there is neither text nor a path nor a number.
     """
     if isinstance(program, str | os.PathLike):
-        return [os.fspath(program)]
+        return [os.fsdecode(program)]
     if not isinstance(program, Sequence) or not all(map(_is_word, program)):
         raise _no_program(program)
-    return [str(each) for each in program]
+    return [os.fsdecode(each) if isinstance(each, str | os.PathLike) else str(each) for each in program]
 
 
 def _is_word(given: object) -> bool:

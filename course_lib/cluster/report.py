@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from course_lib.errors import CourseError
 from course_lib.i18n import _, num_columns, padded
 
 _WIDEST = 88  # columns of text, as many as a page shows at once
@@ -56,7 +57,7 @@ class Told:
         if self.status is None:
             return _("runs")
         if self.status < 0:
-            return _("ended by {signal}", signal=signal.Signals(-self.status).name)
+            return _("ended by {signal}", signal=_signal(-self.status))
         return _("ended with exit status {status}", status=self.status) if self.status else _("ended")
 
     def heading(self) -> str:
@@ -98,7 +99,19 @@ class Report:
         return tuple(task for task in self.ended if self[task].failed)
 
     def __getitem__(self, task: str) -> Told:
-        return next(each for each in self.told if each.task == task)
+        """Returns what is known of a task.
+
+        Raises:
+            CourseError: the report has none of that name.
+        """
+        for told in self.told:
+            if told.task == task:
+                return told
+        raise CourseError(
+            _("The report has no task {task!r}.", task=task),
+            allowed=_(", ").join(told.task for told in self.told),
+            cure=_("Name one of these."),
+        )
 
     def __repr__(self) -> str:
         columns = [[each.heading(), *each.shown()] for each in self.told]
@@ -113,6 +126,14 @@ class Report:
             for heading, *lines in columns
             for part in [heading, *(part for line in lines for part in _folded(f"  {line}", _WIDEST))]
         )
+
+
+def _signal(number: int) -> str:
+    """Returns the name of a signal; most of those between SIGRTMIN and SIGRTMAX have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return _("signal {number}", number=number)
 
 
 def _folded(line: str, columns: int) -> list[str]:

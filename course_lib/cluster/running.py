@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
-import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -71,18 +71,19 @@ class Cluster:
     ) -> None:
         problems.require_system()
         self._ports = HeldPorts()
-        self.spec = self._ports.of(tasks)
-        names = list(map(str, self.spec.tasks))
-        instead = {str(self.spec.task(task)): other for task, other in given.others(others).items()}
-        self._absent = {task for task, other in instead.items() if other is None}
-        programs = {task: instead[task] if instead.get(task) is not None else program for task in names}
-        self._commands = {task: command_of(each, python) for task, each in programs.items()}
-        self._environments = {
-            str(task): environment_of(self.spec, task, variables, environment) for task in self.spec.tasks
-        }
-        self._temporary = tempfile.TemporaryDirectory(prefix="cluster-") if logs is None else None
-        self._folder = Path(self._temporary.name) if self._temporary else given.folder_for_logs(logs)
         self._started: Processes | None = None
+        with self._or_closed():
+            self.spec = self._ports.of(tasks)
+            names = list(map(str, self.spec.tasks))
+            instead = {str(self.spec.task(task)): other for task, other in given.others(others).items()}
+            self._absent = {task for task, other in instead.items() if other is None}
+            programs = {task: instead[task] if instead.get(task) is not None else program for task in names}
+            self._commands = {task: command_of(each, python) for task, each in programs.items()}
+            self._environments = {
+                str(task): environment_of(self.spec, task, variables, environment) for task in self.spec.tasks
+            }
+            self._temporary = tempfile.TemporaryDirectory(prefix="cluster-") if logs is None else None
+            self._folder = Path(self._temporary.name) if self._temporary else given.folder_for_logs(logs)
 
     def start(self) -> Self:
         """Starts all processes, and returns this cluster.
@@ -93,15 +94,12 @@ class Cluster:
         if self._started is not None:
             raise problems.started_before()
         addresses = {self.spec.address(each): str(each) for each in self.spec.tasks if each.job != EVALUATOR}
-        self._started = Processes(self._commands, self._environments, addresses, self._folder)
-        weakref.finalize(self, self._started.guard.close)  # when nothing refers to it, and at the end of all
-        try:
+        with self._or_closed():
+            self._started = Processes(self._commands, self._environments, addresses, self._folder)
+            weakref.finalize(self, self._started.guard.close)  # when nothing refers to it, at the end of all
             for task in self._commands:
                 if task not in self._absent:
                     self._started.start(task)
-        except BaseException:
-            self.close()
-            raise
         return self
 
     def close(self) -> None:
@@ -133,19 +131,19 @@ class Cluster:
         given.seconds(grace_seconds)
         named = tasks or [task for task in self.spec.ending if self._processes.was_started(str(task))]
         awaited = [str(self.spec.task(task)) for task in named]
-        failed_at: list[float] = []
+        grace_is_over = self._processes.grace(grace_seconds)
 
         def over() -> bool:
-            if not failed_at and self._processes.has_failed():
-                failed_at.append(time.monotonic())
-            grace_is_over = bool(failed_at) and time.monotonic() >= failed_at[0] + grace_seconds
-            return grace_is_over or all(map(self._processes.has_ended, awaited))
+            return grace_is_over() or all(map(self._processes.has_ended, awaited))
 
-        self._processes.wait_until(over, limit_seconds, lambda: self._too_late(awaited, limit_seconds))
+        with self._or_closed():
+            self._processes.wait_until(over, limit_seconds, lambda: self._too_late(awaited, limit_seconds))
         return self.report()
 
     def wait_for(self, task: Task | str, words: str, limit_seconds: float = LIMIT_SECONDS) -> None:
         """Waits until a task says a line of its own with these words, in its present run.
+
+        Where another one fails, it waits for 30 s more: the task may wait for that one.
 
         Args:
             task: such as "worker 1".
@@ -153,7 +151,7 @@ class Cluster:
             limit_seconds: the longest that it may take.
 
         Raises:
-            CourseError: the task ended without saying it, or the time is over.
+            CourseError: the task ended without saying it, another one failed, or the time is over.
         """
         given.seconds(limit_seconds)
         name = str(self.spec.task(task))
@@ -161,13 +159,18 @@ class Cluster:
         if not isinstance(words, str):
             raise problems.not_said(name, words)
 
-        def said_or_ended() -> bool:
-            return log.end_of(words) is not None or processes.has_ended(name)
+        grace_is_over = processes.grace(GRACE_SECONDS)
 
-        processes.wait_until(said_or_ended, limit_seconds, lambda: problems.not_said(name, words))
-        if log.end_of(words) is None:
-            self.close()
-            raise problems.not_said(name, words)
+        def over() -> bool:
+            return log.end_of(words) is not None or processes.has_ended(name) or grace_is_over()
+
+        def not_said() -> CourseError:
+            return problems.not_said(name, words, self.report().failed)
+
+        with self._or_closed():
+            processes.wait_until(over, limit_seconds, not_said)
+            if log.end_of(words) is None:
+                raise not_said()
 
     def kill(self, task: Task | str, *, after: str = "", limit_seconds: float = LIMIT_SECONDS) -> None:
         """Kills a task with SIGKILL, and all that it started; it can do nothing about it.
@@ -179,7 +182,7 @@ class Cluster:
             limit_seconds: how long to wait for that line.
 
         Raises:
-            CourseError: the task never said these words, or it is not running.
+            CourseError: the task never said these words, it is not running, or it lives on.
         """
         name = self._alive(task)
         if after:
@@ -231,6 +234,15 @@ class Cluster:
         if self._started is None:
             raise problems.not_started()
         return self._started
+
+    @contextlib.contextmanager
+    def _or_closed(self) -> Iterator[None]:
+        """Closes the cluster where something is raised inside: a notebook keeps what was raised, and this."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _alive(self, task: Task | str) -> str:
         name = str(self.spec.task(task))

@@ -43,13 +43,15 @@ def start(machines: Machines, checkpoints: str | os.PathLike[str]) -> Report:
         programs = [_program(host, machines[host], Path(folder)) for host in HOSTS]
         with Cluster(programs[0], {"worker": 2}, others={"worker 1": programs[1]}) as cluster:
             report = cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
+        hosts = dict(zip((told.task for told in report.told), HOSTS, strict=True))
         return Report(
             tuple(
                 replace(
                     told, task=host, lines=tuple(_seen_by(host, Path(folder), line) for line in told.lines)
                 )
                 for told, host in zip(report.told, HOSTS, strict=True)
-            )
+            ),
+            tuple(hosts[task] for task in report.ended),
         )
 
 

@@ -71,8 +71,6 @@ def parser(description: str) -> Parser:
         ("--pause", 0.0, _("after each step, to watch")),
     ):
         add(name, type=_seconds(name), default=default, metavar=_("SECONDS"), help=text)
-    hold = _("wait after this step until another process is gone: to kill one there")
-    add("--hold", type=at_least(1, "--hold"), metavar="STEP", help=hold)
     digits = at_least(0, "--digits", _MOST_DIGITS)
     add("--digits", type=digits, default=4, help=_("of the losses that are told (4)"))
     languages = i18n.languages()
@@ -81,12 +79,19 @@ def parser(description: str) -> Parser:
     return made
 
 
+def add_hold(options: argparse._ActionsContainer) -> None:
+    """Adds --hold, for programs in which all take each step together."""
+    text = _("wait after this step until another process is gone: to kill one there")
+    options.add_argument("--hold", type=at_least(1, "--hold"), metavar="STEP", help=text)
+
+
 def speak(words: Sequence[str] | None = None) -> None:
     """Takes the language that the command line names, before anything is said; a wrong one is told later."""
     given = list(sys.argv[1:] if words is None else words)
     for word, following in pairwise([*given, ""]):
-        code = following if word == "--language" else word.removeprefix("--language=")
-        if code in i18n.languages():
+        option, equals, value = word.partition("=")
+        code = value if equals else following
+        if option == "--language" and code in i18n.languages():
             i18n.set_language(code)
 
 
@@ -135,7 +140,8 @@ def _seconds(option: str) -> Callable[[str], float]:
 
 def _folder(text: str) -> str:
     path = Path(text).absolute()
-    there = next(each for each in (path, *path.parents) if each.exists())
+    # Not Path.exists, which raises PermissionError below a folder that is closed to this user.
+    there = next(each for each in (path, *path.parents) if os.path.exists(each))
     if text and there.is_dir() and os.access(there, os.X_OK | (os.R_OK if there == path else os.W_OK)):
         return text
     raise RefusedError(

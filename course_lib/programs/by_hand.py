@@ -17,6 +17,7 @@ from course_lib.programs import multi_worker
 from course_lib.programs.arguments import speak
 from course_lib.programs.lines import run
 from course_lib.programs.places import TF_CONFIG
+from course_lib.specs.cluster import ClusterSpec
 
 
 def main() -> None:
@@ -31,8 +32,8 @@ def main() -> None:
             ),
         )
     index, *arguments = sys.argv[1:]
-    if TF_CONFIG in os.environ:
-        os.environ[TF_CONFIG] = with_index(os.environ[TF_CONFIG], index)
+    os.environ[TF_CONFIG] = with_index(os.environ.get(TF_CONFIG, ""), index)
+    ClusterSpec.from_tf_config(os.environ[TF_CONFIG])  # where it is not set, the program would train alone
     sys.argv[1:] = arguments
     multi_worker.main()
 

@@ -28,18 +28,17 @@ def answers(address: str) -> bool:
 
 
 def listen(name: str, address: str) -> socket.socket:
-    """Returns a socket at the port of an address, on all interfaces, as TensorFlow has it.
+    """Returns a socket at the port of an address, on all interfaces, by IPv4 and IPv6, as TensorFlow has it.
 
     Raises:
         CourseError: the port is taken, or not allowed.
     """
-    host, port = host_and_port(address)
-    family = socket.AF_INET
-    with contextlib.suppress(OSError):
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    port = host_and_port(address)[1]
+    both = socket.has_dualstack_ipv6()  # who calls by IPv4 is heard by the same socket
+    family = socket.AF_INET6 if both else socket.AF_INET
     shared = os.environ.get("TF_GRPC_REUSE_PORT") == "1"  # of TensorFlow's: who starts processes may hold it
     try:
-        return socket.create_server(("", port), family=family, reuse_port=shared)
+        return socket.create_server(("", port), family=family, dualstack_ipv6=both, reuse_port=shared)
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
@@ -84,7 +83,7 @@ def read(caller: socket.socket, seconds: float = READ_SECONDS) -> dict[str, Any]
         TimeoutError: nothing was said in time.
     """
     caller.settimeout(seconds)
-    with caller.makefile("rb") as stream:
+    with caller.makefile("rb", buffering=0) as stream:  # no more than the line: another may follow
         said = json.loads(stream.readline(_MOST_BYTES))
     if not isinstance(said, dict):
         raise ValueError(said)

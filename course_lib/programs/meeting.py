@@ -31,6 +31,7 @@ from course_lib.programs.calls import READ_SECONDS, answers, call, hung_up, list
 
 _RETRY_SECONDS, _GRACE_SECONDS = 0.1, 10.0
 _TELL_SECONDS = 3.0  # for which the first process, if it is not there yet, is told what is wrong
+_ANSWER_SECONDS = READ_SECONDS + 1  # who has this port may just be calling another one
 _ASK_SECONDS = 0.5  # from one call of a process to its own address to the next
 _STRANGE = (OSError, ValueError, KeyError, AttributeError)  # what a call leads to that is not of a meeting
 
@@ -129,7 +130,7 @@ class _Meeting:
         except CourseError:  # who has the port may be a process that takes itself for this one
             with contextlib.suppress(*_STRANGE), call(self._addresses[self._name]) as made:
                 write(made, self._said_to(self._name))
-                self._wrong = read(made, 2 * _ASK_SECONDS)["wrong"]
+                self._wrong = read(made, _ANSWER_SECONDS)["wrong"]
             if self._wrong:
                 self._tell_leader()
                 raise wrong_place(self._wrong) from None
@@ -222,15 +223,16 @@ class _Meeting:
             return None
         if said.get("wrong"):
             self._others |= set(said["all"]) - {self._id}
-            self._fail(said["wrong"])
+            if not self._wrong:  # else two first processes would tell each other without end
+                self._fail(said["wrong"])
         return said.get("table")
 
     def _fail(self, wrong: dict[str, str]) -> None:
-        """Fails: at once where nobody comes here, else when all have come, so that all are told."""
+        """Tells who is here, and fails: the first process only when all have come, so that all are told."""
         self._wrong = wrong
         self._end_soon()
+        self._tell(wrong)
         if not self._leads:
-            self._tell(wrong)
             self._tell_leader()
             raise wrong_place(wrong)
 

@@ -26,8 +26,9 @@ from course_lib.programs import arguments as course_arguments
 from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import meet
-from course_lib.programs.peers import explaining_lost_peers, pause, within
-from course_lib.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of
+from course_lib.programs.peers import explaining_lost_peers, within
+from course_lib.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of, without_proxy
+from course_lib.programs.steps import take_steps
 from course_lib.runtime import setup
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 
@@ -50,6 +51,7 @@ def main() -> None:
     peers = clients_of(os.environ, NUM_DEVICES)
     num_local = NUM_DEVICES // peers.count
     setup(language=arguments.language, devices=num_local)
+    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
     if not peers.others:
         for name in (CLIENTS, CLIENT, CLIENT_JOB):  # TensorFlow would look for devices of a cluster
@@ -74,7 +76,6 @@ def train(plan: Plan, peers: Peers, examples: Examples, arguments: argparse.Name
     """Trains the model of lessons 3 and 4, here on digits, with their code."""
     from course_lib.models import sentiment
     from course_lib.training import SGD, Settings, TrainingRun
-    from course_lib.training.records import StepRecord
     from course_lib.training.trainer import ModelTrainer
 
     values = sentiment.initial_values(dims=(examples.features.shape[1], HIDDEN, CLASSES))
@@ -85,19 +86,7 @@ def train(plan: Plan, peers: Peers, examples: Examples, arguments: argparse.Name
     settings = Settings(course_arguments.epochs(arguments), model.place.require_batch(arguments.batch))
     folder = _folder(arguments.checkpoints, model, peers.saves)
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
-    if training.start_step:
-        say(f"goes on after step {training.start_step}")
-    for record in training:
-        if isinstance(record, StepRecord):
-            say(f"step {record.step} loss {record.loss:.{arguments.digits}f}")
-            pause(record.step, peers, arguments.pause, arguments.hold)
-            if record.step == arguments.steps:
-                break
-        elif folder:
-            say(f"saved after step {record.step}")
-    training.close()
-    if folder and not training.finished:
-        say(f"saved after step {training.step}")
+    take_steps(training, peers, arguments)
     say("done")
 
 
@@ -131,6 +120,7 @@ def _arguments() -> argparse.Namespace:
             " the same arguments and code."
         )
     )
+    course_arguments.add_hold(parser)
     plan = _("how the tensors are laid out: {names} (data)", names=_(", ").join(PLANS))
     parser.add_argument("--plan", type=course_arguments.named("--plan", PLANS), default="data", help=plan)
     arguments: argparse.Namespace = parser.parse_args()

@@ -29,8 +29,9 @@ from course_lib.programs import arguments as course_arguments
 from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import leave, run, say
 from course_lib.programs.meeting import meet
-from course_lib.programs.peers import explaining_lost_peers, pause, within
-from course_lib.programs.places import TF_CONFIG, Peers, workers_of
+from course_lib.programs.peers import explaining_lost_peers, within
+from course_lib.programs.places import TF_CONFIG, Peers, without_proxy, workers_of
+from course_lib.programs.steps import take_steps
 from course_lib.runtime import setup
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def main() -> None:
     peers = workers_of(os.environ)
     if not peers.addresses:
         os.environ.pop(TF_CONFIG, None)  # an empty one is none; TensorFlow takes it for wrong JSON
+    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
     facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
     meet(peers.name, peers.addresses, facts, arguments.wait)
@@ -88,7 +90,6 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
     """Trains step by step, with the trainer and the run of lesson 10."""
     from course_lib.models.fashion import convolutional
     from course_lib.training import Settings, StrategyTrainer, TrainingRun
-    from course_lib.training.records import StepRecord
 
     tf = importlib.import_module("tensorflow")
     with strategy.scope():
@@ -98,21 +99,9 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
     settings = Settings(course_arguments.epochs(arguments), arguments.batch)
     folder = _folder(arguments.checkpoints, peers.saves)
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
-    if training.start_step:
-        say(f"goes on after step {training.start_step}")
     save_if_preempted = _saves_when_preempted(strategy, training, folder.path) if folder else lambda: None
-    for record in training:
-        if isinstance(record, StepRecord):
-            say(f"step {record.step} loss {record.loss:.{arguments.digits}f}")
-            pause(record.step, peers, arguments.pause, arguments.hold)
-            save_if_preempted()
-            if record.step == arguments.steps:
-                break
-        elif folder:
-            _tell_saved(record.step, peers.saves)
-    training.close()
-    if folder and not training.finished:
-        _tell_saved(training.step, peers.saves)
+    of_saved = "" if peers.saves else ", and thrown away"
+    take_steps(training, peers, arguments, after_step=save_if_preempted, of_saved=of_saved)
     wait_for_all(strategy)
     say("done")
 
@@ -186,10 +175,6 @@ def wait_for_all(strategy: Any) -> None:
     strategy.reduce(tf.distribute.ReduceOp.SUM, one, axis=None).numpy()
 
 
-def _tell_saved(step: int, is_kept: bool) -> None:
-    say(f"saved after step {step}{'' if is_kept else ', and thrown away'}")
-
-
 def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) -> Any:
     """Returns what to call after each step: when a worker has got SIGTERM, all save after the same step."""
     tf = importlib.import_module("tensorflow")
@@ -235,12 +220,14 @@ def _arguments() -> argparse.Namespace:
             " on from the newest checkpoint."
         )
     )
-    parser.add_argument("--fit", action="store_true", help=_("train with fit of tf_keras, not with a loop"))
+    one_of = parser.add_mutually_exclusive_group()
+    course_arguments.add_hold(one_of)
+    one_of.add_argument("--fit", action="store_true", help=_("train with fit of tf_keras, not with a loop"))
     rules = _(
         "only say which examples this worker gets, by these rules: {names}", names=_(", ").join(POLICIES)
     )
     rule = course_arguments.named("--shards", POLICIES)
-    parser.add_argument("--shards", nargs="+", type=rule, metavar="RULE", help=rules)
+    one_of.add_argument("--shards", nargs="+", type=rule, metavar="RULE", help=rules)
     arguments: argparse.Namespace = parser.parse_args()
     return arguments
 

@@ -28,8 +28,8 @@ from course_lib.programs import arguments as course_arguments
 from course_lib.programs.calls import answers, require_free
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import wait_for
-from course_lib.programs.peers import explaining_lost_peers
-from course_lib.programs.places import addresses_of, server_place_of
+from course_lib.programs.peers import explaining_lost_peers, within
+from course_lib.programs.places import addresses_of, server_place_of, without_proxy
 from course_lib.runtime import setup
 from course_lib.specs.cluster import Place
 from course_lib.specs.cluster_jobs import CHIEF, PS, WORKER
@@ -65,6 +65,8 @@ def main() -> None:
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
     place = server_place_of(os.environ)
+    addresses = addresses_of(place.cluster, CHIEF, WORKER, PS)
+    os.environ.update(without_proxy(os.environ, addresses.values()))
     if place.task.job != CHIEF:
         serve(place)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
@@ -88,13 +90,13 @@ def serve(place: Place) -> None:
 def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
     """Has the workers take steps, in no fixed order, and tells how far they are after each epoch."""
     tf = _tensorflow()
-    num_servers = place.cluster.num_tasks(PS)
-    strategy = tf.distribute.ParameterServerStrategy(
-        tf.distribute.cluster_resolver.TFConfigClusterResolver(),
-        variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(
-            _LEAST_PART_BYTES, max_shards=num_servers
-        ),
-    )
+    with within(arguments.start, addresses_of(place.cluster, WORKER, PS)):
+        strategy = tf.distribute.ParameterServerStrategy(
+            tf.distribute.cluster_resolver.TFConfigClusterResolver(),
+            variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(
+                _LEAST_PART_BYTES, max_shards=place.cluster.num_tasks(PS)
+            ),
+        )
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     variables, updates = make_variables(strategy)
     tell_places(variables)
@@ -102,7 +104,8 @@ def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) 
     step = make_step(strategy, variables, updates)
     batches = iter(coordinator.create_per_worker_dataset(lambda: _batches(examples, arguments.batch)))
     done, steps_per_epoch = int(updates.numpy()), max(len(examples) // arguments.batch, 1)
-    say(f"goes on after {done} steps") if done else None
+    if done:
+        say(f"goes on after {done} steps")
     _watch(addresses_of(place.cluster, WORKER))
     while done < arguments.steps:
         count = min(steps_per_epoch, arguments.steps - done)

@@ -54,12 +54,17 @@ def within(seconds: float, names: Iterable[str]) -> Iterator[None]:
     """Kills this process where the block takes longer: TensorFlow waits in it for an hour.
 
     While it waits it lets no other thread of Python run, nor a handler of a signal. So another process looks
-    after this one: it ends when its input does, which is at the end of the block or of this process.
+    after this one: it ends when its input does, which is at the end of the block or of this process. An
+    interrupt, which this process hears only when TensorFlow waits no longer, does not reach it.
 
     Args:
         seconds: how long it may take.
-        names: of the processes for which TensorFlow waits.
+        names: of the processes for which TensorFlow waits; where there are none, nothing is bounded.
     """
+    names = list(names)
+    if not names:
+        yield
+        return
     error = CourseError(
         _("TensorFlow waits in vain for {names}.", names=_(", ").join(names)),
         allowed=_("processes that all start TensorFlow, and find each other, within this time"),
@@ -69,7 +74,7 @@ def within(seconds: float, names: Iterable[str]) -> Iterator[None]:
         ),
     )
     command = [sys.executable, "-c", _WATCHER, str(seconds), str(os.getpid()), *as_lines(error)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as watcher:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as watcher:
         try:
             yield
         finally:

@@ -31,8 +31,6 @@ _MACHINE, _MACHINES = "SLURMD_NODENAME", "SLURM_STEP_NODELIST"
 def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[str, str]:
     """Returns TF_CONFIG and DTensor's variables for this task of a Slurm step.
 
-    And no_grpc_proxy: where http_proxy is set, as on many clusters, gRPC would ask the proxy for the others.
-
     Args:
         jobs: how many tasks of each job, such as `{"chief": 1, "ps": 1, "worker": 2}`;
             all are workers if None.
@@ -48,13 +46,11 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
     cluster = resolver.cluster_spec().as_dict()  # only after this does the resolver know its own task
     job, index = resolver.get_task_info()
     _require_this_machine(cluster[job][index], cluster)
-    hosts = {host_and_port(address)[0] for addresses in cluster.values() for address in addresses}
     return {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}),
         "DTENSOR_JOBS": ",".join(cluster[job]),
         "DTENSOR_JOB_NAME": job,
         "DTENSOR_CLIENT_ID": str(index),
-        "no_grpc_proxy": ",".join(sorted(hosts)),
     }
 
 

@@ -11,8 +11,6 @@ from course_lib.specs.addresses import require_address
 CHIEF, WORKER, PS, EVALUATOR = JOBS = ("chief", "worker", "ps", "evaluator")
 IN_CLUSTER = (CHIEF, WORKER, PS)  # the evaluator has no address there: nobody talks with it
 
-_EVALUATOR_TASK = '{"type": "evaluator", "index": 0}'
-
 Jobs = dict[str, tuple[str, ...]]
 
 

@@ -156,7 +156,13 @@ class CheckpointFolder:
 
     def _name(self, step: int) -> str:
         """Returns the name of the next checkpoint."""
-        number = 1 + max((int(name.split("-")[1]) for name in self.names()), default=0)
+        return self._numbered(1 + self._newest_number(), step)
+
+    def _newest_number(self) -> int:
+        """Returns the number of the newest checkpoint, damaged or not; 0 if there is none."""
+        return max((int(name.split("-")[1]) for name in self.names()), default=0)
+
+    def _numbered(self, number: int, step: int) -> str:
         return f"checkpoint-{number:06d}-step-{step:06d}"
 
     def _unfinished(self, name: str) -> Path:

@@ -11,14 +11,15 @@ from course_lib.aborts import explaining_aborts
 from course_lib.runtime import start_tensorflow
 from course_lib.training.checkpoints import CheckpointFolder
 
-start_tensorflow()
+tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
 
 class ClientCheckpoints(CheckpointFolder):
     """A folder into which all clients of a mesh write together; they call the same methods in the same order.
 
-    One client makes folders, manifests and names; between these, all wait for each other.
+    One client makes folders, manifests and names; between these, all wait for each other. Each counts the
+    checkpoints from `prepare` on: other machines may see a new one only later, over a network.
     """
 
     def __init__(self, path: str | os.PathLike[str], mesh: Any, *, writes_names: bool, keep: int = 3) -> None:
@@ -34,12 +35,17 @@ class ClientCheckpoints(CheckpointFolder):
             CourseError: as `CheckpointFolder`.
         """
         super().__init__(path, keep)
-        self._mesh, self._writes_names = mesh, writes_names
+        self._mesh, self._writes_names, self._count = mesh, writes_names, 0
 
     def prepare(self) -> None:
-        """Makes the folder, and waits until it is made."""
+        """Makes the folder, and waits until it is made.
+
+        Raises:
+            CourseError: it cannot be made or written to.
+        """
         if self._writes_names:
             super().prepare()
+        self._count = max(self._count, self._newest_number())
         self._prepared = True
         self._wait("prepared")
 
@@ -49,13 +55,24 @@ class ClientCheckpoints(CheckpointFolder):
         Raises:
             CourseError: as `CheckpointFolder.save`, or another client failed.
         """
-        name = self._name(step)
+        if not self._prepared:
+            self.prepare()
+        self._count += 1
         if self._writes_names:
             super().save(step, facts, **content)
         else:
-            self._write(self._unfinished(name), content)
+            self._write_shards(self._unfinished(self._name(step)), content)
         self._wait("named")
-        return name
+        return self._name(step)
+
+    def _name(self, step: int) -> str:
+        return self._numbered(self._count, step)
+
+    def _write_shards(self, folder: Path, content: Mapping[str, Any]) -> None:
+        try:
+            self._write(folder, content)
+        except (OSError, tf.errors.OpError) as error:
+            raise self._cannot_write(error) from error
 
     def _write(self, folder: Path, content: Mapping[str, Any]) -> None:
         self._wait("made")

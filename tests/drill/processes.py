@@ -1,6 +1,7 @@
 """Programs of several processes, started for a test: what each told, killing one, and a sure end."""
 
 import contextlib
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from course_lib.programs import lines
 
 PROGRAMS = Path(course_lib.__file__).parent / "programs"
 LIMIT_SECONDS = 180
+_GOES_ON = re.compile(r"goes on after (?:step )?(\d+)")
 
 
 class Processes:
@@ -27,6 +29,10 @@ class Processes:
 
     def losses(self, name):
         return lines.losses(self.output(name), of_failed=True)
+
+    def went_on_after(self, name):
+        """Returns from which step a process went on when it was started last."""
+        return [int(found[1]) for found in map(_GOES_ON.match, self.told(name)) if found][-1]
 
     def names(self):
         return list(map(str, self.cluster.spec.tasks))

@@ -1,8 +1,9 @@
 """Parameter servers in processes of their own: a worker dies and comes back, a server dies."""
 
+import signal
+
 import pytest
 
-from course_lib.programs import lines
 from tests.drill.processes import processes
 
 WORKERS = ["worker 0", "worker 1"]
@@ -46,13 +47,12 @@ def test_a_lost_server_ends_the_training_which_then_goes_on(tmp_path):
         running.wait_for("chief 0", "saved after 10 steps")
         running.cluster.kill("ps 0")
         assert running.wait("chief 0") == [1], running.report()
-        told = running.told("chief 0")
+        told, last = running.told("chief 0"), max(running.losses("chief 0"))
     assert told[-3] == "error: ps 0 no longer answers."
-    last = max(lines.losses("\n".join(f"course: {line}" for line in told), of_failed=True))
     with processes("parameter_server", tasks(1), "--steps", last + 5, *arguments) as running:
         assert running.wait("chief 0") == [0], running.report()
         told = running.told("chief 0")
-        assert f"goes on after {last} steps" in told
+        assert running.went_on_after("chief 0") in (last - 5, last)  # lost before or after the checkpoint
         assert told[-1] == f"{last + 5} of {last + 5} steps done"
 
 
@@ -62,3 +62,25 @@ def test_who_never_comes_is_named():
     with processes("parameter_server", tasks(1), "--wait", 1, others=nobody) as running:
         assert running.wait("chief 0") == [1], running.report()
         assert running.told("chief 0")[0] == "error: Not there in time: worker 0, worker 1, ps 0."
+
+
+LISTENS = """
+import json, os, socket, time
+config = json.loads(os.environ["TF_CONFIG"])
+task = config["task"]
+port = int(config["cluster"][task["type"]][task["index"]].rpartition(":")[2])
+server = socket.create_server(("", port), reuse_port=True)
+print("course: listens", flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.mark.drill_all
+def test_a_coordinator_does_not_wait_without_end_for_a_program_that_is_no_server(tmp_path):
+    """Its port answers, so that all seem to be there."""
+    script = tmp_path / "listens.py"
+    script.write_text(LISTENS)
+    with processes("parameter_server", tasks(1), "--start", 8, others={"ps 0": [script]}) as running:
+        assert running.wait("chief 0") == [-signal.SIGKILL], running.report()
+        expected = "error: TensorFlow waits in vain for worker 0, worker 1, ps 0."
+        assert running.told("chief 0")[-3] == expected

@@ -42,7 +42,6 @@ def test_a_task_a_machine(step, task, machine):
     }
     assert found["DTENSOR_JOBS"] == "cn1:2222,cn2:2222"
     assert found["DTENSOR_CLIENT_ID"] == str(task)
-    assert found["no_grpc_proxy"] == "cn1,cn2"
 
 
 def test_tasks_on_one_machine_get_ports_of_their_own(step):

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -65,9 +66,16 @@ def test_a_case_without_end_is_stopped_with_what_it_started(script, tmp_path):
 def is_alive(process_id):
     try:
         os.kill(process_id, 0)
-    except ProcessLookupError:
+        stat = Path(f"/proc/{process_id}/stat").read_text() if sys.platform == "linux" else "1 (x) S"
+    except (ProcessLookupError, FileNotFoundError):  # the latter: it was there a moment ago
         return False
-    return open(f"/proc/{process_id}/stat").read().split()[2] != "Z" if sys.platform == "linux" else True
+    return stat.split()[2] != "Z"
+
+
+def test_who_goes_while_one_looks_is_not_alive(monkeypatch):
+    monkeypatch.setattr(os, "kill", lambda *_: None)  # it was there then
+    if sys.platform == "linux":
+        assert not is_alive(2**22 + 1)  # more than an id can be
 
 
 def test_the_error_is_the_last_one():

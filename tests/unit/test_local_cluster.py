@@ -9,16 +9,18 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from course_lib import CourseError
-from course_lib.cluster import Cluster, Report, Told
+from course_lib.cluster import Cluster, Report, Told, __main__, guarding, processes, running
 from course_lib.cluster.live import LiveLogs
 from course_lib.cluster.logs import Log
 from course_lib.cluster.ports import HOST, HeldPorts, opened
-from course_lib.cluster.program import environment_of
+from course_lib.cluster.program import command_of, environment_of, without_proxy
+from course_lib.exercises import lesson_11_drill
 from course_lib.i18n import num_columns, set_language
 from course_lib.specs.cluster import ClusterSpec, Task
 from tests.unit.clusters import (
@@ -165,6 +167,13 @@ def test_what_a_reader_keeps_from_a_proxy_stays_so(monkeypatch, readers, expecte
         assert {name: found[name] for name in ("no_proxy", "no_grpc_proxy") if name in found} == expected
 
 
+def test_what_is_kept_from_a_proxy_already_is_not_named_again():
+    addresses = [f"{HOST}:12345", "[::1]:12345"]
+    once = without_proxy({"no_proxy": "intern"}, addresses)
+    assert once == {"no_proxy": f"intern,{HOST},::1"}
+    assert without_proxy(once, addresses) == once
+
+
 def test_no_other_program_gets_a_port_meanwhile_but_a_task_can_open_it():
     ports = HeldPorts()
     cluster = ports.of({"chief": 1, "worker": 2})
@@ -193,6 +202,50 @@ def test_a_port_that_is_taken_is_named(program, shares):
         address = f"{HOST}:{other.getsockname()[1]}"
         with pytest.raises(CourseError, match=f"The port of worker 0, {address}, is taken"):
             Cluster(program(SAYS), ClusterSpec({"worker": [address]}))
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Returns what holds ports for the clusters of a test; a test that keeps them keeps their sockets."""
+    made = []
+
+    class Noted(HeldPorts):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(running, "HeldPorts", Noted)
+    return made
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"program": "none.py"}, {"environment": {"STEPS": 5}}, {"logs": __file__}, {"others": 5}]
+)
+def test_what_is_refused_holds_no_port(held, wrong):
+    with pytest.raises(CourseError):
+        Cluster(**{"program": __file__, "tasks": {"worker": 2}, **wrong})
+    assert [ports._sockets for ports in held] == [[]]
+
+
+@pytest.mark.skipif(not on_linux, reason="elsewhere 127.0.0.2 is no address of this machine")
+def test_where_one_port_is_taken_the_others_are_let_go(held):
+    with socket.socket() as other:
+        other.bind((HOST, 0))
+        port = other.getsockname()[1]
+        spec = ClusterSpec({"worker": [f"127.0.0.2:{port}", f"{HOST}:{port}"]})
+        with pytest.raises(CourseError, match="The port of worker 1"):
+            Cluster(__file__, spec)
+    assert [ports._sockets for ports in held] == [[]]
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b", "gone"])
+def test_where_there_is_no_such_host_nobody_listens(monkeypatch, host):
+    def unknown(*_address, **_more):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    if host == "gone":  # others are no names at all: nobody is asked
+        monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert not opened(f"{host}:12345")
 
 
 def test_a_port_of_another_machine_cannot_be_had(program):
@@ -277,6 +330,38 @@ def test_the_report_shows_why_a_task_died_that_said_nothing(program):
         assert cluster.wait(60)["worker 0"].shown() == ("(started again)", "stderr: ValueError: no 5")
 
 
+def test_a_report_has_the_tasks_of_its_cluster_only():
+    report = Report((Told("worker 0", ()), Told("ps 0", ())))
+    assert report["ps 0"].task == "ps 0"
+    with pytest.raises(CourseError, match=r"The report has no task 'worker 9'.\n.*worker 0, ps 0"):
+        report["worker 9"]
+
+
+@pytest.mark.skipif(not on_linux, reason="elsewhere there are no such signals")
+def test_a_signal_without_a_name_has_its_number():
+    names = [Told("worker 0", (), -number).ending() for number in (signal.SIGRTMIN, signal.SIGRTMIN + 1)]
+    assert names == ["ended by SIGRTMIN", f"ended by signal {signal.SIGRTMIN + 1}"]
+
+
+def test_the_machines_of_the_drill_fail_by_name(tmp_path, monkeypatch):
+    class Failed:
+        def __init__(self, *_arguments, **_more):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_raised):
+            pass
+
+        def wait(self, *_limit, **_grace):
+            return Report((Told("worker 0", (), 0), Told("worker 1", (), 1)), ("worker 1", "worker 0"))
+
+    monkeypatch.setattr(lesson_11_drill, "Cluster", Failed)
+    report = lesson_11_drill.start(lesson_11_drill.BROKEN, tmp_path)
+    assert (report.ended, report.failed) == (("host1", "host0"), ("host1",))
+
+
 def test_a_notebook_sees_the_last_lines_live_and_stores_none(monkeypatch):
     shown = []
 
@@ -325,6 +410,54 @@ def test_a_worker_that_never_comes_is_named_and_all_are_ended(program):
         " worker 1 never opened a port: the others may wait for it."
     )
     assert [told.ending() for told in cluster.report().told] == ["ended with the cluster"] * 2
+    ports = HeldPorts()
+    assert ports.of(cluster.spec) == cluster.spec  # there is no block that would let go of them
+    ports.release()
+
+
+def test_who_waits_for_words_hears_who_else_has_failed(program, monkeypatch):
+    monkeypatch.setattr(running, "GRACE_SECONDS", 0.0)
+    with Cluster(program(FAILS_OR_WAITS + NEVER_ENDS), {"worker": 2}) as cluster:
+        with pytest.raises(CourseError) as raised:
+            cluster.kill("worker 0", after="step 5", limit_seconds=60)
+        assert [told.ending() for told in cluster.report().told] == [
+            "ended with the cluster",
+            "ended with exit status 1",
+        ]
+    assert raised.value.problem == "worker 0 did not say 'step 5'. worker 1 ended with an error."
+    assert "cluster.log('worker 1')" in raised.value.cure
+
+
+def test_who_was_killed_on_purpose_has_not_failed(program, monkeypatch):
+    monkeypatch.setattr(running, "GRACE_SECONDS", 0.0)
+    with Cluster(program(SAYS + SAYS_MORE), {"worker": 2}) as cluster:
+        cluster.kill("worker 1", after="step 1", limit_seconds=60)
+        cluster.wait_for("worker 0", "step 9", 60)
+
+
+def test_a_guard_that_says_nothing_is_no_success(program, monkeypatch):
+    monkeypatch.setattr(processes, "_KILL_SECONDS", 0.1)
+    monkeypatch.setattr(guarding, "_START_SECONDS", 0.1)
+    with Cluster(program(NEVER_ENDS_AT_ALL), {"worker": 2}, others={"worker 1": None}) as cluster:
+        guard = cluster._started.guard._process.pid
+        os.kill(guard, signal.SIGSTOP)
+        try:
+            with pytest.raises(CourseError, match=r"worker 0 was killed, but had not ended after 0\.1 s"):
+                cluster.kill("worker 0")
+            with pytest.raises(CourseError, match=r"worker 1 had not started after 0\.1 s"):
+                cluster.restart("worker 1")
+        finally:
+            os.kill(guard, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("order", ["kill", "start"])
+def test_a_guard_that_is_killed_while_it_is_waited_for_is_told(program, order):
+    with Cluster(program(NEVER_ENDS_AT_ALL), {"worker": 2}, others={"worker 1": None}) as cluster:
+        guard = cluster._started.guard._process.pid
+        os.kill(guard, signal.SIGSTOP)  # it has the order, and does not follow it
+        threading.Timer(0.2, os.kill, (guard, signal.SIGKILL)).start()
+        with pytest.raises(CourseError, match="the process that guards it is gone"):
+            cluster.kill("worker 0") if order == "kill" else cluster.restart("worker 1")
 
 
 def test_a_worker_can_be_left_out_and_another_be_unlike(program, tmp_path):
@@ -473,6 +606,8 @@ def test_a_program_gets_numbers_and_paths_as_words(program, tmp_path):
     says = program("import sys\nprint('course:', *sys.argv[1:])")
     with Cluster([says, "--steps", 5, 0.25, tmp_path], {"worker": 1}) as cluster:
         assert cluster.wait(60)["worker 0"].lines == (f"--steps 5 0.25 {tmp_path}",)
+    (entry,) = os.scandir(tmp_path)
+    assert command_of([entry, entry], sys.executable)[1:] == [str(says)] * 2
 
 
 def test_logs_can_stay_in_a_folder_of_ones_own(program, tmp_path):
@@ -503,6 +638,36 @@ def test_other_wrong_orders_are_refused_by_name(program):
             cluster.start()
         with pytest.raises(CourseError, match="The cluster has no task 'worker 1'"):
             cluster.kill("worker 1")
+
+
+# On the command line
+
+
+def test_the_command_line_prints_what_each_said(program, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["cluster", "--worker", "2", "--limit", "60", str(program(SAYS))])
+    with pytest.raises(SystemExit) as raised:
+        __main__.main()
+    said = "not the course's\n" + "".join(f"course: step {step}\n" for step in (1, 2, 3))
+    assert capsys.readouterr().out == "".join(f"worker {at}: ended\n{said}\n" for at in (0, 1))
+    assert raised.value.code == 0
+
+
+def test_the_command_line_prints_the_logs_of_those_that_did_not_end(program, monkeypatch, capsys):
+    waits = Cluster.wait
+
+    def wait_until_all_have_said(cluster, _limit):
+        for task in cluster.spec.tasks:
+            cluster.wait_for(task, "step 3", 60)
+        return waits(cluster, 0)
+
+    says = program("import sys\nprint('why', file=sys.stderr)\n" + SAYS + "time.sleep(600)")
+    monkeypatch.setattr(Cluster, "wait", wait_until_all_have_said)
+    monkeypatch.setattr(sys, "argv", ["cluster", "--worker", "1", "--", str(says)])
+    with pytest.raises(SystemExit, match="worker 0 had not ended after 0 s"):
+        __main__.main()
+    printed = capsys.readouterr().out
+    assert printed.startswith("worker 0: ended with the cluster\nnot the course's\n")
+    assert "course: step 3\nwhy\n" in printed
 
 
 # Nobody is left

@@ -1,16 +1,34 @@
 """What the programs of several processes do before TensorFlow starts, and how their lines are read."""
 
 import contextlib
+import errno
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from course_lib import CourseError, i18n
+from course_lib.cluster.ports import HeldPorts
 from course_lib.data.examples import Examples
-from course_lib.programs import arguments, by_hand, calls, facts, lines, meeting, peers, places
+from course_lib.programs import (
+    arguments,
+    by_hand,
+    calls,
+    facts,
+    lines,
+    meeting,
+    multi_worker,
+    parameter_server,
+    peers,
+    places,
+)
 from course_lib.specs.addresses import host_and_port
 
 TWO = {"worker": ["host0:1", "host1:1"]}
@@ -21,11 +39,22 @@ def config(cluster, job="worker", index=0):
 
 
 @pytest.fixture
-def addresses():
-    """Three processes; their ports are free."""
+def addresses(monkeypatch):
+    """Three processes; their ports are held for them, and they share them with who holds them."""
+    monkeypatch.setenv("TF_GRPC_REUSE_PORT", "1")
+    held = HeldPorts()
+    cluster = held.of({"worker": 3})
+    yield places.addresses_of(cluster, "worker")
+    held.release()
+
+
+@pytest.fixture
+def free_addresses(addresses):
+    """Three processes; their ports were free a moment ago: for what happens where nobody shares them."""
     with contextlib.ExitStack() as stack:
-        free = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _port in range(3)]
-        return {f"worker {index}": f"127.0.0.1:{each.getsockname()[1]}" for index, each in enumerate(free)}
+        free = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _port in addresses]
+        ports = [each.getsockname()[1] for each in free]
+    return {name: f"127.0.0.1:{port}" for name, port in zip(addresses, ports, strict=True)}
 
 
 def met(addresses, facts_of, limit_seconds=20.0, meanwhile=lambda: None):
@@ -67,10 +96,10 @@ def test_of_two_the_second_differs(addresses):
     assert set(told.values()) == {"worker 1 differs from the others in its code: old, not new."}
 
 
-@pytest.mark.parametrize("missing", ["worker 0", "worker 1"])
-def test_who_does_not_come_is_named_to_all_others(addresses, missing):
+@pytest.mark.parametrize(("missing", "limit_seconds"), [("worker 0", 0.5), ("worker 1", 3.0)])
+def test_who_does_not_come_is_named_to_all_others(addresses, missing, limit_seconds):
     there = {name: {"data": "ab12"} for name in addresses if name != missing}
-    assert met(addresses, there, 0.5) == dict.fromkeys(there, f"Not there in time: {missing}.")
+    assert met(addresses, there, limit_seconds) == dict.fromkeys(there, f"Not there in time: {missing}.")
 
 
 def test_nobody_is_waited_for_by_one_alone():
@@ -93,57 +122,79 @@ def test_strangers_who_call_do_not_disturb_a_meeting(addresses):
     assert told == dict.fromkeys(addresses, "")
 
 
-def test_a_port_that_is_taken_is_told(addresses):
-    with socket.create_server(("", host_and_port(addresses["worker 0"])[1])):
-        told = met(addresses, {"worker 0": {}}, 0.5)
+def test_a_port_that_is_taken_is_told(free_addresses, monkeypatch):
+    monkeypatch.setattr(meeting, "_ANSWER_SECONDS", 0.5)  # who has the port says nothing
+    with socket.create_server(("", host_and_port(free_addresses["worker 0"])[1])):
+        told = met(free_addresses, {"worker 0": {}}, 0.5)
     assert told["worker 0"].startswith("The port of worker 0 cannot be had")
 
 
-def together(addresses, *names, limit_seconds=20.0):
-    """Lets processes of these names meet, which may be the same; returns what went wrong with each."""
-    told = []
+class Process(threading.Thread):
+    """Takes part in a meeting, perhaps under the name of another; `told` is what went wrong."""
 
-    def take_part(name):
-        try:
-            meeting.meet(name, addresses, {"data": "ab12"}, limit_seconds)
-            told.append("")
-        except CourseError as error:
-            told.append(error.problem)
-
-    threads = [threading.Thread(target=take_part, args=(name,)) for name in names]
-    for thread, name in zip(threads, names, strict=True):
-        thread.start()
-        while name == "worker 0" and not calls.answers(addresses[name]):
+    def __init__(self, name, addresses):
+        super().__init__()
+        self.taken, self.addresses, self.told = name, addresses, ""
+        self.start()
+        while self.is_alive() and not calls.answers(addresses[name]):
             time.sleep(0.01)  # who comes later than all others have failed waits in vain
-    for thread in threads:
-        thread.join()
-    return told
+
+    def run(self):
+        try:
+            meeting.meet(self.taken, self.addresses, {"data": "ab12"}, 20.0)
+        except CourseError as error:
+            self.told = error.problem
 
 
-@pytest.mark.parametrize("ports_are_shared", ["0", "1"])
+def together(addresses, *names):
+    """Lets processes of these names meet, which may be the same; returns what went wrong with each."""
+    started = [Process(name, addresses) for name in names]
+    for each in started:
+        each.join()
+    return [each.told for each in started]
+
+
+@pytest.mark.parametrize("ports", ["free_addresses", "addresses"])
 @pytest.mark.parametrize(
     ("names", "twice"),
     [
         (["worker 0", "worker 0", "worker 1"], "worker 0"),
         (["worker 0", "worker 1", "worker 1"], "worker 1"),
-        (["worker 2", "worker 1", "worker 2"], "worker 2"),
+        (["worker 2", "worker 2"], "worker 2"),  # worker 1 would wait for the first in vain
     ],
 )
-def test_two_that_say_that_they_are_the_same_are_told_in_seconds(
-    addresses, names, twice, ports_are_shared, monkeypatch
-):
-    """The limit is far away; who alone takes itself for another one may wait for the first in vain."""
-    monkeypatch.setenv("TF_GRPC_REUSE_PORT", ports_are_shared)
+def test_two_that_say_that_they_are_the_same_are_told_in_seconds(ports, names, twice, request, monkeypatch):
+    """The limit is far away."""
+    of_processes = request.getfixturevalue(ports)
+    monkeypatch.setenv("TF_GRPC_REUSE_PORT", "1" if ports == "addresses" else "0")
     monkeypatch.setattr(meeting, "_ASK_SECONDS", 0.05)
     monkeypatch.setattr(meeting, "_TELL_SECONDS", 0.1)
-    wanted = names if "worker 0" in names else ["worker 2", "worker 2"]
-    found = together(addresses, *wanted)
-    assert found == [f"Two processes say that they are {twice}."] * len(wanted)
+    assert together(of_processes, *names) == [f"Two processes say that they are {twice}."] * len(names)
+
+
+def test_who_is_the_first_too_is_told_before_all_have_come(free_addresses, monkeypatch):
+    monkeypatch.setenv("TF_GRPC_REUSE_PORT", "0")
+    monkeypatch.setattr(meeting, "_TELL_SECONDS", 0.1)
+    first, second = (Process("worker 0", free_addresses) for _time in range(2))
+    second.join()
+    third = Process("worker 1", free_addresses)
+    for each in (first, third):
+        each.join()
+    twice = "Two processes say that they are worker 0."
+    assert [each.told for each in (first, second, third)] == [twice] * 3
 
 
 def test_who_is_at_the_address_of_another_is_told(addresses, monkeypatch):
     """As on two machines whose indices were mixed up, where both have the same port."""
     monkeypatch.setattr(meeting, "_TELL_SECONDS", 0.0)
+    known = socket.getaddrinfo
+
+    def unknown_elsewhere(host, *args, **kwargs):
+        if host.endswith(".invalid"):
+            raise socket.gaierror
+        return known(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown_elsewhere)
     port = host_and_port(addresses["worker 0"])[1]
     mixed = {"worker 0": f"127.0.0.1:{port}", "worker 1": f"elsewhere.invalid:{port}"}
     assert together(mixed, "worker 1") == [
@@ -166,17 +217,29 @@ def test_who_comes_back_is_the_same_process_again(addresses):
     assert set(told.values()) == {""}
 
 
-@pytest.mark.parametrize("ports_are_shared", ["0", "1"])
-def test_a_server_is_told_that_another_is_at_its_address(addresses, ports_are_shared, monkeypatch):
-    monkeypatch.setenv("TF_GRPC_REUSE_PORT", ports_are_shared)
-    calls.require_free("ps 0", addresses["worker 0"])
+@pytest.mark.parametrize("ports", ["free_addresses", "addresses"])
+def test_a_server_is_told_that_another_is_at_its_address(ports, request, monkeypatch):
+    address = request.getfixturevalue(ports)["worker 0"]
+    monkeypatch.setenv("TF_GRPC_REUSE_PORT", "1" if ports == "addresses" else "0")
+    calls.require_free("ps 0", address)
     match = "The port of ps 0 cannot be had"
-    with calls.listen("ps 0", addresses["worker 0"]), pytest.raises(CourseError, match=match):
-        calls.require_free("ps 0", addresses["worker 0"])
+    with calls.listen("ps 0", address), pytest.raises(CourseError, match=match):
+        calls.require_free("ps 0", address)
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "[::1]", "not-known-yet.invalid"])
+def test_who_listens_is_reached_over_ipv4_and_ipv6_whatever_its_own_name_is(addresses, name):
+    port = host_and_port(addresses["worker 0"])[1]
+    reached = ["127.0.0.1"]
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        reached.append("::1")  # this machine has IPv6
+    with calls.listen("worker 0", f"{name}:{port}"):
+        for host in reached:
+            socket.create_connection((host, port), 5).close()
 
 
 def test_who_does_not_listen_is_named(addresses):
-    with socket.create_server(host_and_port(addresses["worker 0"])):
+    with socket.create_server(host_and_port(addresses["worker 0"]), reuse_port=True):
         one = {"worker 0": addresses["worker 0"]}
         meeting.wait_for(one, 1.0)
         with pytest.raises(CourseError, match=r"Not there in time: worker 1\."):
@@ -277,6 +340,18 @@ def test_facts_tell_what_differs(tmp_path):
         assert {name for name in usual if told[name] != usual[name]} == {about}
 
 
+def test_the_newest_whole_checkpoint_is_found_and_older_ones_are_not_read(tmp_path, monkeypatch):
+    names = [f"checkpoint-00000{number}-step-000005" for number in (1, 2, 3)]
+    for name in names:
+        (tmp_path / name).mkdir()
+    read = []
+    monkeypatch.setattr(facts, "is_whole", lambda path: read.append(path.name) or path.name == names[1])
+    assert facts.newest(str(tmp_path)) == names[1]
+    assert read == [names[2], names[1]]
+    assert facts.newest(str(tmp_path / "none")) is None
+    assert facts.newest(None) is None
+
+
 def _arrays(examples):
     import numpy as np
 
@@ -341,18 +416,96 @@ def test_a_wrong_argument_is_told(given, problem):
     assert told.value.problem == problem
 
 
+def test_a_folder_below_one_that_is_closed_is_told(tmp_path, monkeypatch):
+    """As /root is to others; the checks run as root too, whom no folder refuses."""
+    closed, stat, access = tmp_path / "closed", os.stat, os.access
+    closed.mkdir()
+
+    def refusing(path, *args, **kwargs):
+        if not isinstance(path, int) and os.fspath(path) == str(closed / "folder"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return stat(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", refusing)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != closed and access(path, mode))
+    with pytest.raises(CourseError, match="--checkpoints is"):
+        arguments.parser("").parse_args(["--checkpoints", str(closed / "folder")])
+
+
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        (multi_worker, ["--fit", "--hold", "4"]),
+        (multi_worker, ["--shards", "file", "--hold", "4"]),
+        (multi_worker, ["--fit", "--shards", "file"]),
+        (parameter_server, ["--hold", "4"]),
+    ],
+)
+def test_what_has_no_effect_there_is_refused(program, given, monkeypatch):
+    monkeypatch.setattr("sys.argv", [program.__name__, *given])
+    with pytest.raises(CourseError, match="The command line is not understood"):
+        program.main()
+
+
+WAITING = """
+import os, signal, time
+from course_lib.programs.peers import within
+signal.signal(signal.SIGINT, lambda *_: None)  # as TensorFlow, which lets no handler run
+with within(0.5, ["worker 1"]):
+    os.killpg(0, signal.SIGINT)
+    time.sleep(60)
+"""
+
+
+def test_an_interrupt_of_a_process_that_waits_does_not_take_its_bound():
+    """A terminal interrupts all that it started."""
+    command = [sys.executable, "-c", WAITING]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=30, check=False, start_new_session=True
+    )
+    assert ended.returncode == -signal.SIGKILL, ended
+    assert "TensorFlow waits in vain for worker 1." in ended.stdout
+
+
+def test_who_is_alone_is_not_bounded(monkeypatch):
+    monkeypatch.setattr(peers, "subprocess", None)
+    with peers.within(0.0, []):
+        pass
+
+
+def test_a_proxy_is_not_asked_for_the_others_and_what_stood_there_stays():
+    hosts = ["b:1", "a:1", "a:2", "[::1]:1"]
+    assert places.without_proxy({}, hosts) == {"no_grpc_proxy": "::1,a,b"}
+    assert places.without_proxy({"no_proxy": "x,y"}, hosts) == {"no_grpc_proxy": "x,y,::1,a,b"}
+    both = {"no_proxy": "x", "no_grpc_proxy": "z"}  # gRPC reads only the second
+    assert places.without_proxy(both, hosts) == {"no_grpc_proxy": "z,::1,a,b"}
+    assert places.without_proxy(both, []) == {}
+
+
 def test_arguments_are_told_in_the_language_that_they_name():
     arguments.speak([])
     arguments.speak(["--language", "fr"])
+    arguments.speak(["--checkpoints", "ja"])
+    arguments.speak(["--checkpoints=ja", "ja"])
     assert i18n.language() == "en"
     arguments.speak(["--steps", "3", "--language=ja"])
     assert i18n.language() == "ja"
     assert "--steps" in arguments.parser("").format_help()
 
 
-def test_who_was_set_up_by_hand_without_tf_config_is_told_later():
-    assert by_hand.with_index("", "1") == ""
-    assert by_hand.with_index("[]", "1") == "[]"
+@pytest.mark.parametrize(
+    ("tf_config", "problem"),
+    [(None, "TF_CONFIG is not set"), ("", "TF_CONFIG is not set"), ("[]", "TF_CONFIG is")],
+)
+def test_who_was_set_up_by_hand_without_a_cluster_is_told(tf_config, problem, monkeypatch):
+    """Else it would train alone, whatever index it was given."""
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    if tf_config is not None:
+        monkeypatch.setenv("TF_CONFIG", tf_config)
+    monkeypatch.setattr("sys.argv", ["by_hand", "1", "--steps", "1"])
+    monkeypatch.setattr(by_hand.multi_worker, "main", lambda: pytest.fail("it trains"))
+    with pytest.raises(CourseError, match=problem):
+        by_hand.main()
 
 
 @pytest.mark.parametrize(
