@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -149,7 +150,7 @@ class Processes:
 
     def _named(self, line: str) -> str:
         for address, task in self._addresses.items():
-            line = line.replace(address, task)
+            line = re.sub(rf"{re.escape(address)}(?!\d)", task, line)  # not the beginning of another port
         return line
 
     def _tails(self) -> dict[str, list[str]]:

@@ -96,7 +96,7 @@ def without_proxy(environment: Mapping[str, str], addresses: Iterable[str]) -> d
     return {
         name: ",".join([*([value] if value else []), *sorted(hosts - set(map(str.strip, value.split(","))))])
         for name, value in found.items()
-        if value or name == "no_proxy"
+        if value or (hosts and name == "no_proxy")
     }
 
 

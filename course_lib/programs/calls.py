@@ -11,20 +11,13 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+from course_lib.cluster.ports import opened
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.addresses import host_and_port
 
 READ_SECONDS = 2.0
 _MOST_BYTES = 2**16
-
-
-def answers(address: str) -> bool:
-    """Returns whether something listens at an address now."""
-    with contextlib.suppress(OSError):
-        call(address).close()
-        return True
-    return False
 
 
 def listen(name: str, address: str) -> socket.socket:
@@ -51,23 +44,9 @@ def require_free(name: str, address: str) -> None:
     Raises:
         CourseError: it cannot, or somebody is.
     """
-    if answers(address):
+    if opened(address):
         raise _not_had(name)
     listen(name, address).close()
-
-
-def call(address: str) -> socket.socket:
-    """Returns a connection.
-
-    Raises:
-        OSError: nobody listens there. That a socket may then be connected with itself, where the system has
-            given it this very port to call from, is no answer.
-    """
-    made = socket.create_connection(host_and_port(address), timeout=READ_SECONDS)
-    if made.getsockname() == made.getpeername():
-        made.close()
-        raise ConnectionRefusedError
-    return made
 
 
 def write(to: socket.socket, said: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from course_lib.cluster.logs import MARKER as PREFIX
+from course_lib.cluster.logs import MARKER, told
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.received import Batch, ReceivedExamples
@@ -22,16 +22,7 @@ _BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")
 
 def say(text: str) -> None:
     """Prints a line of the course's own, at once: no port, process id, path or time stands in it."""
-    print(PREFIX + text, flush=True)
-
-
-def told(output: str) -> list[str]:
-    r"""Returns the course's own lines of what a process printed, without their prefix.
-
-    >>> told("W0000 gRPC is up\ncourse: step 1 loss 2.3026\n")
-    ['step 1 loss 2.3026']
-    """
-    return [line.removeprefix(PREFIX) for line in output.splitlines() if line.startswith(PREFIX)]
+    print(MARKER + text, flush=True)
 
 
 def losses(output: str, *, of_failed: bool = False) -> dict[int, float]:
@@ -108,7 +99,7 @@ def as_lines(error: CourseError) -> list[str]:
     """Returns what went wrong, what is allowed and what to do as a line each, in the reader's language."""
     problem, allowed, cure = (" ".join(text.split()) for text in (error.problem, error.allowed, error.cure))
     said = CourseError(_("error: {problem}", problem=problem), allowed=allowed, cure=cure)
-    return [PREFIX + line for line in str(said).splitlines()]
+    return [MARKER + line for line in str(said).splitlines()]
 
 
 def leave(status: int) -> None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from course_lib.cluster.ports import call, opened
 from course_lib.errors import CourseError
 from course_lib.programs.agreement import (
     Facts,
@@ -27,7 +28,7 @@ from course_lib.programs.agreement import (
     require_same,
     wrong_place,
 )
-from course_lib.programs.calls import READ_SECONDS, answers, call, hung_up, listen, read, write
+from course_lib.programs.calls import READ_SECONDS, hung_up, listen, read, write
 
 _RETRY_SECONDS, _GRACE_SECONDS = 0.1, 10.0
 _TELL_SECONDS = 3.0  # for which the first process, if it is not there yet, is told what is wrong
@@ -64,10 +65,10 @@ def wait_for(addresses: Mapping[str, str], limit_seconds: float) -> None:
         CourseError: somewhere nothing does in time.
     """
     until = time.monotonic() + limit_seconds
-    there = {name for name, address in addresses.items() if answers(address)}
+    there = {name for name, address in addresses.items() if opened(address)}
     while len(there) < len(addresses) and time.monotonic() < until:
         time.sleep(_RETRY_SECONDS)
-        there |= {name for name, address in addresses.items() if name not in there and answers(address)}
+        there |= {name for name, address in addresses.items() if name not in there and opened(address)}
     require_all(there, addresses, limit_seconds)
 
 

@@ -20,6 +20,7 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from course_lib.cluster.program import without_proxy
 from course_lib.data import mnist
 from course_lib.i18n import _
 from course_lib.programs import arguments as course_arguments
@@ -27,7 +28,7 @@ from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import meet
 from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of, without_proxy
+from course_lib.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of
 from course_lib.programs.steps import take_steps
 from course_lib.runtime import setup
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel

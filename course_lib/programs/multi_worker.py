@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_lib.cluster.program import without_proxy
 from course_lib.data import fashion
 from course_lib.i18n import _
 from course_lib.programs import arguments as course_arguments
@@ -30,7 +31,7 @@ from course_lib.programs.facts import facts_of, newest, shared
 from course_lib.programs.lines import leave, run, say
 from course_lib.programs.meeting import meet
 from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import TF_CONFIG, Peers, without_proxy, workers_of
+from course_lib.programs.places import TF_CONFIG, Peers, workers_of
 from course_lib.programs.steps import take_steps
 from course_lib.runtime import setup
 

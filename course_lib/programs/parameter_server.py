@@ -21,15 +21,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from course_lib.cluster.ports import opened
+from course_lib.cluster.program import without_proxy
 from course_lib.data import mnist
 from course_lib.i18n import _
 from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
 from course_lib.programs import arguments as course_arguments
-from course_lib.programs.calls import answers, require_free
+from course_lib.programs.calls import require_free
 from course_lib.programs.lines import run, say
 from course_lib.programs.meeting import wait_for
 from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import addresses_of, server_place_of, without_proxy
+from course_lib.programs.places import addresses_of, server_place_of
 from course_lib.runtime import setup
 from course_lib.specs.cluster import Place
 from course_lib.specs.cluster_jobs import CHIEF, PS, WORKER
@@ -207,7 +209,7 @@ def _watch(addresses: Mapping[str, str]) -> None:
         there = dict.fromkeys(addresses, True)
         while True:
             for name, address in addresses.items():
-                if answers(address) != there[name]:
+                if opened(address) != there[name]:
                     there[name] = not there[name]
                     say(f"{name} {'answers again' if there[name] else 'no longer answers'}")
             time.sleep(_LOOK_SECONDS)

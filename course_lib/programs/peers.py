@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
+from course_lib.cluster.ports import opened
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.programs.calls import answers
 from course_lib.programs.lines import as_lines
 from course_lib.programs.places import Peers
 
@@ -92,7 +92,7 @@ def pause(step: int, peers: Peers, seconds: float, hold: int | None) -> None:
     """
     time.sleep(seconds)
     addresses = [peers.addresses[name] for name in peers.others]
-    while step == hold and addresses and all(map(answers, addresses)):
+    while step == hold and addresses and all(map(opened, addresses)):
         time.sleep(_LOOK_SECONDS)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
-from course_lib.specs.addresses import host_and_port
 from course_lib.specs.cluster import ClusterSpec, Place, Task
 from course_lib.specs.cluster_jobs import CHIEF, EVALUATOR, PS, WORKER
 
@@ -114,25 +113,6 @@ def clients_of(variables: Mapping[str, str], num_devices: int) -> Peers:
             cure=_("Name fewer or more addresses in {variable}.", variable=CLIENTS),
         )
     return _peers_of(cluster.place(Task(WORKER, int(number))), variables.get(CLIENT_JOB) or WORKER)
-
-
-def without_proxy(variables: Mapping[str, str], addresses: Iterable[str]) -> dict[str, str]:
-    """Returns the variable that keeps gRPC from asking a proxy for the others; what stood there stays.
-
-    Where http_proxy is set, as on many clusters, gRPC would ask the proxy, and TensorFlow wait in vain.
-
-    >>> without_proxy({"no_proxy": "intern"}, ["host0:1", "[::1]:1"])
-    {'no_grpc_proxy': 'intern,::1,host0'}
-
-    Args:
-        variables: of the environment; gRPC reads `no_grpc_proxy`, and `no_proxy` where that is not set.
-        addresses: of all processes.
-
-    Source: https://github.com/grpc/grpc/blob/master/doc/environment_variables.md
-    """
-    kept = variables.get("no_grpc_proxy") or variables.get("no_proxy") or ""
-    hosts = sorted({host_and_port(address)[0] for address in addresses})
-    return {"no_grpc_proxy": ",".join([*([kept] if kept else []), *hosts])} if hosts else {}
 
 
 def addresses_of(cluster: ClusterSpec, *jobs: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import course_lib
 from course_lib.cluster import Cluster
+from course_lib.cluster.logs import told
 from course_lib.errors import CourseError
 from course_lib.programs import lines
 
@@ -22,7 +23,7 @@ class Processes:
         self.cluster = cluster
 
     def told(self, name):
-        return lines.told(self.output(name))
+        return told(self.output(name))
 
     def output(self, name):
         return self.cluster.log(name).stdout

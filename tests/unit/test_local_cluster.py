@@ -272,10 +272,16 @@ def test_the_report_shows_the_marked_lines_side_by_side_in_the_order_of_the_clus
 
 
 def test_an_address_in_a_line_becomes_the_name_of_its_task(program):
-    says = "import json, os\nprint('course: from', json.loads(os.environ['TF_CONFIG'])['cluster']['worker'])"
+    says = """
+import json, os
+workers = json.loads(os.environ["TF_CONFIG"])["cluster"]["worker"]
+print("course: from", workers)
+print(f"course: not {workers[0]}0")  # the port of another program
+"""
     with Cluster(program(says), {"worker": 2}) as cluster:
         report = cluster.wait(60)
-    assert [told.lines for told in report.told] == [("from ['worker 0', 'worker 1']",)] * 2
+        strange = f"{cluster.spec.address(cluster.spec.tasks[0])}0"
+    assert [told.lines for told in report.told] == [("from ['worker 0', 'worker 1']", f"not {strange}")] * 2
 
 
 def test_what_is_too_wide_stands_one_below_the_other_and_japanese_in_line():
@@ -436,9 +442,9 @@ def test_who_was_killed_on_purpose_has_not_failed(program, monkeypatch):
 
 
 def test_a_guard_that_says_nothing_is_no_success(program, monkeypatch):
-    monkeypatch.setattr(processes, "_KILL_SECONDS", 0.1)
-    monkeypatch.setattr(guarding, "_START_SECONDS", 0.1)
     with Cluster(program(NEVER_ENDS_AT_ALL), {"worker": 2}, others={"worker 1": None}) as cluster:
+        monkeypatch.setattr(processes, "_KILL_SECONDS", 0.1)
+        monkeypatch.setattr(guarding, "_START_SECONDS", 0.1)
         guard = cluster._started.guard._process.pid
         os.kill(guard, signal.SIGSTOP)
         try:

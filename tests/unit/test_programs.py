@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from course_lib import CourseError, i18n
-from course_lib.cluster.ports import HeldPorts
+from course_lib.cluster.ports import HeldPorts, call, opened
+from course_lib.cluster.program import without_proxy
 from course_lib.data.examples import Examples
 from course_lib.programs import (
     arguments,
@@ -111,7 +112,7 @@ def test_strangers_who_call_do_not_disturb_a_meeting(addresses):
     leader = host_and_port(addresses["worker 0"])
 
     def strangers_call():
-        while not calls.answers(addresses["worker 0"]):
+        while not opened(addresses["worker 0"]):
             time.sleep(0.01)
         for said in (b"GET / HTTP/1.1\n", b"[1]\n", b'{"name": "worker 1"}\n', b""):
             with socket.create_connection(leader, 1) as stranger:
@@ -136,7 +137,7 @@ class Process(threading.Thread):
         super().__init__()
         self.taken, self.addresses, self.told = name, addresses, ""
         self.start()
-        while self.is_alive() and not calls.answers(addresses[name]):
+        while self.is_alive() and not opened(addresses[name]):
             time.sleep(0.01)  # who comes later than all others have failed waits in vain
 
     def run(self):
@@ -207,9 +208,9 @@ def test_who_comes_back_is_the_same_process_again(addresses):
     two = dict(list(addresses.items())[:2])
 
     def first_one_leaves():
-        while not calls.answers(two["worker 0"]):
+        while not opened(two["worker 0"]):
             time.sleep(0.01)
-        with calls.call(two["worker 0"]) as gone:
+        with call(two["worker 0"]) as gone:
             calls.write(gone, {"to": "worker 0", "name": "worker 1", "id": "ab", "facts": {"data": "x"}})
 
     three = {**two, "worker 2": addresses["worker 2"]}
@@ -475,11 +476,12 @@ def test_who_is_alone_is_not_bounded(monkeypatch):
 
 def test_a_proxy_is_not_asked_for_the_others_and_what_stood_there_stays():
     hosts = ["b:1", "a:1", "a:2", "[::1]:1"]
-    assert places.without_proxy({}, hosts) == {"no_grpc_proxy": "::1,a,b"}
-    assert places.without_proxy({"no_proxy": "x,y"}, hosts) == {"no_grpc_proxy": "x,y,::1,a,b"}
+    assert without_proxy({}, hosts) == {"no_proxy": "::1,a,b"}
+    assert without_proxy({"no_proxy": "x,y"}, hosts) == {"no_proxy": "x,y,::1,a,b"}
     both = {"no_proxy": "x", "no_grpc_proxy": "z"}  # gRPC reads only the second
-    assert places.without_proxy(both, hosts) == {"no_grpc_proxy": "z,::1,a,b"}
-    assert places.without_proxy(both, []) == {}
+    assert without_proxy(both, hosts) == {"no_proxy": "x,::1,a,b", "no_grpc_proxy": "z,::1,a,b"}
+    assert without_proxy(both, []) == both
+    assert without_proxy({}, []) == {}
 
 
 def test_arguments_are_told_in_the_language_that_they_name():
