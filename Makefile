@@ -89,7 +89,7 @@ drill: .venv/ready  ## the long checks of each CI run: kills, one other processo
 
 drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, plan and language; processes ROUNDS times
 	$(PYTEST) tests -q -m "drill or drill_all" $(CLUSTERS:%=--ignore=%)
-	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; $(PYTEST) $(CLUSTERS) -q || exit 1; done
+	for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; $(PYTEST) $(CLUSTERS) -q -n 2 --dist worksteal || exit 1; done
 
 lock: .venv/ready  ## pin every dependency with its hashes
 	uv pip compile pyproject.toml --all-extras --generate-hashes --no-emit-index-url --no-header \

@@ -80,7 +80,7 @@ class HeldPorts:
 
 def opened(address: str) -> bool:
     """Returns whether a program listens at an address now; where there is no such host, none does."""
-    with contextlib.suppress(OSError, UnicodeError):
+    with contextlib.suppress(OSError):
         call(address).close()
         return True
     return False
@@ -92,9 +92,11 @@ def call(address: str) -> socket.socket:
     Raises:
         OSError: nobody listens there. That a socket may then be connected with itself, where the system has
             given it this very port to call from, is no answer.
-        UnicodeError: there can be no host of that name.
     """
-    made = socket.create_connection(host_and_port(address), timeout=_CALL_SECONDS)
+    try:
+        made = socket.create_connection(host_and_port(address), timeout=_CALL_SECONDS)
+    except UnicodeError as error:  # as of "a..b", a name that no host can have
+        raise ConnectionRefusedError from error
     if made.getsockname() == made.getpeername():
         made.close()
         raise ConnectionRefusedError

@@ -89,15 +89,21 @@ def without_proxy(environment: Mapping[str, str], addresses: Iterable[str]) -> d
     Source: https://github.com/grpc/grpc/blob/master/doc/environment_variables.md
     """
     hosts = {host_and_port(address)[0] for address in addresses}
-    found = {
-        "no_proxy": environment.get("no_proxy") or environment.get("NO_PROXY") or "",
-        "no_grpc_proxy": environment.get("no_grpc_proxy", ""),
-    }
-    return {
-        name: ",".join([*([value] if value else []), *sorted(hosts - set(map(str.strip, value.split(","))))])
-        for name, value in found.items()
-        if value or (hosts and name == "no_proxy")
-    }
+    kept = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    for_grpc = environment.get("no_grpc_proxy", "")
+    if kept.strip() == "*":  # no proxy at all, but only where nothing stands beside it; gRPC has a list
+        return _named(no_grpc_proxy=_joined(for_grpc, hosts))
+    return _named(no_proxy=_joined(kept, hosts), no_grpc_proxy=_joined(for_grpc, hosts) if for_grpc else "")
+
+
+def _named(**variables: str) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if value}
+
+
+def _joined(kept: str, hosts: set[str]) -> str:
+    """Returns a list of hosts with those that were not in it behind."""
+    more = sorted(hosts - set(map(str.strip, kept.split(","))))
+    return ",".join([*([kept] if kept else []), *more])
 
 
 def _words(program: object) -> list[str]:

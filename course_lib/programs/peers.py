@@ -21,8 +21,11 @@ from course_lib.programs.places import Peers
 _WATCHER = """
 import os, select, signal, sys
 if not select.select([sys.stdin], [], [], float(sys.argv[1]))[0]:
-    print(*sys.argv[3:], sep="\\n", flush=True)
-    os.kill(int(sys.argv[2]), signal.SIGKILL)
+    try:
+        sys.stdout.reconfigure(errors="replace")
+        print(*sys.argv[3:], sep="\\n", flush=True)
+    finally:
+        os.kill(int(sys.argv[2]), signal.SIGKILL)
 """
 _LOOK_SECONDS = 0.1
 _TASK = re.compile(r"/job:(\w+)/replica:0/task:(\d+)")

@@ -60,7 +60,8 @@ def test_an_owner_that_is_killed_at_any_moment_leaves_nobody(places, seed):
         assert owner.stdout.readline() == b"starts\n"
         if seed % 2:
             owner.stdout.readline()  # all have been started
-            assert len(heirs(places)) >= 4 or not on_linux  # the owner, the guard, two tasks
+            # The owner, the guard, its watcher, two tasks; one that is just starting has no variables yet.
+            assert not on_linux or eventually(lambda: len(heirs(places)) >= 5)
         time.sleep(dice.uniform(0, RUNS_SECONDS if seed % 2 else STARTS_SECONDS))
         os.killpg(owner.pid, signal.SIGKILL)
     assert nobody_is_left(places)

@@ -108,6 +108,12 @@ def test_nobody_is_waited_for_by_one_alone():
     meeting.meet("worker 0", {"worker 0": "nowhere:1"}, {}, 0.0)
 
 
+def test_a_first_process_whose_host_can_have_no_such_name_is_not_there(addresses):
+    there = {name: {"data": "ab12"} for name in addresses if name != "worker 0"}
+    told = met({**addresses, "worker 0": "a..b:1234"}, there, 0.5)
+    assert told == dict.fromkeys(there, "Not there in time: worker 0.")
+
+
 def test_strangers_who_call_do_not_disturb_a_meeting(addresses):
     leader = host_and_port(addresses["worker 0"])
 
@@ -468,6 +474,21 @@ def test_an_interrupt_of_a_process_that_waits_does_not_take_its_bound():
     assert "TensorFlow waits in vain for worker 1." in ended.stdout
 
 
+def test_a_process_that_waits_is_bounded_though_nobody_hears_it():
+    """Whoever read its output is gone, or its output has no Japanese letters."""
+    waiting = WAITING.replace("worker 1", "ワーカー 1")
+    command = [sys.executable, "-X", "utf8=0", "-c", waiting.replace("time.sleep(60)", "time.sleep(20)")]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True) as deaf:
+        deaf.stdout.close()
+        assert deaf.wait(30) == -signal.SIGKILL
+    ended = subprocess.run(
+        command, capture_output=True, timeout=30, check=False, env=environment, start_new_session=True
+    )
+    assert ended.returncode == -signal.SIGKILL, ended
+    assert b"TensorFlow waits in vain for ???? 1." in ended.stdout
+
+
 def test_who_is_alone_is_not_bounded(monkeypatch):
     monkeypatch.setattr(peers, "subprocess", None)
     with peers.within(0.0, []):
@@ -482,6 +503,9 @@ def test_a_proxy_is_not_asked_for_the_others_and_what_stood_there_stays():
     assert without_proxy(both, hosts) == {"no_proxy": "x,::1,a,b", "no_grpc_proxy": "z,::1,a,b"}
     assert without_proxy(both, []) == both
     assert without_proxy({}, []) == {}
+    at_all = {"no_proxy": "*"}  # Python takes it only alone
+    assert without_proxy(at_all, hosts) == {"no_grpc_proxy": "::1,a,b"}
+    assert without_proxy({**at_all, "no_grpc_proxy": "a,z"}, hosts) == {"no_grpc_proxy": "a,z,::1,b"}
 
 
 def test_arguments_are_told_in_the_language_that_they_name():
