@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 from course_lib.cluster import guard
-from tests.lab.jupyterlab import Lesson
+from tests.lab.jupyterlab import Lesson, write_notebook
 from tests.lab.reading import take_screenshot
 from tests.unit.clusters import HAS_CHILDREN, WRITES_ITS_ID, eventually, ids, left
 
@@ -42,16 +40,11 @@ PLACE = (
 )
 
 
-def write_notebook(folder: Path, language: str) -> None:
+def write_files(folder: Path, language: str) -> None:
     """Writes the small notebook, its program, and the folder for the ids of what that starts."""
     (folder / "ids").mkdir()
     (folder / "program.py").write_text(WRITES_ITS_ID + HAS_CHILDREN + SAYS)
-    cells = [
-        nbformat.v4.new_code_cell(source.strip().replace("LANGUAGE", language), id=name)
-        for name, source in CELLS.items()
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / NOTEBOOK)
+    write_notebook(folder / NOTEBOOK, CELLS, language)
 
 
 def interrupt_restart_and_shut_down(lesson: Lesson, name: str) -> None:

@@ -12,13 +12,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -198,6 +199,18 @@ def environment(state: Path) -> dict[str, str]:
         "JUPYTERLAB_WORKSPACES_DIR": str(state / "workspaces"),
         "IPYTHONDIR": str(state / "ipython"),
     }
+
+
+def write_notebook(path: Path, cells: Mapping[str, str], language: str) -> NotebookNode:
+    """Writes and returns a notebook of sources, by the names of its cells; LANGUAGE becomes the language."""
+    made = [
+        nbformat.v4.new_code_cell(source.strip().replace("LANGUAGE", language), id=name)
+        for name, source in cells.items()
+    ]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # or JupyterLab asks which
+    notebook = nbformat.v4.new_notebook(cells=made, metadata=kernel)
+    nbformat.write(notebook, path)
+    return notebook
 
 
 def free_port() -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 
-from tests.lab.jupyterlab import Lesson
+from tests.lab.jupyterlab import Lesson, write_notebook
 from tests.lab.reading import take_screenshot
 
 NOTEBOOK = "98_predictions.ipynb"
@@ -40,11 +39,7 @@ CELLS = {
 def write_lesson(folder: Path) -> NotebookNode:
     """Writes a notebook with two predictions, and the module that declares them; returns the notebook."""
     (folder / "predictions_98.py").write_text(PREDICTIONS, "utf-8")
-    cells = [nbformat.v4.new_code_cell(source, id=name) for name, source in CELLS.items()]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}  # or JupyterLab asks which
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=kernel)
-    nbformat.write(notebook, folder / NOTEBOOK)
-    return notebook
+    return write_notebook(folder / NOTEBOOK, CELLS, "en")
 
 
 def predict_and_reveal(lesson: Lesson, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.clustering import NOTEBOOK, interrupt_restart_and_shut_down, write_notebook
+from tests.lab.clustering import NOTEBOOK, interrupt_restart_and_shut_down, write_files
 from tests.lab.jupyterlab import Reader, jupyterlab
 
 
@@ -12,7 +12,7 @@ from tests.lab.jupyterlab import Reader, jupyterlab
 def test_a_reader_watches_interrupts_restarts_and_shuts_down(chromium, tmp_path, language):
     folder, state = tmp_path / "lessons", tmp_path / "state"
     folder.mkdir()
-    write_notebook(folder, language)
+    write_files(folder, language)
     with jupyterlab(folder, state) as address:
         Reader(chromium, address, folder).read(
             NOTEBOOK, interrupt_restart_and_shut_down, f"clusters-{language}"

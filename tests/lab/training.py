@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-import nbformat
 
 from tests.lab.jupyterlab import Lesson
 from tests.lab.reading import take_screenshot
@@ -35,16 +32,6 @@ rows = pack(np.ones((64, 64), "float32"), data_parallel(8).layout(["batch", "fea
 total = sum(float(to_numpy(tf.reduce_sum(rows))) for _time in range(20))
 print(total)""",
 }
-
-
-def write_notebook(folder: Path, language: str) -> None:
-    """Writes the notebook."""
-    cells = [
-        nbformat.v4.new_code_cell(source.strip().replace("LANGUAGE", language), id=name)
-        for name, source in CELLS.items()
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / NOTEBOOK)
 
 
 def train_stop_and_go_on(lesson: Lesson, name: str) -> None:
