@@ -13,8 +13,8 @@ BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 
-# Lesson 11's tests, which start clusters of processes; and how often `make drill-all` runs them, one after another.
-CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster kubernetes lesson_11 multi_client multi_worker parameter_server slurm))
+# Tests that start clusters of processes, and how many times `make drill-all` runs them.
+CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_11 multi_client multi_worker parameter_server))
 ROUNDS ?= 20
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
