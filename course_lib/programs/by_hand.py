@@ -32,8 +32,9 @@ def main() -> None:
             ),
         )
     index, *arguments = sys.argv[1:]
-    os.environ[TF_CONFIG] = with_index(os.environ.get(TF_CONFIG, ""), index)
-    ClusterSpec.from_tf_config(os.environ[TF_CONFIG])  # where it is not set, the program would train alone
+    config = with_index(os.environ.get(TF_CONFIG, ""), index)
+    ClusterSpec.from_tf_config(config)  # where it is not set, the program would train alone
+    os.environ[TF_CONFIG] = config
     sys.argv[1:] = arguments
     multi_worker.main()
 
