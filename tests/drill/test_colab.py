@@ -14,11 +14,11 @@ import pytest
 
 from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
-from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
+from tests.lab.jupyterlab import ROOT, Reader, jupyterlab, write_notebook
 from tests.lab.predicting import NOTEBOOK, predict_and_reveal, write_lesson
 from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
+from tests.lab.training import CELLS, train_stop_and_go_on
 from tests.lab.training import NOTEBOOK as TRAINING_LAB
-from tests.lab.training import train_stop_and_go_on, write_notebook
 from tests.lessons import COURSE, lesson_with
 
 # The code is the same in every language: one of them in each CI run, all by hand and weekly.
@@ -106,7 +106,7 @@ def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
 
 @pytest.mark.drill
 def test_the_training_lab_trains_beside_cells_stops_and_goes_on(reader):
-    write_notebook(reader.folder, "en")
+    write_notebook(reader.folder / TRAINING_LAB, CELLS, "en")
     reader.read(TRAINING_LAB, train_stop_and_go_on, "colab-training-lab")
 
 
