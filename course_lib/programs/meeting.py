@@ -121,9 +121,19 @@ class _Meeting:
         if self._leads:
             self._forget_those_gone()
             return late or (not self._wrong and set(self._addresses) <= set(self._heard))
-        if late and (self._leader not in self._calls or time.monotonic() >= self._until + _GRACE_SECONDS):
+        if late and self._leader_says_nothing():
             raise did_not_come([self._leader], self._limit)
         return False
+
+    def _leader_says_nothing(self) -> bool:
+        """Returns whether the first process is not there, or is and has had time to say who is missing.
+
+        It may have come later than this one, and waits for the others as long.
+        """
+        if self._leader not in self._calls:
+            return True
+        answer_due = self._calls[self._leader][1] + self._limit
+        return time.monotonic() >= max(answer_due, self._until) + _GRACE_SECONDS
 
     def _listen(self) -> socket.socket:
         try:

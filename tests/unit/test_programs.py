@@ -103,6 +103,14 @@ def test_who_does_not_come_is_named_to_all_others(addresses, missing, limit_seco
     assert met(addresses, there, limit_seconds) == dict.fromkeys(there, f"Not there in time: {missing}.")
 
 
+def test_who_comes_before_the_first_process_learns_from_it_who_does_not_come(addresses, monkeypatch):
+    """The time of the first process ends after that of this one."""
+    monkeypatch.setattr(meeting, "_GRACE_SECONDS", 0.1)
+    there = {name: {"data": "ab12"} for name in ("worker 1", "worker 0")}
+    told = met(addresses, there, 1.5, meanwhile=lambda: time.sleep(1.0))
+    assert told == dict.fromkeys(there, "Not there in time: worker 2.")
+
+
 def test_nobody_is_waited_for_by_one_alone():
     meeting.meet("worker 0", {}, {}, 0.0)
     meeting.meet("worker 0", {"worker 0": "nowhere:1"}, {}, 0.0)
