@@ -90,7 +90,10 @@ def kill() -> Question:
             ),
             Option(
                 "waits",
-                _("Its next all-reduce fails before anybody could start a new worker."),
+                _(
+                    "The all-reduce fails, and so does every later one of this process:"
+                    " a new worker 1 comes in vain."
+                ),
                 label=_("It waits until worker 1 is started again."),
             ),
             Option(

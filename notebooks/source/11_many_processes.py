@@ -25,7 +25,7 @@
 #
 # All machines run the same program.
 # What tells them apart is an environment variable, `TF_CONFIG`, which is set before the program starts.
-# It holds two things in JSON: the addresses of all processes, and which of them this one is, its *task*.
+# It holds two things in JSON: the addresses of the processes, and which of them this one is, its *task*.
 #
 # The next cell builds it.
 # Click through the tasks: which part of the text changes, and which stays?
@@ -59,14 +59,15 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # | `worker` | computes |
 # | `chief` | computes too, and does what must be done once: it writes checkpoints and summaries. With parameter servers it is the *coordinator*, and computes no gradients. |
 # | `ps` | holds variables; only with parameter servers |
-# | `evaluator` | reads checkpoints and evaluates them; it has no address, for nobody talks with it |
+# | `evaluator` | reads checkpoints and evaluates them; it needs no address, for nobody talks with it |
 #
 # Only parameter servers need a chief.
 # Without one, worker 0 does what a chief would.
 #
 # **Exercise 1.** Write `saves(tf_config)`: given the text of `TF_CONFIG`,
 # whether this process writes the checkpoints that are kept.
-# (All processes save, as you will see; those of one are kept.)
+# (Without parameter servers all workers save, as you will see, and what one of them saves is kept;
+# with them only the chief saves.)
 
 
 # %% exercise-saves
@@ -147,7 +148,8 @@ reveal("11-alone", found)
 # At the end of the block every process has ended, whatever happened in it.
 #
 # 96 images in batches of 32 are three steps an epoch.
-# Each of the two workers has 16 images of each batch, and tells the loss of every step.
+# Each of the two workers has 16 images of each batch,
+# and tells for every step the loss of the whole batch, to which both have added their part.
 
 # %% predict-equal
 predict("11-equal")
@@ -186,7 +188,7 @@ print("largest difference below 0.001:", max(abs(first[step] - alone[step]) for 
 # With a `tf.data` pipeline both workers run the same one, on the same files.
 # So that they do not train on the same examples, a distributed data set divides them, by a rule:
 #
-# - `FILE`: each worker reads files of its own;
+# - `FILE`: each worker reads files of its own, which are dealt out in turn, as cards are;
 # - `DATA`: each reads everything, and leaves out what is for others;
 # - `OFF`: nothing is divided.
 #
@@ -281,18 +283,13 @@ reveal("11-kill", "error" if killed["worker 0"].failed else "goes on")
 killed
 
 # %% resume-given [markdown]
-# "No longer answers" is the program's word.
-# TensorFlow raises an `UnavailableError` of many lines, one of which is
-#
-# ```text
-# Collective ops is aborted by: failed to connect to all addresses
-# ```
-#
-# Where a machine vanishes together with its process, nobody refuses the connection.
-# Then its heartbeats are missed, the messages by which each tells that it lives, and that takes some seconds.
+# "No longer answers" is the program's word; TensorFlow raises an error of many lines.
+# Where a machine vanishes together with its process, nobody refuses the connection:
+# then the survivor must notice that heartbeats are missed, the messages by which each tells that it lives.
+# That may take longer; it was not tried here.
 # From then on every all-reduce of this process fails, so that it cannot wait for a new worker 1.
 #
-# So both are started again, with the same arguments.
+# So both are started again, with the same arguments but for `--hold`.
 # They find the checkpoint of step 3, and go on after it.
 # The next measurement holds their losses against those of the run that nothing disturbed, to nine decimals.
 #
@@ -372,10 +369,9 @@ reveal("11-clients", " ".join(crossing))
 # Between machines data moves more slowly than within one.
 # So the mesh dimension along which most is moved in a step should stay within a machine:
 # it should be the last.
-# Here that is `model`.
-# For the small model of lesson 5 that is the wrong one: with the same plan 115,200 bytes,
-# the gradient of a weight, were brought into the all-reduce along `batch`, and 128 into that along `model`.
-# There `batch` should be last.
+# Here the last one is `model`.
+# For the small model of lesson 5 it should be `batch`: with the model-parallel plan each device brought
+# 115,200 bytes, the gradient of a weight, into the all-reduce along `batch`, and 128 into that along `model`.
 #
 # `course_lib/programs/multi_client.py` trains the model of lessons 3 and 4 on such a mesh, here on digits,
 # with a model-parallel plan.
@@ -473,7 +469,8 @@ reveal("11-worker", "waits" if not updates else "all done" if min(updates) >= 5 
 
 # %% server-given [markdown]
 # A step counts as done when its result has come back, says TensorFlow's documentation.
-# One whose worker dies just before that is done again by another, so that its gradients may count twice.
+# One whose worker dies before that is done again by a worker that is there,
+# so that all or some of its gradients may count twice.
 # The same run held one more test: when worker 1 was back, server 1 was killed.
 
 # %% predict-server
@@ -490,12 +487,12 @@ print(*(line for line in said if not line.startswith("step") and " took " not in
 #
 # The first lines tell where the variables lay: the largest in two parts, the others whole.
 # With a server its part is gone, and the coordinator ends with an error.
-# Started again, both go on from a checkpoint, with the workers that are there; this run saved none.
-# So does a coordinator that is lost alone.
+# This run saved no checkpoint; with one, all are started again and go on from it.
+# Where only the coordinator was lost, it is enough to start that one.
 #
 # ## Beyond this machine
 #
-# On real machines something else starts the processes, watches them and starts them again.
+# On real machines something else starts the processes, watches them and, mostly, starts them again.
 # The programs stay as they are; `deploy/` has what these systems need.
 # If you know neither of them, skip the table:
 #
@@ -503,7 +500,7 @@ print(*(line for line in said if not line.startswith("step") and " took " not in
 # | --- | --- | --- | --- |
 # | Kubernetes with Kubeflow | its operator, for a `TFJob` | is started again under its name | `tfjob-multi-worker.yaml`, `tfjob-parameter-server.yaml` |
 # | Kubernetes alone | the manifest: an Indexed Job has names that are known before | is replaced by a new pod with its number | `job-multi-worker.yaml`, `job-multi-client.yaml` |
-# | Slurm | `course_lib.programs.slurm`, from Slurm's variables | ends the job; what SIGTERM saved is queued again, after an error submit it again | `multi_worker.sbatch` and two more |
+# | Slurm | `course_lib.programs.slurm`, from Slurm's variables | ends the job; it is queued again where SIGTERM ended it or its machine was lost, after an error submit it again | `multi_worker.sbatch` and two more |
 #
 # Survivors of synchronous workers end with an error there as well, and all go on from the checkpoint.
 # So its folder must be one that every machine sees.
@@ -547,10 +544,12 @@ start(machines, resuming.name)
 
 # %% drill-exercise [markdown]
 # **Exercise 4.** Find out why, and repair it.
-# There are three faults, each hides the next, and what the right values are stands in the logs:
-# change a value, run `start(repaired, resuming.name)`, read both logs, and so on,
+# There are three faults, each hides the next, and the logs, with what is said above, tell the right values.
+# Of two machines that differ they name the second, which need not be the wrong one.
+# Change a value, run `start(repaired, resuming.name)`, read both logs, and so on,
 # until both go on after step 6.
-# (A machine that waits for another says nothing; `start` ends it soon after that one has failed.)
+# (A machine that waits for another says nothing; `start` ends it soon after that one has failed,
+# and the report, made before, says that it runs.)
 
 # %% exercise-drill
 # solution begin
@@ -573,7 +572,8 @@ score("11")
 # ## Takeaways
 #
 # - All processes run one program.
-#   `TF_CONFIG`, or DTensor's variables, tells each its place; without it a worker trains alone, in silence.
+#   `TF_CONFIG`, or DTensor's variables, tells each its place.
+#   Without `TF_CONFIG` a `MultiWorkerMirroredStrategy` trains alone, in silence.
 # - Synchronous workers compute what one process would, but for rounding.
 #   When one dies the others end too, and all go on from the checkpoint, with the losses that would have been.
 # - With parameter servers the others go on without a lost worker, and no step is lost.
