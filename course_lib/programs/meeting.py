@@ -132,8 +132,8 @@ class _Meeting:
         """
         if self._leader not in self._calls:
             return True
-        answer_due = self._calls[self._leader][1] + self._limit
-        return time.monotonic() >= max(answer_due, self._until) + _GRACE_SECONDS
+        _call, since = self._calls[self._leader]
+        return time.monotonic() >= since + self._limit + _GRACE_SECONDS
 
     def _listen(self) -> socket.socket:
         try:
