@@ -12,6 +12,7 @@ from importlib.resources import files
 import polib
 
 SOURCE_LANGUAGE = "en"
+NEVER_FIRST = "、。）」：；"  # on a line of Japanese
 _CATALOGUES = files("course_lib") / "locale"
 _current = {"language": SOURCE_LANGUAGE}
 

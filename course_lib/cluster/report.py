@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _, num_columns, padded
+from course_lib.i18n import NEVER_FIRST, _, num_columns, padded
 
 _WIDEST = 88  # columns of text, as many as a page shows at once
 _LEAST = 40  # of a task whose lines are folded; where they would get fewer, tasks stand one below the other
 _GAP = "  "
 _WIDE = "[\u3000-\u9fff\uff01-\uff60]"
-_PIECE = re.compile(rf" *(?:{_WIDE}|(?:(?!{_WIDE})\S)+)[、。）」：；]*")  # a line may be folded between two
+_PIECE = re.compile(rf" *(?:{_WIDE}|(?:(?!{_WIDE})\S)+)[{NEVER_FIRST}]*")  # a line may be folded between two
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,13 @@ def test_long_lines_are_broken_and_lose_nothing(content):
     assert all(arranging.text_width(line.rstrip(), 10) <= 80 for line in lines)
 
 
+@pytest.mark.parametrize("max_width", range(20, 110, 10))
+def test_no_line_begins_with_a_closing_mark(max_width):
+    lines = arranging._broken("値（変数）を、「送る」。次も送る。", 10, max_width)
+    assert "".join(lines) == "値（変数）を、「送る」。次も送る。"
+    assert [line[0] for line in lines if line[0] in "、。）」"] == []
+
+
 def test_drawings_flow_into_rows():
     box = arranging.Drawing(30, 10, ())
     assert arranging.flowing([box] * 3, 5, 100).height == 10
