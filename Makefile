@@ -7,7 +7,7 @@ SHORT := -m "not drill and not drill_all"
 BY_FILE := -n 2 --dist loadfile  # in two processes: what a file makes once, one of them makes
 # The reader's language, from LANGUAGE=ja on the command line or the locale; English if there is no such lesson.
 READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
-TRANSLATIONS := $(notdir $(wildcard notebooks/locale/*))
+TRANSLATIONS := $(notdir $(wildcard lessons/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
@@ -39,7 +39,7 @@ lint: .venv/ready
 	$(BIN)/python -m tools.checks
 
 unit: .venv/ready
-	$(PYTEST) tests/unit -q --doctest-modules course_lib $(BY_FILE)
+	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons --ignore-glob="lessons/*/lesson.py" $(BY_FILE)
 
 tf: .venv/ready
 	$(PYTEST) tests/tf -q $(SHORT) $(BY_FILE)

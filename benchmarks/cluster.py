@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Mapping
 
 from benchmarks.cases import ANSWERED, LIMIT_SECONDS, TIMEOUT, Case, Outcome, outcome_of, require
-from course_lib.cluster import Cluster
-from course_lib.cluster.logs import Written
-from course_lib.cluster.report import Told
 from course_lib.errors import CourseError
+from lessons.lesson_11_many_processes.cluster import Cluster
+from lessons.lesson_11_many_processes.cluster.logs import Written
+from lessons.lesson_11_many_processes.cluster.report import Told
 
 GRACE_SECONDS = 5.0  # for what the others have to say once one has failed
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.rows import Row, table
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
-from course_lib.explorers.product import ProductExplorer
-from course_lib.explorers.ring import RingExplorer
 from course_lib.widgets.base import MODULE
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
+from lessons.lesson_02_communication.product_explorer import ProductExplorer
+from lessons.lesson_02_communication.ring_explorer import RingExplorer
 from tools.book.explorers import write_explorer_tables
 
 PAGE = (
@@ -71,7 +71,7 @@ START = """
 import time
 start = time.perf_counter()
 import course_lib
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 MeshLayoutExplorer()._repr_mimebundle_()
 print(time.perf_counter() - start)
 import sys

@@ -24,12 +24,12 @@ from course_lib.measured.export import (  # noqa: E402
 from course_lib.models.model import Model  # noqa: E402
 from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
-from course_lib.serving import fresh  # noqa: E402
-from course_lib.serving.exporting import export  # noqa: E402
-from course_lib.serving.restoring import restore_model  # noqa: E402
 from course_lib.specs.plan import spatial_parallel  # noqa: E402
 from course_lib.training.checkpoints import CheckpointFolder  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
+from lessons.lesson_06_save_and_serve.serving import fresh  # noqa: E402
+from lessons.lesson_06_save_and_serve.serving.exporting import export  # noqa: E402
+from lessons.lesson_06_save_and_serve.serving.restoring import restore_model  # noqa: E402
 
 Array = npt.NDArray[np.float64]
 

@@ -1,13 +1,13 @@
-"""The library of the course: what is said about devices and tensors, drawn, run, trained and watched.
+"""The library of the course: what lessons share, to draw, observe, check, train and watch.
 
 Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
-bottom up: `specs`, `pictures`, `code`, `cluster`, `dtensor`, `strategies`, `data`, `observed`, `models`,
-`widgets`, `training`, `serving`, `watch`, `explorers`, `exercises`, `measured`, `programs`.
+bottom up: `specs`, `pictures`, `code`, `strategies`, `data`, `models`, `widgets`, `training`, `watch`,
+`explorers`, `exercises`, `measured`. What one lesson alone needs lies in that lesson's folder.
 """
 
-from course_lib.lazy import face, later
-from course_lib.specs.drawing import draw_with
+from course_lib.lazy import face
 
+# All that lessons import. A name that its home ends in is that module.
 __getattr__, __dir__ = face(
     __name__,
     {
@@ -17,7 +17,46 @@ __getattr__, __dir__ = face(
         "UNSHARDED": "specs.mesh",
         "MeshSpec": "specs.mesh",
         "LayoutSpec": "specs.layout",
+        "numbered_tensor": "specs.sharding",
+        "communication": "specs.communication",
+        "product": "specs.communication",
+        "step_collectives": "specs.step_communication",
+        "plan": "specs.plan",
+        **dict.fromkeys(
+            ("Plan", "data_parallel", "model_parallel", "replicated", "spatial_parallel"), "specs.plan"
+        ),
+        "ImageGrid": "specs.image_grid",
+        **dict.fromkeys(
+            (
+                "create_mesh",
+                "fetch_layout",
+                "layout_spec",
+                "pack",
+                "pack_components",
+                "relayout",
+                "to_layout",
+                "to_numpy",
+                "unpack",
+            ),
+            "dtensor",
+        ),
+        "no_combining": "combining",
+        "received_examples": "distributed_input",
+        "mirrored": "strategies.making",
+        "fashion": "data.fashion",
+        "mnist": "data.mnist",
+        "tfidf": "data.tfidf",
+        "to_features": "data.images",
+        "convolutional": "models.fashion",
+        "placement": "models.placement",
+        "CheckpointFolder": "training.checkpoints",
+        "History": "training.records",
+        "StepRecord": "training.records",
+        "evaluate": "training.evaluate",
+        "iterating": "training.iterating",
+        "live": "watch.live",
+        "step_times": "watch.step_times",
+        "training_curves": "watch.curves",
+        **dict.fromkeys(("check", "predict", "reveal", "score", "yours_or_ours"), "exercises"),
     },
 )
-
-draw_with(later("course_lib.pictures.drawn", "figure"))

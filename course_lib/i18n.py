@@ -1,4 +1,4 @@
-"""The reader's language: one gettext catalogue for every text that the library shows."""
+"""The reader's language: the gettext catalogues of the library and of the lessons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import io
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import polib
 
@@ -49,6 +52,11 @@ def _(message: str, **values: object) -> str:
     '8 devices'
     """
     return _catalogue(language()).gettext(message).format(**values)
+
+
+def translated(text: str) -> str:
+    """Returns a text of a lesson's source in the reader's language; "" is ""."""
+    return _catalogue(language()).gettext(text) if text else ""
 
 
 def ngettext(one: str, many: str, count: int, **values: object) -> str:
@@ -103,5 +111,13 @@ def padded(text: str, columns: int, *, to_the_right: bool = False) -> str:
 def _catalogue(code: str) -> gettext.NullTranslations:
     if code == SOURCE_LANGUAGE:
         return gettext.NullTranslations()
-    entries = polib.pofile((_CATALOGUES / f"{code}.po").read_text(encoding="utf-8"))
+    catalogue = _read(_CATALOGUES / f"{code}.po")
+    for folder in import_module("lessons").__path__:  # what the library does not say, a lesson does
+        for path in sorted(Path(folder).glob(f"lesson_*/{code}.po")):
+            catalogue.add_fallback(_read(path))
+    return catalogue
+
+
+def _read(path: Traversable) -> gettext.GNUTranslations:
+    entries = polib.pofile(path.read_text(encoding="utf-8"))
     return gettext.GNUTranslations(io.BytesIO(entries.to_binary()))

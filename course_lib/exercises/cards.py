@@ -39,11 +39,11 @@ class Card(TreeWidget):
 
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:  # noqa: ARG002 - always the same
         """Returns the question over its answers; over a field where a number is asked for in a notebook."""
-        question = self._prediction.ask()
-        if question.field and not page:
-            return [Group(question.text, [Number(_CHOSEN, _("Your number"), whole=False)])]
+        question = self._prediction.question
+        if self._prediction.is_typed and not page:
+            return [Group(question, [Number(_CHOSEN, _("Your number"), whole=False)])]
         answers = [(place, option.text) for place, option in enumerate(self._prediction.options())]
-        return [Group(question.text, [Choice(_CHOSEN, answers)])]
+        return [Group(question, [Choice(_CHOSEN, answers)])]
 
     def settled(self, state: State, *, page: bool) -> State:  # noqa: ARG002 - it is whole
         """Returns the state as it is."""
@@ -62,11 +62,11 @@ class Card(TreeWidget):
     def still(self) -> str:
         """Returns the question and its answers."""
         answers = [node("li", *words(option.text)) for option in self._prediction.options()]
-        return to_svg(node("p", *words(self._prediction.ask().text))) + to_svg(node("ul", *answers))
+        return to_svg(node("p", *words(self._prediction.question))) + to_svg(node("ul", *answers))
 
     def __repr__(self) -> str:
         answers = [f"- {option.text}" for option in self._prediction.options()]
-        return "\n".join([self._prediction.ask().text, *answers])
+        return "\n".join([self._prediction.question, *answers])
 
     def _keep(self, *_change: object) -> None:
         kept.of(self._prediction.prediction_id).chosen = self.state["chosen"]

@@ -1,12 +1,12 @@
 """Exercises that check themselves: an answer in, right or a hint out, in the reader's language.
 
-The exercises of lesson 01 are in `course_lib.exercises.lesson_01`, found by the beginning of their ids.
+Those of a lesson are in `checks.py` in its folder, and found by the beginning of their ids; a simple answer
+stands in the lesson's source (`course_lib.exercises.asked`).
 """
 
 from __future__ import annotations
 
 import html
-import importlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from course_lib.errors import CourseError
+from course_lib.exercises import lesson_files
 from course_lib.exercises.answers import NotAnswered, answered, is_number, plain, refusal, same
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
 from course_lib.exercises.kinds import asked_for, wrong_kind
-from course_lib.i18n import _
+from course_lib.i18n import _, translated
 
 __all__ = [
     "Exercise",
@@ -148,13 +149,23 @@ def exercise(
 def find(exercise_id: str) -> Exercise | None:
     """Returns the exercise of that id; `None` where there is none."""
     if exercise_id not in _registry and re.fullmatch(r"\d\d-[a-z0-9-]*", exercise_id):
-        name = f"course_lib.exercises.lesson_{exercise_id[:2]}"
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name != name:
-                raise
-    return _registry.get(exercise_id)
+        lesson_files.import_checks(exercise_id[:2])
+    return _registry.get(exercise_id) or _of_source(exercise_id)
+
+
+def _of_source(exercise_id: str) -> Exercise | None:
+    """Returns an exercise whose simple answer stands in the lesson's source; None where there is none."""
+    asked = lesson_files.asked("check", exercise_id)
+    if asked is None:
+        return None
+
+    def verify(answer: object) -> str | None:
+        known = next((each for each in asked.answers if same(answer, each.value)), None)
+        if known is None:
+            return translated(asked.otherwise)
+        return None if known.right else translated(known.comment)
+
+    return Exercise(exercise_id, verify, asked.right.value, ())
 
 
 def exercises(lesson: str) -> tuple[Exercise, ...]:

@@ -1,7 +1,4 @@
-"""Predictions: a card asks before a cell runs, `reveal` compares afterwards, `score` counts at the end.
-
-Where a lesson declares them: `Option`, `Question`, `prediction`.
-"""
+"""Predictions: a card asks before a cell runs, `reveal` compares afterwards, `score` counts at the end."""
 
 from __future__ import annotations
 
@@ -11,18 +8,9 @@ from dataclasses import dataclass
 
 from course_lib.exercises import kept
 from course_lib.exercises.checks import Result, Status, with_code
-from course_lib.exercises.predictions import (
-    Option,
-    Prediction,
-    Question,
-    find,
-    prediction,
-    predictions,
-)
+from course_lib.exercises.predictions import Option, Prediction, find, predictions
 from course_lib.exercises.values import shown
 from course_lib.i18n import _
-
-__all__ = ["Option", "Question", "predict", "prediction", "reveal", "score"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +117,7 @@ def score(lesson: str) -> Score | Result:
 
 def _in_words(known: Prediction, measured: object) -> str:
     """Returns the label of the option whose name was measured, such as "equal"; "" where there is none."""
-    options = known.ask().options if isinstance(measured, str) else []
+    options = known.options() if isinstance(measured, str) else []
     return next((option.label for option in options if option.value == shown(measured)), "")
 
 

@@ -1,23 +1,19 @@
-"""Predictions as data: a question, its plausible answers with a comment on each, and the one that is right.
-
-The predictions of lesson 01 are in `course_lib.exercises.lesson_01`, found by the beginning of their ids.
-"""
+"""Predictions: a question of a lesson's source, in the reader's language, and the reader's answer to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.exercises import checks
+from course_lib.exercises import checks, lesson_files
+from course_lib.exercises.asked import Answer, Asked
 from course_lib.exercises.values import settled, shown
-
-Fits = Callable[[Any], bool]
+from course_lib.i18n import translated
 
 
 @dataclass(frozen=True)
 class Option:
-    """A plausible answer.
+    """A plausible answer, in the reader's language.
 
     Attributes:
         value: the answer.
@@ -36,41 +32,30 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked, in the reader's language.
-
-    Attributes:
-        text: the question.
-        options: the plausible answers.
-        field: whether the reader types a number; `options` are then the numbers with a comment of their own.
-        otherwise: the comment on any other number.
-    """
-
-    text: str
-    options: Sequence[Option]
-    field: bool = False
-    otherwise: str = ""
-
-
-@dataclass(frozen=True)
 class Prediction:
     """A question with its right answer.
 
     Attributes:
-        prediction_id: two digits of the lesson, then what it asks, such as "01-hybrid".
-        ask: returns the question in the reader's language.
-        right: the value of the right option.
-        fits: returns whether a measured value, or a typed number, is the right one.
+        prediction_id: the lesson's number, then what it asks, such as "01-hybrid".
+        asked: the question as the source has it.
     """
 
     prediction_id: str
-    ask: Callable[[], Question]
-    right: object
-    fits: Fits
+    asked: Asked
+
+    @property
+    def question(self) -> str:
+        """The question."""
+        return translated(self.asked.question)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the reader types a number; the options are then the numbers with a comment of their own."""
+        return bool(self.asked.otherwise)
 
     def options(self) -> list[Option]:
         """Returns the options by their values, so that their order tells nothing."""
-        options = list(self.ask().options)
+        options = [_option(answer) for answer in self.asked.answers]
         try:
             return sorted(options, key=lambda option: option.value)  # type: ignore[arg-type,return-value]
         except TypeError:
@@ -78,14 +63,16 @@ class Prediction:
 
     def is_right(self, option: Option) -> bool:
         """Returns whether an option is the right answer."""
-        return checks.same(option.value, self.right)
+        return checks.same(option.value, self.asked.right.value)
 
     def fits_measured(self, measured: object) -> bool:
         """Returns whether `measured` is the value that the question is about. Never raises."""
-        try:
-            return bool(self.fits(measured))
-        except Exception:
-            return False
+        right = self.asked.right
+        if isinstance(right.value, str) and isinstance(measured, str):
+            return measured.partition(":")[0] == right.value  # an error is measured with its message
+        if right.off_by:
+            return _near(measured, right.value, right.off_by)
+        return equal(measured, right.value)
 
     def answer(self, chosen: Any) -> Option | None:
         """Returns the answer that the reader chose; None where there is none.
@@ -95,48 +82,27 @@ class Prediction:
         """
         if chosen is None:
             return None
-        return self._of_number(chosen) if self.ask().field else self.options()[chosen]
+        return self._of_number(chosen) if self.is_typed else self.options()[chosen]
 
     def _of_number(self, number: float) -> Option:
         """Returns the option of a number, with the right one's comment where the number is as right."""
         options = self.options()
         known = next((option for option in options if equal(number, option.value)), None)
         if known is None and self.fits_measured(number):
-            comment = next(option.comment for option in options if self.is_right(option))
-            known = Option(self.right, comment, label=f"`{shown(number)}`")
-        return known or Option(number, self.ask().otherwise)
+            right = self.asked.right
+            known = Option(right.value, translated(right.comment), label=f"`{shown(number)}`")
+        return known or Option(number, translated(self.asked.otherwise))
 
 
-_registry: dict[str, Prediction] = {}
+def find(prediction_id: object) -> Prediction | None:
+    """Returns the prediction of that id; `None` where there is none."""
+    asked = lesson_files.asked("predict", prediction_id)
+    return None if asked is None else Prediction(str(prediction_id), asked)
 
 
-def prediction(
-    prediction_id: str, *, right: object, fits: Fits | None = None
-) -> Callable[[Callable[[], Question]], Callable[[], Question]]:
-    """Registers the decorated function as the question of a prediction.
-
-    Args:
-        prediction_id: two digits of the lesson, then what it asks.
-        right: the value of the right option.
-        fits: returns whether a measured value is the right one; by default those do that are shown as `right`
-            is, with three significant digits.
-
-    Returns:
-        The decorator; the function stays as it is.
-
-    Raises:
-        ValueError: another function has this id.
-    """
-
-    def register(ask: Callable[[], Question]) -> Callable[[], Question]:
-        known = _registry.get(prediction_id)
-        if known and (known.ask.__module__, known.ask.__qualname__) != (ask.__module__, ask.__qualname__):
-            raise ValueError(f"two predictions have the id {prediction_id!r}")
-        judge = fits or (lambda measured: equal(measured, right))
-        _registry[prediction_id] = Prediction(prediction_id, ask, right, judge)
-        return ask
-
-    return register
+def predictions(lesson: object) -> tuple[Prediction, ...]:
+    """Returns the predictions of a lesson, such as "01", in the order in which they are asked."""
+    return tuple(known for name in lesson_files.predictions(lesson) if (known := find(name)))
 
 
 def equal(measured: object, expected: object) -> bool:
@@ -151,17 +117,17 @@ def equal(measured: object, expected: object) -> bool:
         return False
 
 
-def find(prediction_id: object) -> Prediction | None:
-    """Returns the prediction of that id; `None` where there is none."""
-    if not isinstance(prediction_id, str):
-        return None
-    checks.find(prediction_id)  # loads the lesson's file
-    return _registry.get(prediction_id)
+def _near(measured: Any, value: Any, off_by: float) -> bool:
+    """Returns whether a number, or each number of a dictionary, is as near as it must be."""
+    if isinstance(value, dict):
+        return isinstance(measured, dict) and all(
+            name in measured and _near(measured[name], part, off_by) for name, part in value.items()
+        )
+    try:
+        return bool(abs(float(measured) - value) <= off_by)
+    except (TypeError, ValueError):
+        return False
 
 
-def predictions(lesson: object) -> tuple[Prediction, ...]:
-    """Returns the predictions of a lesson, such as "01", in the order in which they are written."""
-    if not isinstance(lesson, str):
-        return ()
-    find(f"{lesson}-")
-    return tuple(known for known in _registry.values() if known.prediction_id.startswith(f"{lesson}-"))
+def _option(answer: Answer) -> Option:
+    return Option(answer.value, translated(answer.comment), translated(answer.label))

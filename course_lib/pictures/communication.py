@@ -9,7 +9,7 @@ from course_lib.pictures import arranging, shapes
 from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.grid import Plane, planes
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.sharding import require_drawable
@@ -24,7 +24,7 @@ _WIDTH, _GAP, _SMALL, _TEXT = 720.0, 24.0, 11.0, 12.0
 _CELL, _CELL_HEIGHT, _CELL_GAP, _ARROW = 31.0, 32.0, 4.0, 22.0
 
 
-@figure.register
+@draw.register
 def _collective_figure(collective: Collective) -> Figure:
     title = _("{exchange} on the mesh {mesh}", exchange=words.exchange(collective), mesh=collective.mesh)
     lines = words.collective_lines(collective)[1:]
@@ -32,7 +32,7 @@ def _collective_figure(collective: Collective) -> Figure:
     return framed(title, drawings, [*lines, words.groups_text(collective)])
 
 
-@figure.register
+@draw.register
 def _communication_figure(communication: Communication) -> Figure:
     title = words.title(communication)
     steps = [step_drawing(number, step) for number, step in enumerate(communication.steps, start=1)]
@@ -45,7 +45,7 @@ def _communication_figure(communication: Communication) -> Figure:
     return framed(title, drawings, words.lines(communication))
 
 
-@figure.register
+@draw.register
 def _compared_figure(compared: Compared) -> Figure:
     title, predicted = words.title(compared.predicted), compared.predicted
     steps = [pair_drawing(number, pair) for number, pair in enumerate(compared.pairs, start=1)]

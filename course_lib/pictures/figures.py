@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
+from importlib import import_module
 from typing import Any
 
 from course_lib.lazy import later
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
+from course_lib.specs.drawing import DrawsItself
 
 to_png = later("course_lib.pictures.raster", "to_png")  # with matplotlib
 
@@ -40,11 +42,16 @@ class Figure:
         return made
 
 
-@singledispatch
 def figure(thing: Any) -> Figure:
-    """Returns the picture of an object of `specs` that draws itself: `thing.picture()`.
+    """Returns the picture of an object that draws itself: `thing.picture()`."""
+    if isinstance(thing, DrawsItself):
+        import_module(thing.drawn_by)
+    return draw(thing)
 
-    Each kind has a function of its own, in the module named after the kind.
+
+@singledispatch
+def draw(thing: Any) -> Figure:
+    """Returns the picture of an object whose kind has a function of its own, in the module that it names.
 
     Raises:
         TypeError: a thing that has no picture.

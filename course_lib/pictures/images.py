@@ -11,7 +11,7 @@ import numpy.typing as npt
 from course_lib.i18n import _, join_sentences, ngettext, num_columns, padded
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.specs.image_grid import WHITE, ImageGrid, Images
 
@@ -21,7 +21,7 @@ _SHADES = 8  # more are hard to tell apart at this size, and would make the file
 _RIGHT, _WRONG = "✓", "✗"
 
 
-@figure.register
+@draw.register
 def _image_grid_figure(grid: ImageGrid) -> Figure:
     title, told = _title(grid), _told(grid)
     captions = [_caption(grid, at) for at in range(len(grid.images))]

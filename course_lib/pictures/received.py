@@ -9,7 +9,7 @@ from itertools import groupby
 from course_lib.i18n import _, ngettext, num_columns, padded
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.specs.received import Part, ReceivedExamples
 
 _WIDTH, _SIZE, _BOX_HEIGHT, _GAP, _PADDING = 500.0, 12.0, 22.0, 4.0, 8.0
@@ -18,7 +18,7 @@ _MOST_BOXES, _MOST_IN_A_ROW, _LEAST_RUN = 8, 4, 3
 _NOTHING = "–"
 
 
-@figure.register
+@draw.register
 def _received_figure(received: ReceivedExamples) -> Figure:
     title, told = _title(received), _told(received)
     drawings = [

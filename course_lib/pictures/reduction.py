@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.tensors import value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, array_text, devices_text
@@ -19,7 +19,7 @@ _LANE_GAP, _GROUP_GAP, _ARROWS, _LEAST_WIDTH = 7.0, 16.0, 44.0, 440.0
 _LABEL_SIZE, _LABEL_WIDTH, _BOX_HEIGHT = 13.0, 22.0, 26.0
 
 
-@figure.register
+@draw.register
 def _reduction_figure(reduction: Reduction) -> Figure:
     title = _("All-reduce over {name} on the mesh {mesh}", name=reduction.mesh_dim, mesh=reduction.mesh)
     lanes = _lanes(reduction)

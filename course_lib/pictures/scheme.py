@@ -10,7 +10,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.tensors import colour
 from course_lib.specs.blocks import Block
@@ -24,7 +24,7 @@ _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 
 Devices = tuple[int, ...]
 
 
-@figure.register
+@draw.register
 def _scheme_figure(scheme: Scheme) -> Figure:
     for name, axes in scheme.tensors.items():
         _require_drawable(name, axes)

@@ -10,7 +10,7 @@ from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_cards, predicted_cards
-from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.tensors import annotated_tensor
 from course_lib.pictures.text import (
     array_text,
@@ -28,7 +28,7 @@ _MOST_AXES = 3
 _LEAST_WIDTH, _MAX_WIDTH, _GAP = 440.0, 700.0, 28.0
 
 
-@figure.register
+@draw.register
 def _mesh_figure(mesh: MeshSpec) -> Figure:
     title = ngettext("Mesh {mesh}: {count} device", "Mesh {mesh}: {count} devices", mesh.size, mesh=mesh)
     grid = mesh_grid(mesh, [str(device_id) for device_id in range(mesh.size)])
@@ -36,13 +36,13 @@ def _mesh_figure(mesh: MeshSpec) -> Figure:
     return framed(title, [drawing], ["", *grid])
 
 
-@figure.register
+@draw.register
 def _sharding_figure(sharding: Sharding) -> Figure:
     title = _("Layout {layout} on the mesh {mesh}", layout=sharding.layout, mesh=sharding.mesh)
     return _figure(title, sharding, [_tensor_part(sharding), _predicted_part(_("Devices"), sharding)])
 
 
-@figure.register
+@draw.register
 def _observed_figure(observed: Observed) -> Figure:
     sharding = _with_bytes(observed)
     title = _(
@@ -54,7 +54,7 @@ def _observed_figure(observed: Observed) -> Figure:
     return _figure(title, sharding, parts)
 
 
-@figure.register
+@draw.register
 def _comparison_figure(comparison: Comparison) -> Figure:
     sharding = _with_bytes(comparison)
     title = _(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, figure, framed
+from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.tensors import colour
 from course_lib.specs.text_path import UNKNOWN, TextPath
@@ -15,7 +15,7 @@ _CHIP_HEIGHT, _GAP = 34.0, 5.0
 _STRIP_HEIGHT, _TICK = 30.0, 2.5
 
 
-@figure.register
+@draw.register
 def _text_path_figure(path: TextPath) -> Figure:
     title = _("From a text to probabilities")
     tokens = ngettext("{count} token", "{count} tokens", len(path.tokens))

@@ -33,6 +33,8 @@ class Observed(DrawsItself):
         CourseError: the tensor has another shape, or another number of components than devices.
     """
 
+    drawn_by = "course_lib.pictures.sharding"
+
     sharding: Sharding
     whole: Array
     components: tuple[Array, ...]

@@ -1,9 +1,9 @@
-"""How specs show themselves in a notebook. What draws them stands above them and is named from above."""
+"""How specs show themselves in a notebook. What draws them stands above them, and is loaded when it draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any, ClassVar, Protocol
 
 from course_lib.errors import CourseError
 
@@ -24,16 +24,14 @@ class Picture(Protocol):
         """The picture as PNG."""
 
 
-_artists: list[Callable[[Any], Picture]] = []
-
-
-def draw_with(artist: Callable[[Any], Picture]) -> None:
-    """Makes `artist` draw every object from now on; `course_lib` names it when it is imported."""
-    _artists[:] = [artist]
-
-
 class DrawsItself:
-    """An object that a notebook shows as its picture; `repr` stays one short line, for lists and errors."""
+    """An object that a notebook shows as its picture; `repr` stays one short line, for lists and errors.
+
+    Attributes:
+        drawn_by: the module that tells `course_lib.pictures.figures.draw` how to draw its kind.
+    """
+
+    drawn_by: ClassVar[str]
 
     def picture(self) -> Picture:
         """Returns the picture of this object.
@@ -41,7 +39,8 @@ class DrawsItself:
         Raises:
             CourseError: it cannot be drawn.
         """
-        return _artists[0](self)
+        picture: Picture = import_module("course_lib.pictures.figures").figure(self)
+        return picture
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -31,6 +31,8 @@ class ReceivedExamples(DrawsItself):
         CourseError: no batch, no replica, batches of unlike numbers of replicas, or an index that is no whole
             number from 0.
     """
+
+    drawn_by = "course_lib.pictures.received"
 
     batches: tuple[Batch, ...]
 
@@ -107,3 +109,27 @@ def _items(given: Any) -> Iterable[Any]:
         allowed=_("for each batch and each replica a list of indices"),
         cure=_("Write batches in lists, for example [[[0, 1], [2, 3]], [[4], []]]."),
     )
+
+
+def split(values: Sequence[float], num_replicas: int) -> tuple[tuple[float, ...], ...]:
+    """Returns the examples of a global batch as a distributed dataset gives them to the replicas.
+
+    Each replica takes the number of examples divided by that of the replicas, rounded up, until none is left.
+
+    >>> split([1, 2, 3, 4, 5], 4)
+    ((1, 2), (3, 4), (5,), ())
+
+    Args:
+        values: a value for each example, in their order.
+        num_replicas: the number of replicas.
+
+    Raises:
+        CourseError: there is no such number of replicas.
+
+    Source: https://www.tensorflow.org/tutorials/distribute/input (Batching), and a test that compares.
+    """
+    problem = _("{count!r} is no number of replicas.", count=num_replicas)
+    cure = _("Give for example 2 replicas.")
+    count = whole_number(num_replicas, problem, least=1, cure=cure)
+    size = -(-len(values) // count)
+    return tuple(tuple(values[at * size : (at + 1) * size]) for at in range(count))

@@ -50,6 +50,8 @@ class Reduction(DrawsItself):
     Source: https://www.tensorflow.org/guide/dtensor_overview (DTensor collective communications).
     """
 
+    drawn_by = "course_lib.pictures.reduction"
+
     mesh: MeshSpec
     mesh_dim: str
     partials: tuple[Array, ...]

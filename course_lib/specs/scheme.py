@@ -39,6 +39,8 @@ class Scheme(DrawsItself):
             mesh dimension, or one mesh dimension for two axes of a tensor.
     """
 
+    drawn_by = "course_lib.pictures.scheme"
+
     plan: Plan
     tensors: Mapping[str, Axes]
     sizes: Mapping[str, int]

@@ -21,6 +21,8 @@ class TextPath(DrawsItself):
         sizes: of the layers that come behind the row, such as (48, 2).
     """
 
+    drawn_by = "course_lib.pictures.text_path"
+
     text: str
     tokens: tuple[str, ...]
     columns: tuple[int, ...]

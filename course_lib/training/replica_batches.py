@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.loss_scaling import split
+from course_lib.specs.received import split
 from course_lib.training.batches import Features, Labels, Weights
 from course_lib.training.trainer import Batches
 

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_lib.exercises.cards import Card
 from course_lib.exercises.predictions import Option, Prediction, Question
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tools.book.__main__ import Folders, build_book
 from tools.book.pages import Sources
 

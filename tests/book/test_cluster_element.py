@@ -8,11 +8,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import CourseError
-from course_lib.explorers.cluster import ClusterExplorer
 from course_lib.i18n import set_language
-from course_lib.pictures.cluster import cluster_lines
-from course_lib.specs import cluster_mistakes as mistakes
-from course_lib.specs.cluster import ClusterSpec
+from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
+from lessons.lesson_11_many_processes.cluster_picture import cluster_lines
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
+from lessons.lesson_11_many_processes.explorer import ClusterExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, pick, write_pages
 from tools.book.explorers import write_explorer_tables
 

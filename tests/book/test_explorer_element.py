@@ -7,8 +7,8 @@ from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.code import code_of
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.sharding import numbered_tensor
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, STYLES, answered, pick, write_pages
 from tools.book.explorers import write_explorer_tables
 

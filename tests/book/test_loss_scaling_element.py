@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib.explorers.loss_scaling import LossScalingExplorer
 from course_lib.i18n import set_language
-from course_lib.pictures.loss_scaling import lines
+from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
+from lessons.lesson_10_custom_training.loss_scaling_picture import lines
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, STYLES, answered, pick, write_pages
 from tools.book.explorers import write_explorer_tables
 

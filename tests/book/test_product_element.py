@@ -6,9 +6,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import UNSHARDED, MeshSpec
-from course_lib.explorers.product import ProductExplorer
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
+from lessons.lesson_02_communication.product_explorer import ProductExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
 from tools.book.explorers import write_explorer_tables
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib.explorers.reviews import ReviewExplorer
 from course_lib.measured import export
 from course_lib.measured.export import REVIEWS
+from lessons.lesson_06_save_and_serve.explorer import ReviewExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
 from tests.unit.test_reviews import MEASURED
 from tools.book.explorers import write_explorer_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib.explorers.ring import RingExplorer
+from lessons.lesson_02_communication.ring_explorer import RingExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
 from tools.book.explorers import write_explorer_tables
 

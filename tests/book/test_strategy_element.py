@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib.code.strategies import code_of
-from course_lib.explorers.strategy import StrategyExplorer
 from course_lib.i18n import set_language
-from course_lib.pictures.strategy import places_lines
-from course_lib.specs.strategy import Situation
-from course_lib.specs.strategy_places import places_of
+from lessons.lesson_09_strategies.code import code_of
+from lessons.lesson_09_strategies.explorer import StrategyExplorer
+from lessons.lesson_09_strategies.strategy import Situation
+from lessons.lesson_09_strategies.strategy_picture import places_lines
+from lessons.lesson_09_strategies.strategy_places import places_of
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, STYLES, answered, pick, write_pages
 from tools.book.explorers import write_explorer_tables
 

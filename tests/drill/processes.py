@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 
 import course_lib
-from course_lib.cluster import Cluster
-from course_lib.cluster.logs import told
 from course_lib.errors import CourseError
-from course_lib.programs import lines
+from lessons.lesson_11_many_processes.cluster import Cluster
+from lessons.lesson_11_many_processes.cluster.logs import told
+from lessons.lesson_11_many_processes.programs import lines
 
 PROGRAMS = Path(course_lib.__file__).parent / "programs"
 LIMIT_SECONDS = 180
@@ -68,7 +68,7 @@ def processes(program, tasks, *arguments, others=None, variables="TF_CONFIG"):
     """Starts a program once for each task; whatever happens, all have ended when the block is left.
 
     Args:
-        program: one of `course_lib.programs`.
+        program: one of `lessons.lesson_11_many_processes.programs`.
         tasks: how many processes of each job.
         arguments: of all of them.
         others: as `Cluster` takes them.

@@ -8,7 +8,7 @@ import pytest
 from jupyter_client import KernelManager
 from jupyter_client.kernelspec import KernelSpec
 
-from course_lib.cluster import Cluster
+from lessons.lesson_11_many_processes.cluster import Cluster
 from tests.kernels import execute, notebook_of
 from tests.unit.clusters import eventually, ids, left, places_in
 
@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 TWO_WORKERS = Path(__file__).with_name("two_workers.py")
 TWO_CLIENTS = Path(__file__).with_name("two_clients.py")
 STARTS = """
-from course_lib.cluster import Cluster
+from lessons.lesson_11_many_processes.cluster import Cluster
 cluster = Cluster([{program!r}, {folder!r}], {{"worker": 2}}).start()
 """
 WAITS = """
-from course_lib.cluster import Cluster
+from lessons.lesson_11_many_processes.cluster import Cluster
 with Cluster([{program!r}, {folder!r}], {{"worker": 2}}) as cluster:
     cluster.wait(600)
 """
@@ -86,7 +86,7 @@ def test_an_interrupted_cell_takes_its_cluster_along_and_the_kernel_goes_on(plac
 def test_a_notebook_stores_the_report_and_nothing_of_what_was_live(tmp_path):
     (tmp_path / "program.py").write_text("import time\n" + SAYS)
     cell = (
-        "from course_lib.cluster import Cluster\n"
+        "from lessons.lesson_11_many_processes.cluster import Cluster\n"
         f"with Cluster({str(tmp_path / 'program.py')!r}, {{'worker': 2}}) as cluster:\n"
         "    report = cluster.wait(120)\n"
         "report"

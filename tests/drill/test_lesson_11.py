@@ -2,8 +2,8 @@
 
 import pytest
 
-from course_lib.cluster import Cluster
-from course_lib.exercises.lesson_11_drill import BROKEN, start
+from lessons.lesson_11_many_processes.checks_drill import BROKEN, start
+from lessons.lesson_11_many_processes.cluster import Cluster
 
 
 @pytest.fixture(scope="module")
@@ -11,7 +11,9 @@ def yesterday(tmp_path_factory):
     """Returns the checkpoints of two workers after six steps."""
     folder = tmp_path_factory.mktemp("yesterday")
     arguments = ["--steps", "6", "--examples", "96", "--checkpoints", str(folder)]
-    with Cluster(["-m", "course_lib.programs.multi_worker", *arguments], {"worker": 2}) as cluster:
+    with Cluster(
+        ["-m", "lessons.lesson_11_many_processes.programs.multi_worker", *arguments], {"worker": 2}
+    ) as cluster:
         assert not cluster.wait().failed
     return folder
 
@@ -45,7 +47,14 @@ def test_each_fault_hides_the_next_and_the_logs_name_it(yesterday):
 
 @pytest.mark.drill_all
 def test_a_coordinator_that_is_started_again_goes_on_with_the_same_workers_and_servers(tmp_path):
-    program = ["-m", "course_lib.programs.parameter_server", "--steps", "60", "--pause", "0.1"]
+    program = [
+        "-m",
+        "lessons.lesson_11_many_processes.programs.parameter_server",
+        "--steps",
+        "60",
+        "--pause",
+        "0.1",
+    ]
     tasks = {"chief": 1, "worker": 1, "ps": 1}
     with Cluster([*program, "--checkpoints", str(tmp_path)], tasks) as cluster:
         cluster.wait_for("chief 0", "saved after 10 steps")

@@ -5,8 +5,8 @@ import signal
 import numpy as np
 import pytest
 
-from course_lib.programs import lines
 from course_lib.training.saved import is_whole
+from lessons.lesson_11_many_processes.programs import lines
 from tests.drill.processes import LIMIT_SECONDS, PROGRAMS, processes
 
 TWO = {"worker": 2}
@@ -23,12 +23,12 @@ def alone():
     setup(devices=8)
     from course_lib.data import fashion
     from course_lib.models.fashion import convolutional
-    from course_lib.programs.multi_worker import FILTERS, HIDDEN, LEARNING_RATE
     from course_lib.runtime import start_tensorflow
     from course_lib.training.records import StepRecord
     from course_lib.training.run import TrainingRun
     from course_lib.training.settings import Settings
     from course_lib.training.strategy_trainer import StrategyTrainer
+    from lessons.lesson_11_many_processes.programs.multi_worker import FILTERS, HIDDEN, LEARNING_RATE
 
     tf = start_tensorflow()
     one = tf.distribute.get_strategy()
@@ -193,7 +193,7 @@ def test_a_worker_with_other_arguments_is_named_by_both():
 def test_a_worker_with_other_data_is_named_by_both(tmp_path):
     script = tmp_path / "other_data.py"
     script.write_text(
-        "from course_lib.programs import lines, multi_worker\n"
+        "from lessons.lesson_11_many_processes.programs import lines, multi_worker\n"
         "load = multi_worker.fashion.load\n"
         "def changed(**numbers):\n"
         "    images = load(**numbers)\n"
@@ -228,7 +228,8 @@ def test_a_full_disk_leaves_the_checkpoint_that_was_there(tmp_path):
 
 LIMITED = """
 import pathlib, resource, sys, threading, time
-from course_lib.programs import lines, multi_worker
+from lessons.lesson_11_many_processes.programs import lines
+from lessons.lesson_11_many_processes.programs import multi_worker
 folder = pathlib.Path(sys.argv[sys.argv.index("--checkpoints") + 1])
 def limit():
     while not list(folder.glob("checkpoint-*")):
@@ -245,7 +246,7 @@ def test_waiting_is_bounded_also_after_all_have_met(tmp_path):
     script, arguments = tmp_path / "leaves.py", ("--start", 15)
     script.write_text(
         "import sys\n"
-        "from course_lib.programs import multi_worker\n"
+        "from lessons.lesson_11_many_processes.programs import multi_worker\n"
         "multi_worker.make_strategy = lambda: sys.exit(3)\n"
         "multi_worker.main()\n"
     )

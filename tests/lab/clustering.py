@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from course_lib.cluster import guard
+from lessons.lesson_11_many_processes.cluster import guard
 from tests.lab.jupyterlab import Lesson, write_notebook
 from tests.lab.reading import take_screenshot
 from tests.unit.clusters import HAS_CHILDREN, WRITES_ITS_ID, eventually, ids, left
@@ -30,7 +30,7 @@ CELLS = {
     SETUP: """
 import course_lib
 course_lib.setup(language="LANGUAGE", devices=2)
-from course_lib.cluster import Cluster""",
+from lessons.lesson_11_many_processes.cluster import Cluster""",
     ENDLESS: RUNS.replace("STEPS", "6000"),
     SHORT: RUNS.replace("STEPS", "3"),
 }

@@ -17,7 +17,7 @@ import numpy as np
 from course_lib import models
 from course_lib.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
-from course_lib.watch.lab import TrainingLab
+from lessons.lesson_05_model_and_spatial.lab import TrainingLab
 tf = course_lib.start_tensorflow()
 random = np.random.default_rng(0)
 features = random.standard_normal((640, 1200), np.float32)

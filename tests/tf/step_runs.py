@@ -56,7 +56,8 @@ def differs(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> str:
 
 
 def report(model: str, mesh: MeshSpec, count: int) -> dict:
-    from course_lib.models import mnist, sentiment
+    from course_lib.models import sentiment
+    from lessons.lesson_07_from_scratch import mnist_model as mnist
 
     model_class = {"mnist": mnist.MLP, "sentiment": sentiment.MLP}[model]
     sizes = dict(zip((BATCH, *model_class.spec.layers), SIZES, strict=False))

@@ -13,10 +13,10 @@ from course_lib.data.examples import Examples
 from course_lib.data.tfidf import Vectorizer
 from course_lib.models import sentiment as models
 from course_lib.runtime import setup
-from course_lib.serving.exporting import export
 from course_lib.specs import communication, plan
 from course_lib.training import run as training
 from course_lib.training.checkpoints import CheckpointFolder
+from lessons.lesson_06_save_and_serve.serving.exporting import export
 
 GRID = MeshSpec([("x", 2), ("y", 4)])
 ROWS = LayoutSpec(["x", UNSHARDED], GRID)

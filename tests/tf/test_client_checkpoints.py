@@ -7,10 +7,10 @@ import pytest
 
 from course_lib import CourseError
 from course_lib.runtime import start_tensorflow
-from course_lib.training import client_checkpoints
 from course_lib.training.checkpoints import CheckpointFolder
-from course_lib.training.client_checkpoints import ClientCheckpoints
 from course_lib.training.saved import whole_in
+from lessons.lesson_11_many_processes import client_checkpoints
+from lessons.lesson_11_many_processes.client_checkpoints import ClientCheckpoints
 
 tf = start_tensorflow()
 LIMIT_SECONDS = 30  # who waits longer waits for somebody who never comes

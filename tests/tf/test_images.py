@@ -11,10 +11,10 @@ import pytest
 from course_lib import CourseError, i18n
 from course_lib.data import fashion, mnist, prepared
 from course_lib.data.images import ImageSet
-from course_lib.models.mnist import MLP, initial_values
 from course_lib.training.optimizers import Adam
 from course_lib.training.records import EpochRecord
 from course_lib.training.run import train
+from lessons.lesson_07_from_scratch.mnist_model import MLP, initial_values
 
 PREPARED = Path(os.environ.get("TFDS_DATA_DIR") or Path(__file__).parents[3] / "shared" / "tfds").resolve()
 SET = Path("mnist/3.0.1")

@@ -14,7 +14,7 @@ from course_lib.dtensor import create_mesh, fetch_layout, pack, to_layout, to_nu
 tf = course_lib.start_tensorflow()
 import tf_keras  # noqa: E402
 
-from course_lib.keras_layouts import (  # noqa: E402
+from lessons.lesson_08_keras.keras_layouts import (  # noqa: E402
     LayoutMap,
     bytes_on_devices,
     made_with,
@@ -22,7 +22,7 @@ from course_lib.keras_layouts import (  # noqa: E402
     patterns_of,
     shardings,
 )
-from course_lib.specs.layout_patterns import LayoutPatterns  # noqa: E402
+from lessons.lesson_08_keras.layout_patterns import LayoutPatterns  # noqa: E402
 
 MESH = MeshSpec([("batch", 2), ("model", 2)])
 REAL = create_mesh(MESH)

@@ -12,9 +12,9 @@ from course_lib.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
 from course_lib.training.saved import whole_in
 from course_lib.turns import turns
-from course_lib.watch.lab import TrainingLab
-from course_lib.watch.lab_costs import held
-from course_lib.watch.lab_runs import Status, largest_differences
+from lessons.lesson_05_model_and_spatial.lab import TrainingLab
+from lessons.lesson_05_model_and_spatial.lab_costs import held
+from lessons.lesson_05_model_and_spatial.lab_runs import Status, largest_differences
 from tests.tf import oracles
 
 tf = start_tensorflow()

@@ -18,7 +18,7 @@ from course_lib.dtensor import (
 )
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import check
-from course_lib.explorers.mesh_layout import numbered_tensor
+from lessons.lesson_01_mesh_and_layout.explorer import numbered_tensor
 
 MESH = MeshSpec([("x", 3), ("y", 2)])
 ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH), LayoutSpec([UNSHARDED, "y"], MESH)

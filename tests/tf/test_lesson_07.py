@@ -13,15 +13,16 @@ import course_lib
 from course_lib import CourseError
 from course_lib.combining import no_combining
 from course_lib.data import mnist as data
-from course_lib.exercises import lesson_07_adam
-from course_lib.models import mnist, placement
+from course_lib.models import placement
 from course_lib.specs.plan import data_parallel, model_parallel
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.optimizers import SGD, Adam
-from course_lib.training.optimizers.wrong import PythonCountAdam, WriteThenReadAdam
 from course_lib.training.run import train
 from course_lib.training.settings import Settings
 from course_lib.training.trainer import ModelTrainer
+from lessons.lesson_07_from_scratch import checks_adam as lesson_07_adam
+from lessons.lesson_07_from_scratch import mnist_model as mnist
+from lessons.lesson_07_from_scratch.wrong_adam import PythonCountAdam, WriteThenReadAdam
 from tests.lessons import COURSE, lesson_with
 
 tf = course_lib.start_tensorflow()

@@ -14,13 +14,13 @@ import course_lib
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.combining import no_combining
 from course_lib.dtensor import create_mesh, mesh_spec, pack, to_layout, to_numpy
-from course_lib.exercises.lesson_08_step import gradients
+from lessons.lesson_08_keras.checks_step import gradients
 
 tf = course_lib.start_tensorflow()
 import keras  # noqa: E402
 import tf_keras  # noqa: E402
 
-from course_lib.keras_layouts import bytes_on_devices  # noqa: E402
+from lessons.lesson_08_keras.keras_layouts import bytes_on_devices  # noqa: E402
 
 # Four devices, which compile in half the time; the exercise of the step holds the same on eight.
 GRID = MeshSpec([("batch", 2), ("model", 2)])

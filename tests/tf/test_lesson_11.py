@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute
 
-from course_lib.programs.multi_worker import with_policy
+from lessons.lesson_11_many_processes.programs.multi_worker import with_policy
 
 
 def part_of_worker_0(dataset, policy):

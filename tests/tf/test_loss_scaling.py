@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from course_lib.explorers.loss_scaling import WEIGHT, scaling_of
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.loss_scaling import DIVISIONS, LossScaling, split
+from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling, split
+from lessons.lesson_10_custom_training.loss_scaling_explorer import WEIGHT, scaling_of
 
 tf = start_tensorflow()
 

@@ -8,12 +8,13 @@ import pytest
 
 from course_lib.data.examples import Examples
 from course_lib.dtensor import fetch_layout
-from course_lib.models import mnist, sentiment
+from course_lib.models import sentiment
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.training.optimizers import SGD, Adam
 from course_lib.training.records import EpochRecord, StepRecord
 from course_lib.training.run import train
 from course_lib.training.trainer import ModelTrainer
+from lessons.lesson_07_from_scratch import mnist_model as mnist
 from tests.tf import oracles
 from tests.tf.reused import Reused
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from course_lib.errors import CourseError
-from course_lib.programs import multi_worker, slurm
+from lessons.lesson_11_many_processes.programs import multi_worker, slurm
 from tests import manifests
 
 PROCESSES = [

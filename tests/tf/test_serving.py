@@ -11,24 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import course_lib
-from course_lib import CourseError, data, serving
+from course_lib import CourseError, data
 from course_lib.data.synthetic import make_reviews
 from course_lib.data.text import Reviews, TextExamples
 from course_lib.data.tfidf import make_tables
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
 from course_lib.errors import CourseWarning
 from course_lib.models.sentiment import MLP, initial_values
-from course_lib.serving import fresh
-from course_lib.serving.exporting import SIGNATURE, export
-from course_lib.serving.loading import load
-from course_lib.serving.module import TextClassifier
-from course_lib.serving.restoring import restore_model
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.training.checkpoints import CheckpointFolder
-from course_lib.training.optimizers.adam import Adam
 from course_lib.training.run import train
+from lessons.lesson_06_save_and_serve import serving
+from lessons.lesson_06_save_and_serve.serving import fresh
+from lessons.lesson_06_save_and_serve.serving.exporting import SIGNATURE, export
+from lessons.lesson_06_save_and_serve.serving.loading import load
+from lessons.lesson_06_save_and_serve.serving.module import TextClassifier
+from lessons.lesson_06_save_and_serve.serving.restoring import restore_model
+from course_lib.training.optimizers.adam import Adam
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -118,7 +119,7 @@ def test_a_fresh_process_without_the_library_answers_the_same(served):
 
 def test_more_texts_than_go_at_a_time_come_back_in_their_order(served, monkeypatch):
     expected = served(ALL_TEXTS)
-    monkeypatch.setattr("course_lib.serving.loading._TEXTS_AT_A_TIME", 7)
+    monkeypatch.setattr("lessons.lesson_06_save_and_serve.serving.loading._TEXTS_AT_A_TIME", 7)
     np.testing.assert_allclose(served(ALL_TEXTS), expected, atol=1e-6)
 
 
@@ -244,7 +245,7 @@ def test_a_checkpoint_whose_data_vanishes_while_it_is_read_gives_way_too(values,
         for file in (tmp_path / newest).glob("*.data-*"):
             file.unlink()
 
-    monkeypatch.setattr("course_lib.serving.restoring.require_fit", vanishing)
+    monkeypatch.setattr("lessons.lesson_06_save_and_serve.serving.restoring.require_fit", vanishing)
     model = MLP(initial_values(seed=1, dims=DIMS))
     with pytest.warns(CourseWarning, match="is damaged"):
         assert restore_model(folder, model).step == 1
@@ -284,7 +285,9 @@ def test_even_an_empty_folder_or_a_file_is_refused(make, vectorizer, values, tmp
 
 def test_an_export_that_appears_meanwhile_is_not_replaced(vectorizer, values, tmp_path, monkeypatch):
     target = tmp_path / "export"
-    monkeypatch.setattr("course_lib.serving.exporting.force_to_disk", lambda _folder: target.mkdir())
+    monkeypatch.setattr(
+        "lessons.lesson_06_save_and_serve.serving.exporting.force_to_disk", lambda _folder: target.mkdir()
+    )
     with pytest.raises(CourseError, match="is there already"):
         export(MLP(values), vectorizer, target)
     assert list(tmp_path.iterdir()) == [target]
@@ -296,7 +299,7 @@ def test_what_fails_leaves_nothing_half_written(error, vectorizer, values, tmp_p
     def failing(_folder):
         raise error
 
-    monkeypatch.setattr("course_lib.serving.exporting.force_to_disk", failing)
+    monkeypatch.setattr("lessons.lesson_06_save_and_serve.serving.exporting.force_to_disk", failing)
     expected = CourseError if isinstance(error, OSError) else KeyboardInterrupt
     with pytest.raises(expected):
         export(MLP(values), vectorizer, tmp_path / "export")
@@ -352,7 +355,7 @@ def test_what_fails_removes_the_folders_above_that_it_made(vectorizer, values, t
     def full(_folder):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("course_lib.serving.exporting.force_to_disk", full)
+    monkeypatch.setattr("lessons.lesson_06_save_and_serve.serving.exporting.force_to_disk", full)
     (tmp_path / "mine").mkdir()
     with pytest.raises(CourseError, match="No space left"):
         export(MLP(values), vectorizer, tmp_path / "mine" / "a" / "b" / "1")
@@ -363,7 +366,7 @@ def test_an_export_that_stands_is_not_denied_by_what_comes_after(vectorizer, val
     def unconfirmed(_folder):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr("course_lib.serving.exporting.force_entry_to_disk", unconfirmed)
+    monkeypatch.setattr("lessons.lesson_06_save_and_serve.serving.exporting.force_entry_to_disk", unconfirmed)
     with pytest.warns(CourseWarning, match="was written, but not all.*Input/output error"):
         path = export(MLP(values), vectorizer, tmp_path / "export")
     assert load(path)(ALL_TEXTS[:2]).shape == (2, 2)
@@ -371,7 +374,9 @@ def test_an_export_that_stands_is_not_denied_by_what_comes_after(vectorizer, val
 
 def test_the_names_of_new_folders_are_forced_to_the_disk_too(vectorizer, values, tmp_path, monkeypatch):
     forced = []
-    monkeypatch.setattr("course_lib.serving.exporting.force_entry_to_disk", forced.append)
+    monkeypatch.setattr(
+        "lessons.lesson_06_save_and_serve.serving.exporting.force_entry_to_disk", forced.append
+    )
     export(MLP(values), vectorizer, tmp_path / "a" / "b" / "1")
     assert forced == [tmp_path / "a" / "b", tmp_path / "a", tmp_path]
 

@@ -9,7 +9,7 @@ from course_lib.dtensor import pack
 from course_lib.models import initial_values
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
-from course_lib.specs.step import mlp_step
+from lessons.lesson_03_one_step.step import mlp_step
 from tests.tf.collectives import count_collectives
 
 tf = start_tensorflow()

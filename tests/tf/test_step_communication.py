@@ -14,7 +14,7 @@ from tests.tf.plan_runs import mesh_of
 
 course_lib.start_tensorflow()
 from course_lib import models  # noqa: E402
-from course_lib.models import mnist  # noqa: E402
+from lessons.lesson_07_from_scratch import mnist_model as mnist  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("optimized")
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}

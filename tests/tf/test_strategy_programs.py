@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from course_lib.code.strategies import code_of
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.strategy import Situation
+from lessons.lesson_09_strategies.code import code_of
+from lessons.lesson_09_strategies.strategy import Situation
 from tests.unit.test_strategy import situations
 
 tf = start_tensorflow()

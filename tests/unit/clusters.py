@@ -46,7 +46,7 @@ NEVER_ENDS = "time.sleep(600)\n"
 # What stands in for a kernel: it starts a cluster, says the guard's id, and waits.
 OWNER = """
 import signal, sys, time
-from course_lib.cluster import Cluster
+from lessons.lesson_11_many_processes.cluster import Cluster
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background is deaf to it
 cluster = Cluster(sys.argv[1:], {"worker": 2}).start()
 print(cluster._started.guard._process.pid, flush=True)

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from course_lib import CourseError
-from course_lib.explorers.batch_sizes import BatchSizeExplorer
 from course_lib.measured import batch_sizes, results
 from course_lib.measured.batch_sizes import BATCH_SIZES, Machine
 from course_lib.pictures import shapes
@@ -13,6 +12,7 @@ from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
+from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
 
 HERE = Machine(2, 1, 2, "2.21.0")
 

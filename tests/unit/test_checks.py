@@ -17,9 +17,9 @@ from course_lib import i18n
 from course_lib.errors import CourseError
 from course_lib.exercises import checks
 from course_lib.exercises.answers import is_number, plain
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tests.answer_forms import Shape, forms
 
 LESSONS = sorted(

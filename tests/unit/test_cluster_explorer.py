@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError
-from course_lib.explorers.cluster import ClusterExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
-from course_lib.specs.cluster import ClusterSpec
-from course_lib.specs.cluster_mistakes import MISTAKES
 from course_lib.widgets import controls
 from course_lib.widgets.table import page_table
+from lessons.lesson_11_many_processes.cluster_mistakes import MISTAKES
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
+from lessons.lesson_11_many_processes.explorer import ClusterExplorer
 from tests.unit.test_strategy_explorer import choose, pieces, questions, shown, text_of
 from tools.book.explorers import found
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from course_lib import CourseError
 from course_lib.i18n import set_language
-from course_lib.specs import cluster_mistakes as mistakes
-from course_lib.specs import tf_config
-from course_lib.specs.cluster import ClusterSpec, Task
+from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
+from lessons.lesson_11_many_processes import tf_config
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Task
 
 TEXTS = Path(__file__).with_name("clusters_drawn")
 HOSTS = [f"host{number}:12345" for number in range(9)]

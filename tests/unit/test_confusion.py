@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib import CourseError, i18n
-from course_lib.specs.confusion import Confusion, ConfusionMatrix
+from lessons.lesson_10_custom_training.confusion import Confusion, ConfusionMatrix
 
 SVG = "{http://www.w3.org/2000/svg}"
 COUNTS = [[5, 0, 1], [2, 4, 0], [0, 10, 6]]

@@ -14,8 +14,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from course_lib.programs import multi_worker, places
-from course_lib.specs.cluster import ClusterSpec
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
+from lessons.lesson_11_many_processes.programs import multi_worker, places
 from tests import manifests
 from tests.manifests import DEPLOY, ROOT, only_container, pod_templates
 
@@ -336,10 +336,16 @@ def test_a_batch_script_has_srun_start_its_program(script, tmp_path):
         "--kill-on-bad-exit=0" in options
     )  # else the first status 75 kills those that are about to give theirs
     command = words[words.index("my python") :]
-    assert command[:5] == ["my python", "-m", "course_lib.programs.slurm", "--port", "2222"]
+    assert command[:5] == [
+        "my python",
+        "-m",
+        "lessons.lesson_11_many_processes.programs.slurm",
+        "--port",
+        "2222",
+    ]
     program = command[command.index("my python", 1) :]
     assert program == [
-        *["my python", "-m", f"course_lib.programs.{script.stem}", "--steps", "7"],
+        *["my python", "-m", f"lessons.lesson_11_many_processes.programs.{script.stem}", "--steps", "7"],
         *["--checkpoints", f"{tmp_path}/checkpoints/{script.stem}", "--wait", "600"],
     ]
 
@@ -389,7 +395,7 @@ def test_a_program_takes_the_arguments_of_its_manifest(document, monkeypatch):
         container = only_container(template)
         python, option, program = container["command"]
         assert (python, option) == ("python", "-m")
-        assert program in {f"course_lib.programs.{script.stem}" for script in SCRIPTS}
+        assert program in {f"lessons.lesson_11_many_processes.programs.{script.stem}" for script in SCRIPTS}
         taken = arguments_of(importlib.import_module(program), container["args"], monkeypatch)
         assert (taken.steps, taken.wait) == (200, 600)
 

@@ -16,22 +16,22 @@ from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, explorers
 from course_lib.code import FRAMEWORKS, code_of
-from course_lib.explorers.batch_sizes import BatchSizeExplorer
-from course_lib.explorers.cluster import ClusterExplorer
-from course_lib.explorers.iterating import IterationExplorer
-from course_lib.explorers.loss_scaling import LossScalingExplorer
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
-from course_lib.explorers.product import ProductExplorer
-from course_lib.explorers.reviews import ReviewExplorer
-from course_lib.explorers.ring import RingExplorer
-from course_lib.explorers.strategy import StrategyExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
 from course_lib.specs.sharding import numbered_tensor
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Choice, Number
 from course_lib.widgets.table import page_table
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
+from lessons.lesson_02_communication.product_explorer import ProductExplorer
+from lessons.lesson_02_communication.ring_explorer import RingExplorer
+from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
+from lessons.lesson_06_save_and_serve.explorer import ReviewExplorer
+from lessons.lesson_09_strategies.explorer import StrategyExplorer
+from lessons.lesson_10_custom_training.iterating_explorer import IterationExplorer
+from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
+from lessons.lesson_11_many_processes.explorer import ClusterExplorer
 from tools.book.explorers import found
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -435,7 +435,7 @@ def test_what_it_cannot_show_is_refused(arguments, message):
 
 def test_the_explorer_needs_no_tensorflow():
     code = (
-        "import sys, course_lib; from course_lib.explorers.mesh_layout import MeshLayoutExplorer;"
+        "import sys, course_lib; from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer;"
         "MeshLayoutExplorer()._repr_mimebundle_();"
         "print(sorted(name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'matplotlib')))"
     )
@@ -444,7 +444,7 @@ def test_the_explorer_needs_no_tensorflow():
 
 
 NEW_EXPLORERS = """
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 
 class Made(MeshLayoutExplorer):
     def __init__(self, observe=None, **options):

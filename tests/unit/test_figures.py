@@ -16,7 +16,7 @@ from IPython.core.formatters import DisplayFormatter
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.pictures import shapes
-from course_lib.pictures.drawn import Figure, figure
+from course_lib.pictures.figures import Figure, figure
 from course_lib.specs.sharding import numbered_tensor
 from tests.unit.specs import layouts_with_shapes, meshes
 

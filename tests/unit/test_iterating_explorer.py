@@ -3,9 +3,9 @@
 import pytest
 
 from course_lib import CourseError
-from course_lib.explorers.iterating import IterationExplorer
 from course_lib.training.records import IterationTimes
 from course_lib.widgets.table import page_table
+from lessons.lesson_10_custom_training.iterating_explorer import IterationExplorer
 
 
 def text_of(tree):

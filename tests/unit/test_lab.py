@@ -17,11 +17,11 @@ from course_lib.training.records import History
 from course_lib.training.saved import write_manifest
 from course_lib.turns import Turns
 from course_lib.watch import trains_now
-from course_lib.watch.lab import TrainingLab
-from course_lib.watch.lab_costs import Held, held
-from course_lib.watch.lab_plan import described
-from course_lib.watch.lab_runs import Difference, LabRun, Status, largest_differences
-from course_lib.watch.lab_setting import Setting, Subject
+from lessons.lesson_05_model_and_spatial.lab import TrainingLab
+from lessons.lesson_05_model_and_spatial.lab_costs import Held, held
+from lessons.lesson_05_model_and_spatial.lab_plan import described
+from lessons.lesson_05_model_and_spatial.lab_runs import Difference, LabRun, Status, largest_differences
+from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
 from tests.fake_run import FakeRun, history, step_record
 
 SPEC = ModelSpec(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.specs.layout_patterns import LayoutPatterns
+from lessons.lesson_08_keras.layout_patterns import LayoutPatterns
 
 MESH = MeshSpec([("batch", 4), ("model", 2)])
 COLUMNS, ROWS = LayoutSpec([UNSHARDED, "model"], MESH), LayoutSpec(["model", UNSHARDED], MESH)

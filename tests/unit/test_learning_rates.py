@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from course_lib import CourseError
 from course_lib.i18n import set_language
-from course_lib.specs.learning_rates import scaled_learning_rate
+from lessons.lesson_09_strategies.learning_rates import scaled_learning_rate
 
 
 @pytest.mark.parametrize(

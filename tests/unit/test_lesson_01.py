@@ -7,8 +7,8 @@ import pytest
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.exercises.checks import Status, check
-from course_lib.exercises.lesson_01_split import cases, misconceptions
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
+from lessons.lesson_01_mesh_and_layout.checks_split import cases, misconceptions
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 
 
 def nested_split(whole, layout):

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, silent
-from course_lib.exercises import lesson_02
-from course_lib.exercises import lesson_02_attempts as attempts
+from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.exercises.checks import Status, check
-from course_lib.exercises.messages import run_on_each
 from course_lib.specs import communication
-from course_lib.specs.ring import Ring
+from lessons.lesson_02_communication import all_reduces as attempts
+from lessons.lesson_02_communication import checks as lesson_02
+from lessons.lesson_02_communication import silent
+from lessons.lesson_02_communication.messages import run_on_each
+from lessons.lesson_02_communication.ring import Ring
 
 GROUPS = st.integers(1, 8).flatmap(
     lambda count: st.integers(0, 20).flatmap(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.errors import CourseError
-from course_lib.exercises.lesson_11_drill import BROKEN, folder_of, start
+from lessons.lesson_11_many_processes.checks_drill import BROKEN, folder_of, start
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,22 @@ from pathlib import Path
 import pytest
 
 from course_lib import CourseError
-from course_lib.cluster import Cluster, Report, Told, __main__, guarding, processes, running
-from course_lib.cluster.live import LiveLogs
-from course_lib.cluster.logs import Log
-from course_lib.cluster.ports import HOST, HeldPorts, opened
-from course_lib.cluster.program import command_of, environment_of, without_proxy
-from course_lib.exercises import lesson_11_drill
 from course_lib.i18n import num_columns, set_language
-from course_lib.specs.cluster import ClusterSpec, Task
+from lessons.lesson_11_many_processes import checks_drill as lesson_11_drill
+from lessons.lesson_11_many_processes.cluster import (
+    Cluster,
+    Report,
+    Told,
+    __main__,
+    guarding,
+    processes,
+    running,
+)
+from lessons.lesson_11_many_processes.cluster.live import LiveLogs
+from lessons.lesson_11_many_processes.cluster.logs import Log
+from lessons.lesson_11_many_processes.cluster.ports import HOST, HeldPorts, opened
+from lessons.lesson_11_many_processes.cluster.program import command_of, environment_of, without_proxy
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Task
 from tests.unit.clusters import (
     HAS_A_STRANGER,
     HAS_CHILDREN,
@@ -375,8 +383,10 @@ def test_a_notebook_sees_the_last_lines_live_and_stores_none(monkeypatch):
         def update(self, data, **_options):
             shown.append(data)
 
-    monkeypatch.setattr("course_lib.cluster.live._in_a_kernel", lambda: True)
-    monkeypatch.setattr("course_lib.cluster.live._display", lambda data: shown.append(data) or Handle())
+    monkeypatch.setattr("lessons.lesson_11_many_processes.cluster.live._in_a_kernel", lambda: True)
+    monkeypatch.setattr(
+        "lessons.lesson_11_many_processes.cluster.live._display", lambda data: shown.append(data) or Handle()
+    )
     live = LiveLogs(lambda: {"worker 0: runs": ["step <1>"]})
     live.refresh()
     live.refresh()  # too soon

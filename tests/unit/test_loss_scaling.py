@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError
-from course_lib.explorers.loss_scaling import LossScalingExplorer
 from course_lib.i18n import set_language
-from course_lib.pictures import loss_scaling_text as words
 from course_lib.pictures import shapes
-from course_lib.specs.loss_scaling import DIVISIONS, LossScaling, split
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
+from lessons.lesson_10_custom_training import loss_scaling_text as words
+from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling, split
+from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
 from tests.unit.test_ring_explorer import choose, inputs, shown, whole
 
 EXAMPLE = LossScaling([[2, 3], [4, 5]])

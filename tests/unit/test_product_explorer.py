@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
-from course_lib.explorers.product import ProductExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
 from course_lib.specs.communication import product
@@ -20,6 +19,7 @@ from course_lib.specs.compared import Compared
 from course_lib.widgets import controls
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
+from lessons.lesson_02_communication.product_explorer import ProductExplorer
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = MeshSpec([("x", 4), ("y", 2)])
@@ -284,7 +284,7 @@ def test_a_notebook_stores_a_text_that_follows_from_the_arguments():
 
 def test_the_explorer_needs_no_tensorflow():
     code = (
-        "import sys; from course_lib.explorers.product import ProductExplorer;"
+        "import sys; from lessons.lesson_02_communication.product_explorer import ProductExplorer;"
         "ProductExplorer()._repr_mimebundle_();"
         "print(sorted(name for name in sys.modules if name.split('.')[0] in ('tensorflow', 'matplotlib')))"
     )

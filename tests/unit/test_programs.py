@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from course_lib import CourseError, i18n
-from course_lib.cluster.ports import HeldPorts, call, opened
-from course_lib.cluster.program import without_proxy
 from course_lib.data.examples import Examples
-from course_lib.programs import (
+from lessons.lesson_11_many_processes.addresses import host_and_port
+from lessons.lesson_11_many_processes.cluster.ports import HeldPorts, call, opened
+from lessons.lesson_11_many_processes.cluster.program import without_proxy
+from lessons.lesson_11_many_processes.programs import (
     arguments,
     by_hand,
     calls,
@@ -30,7 +31,6 @@ from course_lib.programs import (
     peers,
     places,
 )
-from course_lib.specs.addresses import host_and_port
 
 TWO = {"worker": ["host0:1", "host1:1"]}
 
@@ -464,7 +464,7 @@ def test_what_has_no_effect_there_is_refused(program, given, monkeypatch):
 
 WAITING = """
 import os, signal, time
-from course_lib.programs.peers import within
+from lessons.lesson_11_many_processes.programs.peers import within
 signal.signal(signal.SIGINT, lambda *_: None)  # as TensorFlow, which lets no handler run
 with within(0.5, ["worker 1"]):
     os.killpg(0, signal.SIGINT)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError
-from course_lib.explorers.reviews import ReviewExplorer
 from course_lib.measured import export
 from course_lib.measured.export import REVIEWS, Exported, ExportMeasured
-from course_lib.pictures.drawn import figure
+from course_lib.pictures.figures import figure
 from course_lib.specs.text_path import TextPath
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
+from lessons.lesson_06_save_and_serve.explorer import ReviewExplorer
 
 MEASURED = ExportMeasured(
     how={"command": "make results"},

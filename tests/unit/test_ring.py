@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError
-from course_lib.pictures import ring_text, shapes
-from course_lib.pictures.ring import sent_drawing
-from course_lib.specs.ring import KINDS, Holding, Message, Ring
+from course_lib.pictures import shapes
+from lessons.lesson_02_communication import ring_text
+from lessons.lesson_02_communication.ring import KINDS, Holding, Message, Ring
+from lessons.lesson_02_communication.ring_picture import sent_drawing
 
 SVG_TAG = "{http://www.w3.org/2000/svg}"
 

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError
-from course_lib.explorers.ring import WHOLE_BYTES, RingExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
-from course_lib.specs.ring import KINDS, Ring
 from course_lib.widgets import controls
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Choice
 from course_lib.widgets.table import page_table
+from lessons.lesson_02_communication.ring import KINDS, Ring
+from lessons.lesson_02_communication.ring_explorer import WHOLE_BYTES, RingExplorer
 
 DEVICES = range(2, 9)
 

@@ -10,9 +10,9 @@ import pytest
 
 from course_lib import CourseError
 from course_lib.i18n import set_language
-from course_lib.specs import strategy as specs
-from course_lib.specs.strategy import Situation
-from course_lib.specs.strategy_places import Held, places_of
+from lessons.lesson_09_strategies import strategy as specs
+from lessons.lesson_09_strategies.strategy import Situation
+from lessons.lesson_09_strategies.strategy_places import Held, places_of
 
 TEXTS = Path(__file__).with_name("strategies")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.code.strategies import TF_KERAS_REQUIREMENT, code_of, sections_of
 from course_lib.i18n import languages, num_columns, set_language
-from course_lib.specs.strategy import Situation
+from lessons.lesson_09_strategies.code import TF_KERAS_REQUIREMENT, code_of, sections_of
+from lessons.lesson_09_strategies.strategy import Situation
 from tests.unit.test_strategy import situations
 
 ROOT = Path(__file__).resolve().parents[2]

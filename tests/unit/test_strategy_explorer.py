@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError
-from course_lib.code.strategies import code_of
-from course_lib.explorers.strategy import StrategyExplorer
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
-from course_lib.specs import strategy as specs
-from course_lib.specs.strategy import Situation
 from course_lib.widgets import controls
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
+from lessons.lesson_09_strategies import strategy as specs
+from lessons.lesson_09_strategies.code import code_of
+from lessons.lesson_09_strategies.explorer import StrategyExplorer
+from lessons.lesson_09_strategies.strategy import Situation
 from tests.unit.test_strategy import situations
 from tools.book.explorers import found
 

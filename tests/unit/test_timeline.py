@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
-from course_lib.specs.step import mlp_step
-from course_lib.specs.timeline import Event, Phase, Timeline
+from lessons.lesson_03_one_step.step import mlp_step
+from lessons.lesson_03_one_step.timeline import Event, Phase, Timeline
 from tests.unit.specs import meshes
 
 SVG_TAG = "{http://www.w3.org/2000/svg}"

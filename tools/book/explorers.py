@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 
-from course_lib import explorers
+import lessons
 from course_lib.i18n import set_language
 from course_lib.widgets.base import Explorer, table_file
 from course_lib.widgets.table import page_table
@@ -28,11 +28,15 @@ def write_explorer_tables(
 
 
 def found() -> Iterator[Callable[[], Explorer]]:
-    """Yields the explorers of the library that can be made without an argument, as a page makes them."""
-    for module in pkgutil.iter_modules(explorers.__path__, f"{explorers.__name__}."):
-        for value in vars(import_module(module.name)).values():
-            if _is_explorer(value) and value.__module__ == module.name and _needs_no_argument(value):
-                yield value
+    """Yields the lessons' explorers that can be made without an argument, as a page makes them.
+
+    They are in modules whose name ends in `explorer`.
+    """
+    for module in pkgutil.walk_packages(lessons.__path__, f"{lessons.__name__}."):
+        if module.name.endswith("explorer"):
+            for value in vars(import_module(module.name)).values():
+                if _is_explorer(value) and value.__module__ == module.name and _needs_no_argument(value):
+                    yield value
 
 
 def _is_explorer(value: object) -> bool:

@@ -15,9 +15,9 @@ import jinja2
 import polib
 import yaml
 
-from course_lib.explorers.mesh_layout import MeshLayoutExplorer
 from course_lib.i18n import set_language
 from course_lib.measured import results, step_parts
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
 from tools.book.results import (

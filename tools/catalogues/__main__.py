@@ -29,14 +29,12 @@ def extract(course: Course) -> Iterator[str]:
     texts_by_path = catalogues(course)
     for language in course.translations:
         wanted = _in_language(course, texts_by_path, language)
+        elsewhere = [entry for path in wanted for entry in files.read(path, language)]
         for path, texts in wanted.items():
-            catalogue = files.updated(files.read(path, language), texts, language)
+            catalogue = files.updated(files.read(path, language), texts, language, elsewhere)
             files.write(catalogue, path)
             fuzzy, missing = len(catalogue.fuzzy_entries()), len(catalogue.untranslated_entries())
             yield f"{_short(course, path)}: {len(catalogue)} texts, {fuzzy} fuzzy, {missing} missing"
-        for path in (course.root / "notebooks" / "locale" / language).glob("*.po"):
-            if path not in wanted:
-                path.unlink()
 
 
 def check(course: Course) -> Iterator[str]:
@@ -53,9 +51,6 @@ def check(course: Course) -> Iterator[str]:
             new = files.updated(old, texts, language)
             faults = [*_stale(old, new), *_faults(course, language, new)]
             yield from (f"{_short(course, path)}: {fault}" for fault in faults)
-        for path in sorted((course.root / "notebooks" / "locale" / language).glob("*.po")):
-            if path not in wanted:
-                yield f"{_short(course, path)}: stale, its lesson is gone"
 
 
 def _in_language(course: Course, texts: dict[str, list[Text]], language: str) -> dict[Path, list[Text]]:
@@ -78,7 +73,7 @@ def _facts(entry: polib.POEntry) -> tuple[object, ...]:
 
 
 def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[str]:
-    path = course.root / "notebooks" / "locale" / language / "glossary.md"
+    path = course.root / "lessons" / "locale" / language / "glossary.md"
     glossary = japanese_style.read_glossary(path) if path.exists() else ()
     for entry in catalogue:
         if entry.fuzzy:

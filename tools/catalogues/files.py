@@ -34,19 +34,23 @@ class Text:
     plural: str = ""
 
 
-def updated(old: polib.POFile, texts: Iterable[Text], language: str) -> polib.POFile:
+def updated(
+    old: polib.POFile, texts: Iterable[Text], language: str, elsewhere: Iterable[polib.POEntry] = ()
+) -> polib.POFile:
     """Returns a catalogue with exactly `texts`, each with the translation that `old` has for it.
 
-    Where the English changed, the old translation stays, marked fuzzy, with the English that it was made for.
+    Where the English changed, the old translation stays, fuzzy, with the English that it was made for.
+    A text that came from another catalogue, whose entries are in `elsewhere`, brings its translation.
     """
     new = empty(language)
     new.extend(_untranslated(english, same, language) for english, same in _by_english(texts).items())
     if any(entry.msgid_plural for entry in new):
         new.metadata["Plural-Forms"] = _plural_forms(language)
     known = {entry.msgid: entry for entry in old}
+    moved = {entry.msgid: entry for entry in elsewhere}
     for entry in new:
-        if entry.msgid in known:
-            _translate(entry, known.pop(entry.msgid))
+        if entry.msgid in known or entry.msgid in moved:
+            _translate(entry, known.pop(entry.msgid) if entry.msgid in known else moved[entry.msgid])
     _mark_changed(new, known)
     return new
 

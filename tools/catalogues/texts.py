@@ -9,22 +9,26 @@ from pathlib import Path
 import yaml
 from babel.messages.extract import extract
 
+from course_lib.exercises import asked
 from tools.catalogues.files import Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
 from tools.lesson.sources import Course, Lesson, LessonError
-from tools.lesson.translations import SHARED
 
 _KEYWORDS = {"_": None, "ngettext": (1, 2)}
 
 
 def lesson_texts(lesson: Lesson) -> Iterator[Text]:
-    """Yields the texts of a lesson, cell by cell.
+    """Yields the texts of a lesson's source, cell by cell.
 
     Raises:
         LessonError: an exercise without a solution.
     """
     for cell in lesson.cells:
-        if cell.kind == "markdown":
+        if cell.asked:
+            for text in asked.parsed(cell.asked).texts():
+                if markdown_blocks.is_prose(text):
+                    yield Text(text, cell.cell_id)
+        elif cell.kind == "markdown":
             for block in markdown_blocks.blocks(cell.source):
                 yield Text(block.text, cell.cell_id)
         elif "setup" in cell.tags:
@@ -41,13 +45,13 @@ def shared_texts() -> Iterator[Text]:
         yield Text(english, "tools/lesson/texts.py")
 
 
-def library_texts(course: Course) -> Iterator[Text]:
-    """Yields every `_("...")` and `ngettext("...", "...", n)` in the library and in the code of the lessons.
+def code_texts(course: Course, folder: Path) -> Iterator[Text]:
+    """Yields every `_("...")` and `ngettext("...", "...", n)` in the Python files of a folder.
 
     Raises:
         LessonError: a call whose text is not a literal, so that no translator would see it.
     """
-    for path in (*sorted((course.root / "course_lib").rglob("*.py")), *_sources(course)):
+    for path in sorted(folder.rglob("*.py")):
         place = path.relative_to(course.root).as_posix()
         _require_literals(path, place)
         with path.open("rb") as lines:
@@ -76,20 +80,16 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
     Raises:
         LessonError: as `lesson_texts` and `library_texts`.
     """
-    found = {SHARED: list(shared_texts())}
-    found |= {lesson.name: list(lesson_texts(lesson)) for lesson in course.lessons()}
-    paths = {name: course.catalogue("{language}", name).relative_to(course.root) for name in found}
-    texts = {paths[name].as_posix(): of_one for name, of_one in found.items()}
+    found = {course.shared_catalogue("{language}"): list(shared_texts())}
+    for lesson in course.lessons():
+        texts_of_code = code_texts(course, course.folder(lesson.name))
+        found[course.catalogue("{language}", lesson.name)] = [*lesson_texts(lesson), *texts_of_code]
     if (course.root / "course_lib").exists():
-        texts["course_lib/locale/{language}.po"] = list(library_texts(course))
+        library = course.root / "course_lib"
+        found[library / "locale" / "{language}.po"] = list(code_texts(course, library))
     if (course.root / "jupyter_book").exists():
-        texts["jupyter_book/locale/{language}.po"] = list(book_texts(course))
-    return texts
-
-
-def _sources(course: Course) -> tuple[Path, ...]:
-    folder = course.root / "notebooks" / "source"
-    return tuple(folder / f"{name}.py" for name in course.names)
+        found[course.root / "jupyter_book" / "locale" / "{language}.po"] = list(book_texts(course))
+    return {path.relative_to(course.root).as_posix(): texts for path, texts in found.items()}
 
 
 def _require_literals(path: Path, place: str) -> None:

@@ -1,6 +1,6 @@
 """Rules for Japanese prose that a machine can hold it against, and the glossary.
 
-The conventions are stated in `notebooks/locale/ja/glossary.md`, those too that only a reader can hold.
+The conventions are stated in `lessons/locale/ja/glossary.md`, those too that only a reader can hold.
 """
 
 from __future__ import annotations

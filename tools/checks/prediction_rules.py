@@ -1,7 +1,4 @@
-"""What every prediction must have: a card, a cell that reveals, and nothing that tells the answer before.
-
-And every prediction that is registered is asked: the reader's score counts them all.
-"""
+"""What every prediction must have: a card, a cell that reveals, and nothing that tells the answer before."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ def predictions(lesson: Lesson) -> Iterator[str]:
         if "predict" in cell.tags and after is not None and "reveal" in after.tags:
             yield from _card_faults(lesson, cell)
             yield from _reveal_faults(lesson, cell, after)
-    yield from _never_asked(lesson)
 
 
 def scores(lesson: Lesson) -> Iterator[str]:
@@ -31,14 +27,6 @@ def scores(lesson: Lesson) -> Iterator[str]:
     *_others, last = [cell for cell in lesson.cells if cell.kind == "code"] or [Cell("code", "", "")]
     if tagged(lesson, "predict") and last_call(last, "score") != (lesson.number, []):
         yield f'the last code cell, {last.cell_id!r}, is not score("{lesson.number}")'
-
-
-def _never_asked(lesson: Lesson) -> Iterator[str]:
-    asked = {call[0] for cell in tagged(lesson, "predict") if (call := last_call(cell, "predict"))}
-    registry = importlib.import_module("course_lib.exercises.predictions")
-    for known in registry.predictions(lesson.number):
-        if known.prediction_id not in asked:
-            yield f"the prediction {known.prediction_id!r} is registered, and no card asks it"
 
 
 def _card_faults(lesson: Lesson, cell: Cell) -> Iterator[str]:

@@ -29,12 +29,14 @@ class Cell:
         source: its text, without the header line.
         cell_id: its name, the same in every language; "" where there is neither a given nor a derived one.
         tags: the parts that it plays.
+        asked: what a card asks, as the author wrote it, with the answers; "" for any other cell.
     """
 
     kind: str
     source: str
     cell_id: str
     tags: tuple[str, ...] = ()
+    asked: str = ""
 
     def with_source(self, source: str) -> Cell:
         """Returns the cell with another text."""

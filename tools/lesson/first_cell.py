@@ -15,6 +15,7 @@ _PLAIN = """\
 LANGUAGE = "{language}"
 
 import course_lib
+from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)"""
 
@@ -28,6 +29,7 @@ if "google.colab" in sys.modules:
     %pip install -q {packages}
 
 import course_lib
+from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)"""
 

@@ -1,4 +1,4 @@
-"""Lessons as their authors write them: percent scripts in `notebooks/source`, read into cells.
+"""Lessons as their authors write them: percent scripts in folders of their own, read into cells.
 
 Appendices are written as lessons are. They run in an environment of their own, without course_lib
 (tools/environments/estimator.py).
@@ -16,12 +16,15 @@ from pathlib import Path
 import jupytext
 from nbformat import NotebookNode
 
+from course_lib.exercises import asked
 from tools.lesson.cells import Cell, named
 
 SOURCE_LANGUAGE = "en"
+FOLDER, SOURCE = "lesson_", "lesson.py"  # of the lesson "05_topic": lessons/lesson_05_topic/lesson.py
 KINDS = ("markdown", "code")
 _GITHUB = "https://github.com/"
 _APPENDIX = re.compile(r"A\d+_")
+_CARD = re.compile(r"(predict|check)-(.+)")  # a text of such a name is a card: `course_lib.exercises.asked`
 _OF_JUPYTEXT = ("lines_to_next_cell", "lines_to_end_of_cell_marker")
 
 
@@ -65,7 +68,7 @@ class Course:
     """Where the sources, the catalogues and the notebooks of a course lie.
 
     Attributes:
-        root: the folder that holds `notebooks`.
+        root: the folder that holds `lessons` and `notebooks`.
         repository: the public address, "" while there is none.
         branch: the branch that public links point to.
     """
@@ -87,7 +90,7 @@ class Course:
     @property
     def translations(self) -> tuple[str, ...]:
         """The languages that have a folder of catalogues."""
-        folders = (self.root / "notebooks" / "locale").glob("*")
+        folders = (self.root / "lessons" / "locale").glob("*")
         return tuple(sorted(path.name for path in folders if path.is_dir()))
 
     @property
@@ -98,13 +101,13 @@ class Course:
     @property
     def lesson_names(self) -> tuple[str, ...]:
         """The names of the lessons, in order, without the appendices."""
-        return tuple(sorted(path.stem for path in (self.root / "notebooks" / "source").glob("[0-9]*.py")))
+        return tuple(name for name in self.names if not is_appendix(name))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the lessons, then those of the appendices."""
-        written = sorted(path.stem for path in (self.root / "notebooks" / "source").glob("A*.py"))
-        return (*self.lesson_names, *filter(is_appendix, written))
+        sources = (self.root / "lessons").glob(f"{FOLDER}*/{SOURCE}")
+        return tuple(sorted(path.parent.name.removeprefix(FOLDER) for path in sources))
 
     def lessons(self, names: tuple[str, ...] = ()) -> Iterator[Lesson]:
         """Yields the lessons and appendices of these names; of all where none is given.
@@ -114,18 +117,26 @@ class Course:
         """
         unknown = set(names) - set(self.names)
         if unknown or not self.names:
-            raise LessonError(f"notebooks/source has no lesson {', '.join(sorted(unknown))}".rstrip())
+            raise LessonError(f"the folder `lessons` has no lesson {', '.join(sorted(unknown))}".rstrip())
         yield from (self.lesson(name) for name in names or self.names)
 
     def lesson(self, name: str) -> Lesson:
         """Returns the lesson of that name, read once."""
         if name not in self._cache:
-            self._cache[name] = read_lesson(self.root / "notebooks" / "source" / f"{name}.py")
+            self._cache[name] = read_lesson(name, self.folder(name) / SOURCE)
         return self._cache[name]
+
+    def folder(self, name: str) -> Path:
+        """Returns the folder of a lesson."""
+        return self.root / "lessons" / f"{FOLDER}{name}"
 
     def catalogue(self, language: str, name: str) -> Path:
         """Returns the path of a lesson's catalogue."""
-        return self.root / "notebooks" / "locale" / language / f"{name}.po"
+        return self.folder(name) / f"{language}.po"
+
+    def shared_catalogue(self, language: str) -> Path:
+        """Returns the path of the catalogue of the words that are in every notebook."""
+        return self.root / "lessons" / "locale" / language / "shared.po"
 
     def notebook(self, language: str, name: str) -> Path:
         """Returns the path of a built notebook."""
@@ -144,8 +155,8 @@ class Course:
         return f"https://colab.research.google.com/github/{repository}/blob/{self.branch}/{path}"
 
 
-def read_lesson(path: Path) -> Lesson:
-    """Returns the lesson that a percent script holds.
+def read_lesson(name: str, path: Path) -> Lesson:
+    """Returns the lesson of that name, which a percent script holds.
 
     Raises:
         LessonError: it has no cell, a cell that is neither markdown nor code, or a header that says more
@@ -153,15 +164,15 @@ def read_lesson(path: Path) -> Lesson:
     """
     notebook = jupytext.reads(path.read_text("utf-8"), fmt="py:percent")
     try:
-        cells = tuple(_cell(cell) for cell in notebook.cells)
+        cells = tuple(_cell(cell, name.split("_", 1)[0]) for cell in notebook.cells)
     except LessonError as error:
-        raise LessonError(f"{path.stem}: {error}") from error
+        raise LessonError(f"{name}: {error}") from error
     if not cells:
-        raise LessonError(f"{path.stem}: a lesson is made of cells, and this has none.")
-    return Lesson(path.stem, named(cells))
+        raise LessonError(f"{name}: a lesson is made of cells, and this has none.")
+    return Lesson(name, named(cells))
 
 
-def _cell(cell: NotebookNode) -> Cell:
+def _cell(cell: NotebookNode, number: str) -> Cell:
     start = repr(cell.source[:40])
     header = {key: value for key, value in cell.metadata.items() if key not in _OF_JUPYTEXT}
     if cell.cell_type not in KINDS:
@@ -171,6 +182,19 @@ def _cell(cell: NotebookNode) -> Cell:
             f"the cell {start} has {sorted(header)} in its header; write `# %% name` or "
             '`# %% name [markdown]`, and tags=["error"] where it shows an error.'
         )
-    return Cell(
-        cell.cell_type, cell.source.strip("\n"), header.get("title", ""), tuple(header.get("tags", ()))
+    name, text = header.get("title", ""), cell.source.strip("\n")
+    card = _CARD.match(name) if cell.cell_type == "markdown" else None
+    if card:
+        return Cell("code", _call(f"{number}-{card[2]}", card[1], text), name, asked=text)
+    return Cell(cell.cell_type, text, name, tuple(header.get("tags", ())))
+
+
+def _call(question_id: str, part: str, text: str) -> str:
+    """Returns the code of a card: the call that shows it."""
+    try:
+        question = asked.parsed(text).question
+    except ValueError as error:
+        raise LessonError(f"the card {question_id!r}: {error}") from error
+    return (
+        f'predict("{question_id}")' if part == "predict" else f'check("{question_id}", {question.strip("`")})'
     )

@@ -1,4 +1,4 @@
-"""The words that the tools put into notebooks; `ALL` is translated in `notebooks/locale/*/shared.po`."""
+"""The words that the tools put into notebooks; `ALL` is translated in `lessons/locale/*/shared.po`."""
 
 SOLUTION = "Solution"
 OPEN_IN_COLAB = "Open this lesson in Colab"

@@ -1,0 +1,1 @@
+"""The lessons: a folder each, with all that belongs to it alone."""

@@ -1,0 +1,1 @@
+"""Lesson 1: Mesh and layout."""

@@ -1,0 +1,232 @@
+"""The mesh and layout explorer: choose a mesh, a tensor and a layout, and see which device holds what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy.typing as npt
+
+from course_lib.code.choices import FRAMEWORKS, sections_of
+from course_lib.errors import CourseError
+from course_lib.explorers import mesh_layout_state as states
+from course_lib.i18n import _
+from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
+from course_lib.pictures.figures import Figure, figure
+from course_lib.pictures.shapes import Node
+from course_lib.pictures.tensors import tensor_drawing
+from course_lib.pictures.text import axis_notes, block_lines, holding_cells, mesh_grid
+from course_lib.specs.components import Comparison
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.sharding import Sharding, numbered_tensor
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Group, State
+from course_lib.widgets.listings import listings
+
+__all__ = ["MeshLayoutExplorer", "numbered_tensor"]
+
+Observe = Callable[[Sharding], Sequence[npt.ArrayLike]]
+MOST_REAL_ELEMENTS = 2**20
+_DEFAULT_MESH = MeshSpec([("x", 2), ("y", 4)])
+
+
+class MeshLayoutExplorer(Explorer):
+    """Lets the reader choose a mesh, a tensor and a layout, and shows which device holds what.
+
+    The properties `mesh`, `global_shape`, `sharding_specs`, `layout`, `sharding` follow the reader's clicks.
+
+    Args:
+        observe: makes the real DTensor for the button. It gets a sharding, distributes
+            `numbered_tensor(sharding.global_shape)`, and returns the real component of each device in their
+            order. Without it the button is disabled.
+        mesh: the mesh shown first, of 3 dimensions and 16 devices at most.
+        global_shape: the tensor shown first, of 1 to 3 axes.
+        sharding_specs: the layout shown first; it may be one that is illegal. By default axis 0 is sharded
+            over the first mesh dimension.
+
+    Raises:
+        CourseError: the explorer cannot show the choice.
+    """
+
+    name = "mesh_layout"
+
+    def __init__(
+        self,
+        observe: Observe | None = None,
+        *,
+        mesh: MeshSpec = _DEFAULT_MESH,
+        global_shape: Sequence[int] = (8, 6),
+        sharding_specs: Sequence[str] | None = None,
+    ) -> None:
+        self._observe = observe
+        self._reality: tuple[State, Comparison | str] | None = None  # of the state that it belongs to
+        super().__init__(states.first_state(mesh, global_shape, sharding_specs))
+
+    @property
+    def mesh(self) -> MeshSpec:
+        """The mesh that the reader chose.
+
+        Raises:
+            CourseError: the sizes make no mesh.
+        """
+        return states.mesh_of(self.state)
+
+    @property
+    def global_shape(self) -> tuple[int, ...]:
+        """The shape of the tensor that the reader chose."""
+        return tuple(self.state["shape"])
+
+    @property
+    def sharding_specs(self) -> tuple[str, ...]:
+        """What the reader chose for each axis, legal or not."""
+        return tuple(self.state["layout"])
+
+    @property
+    def layout(self) -> LayoutSpec:
+        """The layout that the reader chose.
+
+        Raises:
+            CourseError: it is illegal.
+        """
+        return LayoutSpec(self.sharding_specs, self.mesh)
+
+    @property
+    def sharding(self) -> Sharding:
+        """The sharding that the reader chose.
+
+        Raises:
+            CourseError: it is illegal.
+        """
+        return states.sharding_of(self.state)
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("Mesh and layout explorer")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns all meshes, shapes and layouts as controls; on a page a few meshes and shapes."""
+        return states.page_groups(state) if page else states.notebook_groups(state)
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state made whole after a choice."""
+        return states.page_state(state) if page else states.whole_state(state)
+
+    def figure(self) -> Figure:
+        """Returns the picture of the choice.
+
+        Raises:
+            CourseError: the choice is illegal.
+        """
+        return figure(self.sharding)
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns the facts, tensor, prediction, reality and code, or why the choice is illegal."""
+        reality = self._reality[1] if self._reality and self._reality[0] == state else ""
+        comparison = reality if isinstance(reality, Comparison) else None
+        try:
+            sharding = states.sharding_of(state)
+        except CourseError as error:
+            return [pieces.refusal(error), *pieces.button(_button_text(), why_not=_why_illegal())]
+        return [
+            _facts(sharding),
+            pieces.panels(_panels(sharding, comparison)),
+            pieces.said(),
+            *pieces.button(_button_text(), why_not=_why_not_on_a_page() if page else self._why_not(sharding)),
+            pieces.spoken("verdict", _verdict(comparison) if comparison else str(reality)),
+            listings(_code_heading(), {name: sections_of(sharding, name) for name in FRAMEWORKS}),
+        ]
+
+    def observe_choice(self) -> Comparison:
+        """Makes the real DTensor of the choice, shows it in the explorer, and returns the comparison.
+
+        Raises:
+            CourseError: the choice is illegal or too large, or the explorer has no `observe`.
+        """
+        sharding, state = self.sharding, self.state
+        why_not = self._why_not(sharding)
+        if self._observe is None or why_not:
+            raise CourseError(
+                _("This explorer cannot make a real DTensor."),
+                allowed=_("an explorer that was given a function observe, and a choice of moderate size"),
+                cure=why_not,
+            )
+        comparison = sharding.compare(numbered_tensor(sharding.global_shape), self._observe(sharding))
+        self._reality = (state, comparison)
+        self.show()
+        return comparison
+
+    def pressed(self) -> None:
+        """Makes the real DTensor of the choice and shows it, or what went wrong, in the explorer."""
+        state = self.state
+        if self._reality and self._reality[0] == state and isinstance(self._reality[1], Comparison):
+            return
+        self._reality = (state, _waiting())
+        self.show()
+        try:
+            self.observe_choice()
+        except CourseError as error:
+            self._reality = (state, f"✗ {error}")
+        except Exception as error:
+            self._reality = (state, f"✗ {type(error).__name__}: {error}")
+        self.show()
+
+    def _why_not(self, sharding: Sharding) -> str:
+        """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
+        if self._observe is None:
+            return _("The button needs a function: MeshLayoutExplorer(observe).")
+        if math.prod(sharding.global_shape) > MOST_REAL_ELEMENTS:
+            return _(
+                "No real DTensor: the tensor is too large. The most is {most} in all.",
+                most=f"{MOST_REAL_ELEMENTS:,}",
+            )
+        return ""
+
+
+def _facts(sharding: Sharding) -> Node:
+    return pieces.facts(
+        {
+            _("Local shape"): sharding.local_shape,
+            _("Bytes on each device"): f"{sharding.bytes_per_device():,}",
+            _("Copies of each element"): sharding.copies,
+        }
+    )
+
+
+def _panels(sharding: Sharding, comparison: Comparison | None) -> list[Node]:
+    tensor = pieces.image(tensor_drawing(sharding, outlines=True), "\n".join(block_lines(sharding)))
+    cards = mesh_parts(sharding.mesh, predicted_cards(sharding, pressable=True))
+    panels = [
+        pieces.panel(_("Tensor"), tensor, axis_notes(sharding)),
+        pieces.panel(_("Prediction"), pieces.usable(cards, _("Prediction"))),
+    ]
+    if comparison is not None:
+        real = mesh_parts(sharding.mesh, observed_cards(comparison))
+        told = "\n".join(mesh_grid(sharding.mesh, holding_cells(sharding, comparison.holdings)))
+        panels.append(pieces.panel(_("Reality"), pieces.images(real, told)))
+    return panels
+
+
+def _verdict(comparison: Comparison) -> str:
+    return f"{'✓' if comparison.agrees else '✗'} {comparison.sentence}"
+
+
+def _button_text() -> str:
+    return _("Make the real DTensor and compare")
+
+
+def _code_heading() -> str:
+    return _("The code of this choice")
+
+
+def _waiting() -> str:
+    return _("Making the real DTensor. The first time this starts TensorFlow and takes some seconds.")
+
+
+def _why_illegal() -> str:
+    return _("No real DTensor: the choice is illegal.")
+
+
+def _why_not_on_a_page() -> str:
+    return _("The button needs a running notebook: open this lesson in Jupyter or Colab.")

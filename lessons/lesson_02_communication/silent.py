@@ -1,0 +1,152 @@
+"""Relayouts that TensorFlow 2.21 gets wrong in silence, shown in a process of their own.
+
+The first of them can end in an aborted collective, after which the process that ran it can run no other.
+
+Usage: python -m lessons.lesson_02_communication.silent
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.runtime import setup, start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.sharding import numbered_tensor
+
+_NUM_DEVICES = 12
+_MOST_TRIES, _MOST_PROCESSES = 30, 20
+
+Message = tuple[int, int]  # from device, to device
+
+
+@dataclass(frozen=True)
+class Silent:
+    """What came out wrong though nothing was refused.
+
+    Attributes:
+        swapped: of an all-to-all over 12 devices the messages, from device and to device, that brought the
+            values of another one.
+        three_axes: what device 1 of a mesh 2 × 2 × 2 held after a relayout of three axes.
+        three_axes_right: what it should have held.
+    """
+
+    swapped: tuple[Message, ...]
+    three_axes: tuple[int, ...]
+    three_axes_right: tuple[int, ...]
+
+
+def same_names(num_devices: int) -> list[tuple[Message, ...]]:
+    """Returns the messages among devices that get one name if their two numbers are joined.
+
+    >>> same_names(11), same_names(12)
+    ([], [((1, 10), (11, 0)), ((1, 11), (11, 1))])
+    """
+    messages = defaultdict(list)
+    for sender, receiver in itertools.permutations(range(num_devices), 2):
+        messages[f"{sender}{receiver}"].append((sender, receiver))
+    return [tuple(each) for each in messages.values() if len(each) > 1]
+
+
+def seen() -> Silent:
+    """Returns what goes wrong, from processes of their own; it tries until all that can go wrong did.
+
+    Raises:
+        CourseError: the process ends without an answer.
+    """
+    run = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise CourseError(
+            _("The process that was to go wrong ended with {code}.", code=run.returncode),
+            allowed=_("a process that starts TensorFlow with 12 devices"),
+            cure=_(
+                "Run `python -m lessons.lesson_02_communication.silent` in a terminal and read what it says."
+            ),
+        )
+    found = json.loads(run.stdout.splitlines()[-1])
+    return Silent(tuple(map(tuple, found["swapped"])), *map(tuple, found["three_axes"]))
+
+
+def _find() -> dict[str, Any]:
+    """Returns what processes found that were forked off this one, which has imported TensorFlow for them."""
+    # With fewer threads than devices a collective is sooner aborted, and then nothing more can be seen.
+    os.environ["TF_NUM_INTEROP_THREADS"] = str(_NUM_DEVICES)
+    setup(devices=_NUM_DEVICES)
+    importlib.import_module("tensorflow")  # started by each process for itself
+    fork = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    swapped: set[Message] = set()
+    for _process in range(_MOST_PROCESSES):
+        with ProcessPoolExecutor(1, mp_context=fork) as process:
+            three_axes, found = process.submit(_find_once).result()
+        swapped |= found
+        if swapped >= _doomed():
+            break
+    return {"swapped": sorted(swapped), "three_axes": three_axes}
+
+
+def _find_once() -> tuple[tuple[list[int], list[int]], set[Message]]:
+    """Returns what this process gets wrong; afterwards it is good for nothing else."""
+    setup(devices=_NUM_DEVICES)
+    start_tensorflow()
+    return _relayout_of_three_axes(), _swapped()
+
+
+def _doomed() -> set[Message]:
+    """Returns the messages that another one shares its name with."""
+    return {message for messages in same_names(_NUM_DEVICES) for message in messages}
+
+
+def _relayout_of_three_axes() -> tuple[list[int], list[int]]:
+    """Returns what device 1 holds after `dtensor.relayout`, and what it should hold."""
+    cube = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
+    source, target = LayoutSpec(["z", "x", UNSHARDED], cube), LayoutSpec(["y", UNSHARDED, "x"], cube)
+    numbers = numbered_tensor((2, 2, 2))
+    held, right = _relaid(numbers, source, target)[1], target.of(numbers.shape).split(numbers)[1]
+    return held.ravel().astype(int).tolist(), right.ravel().astype(int).tolist()
+
+
+def _swapped() -> set[Message]:
+    """Returns the messages that brought another's values, from tries until all did that can."""
+    line = MeshSpec([("x", _NUM_DEVICES)])
+    rows, columns = LayoutSpec(["x", UNSHARDED], line), LayoutSpec([UNSHARDED, "x"], line)
+    numbers = numbered_tensor((_NUM_DEVICES, _NUM_DEVICES))  # row s, column r: what s sends to r
+    found: set[Message] = set()
+    for _try in range(_MOST_TRIES):
+        try:
+            held = np.concatenate(_relaid(numbers, rows, columns), axis=1)
+        except Exception:  # the collective was aborted: no other will run in this process
+            break
+        found |= {(int(sender), int(receiver)) for sender, receiver in np.argwhere(held != numbers)}
+        if found >= _doomed():
+            break
+    return found
+
+
+def _relaid(numbers: Any, source: LayoutSpec, target: LayoutSpec) -> list[Any]:
+    """Returns the components after `dtensor.relayout`, without the course's own care."""
+    tf = start_tensorflow()
+    dtensor = tf.experimental.dtensor
+    devices = [f"CPU:{device_id}" for device_id in range(source.mesh.size)]
+    mesh = dtensor.create_mesh(list(source.mesh.dims), devices=devices)
+    before, after = (dtensor.Layout(list(each.sharding_specs), mesh) for each in (source, target))
+    parts = [tf.constant(part) for part in source.of(numbers.shape).split(numbers)]
+    moved = dtensor.relayout(dtensor.pack(parts, before), after)
+    return [component.numpy() for component in dtensor.unpack(moved)]
+
+
+if __name__ == "__main__":
+    print(json.dumps(_find()))

@@ -1,0 +1,1 @@
+"""Lesson 3: One training step on eight devices."""

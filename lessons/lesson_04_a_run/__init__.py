@@ -1,0 +1,1 @@
+"""Lesson 4: A run that you can watch, stop and resume."""

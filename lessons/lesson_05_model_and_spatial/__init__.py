@@ -1,0 +1,1 @@
+"""Lesson 5: Model-parallel and spatial-parallel training."""

@@ -1,0 +1,199 @@
+"""What the training lab shows: curves of its runs over each other, how far they differ, what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from course_lib.code.choices import FRAMEWORKS, sections_of
+from course_lib.i18n import _, ngettext
+from course_lib.pictures import arranging
+from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
+from course_lib.pictures.curves import QUANTITIES
+from course_lib.pictures.overlay import STYLES, Overlaid, overlay_drawing, swatch
+from course_lib.pictures.shapes import Node, node
+from course_lib.specs.plan import Plan
+from course_lib.specs.step_communication import Exchange
+from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
+from course_lib.widgets import pieces
+from course_lib.widgets.listings import listings
+from lessons.lesson_05_model_and_spatial.lab_costs import held, step_communication
+from lessons.lesson_05_model_and_spatial.lab_plan import described
+from lessons.lesson_05_model_and_spatial.lab_runs import Difference, LabRun, Status, largest_differences
+from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
+
+
+def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
+    """Returns loss and accuracy of the runs over each other, and a line of the legend for each run."""
+    if not runs:
+        return []
+    told = _("; ").join(f"{run.number}: {summary(run.history)}" for run in runs)
+    titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
+    drawn = zip(QUANTITIES, curve_drawings(runs), strict=True)
+    shown = [pieces.panel(titles[quantity], pieces.image(drawing, told)) for quantity, drawing in drawn]
+    lines = ngettext(
+        "Lines: training, {count} step. Rings: held out.",
+        "Lines: training, mean of {count} steps. Rings: held out.",
+        SMOOTHING_STEPS,
+    )
+    return [
+        pieces.panels(shown),
+        node("p", lines, class_="why"),
+        node("ul", *(_legend(run) for run in runs), class_="runs"),
+        *(node("p", _difference_told(each), class_="why") for each in largest_differences(runs)),
+    ]
+
+
+def curve_drawings(runs: Sequence[LabRun]) -> list[Drawing]:
+    """Returns the loss, and then the accuracy, of the runs over each other."""
+    overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
+    last = max(run.total_steps if run.trains else run.step for run in runs)
+    return [overlay_drawing(overlaid, quantity, last, _("step")) for quantity in QUANTITIES]
+
+
+def _style(run: LabRun) -> int:
+    return (run.number - 1) % len(STYLES)
+
+
+def _legend(run: LabRun) -> Node:
+    words = [f"{run.number}", setting_told(run.setting), _status(run)]
+    seconds = None if run.status is Status.RECORDED else run.step_seconds
+    if seconds is not None:
+        words.append(_("{milliseconds} ms a step", milliseconds=f"{1000 * seconds:.1f}"))
+    errors = [node("div", run.error, class_="refusal", role="alert")] if run.error else []
+    line = arranging.part_of_a_page(swatch(_style(run)), aria_hidden="true")
+    return node("li", node("div", line, class_="flow"), node("span", " · ".join(words)), *errors)
+
+
+def setting_told(setting: Setting) -> str:
+    """Returns a training in a line: its plan, its numbers, where it starts."""
+    numbers = _(
+        "batch {batch_size}, learning rate {learning_rate:g}",
+        batch_size=setting.batch_size,
+        learning_rate=setting.learning_rate,
+    )
+    start = [_("from {start}", start=setting.start)] if setting.start else []
+    return " · ".join([described(setting.plan), numbers, *start])
+
+
+def announced(runs: Sequence[LabRun]) -> str:
+    """Returns what is read aloud of the newest run: that it trains, and how it ended, but not each step."""
+    if not runs or runs[-1].status is Status.RECORDED:
+        return ""
+    newest = runs[-1]
+    if newest.trains and not newest.stop.is_set():
+        return _("Run {number} is training.", number=newest.number)
+    return _("Run {number}: {status}", number=newest.number, status=_status(newest))
+
+
+def _status(run: LabRun) -> str:
+    values = {"step": run.step, "total_steps": run.total_steps}
+    if run.trains and run.stop.is_set():
+        return _("stopping")
+    return {
+        Status.PREPARING: _("preparing: the first steps are compiled"),
+        Status.TRAINING: _("step {step} of {total_steps}", **values),
+        Status.FINISHED: _("finished after step {step}", **values),
+        Status.STOPPED: _("stopped after step {step} of {total_steps}", **values),
+        Status.FAILED: _("failed after step {step}", **values),
+        Status.RECORDED: _("recorded earlier"),
+    }[run.status]
+
+
+def _difference_told(difference: Difference) -> str:
+    told = {"loss": _("Largest difference in loss"), "accuracy": _("Largest difference in accuracy")}
+    first, second = difference.runs
+    where = _(" (step {step}, runs {first} and {second})", step=difference.step, first=first, second=second)
+    return _(
+        "{quantity} at the same step: {value}{where}.",
+        quantity=told[difference.quantity],
+        value=f"{difference.value:.2g}",
+        where=where if difference.value else "",
+    )
+
+
+def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]) -> list[Node]:
+    """Returns what a device holds, and sends in a step, under the present choice and in each run."""
+    settings = {} if chosen is None else {_("this choice"): chosen}
+    settings |= {_("run {number}", number=run.number): run.setting for run in runs}
+    if not settings:
+        return []
+    sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings))
+    held_bytes = pieces.panel(_("Held by each device"), _held(subject, settings))
+    return [
+        pieces.panels([held_bytes, sent]),
+        node("p", _how_predicted(), class_="why"),
+        *([] if chosen is None else [_exchanges(subject, chosen)]),
+    ]
+
+
+def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
+    costs = {label: held(subject, each.plan, each.batch_size) for label, each in settings.items()}
+    values = {
+        _("parameters"): {label: cost.parameters for label, cost in costs.items()},
+        _("gradients"): {label: cost.gradients for label, cost in costs.items()},
+        _("optimizer"): {label: cost.optimizer for label, cost in costs.items()},
+        _("batch"): {label: cost.batch for label, cost in costs.items()},
+    }
+    return _bars({heading: of_runs for heading, of_runs in values.items() if any(of_runs.values())})
+
+
+def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
+    steps = {label: step_communication(subject, s.plan, s.batch_size) for label, s in settings.items()}
+    figures = {
+        label: ngettext(
+            "{bytes_sent} bytes in {count} collective",
+            "{bytes_sent} bytes in {count} collectives",
+            len(step.collectives),
+            bytes_sent=f"{step.bytes_sent:,.0f}",
+        )
+        for label, step in steps.items()
+    }
+    bars = tuple(Bar(label, step.bytes_sent, figures[label]) for label, step in steps.items())
+    return _picture([Bars(_("all collectives"), bars)])
+
+
+def _bars(values: Mapping[str, Mapping[str, int]]) -> Node:
+    return _picture(
+        [
+            Bars(heading, tuple(Bar(label, size, _bytes(size)) for label, size in sizes.items()))
+            for heading, sizes in values.items()
+        ]
+    )
+
+
+def _picture(groups: Sequence[Bars]) -> Node:
+    return pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
+
+
+def _bytes(size: int) -> str:
+    return ngettext("{size} byte", "{size} bytes", size, size=f"{size:,}")
+
+
+def _exchanges(subject: Subject, setting: Setting) -> Node:
+    """Returns the collectives of a step under the present choice, one a line, to unfold."""
+    found = step_communication(subject, setting.plan, setting.batch_size).exchanges
+    lines = [node("li", _exchange_told(exchange)) for exchange in found] or [node("li", _("none"))]
+    return pieces.panel(_("Collectives of a step under this choice"), node("ol", *lines, class_="exchanges"))
+
+
+def _exchange_told(exchange: Exchange) -> str:
+    return _(
+        "{tensor}: {kind} over {mesh_dims}, {size}",
+        tensor=exchange.tensor,
+        kind=exchange.collective.kind,
+        mesh_dims=_(", ").join(exchange.collective.mesh_dims),
+        size=_bytes(exchange.collective.payload_bytes),
+    )
+
+
+def _how_predicted() -> str:
+    return _("Predicted from the layouts: each collective as a ring, before TensorFlow joins small ones.")
+
+
+def code(plan: Plan | None) -> list[Node]:
+    """Returns the code of a plan, to copy; nothing for one device."""
+    if plan is None:
+        return []
+    programs = {name: sections_of(plan, name) for name in FRAMEWORKS}
+    return [listings(_("The code of this choice"), programs)]

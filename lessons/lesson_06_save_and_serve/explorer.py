@@ -1,0 +1,119 @@
+"""The review widget: the reader types a review, and the served model gives both probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _, join_sentences
+from course_lib.measured.export import REVIEWS, recorded
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
+from course_lib.pictures.figures import Figure
+from course_lib.pictures.shapes import Node
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Choice, Group, State, Text
+
+Ask = Callable[[Sequence[str]], Any]
+_REVIEW = ("review",)
+_STILL_WIDTH, _ALL = 440.0, 100
+
+
+class ReviewExplorer(Explorer):
+    """Lets the reader type a review, and shows with which probability it is a bad or a good one.
+
+    On a page without a kernel nothing can be computed: there a few reviews can be chosen, with the answers
+    that `make results` recorded, and the widget says so.
+
+    Args:
+        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first: what `serving.load` returns. Without it the widget says what is missing.
+    """
+
+    name = "reviews"
+
+    def __init__(self, ask: Ask | None = None) -> None:
+        self._ask = ask
+        super().__init__({"review": ""})
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("A good review or a bad one?")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns a field to type in, and a few reviews to choose."""
+        del state
+        offered = Group(_("A review to choose"), [Choice(_REVIEW, [(text, text) for text in REVIEWS])])
+        field = Text(_REVIEW, _("A review in English; then press Enter"))
+        return [offered] if page else [Group(_("Your review"), [field]), offered]
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state; on a page without a review that has no recorded answer."""
+        review = state["review"]
+        known = review in REVIEWS if page else isinstance(review, str)
+        return {"review": review if known else ""}
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns both probabilities, where they come from, or what is missing."""
+        told = [pieces.spoken("verdict", self._missing(state, page=page))]
+        if not state["review"].strip():
+            return told
+        try:
+            good = _recorded(state["review"]) if page else self.good(state["review"])
+        except CourseError as error:
+            return [pieces.refusal(error)]
+        return told if good is None else [*told, _panel(good, _source() if page else _("Computed here."))]
+
+    def figure(self) -> Figure:
+        """Returns a picture that says what the widget is for: answers of this machine are never stored."""
+        lines = [self.title(), _("Type a review and see both probabilities.")]
+        drawing = arranging.lines_of_text(lines, size=14, max_width=_STILL_WIDTH)
+        return Figure(shapes.to_svg(arranging.document(drawing, self.title())), "\n".join(lines))
+
+    def good(self, review: str) -> float | None:
+        """Returns the probability that a review is a good one; None where the widget has no model to ask.
+
+        Raises:
+            CourseError: the model does not take the text.
+        """
+        return None if self._ask is None else float(self._ask([review])[0][1])
+
+    def _missing(self, state: State, *, page: bool) -> str:
+        if page:
+            return _("To type a review of your own, open this lesson in Jupyter or Colab.")
+        if self._ask is None:
+            return _("The widget needs a model to ask: ReviewExplorer(served).")
+        return "" if state["review"].strip() else _("Type a review, or choose one.")
+
+
+def _recorded(review: str) -> float | None:
+    found = recorded()
+    return None if found is None else found.answers.get(review)
+
+
+def _source() -> str:
+    found = recorded()
+    return join_sentences(
+        [
+            _("Not computed on this page, but recorded earlier by {command}:", command=found.how["command"]),
+            _("the answers of a model that was trained on the real reviews."),
+        ]
+        if found
+        else []
+    )
+
+
+def _panel(good: float, source: str) -> Node:
+    bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
+    groups = [Bars(_("Probability"), bars)]
+    drawing = pieces.image(bars_drawing(groups, full=1.0), "\n".join(bar_lines(groups)))
+    return pieces.panel(_("What the model answers"), drawing, [source])
+
+
+def _percent(probability: float) -> str:
+    """Returns whole percents; of what is nearly certain or nearly impossible no more than that."""
+    percent = round(100 * probability)
+    if 0 < percent < _ALL:
+        return f"{percent} %"
+    return _("over 99 %") if percent else _("under 1 %")

@@ -1,0 +1,1 @@
+"""Lesson 7: From scratch with the Core API: MNIST and Adam."""

@@ -1,0 +1,211 @@
+"""Which strategy suits a situation, and the rule that decides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from course_lib.errors import CourseError, one_of
+from course_lib.i18n import _
+from course_lib.specs.drawing import DrawsItself
+
+CPU, GPU, GPUS, TPU = "CPU", "GPU", "GPUs", "TPU"
+FIT, CUSTOM_LOOP = "fit", "custom loop"
+KERAS_3, TF_KERAS = "Keras 3", "tf_keras"
+MIRRORED_VARIABLES, CENTRAL_VARIABLES = "on each device", "on the CPU"
+
+DEFAULT, ONE_DEVICE, MIRRORED, CENTRAL_STORAGE, MULTI_WORKER, PARAMETER_SERVER, TPU_STRATEGY = STRATEGIES = (
+    "default strategy",
+    "OneDeviceStrategy",
+    "MirroredStrategy",
+    "CentralStorageStrategy",
+    "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
+    "TPUStrategy",
+)
+
+OFFERED: dict[str, tuple[object, ...]] = {
+    "devices": (CPU, GPU, GPUS, TPU),
+    "several_machines": (False, True),
+    "synchronous": (True, False),
+    "variables": (MIRRORED_VARIABLES, CENTRAL_VARIABLES),
+    "loop": (FIT, CUSTOM_LOOP),
+    "keras": (KERAS_3, TF_KERAS),
+}
+
+
+@dataclass(frozen=True)
+class Situation(DrawsItself):
+    """What a training is to run on, and how. It draws itself: the strategy that suits, and what lives where.
+
+    >>> Situation("GPUs").advice.strategy
+    'MirroredStrategy'
+    >>> Situation("GPUs", several_machines=True, synchronous=False).advice.strategy
+    'ParameterServerStrategy'
+
+    Attributes:
+        devices: what one machine has to compute on: "CPU", "GPU" for one, "GPUs" for several, or "TPU".
+        several_machines: whether more than one machine takes part.
+        synchronous: whether all wait for each other in every step.
+        variables: "on each device", or "on the CPU" for several GPUs of one machine in synchronous training.
+        loop: "fit" of Keras, or a "custom loop".
+        keras: "Keras 3", which `tf.keras` is, or "tf_keras", which is Keras 2.
+
+    Raises:
+        CourseError: an answer that is not offered, or answers that no strategy brings together.
+    """
+
+    drawn_by = "lessons.lesson_09_strategies.strategy_picture"
+
+    devices: str = CPU
+    several_machines: bool = False
+    synchronous: bool = True
+    variables: str = MIRRORED_VARIABLES
+    loop: str = FIT
+    keras: str = KERAS_3
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            one_of(
+                getattr(self, field.name),
+                OFFERED[field.name],
+                _("{name} is {value!r}.", name=field.name, value=getattr(self, field.name)),
+                cure=_("Give one of these, or leave it out."),
+            )
+        _require_possible(self)
+
+    @property
+    def advice(self) -> Advice:
+        """The strategy that suits, and why."""
+        return _advice(self)
+
+    @property
+    def asks_where_variables_are(self) -> bool:
+        """Whether there is a choice of where variables are."""
+        return self.devices == GPUS and self.synchronous and not self.several_machines
+
+    def __repr__(self) -> str:
+        own = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if self._says(each.name)]
+        return f"Situation({', '.join(own)})"
+
+    def _says(self, name: str) -> bool:
+        return bool(getattr(self, name) != OFFERED[name][0])
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The strategy that suits a situation.
+
+    Attributes:
+        situation: what was asked.
+        strategy: one of `STRATEGIES`.
+        rule: why it is this one.
+        loop: how to train: as asked, or "custom loop" where Keras 3's `fit` fails.
+        warning: what does not work as asked, or nothing.
+    """
+
+    situation: Situation
+    strategy: str
+    rule: str
+    loop: str
+    warning: str = ""
+
+
+def _advice(situation: Situation) -> Advice:
+    strategy = _strategy(situation)
+    asked = (situation.loop, situation.keras) == (FIT, KERAS_3)
+    fails = asked and strategy in _failures()
+    warning = {**_failures(), **_misreports()}.get(strategy, "")
+    return Advice(
+        situation,
+        strategy,
+        _rules()[strategy],
+        CUSTOM_LOOP if fails else situation.loop,
+        warning if asked else "",
+    )
+
+
+def _strategy(situation: Situation) -> str:
+    """Returns the first strategy whose rule holds; `_rules` says these rules in words."""
+    decided = {
+        TPU_STRATEGY: situation.devices == TPU,
+        PARAMETER_SERVER: not situation.synchronous,
+        MULTI_WORKER: situation.several_machines,
+        CENTRAL_STORAGE: situation.variables == CENTRAL_VARIABLES,
+        MIRRORED: situation.devices == GPUS,
+        ONE_DEVICE: situation.devices == GPU,
+        DEFAULT: True,
+    }
+    return next(strategy for strategy, holds in decided.items() if holds)
+
+
+def _rules() -> dict[str, str]:
+    return {
+        TPU_STRATEGY: _("TPUs have a strategy of their own, for one host and for several."),
+        PARAMETER_SERVER: _(
+            "Only this strategy trains asynchronously: variables are on servers, and each worker takes its"
+            " steps without waiting for the others."
+        ),
+        MULTI_WORKER: _(
+            "Several machines that train synchronously each hold all variables and add up their gradients in"
+            " every step."
+        ),
+        CENTRAL_STORAGE: _(
+            "Several GPUs of one machine compute, while the variables are on the CPU, once. This strategy is"
+            " experimental."
+        ),
+        MIRRORED: _(
+            "Several GPUs of one machine that train synchronously each hold all variables and add up their"
+            " gradients in every step."
+        ),
+        ONE_DEVICE: _(
+            "One GPU: everything is placed on it. The code is that for several GPUs, so it can be tried out"
+            " before it is distributed."
+        ),
+        DEFAULT: _(
+            "There is nothing to distribute over: without a strategy of your own the default one is in"
+            " force, and passes everything through."
+        ),
+    }
+
+
+def _failures() -> dict[str, str]:
+    """Returns for each strategy under which `fit` of Keras 3 fails what to do.
+
+    Source: the table of strategies that `make results` makes by running each case.
+    """
+    return {
+        strategy: _(
+            "`fit` of Keras 3 fails under {strategy}. A custom loop works, and so does `fit` of tf_keras.",
+            strategy=strategy,
+        )
+        for strategy in (MULTI_WORKER, PARAMETER_SERVER)
+    }
+
+
+def _misreports() -> dict[str, str]:
+    """Returns the same of the strategy under which it reports a wrong loss; lesson 9 asks what is wrong."""
+    return {
+        CENTRAL_STORAGE: _(
+            "Under {strategy}, hold `fit` of Keras 3 against one device: not all of it is right. A custom"
+            " loop works, and so does `fit` of tf_keras.",
+            strategy=CENTRAL_STORAGE,
+        )
+    }
+
+
+def _require_possible(situation: Situation) -> None:
+    if situation.devices == TPU and not situation.synchronous:
+        raise CourseError(
+            _("No strategy trains asynchronously on TPUs."),
+            allowed=_("synchronous training on TPUs; asynchronous training on CPUs and GPUs"),
+            cure=_("Choose synchronous training, or other devices."),
+        )
+    if situation.variables == CENTRAL_VARIABLES and not situation.asks_where_variables_are:
+        raise CourseError(
+            _(
+                "variables is {value!r}, but here the strategy decides where they are.",
+                value=CENTRAL_VARIABLES,
+            ),
+            allowed=_("variables on the CPU for several GPUs of one machine that train synchronously"),
+            cure=_("Leave it out: {fixed!r}", fixed=replace(situation, variables=MIRRORED_VARIABLES)),
+        )

@@ -1,0 +1,1 @@
+"""Lesson 10: Custom training on Fashion-MNIST."""

@@ -1,0 +1,167 @@
+"""The picture of a cluster: its tasks as boxes, what each does, and who talks with whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from course_lib.i18n import _
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.arranging import Drawing, text_width
+from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.links import link
+from course_lib.pictures.shapes import node
+from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, EVALUATOR, PS, WORKER
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place, Task
+
+_WIDTH, _HEAD, _LINE, _PAD, _GAP, _SIZE = 560.0, 24.0, 19.0, 8.0, 12.0, 12.0
+
+
+@draw.register
+def _cluster_figure(cluster: ClusterSpec) -> Figure:
+    return _figure(cluster, None)
+
+
+@draw.register
+def _place_figure(place: Place) -> Figure:
+    return _figure(place.cluster, place.task)
+
+
+def _figure(cluster: ClusterSpec, marked: Task | None) -> Figure:
+    drawings = [
+        arranging.lines_of_text([title(cluster)], size=14, max_width=_WIDTH),
+        cluster_drawing(cluster, marked),
+    ]
+    return framed(title(cluster), drawings, cluster_lines(cluster, marked))
+
+
+def title(cluster: ClusterSpec) -> str:
+    """Returns how many tasks of each job there are.
+
+    >>> title(ClusterSpec({"worker": ["host0:12345", "host1:12345"]}))
+    'Cluster: 2 × worker'
+    """
+    jobs = [job for job, _addresses in cluster.jobs] + [EVALUATOR] * cluster.evaluator
+    return _("Cluster: {jobs}", jobs=_(", ").join(f"{cluster.num_tasks(job)} × {job}" for job in jobs))
+
+
+def cluster_drawing(cluster: ClusterSpec, marked: Task | None = None) -> Drawing:
+    """Returns the tasks as boxes, one of them marked, and between them who talks with whom."""
+    width = max(_box_width(cluster, task) for task in cluster.tasks)
+    rows = [arranging.flowing(_boxes(cluster, row, width, marked), _GAP, _WIDTH) for row in _rows(cluster)]
+    widest = max(row.width for row in rows)
+    links = [link(told, widest) for told in talks(cluster)]
+    alone = len(links) - len(rows) + 1  # a link more than there is between rows: the first row's own
+    pieces = [rows[0], *links[:alone]]
+    for joined, row in zip(links[alone:], rows[1:], strict=True):
+        pieces += [joined, row]
+    return arranging.stacked(pieces, 8)
+
+
+def cluster_lines(cluster: ClusterSpec, marked: Task | None = None) -> list[str]:
+    """Returns what the picture shows: a line for each task, and who talks with whom."""
+    return [*(_line(cluster, task, marked=task == marked) for task in cluster.tasks), *talks(cluster)]
+
+
+def talks(cluster: ClusterSpec) -> list[str]:
+    """Returns who talks with whom, from the top of the picture down."""
+    told = []
+    if cluster.has_servers:
+        told = [
+            _("The chief tells the workers which steps to do; the variables are on the servers."),
+            _("Workers get values from the servers and send gradients; none waits for another."),
+        ]
+    elif len(cluster.ending) > 1:
+        told = [_("All-reduce: in each step all send each other their gradients, and all wait for all.")]
+    read = _(
+        "The evaluator reads the checkpoints that {saver} writes; it talks with nobody.", saver=cluster.saver
+    )
+    return [*told, *([read] if cluster.evaluator else [])]
+
+
+def roles(cluster: ClusterSpec, task: Task) -> list[str]:
+    """Returns what a task does.
+
+    >>> roles(ClusterSpec({"worker": ["host0:12345", "host1:12345"]}), Task("worker", 0))
+    ['trains', 'saves checkpoints, as chief']
+    """
+    saves = {CHIEF: _("saves checkpoints"), WORKER: _("saves checkpoints, as chief")}
+    if task.job == PS:
+        part, count = task.index + 1, cluster.num_tasks(PS)
+        return [
+            _("variables, part {part} of {count}", part=part, count=count)
+            if count > 1
+            else _("all variables")
+        ]
+    if task.job == EVALUATOR:
+        return [_("evaluates checkpoints")]
+    if cluster.has_servers:
+        return [_("coordinates"), saves[CHIEF]] if task.job == CHIEF else [_("computes gradients")]
+    return [_("trains"), *([saves[task.job]] if task == cluster.saver else [])]
+
+
+def _rows(cluster: ClusterSpec) -> list[list[Task]]:
+    """Returns the tasks row by row: those that exchange with each other in one, those that serve below."""
+    kinds = [(CHIEF,), (WORKER,), (PS,)] if cluster.has_servers else [(CHIEF, WORKER)]
+    rows = [[task for task in cluster.tasks if task.job in kind] for kind in (*kinds, (EVALUATOR,))]
+    return [row for row in rows if row]
+
+
+def _line(cluster: ClusterSpec, task: Task, *, marked: bool) -> str:
+    does = _(", ").join(roles(cluster, task))
+    told = _("{task}, {address}: {does}", task=task, address=_address(cluster, task), does=does)
+    return _("{told} (this task)", told=told) if marked else told
+
+
+def _address(cluster: ClusterSpec, task: Task) -> str:
+    return _("without an address") if task.job == EVALUATOR else cluster.address(task)
+
+
+def _box_width(cluster: ClusterSpec, task: Task) -> float:
+    names = text_width("  ".join([str(task), _("this task")]), _SIZE)
+    words = [_address(cluster, task), *roles(cluster, task)]
+    return max(names, *(text_width(each, _SIZE) for each in words)) + 3 * _PAD
+
+
+def _boxes(cluster: ClusterSpec, row: Sequence[Task], width: float, marked: Task | None) -> list[Drawing]:
+    """Returns the tasks of a row, all of one height."""
+    words = [[_address(cluster, task), *roles(cluster, task)] for task in row]
+    height = _HEAD + _LINE * max(map(len, words)) + 8
+    return [
+        _box(task, lines, width, height, marked=task == marked)
+        for task, lines in zip(row, words, strict=True)
+    ]
+
+
+def _box(task: Task, words: Sequence[str], width: float, height: float, *, marked: bool) -> Drawing:
+    """Returns a task: its name above, its address and what it does below."""
+    stroke = shapes.INK if marked else shapes.SOFT_INK
+    nodes = [
+        shapes.rectangle(0.5, 0.5, width - 1, height - 1, fill=shapes.PANEL, stroke_width=0, radius=6),
+        shapes.tab(1, 1, width - 2, _HEAD - 2, fill=shapes.PALETTE[_COLOURS[task.job]], radius=5),
+        shapes.rectangle(
+            0.5,
+            0.5,
+            width - 1,
+            height - 1,
+            fill="none",
+            stroke=stroke,
+            stroke_width=3 if marked else 1,
+            radius=6,
+        ),
+        shapes.text(_PAD, 16, str(task), size=_SIZE, bold=True),
+        *([shapes.text(width - _PAD, 16, _("this task"), size=_SIZE, anchor="end")] if marked else []),
+        *(
+            shapes.text(
+                _PAD,
+                _HEAD + _LINE * (at + 1) - 3,
+                each,
+                size=_SIZE,
+                monospace=at == 0 and task.job != EVALUATOR,
+            )
+            for at, each in enumerate(words)
+        ),
+    ]
+    return Drawing(width, height, (node("g", *nodes, class_="holder this" if marked else "holder"),))
+
+
+_COLOURS = {CHIEF: 1, WORKER: 0, PS: 2, EVALUATOR: 7}  # a job has a colour, and its name says the same

@@ -1,0 +1,182 @@
+"""The TF_CONFIG builder: choose the tasks of a cluster, and see who talks with whom and what each is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from course_lib.errors import CourseError, whole_number
+from course_lib.i18n import _, join_sentences
+from course_lib.pictures.figures import Figure, figure
+from course_lib.pictures.shapes import Node
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.listings import listing
+from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
+from lessons.lesson_11_many_processes import cluster_picture as drawings
+from lessons.lesson_11_many_processes import tf_config
+from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
+
+MOST_WORKERS, MOST_SERVERS = 3, 2
+NO_MISTAKE = ""
+
+
+class ClusterExplorer(Explorer):
+    """Lets the reader choose the tasks of a cluster, and shows TF_CONFIG for each, or what a mistake does.
+
+    The property `place` follows the reader's clicks.
+
+    Args:
+        workers: how many workers there are first, from 1 to 3.
+        servers: how many parameter servers, up to 2.
+        task: the task whose TF_CONFIG is shown first.
+        chief: whether there is a chief.
+        evaluator: whether there is an evaluator.
+
+    Raises:
+        CourseError: other numbers, servers without a chief, or no such task.
+    """
+
+    name = "cluster"
+
+    def __init__(
+        self,
+        workers: int = 3,
+        servers: int = 2,
+        task: str = "worker 1",
+        *,
+        chief: bool = True,
+        evaluator: bool = False,
+    ) -> None:
+        cure = _("Write for example {example}.", example="ClusterExplorer(workers=3, servers=2)")
+        problem = _("{count!r} is no number of workers here.", count=workers)
+        workers = whole_number(workers, problem, least=1, most=MOST_WORKERS, cure=cure)
+        problem = _("{count!r} is no number of parameter servers here.", count=servers)
+        servers = whole_number(servers, problem, most=MOST_SERVERS, cure=cure)
+        state = {"workers": workers, "servers": servers, "chief": bool(chief), "evaluator": bool(evaluator)}
+        named = _cluster(state).task(task)
+        super().__init__({**state, "task": str(named), "mistake": NO_MISTAKE})
+
+    @property
+    def place(self) -> Place:
+        """The cluster and the task that the reader chose.
+
+        Raises:
+            CourseError: there are servers, but no chief, or the TF_CONFIG shown has a mistake in it.
+        """
+        return _place(self.state)
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("TF_CONFIG builder")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns the numbers of tasks, which of them is shown, and the mistakes."""
+        del page
+        yes_or_no = [(True, _("yes")), (False, _("no"))]
+        wrong = [(NO_MISTAKE, _("none")), *((each, _mistake_text(each)) for each in mistakes.MISTAKES)]
+        groups = [
+            Group(_("Workers"), [_numbers("workers", range(1, MOST_WORKERS + 1))]),
+            Group(_("Parameter servers"), [_numbers("servers", range(MOST_SERVERS + 1))]),
+            Group(_("Chief"), [Choice(("chief",), yes_or_no)]),
+        ]
+        if _lacks_chief(state):
+            return groups
+        groups.append(Group(_("Mistake"), [Choice(("mistake",), wrong)]))
+        if state["mistake"]:
+            return groups
+        tasks = [(str(task), str(task)) for task in _cluster(state).tasks]
+        # Behind the mistakes, which else would move away from under the pointer and lose the focus.
+        groups.append(Group(_("Evaluator"), [Choice(("evaluator",), yes_or_no)]))
+        groups.append(Group(_("This task"), [Choice(("task",), tasks)]))
+        return groups
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state with a task that there is; where there is a mistake, the last worker."""
+        del page
+        if _lacks_chief(state):
+            return {**state, "evaluator": False, "task": "", "mistake": NO_MISTAKE}
+        if state["mistake"]:
+            return {**state, "evaluator": False, "task": f"{WORKER} {state['workers'] - 1}"}
+        tasks = [str(task) for task in _cluster(state).tasks]
+        return {**state, "task": state["task"] if state["task"] in tasks else tasks[0]}
+
+    def figure(self) -> Figure:
+        """Returns the picture of the cluster.
+
+        Raises:
+            CourseError: as `place`.
+        """
+        return figure(self.place)
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns the picture and TF_CONFIG; or the mistake, what it is, and what TensorFlow does with it."""
+        del page
+        try:
+            place = _place(state)
+        except CourseError as error:
+            return _refused(state, error)
+        described = "\n".join(drawings.cluster_lines(place.cluster, place.task))
+        picture = pieces.images([drawings.cluster_drawing(place.cluster, place.task)], described)
+        return [
+            pieces.spoken("told", _what_differs(place)),
+            pieces.panel(drawings.title(place.cluster), picture),
+            listing(_("TF_CONFIG of {task}", task=place.task), tf_config.spread(place.tf_config)),
+        ]
+
+
+def _refused(state: State, error: CourseError) -> list[Node]:
+    mistake = state["mistake"] or mistakes.NO_CHIEF
+    meant = _cluster({**state, "chief": state["chief"] or state["servers"] > 0})
+    told = pieces.spoken("told", mistakes.in_tensorflow(meant, mistake))
+    if mistake == mistakes.NO_CHIEF:
+        return [pieces.refusal(error), told]
+    wrong = listing(
+        _("TF_CONFIG of {task}", task=state["task"]), tf_config.spread(mistakes.mistaken(meant, mistake))
+    )
+    return [wrong, pieces.refusal(error), told]
+
+
+def _what_differs(place: Place) -> str:
+    sentences = [_("`cluster` is the same for every task; only `task` differs.")]
+    if not place.cluster.num_tasks(CHIEF):
+        sentences.append(_("Without a chief, worker 0 does what the chief would."))
+    return join_sentences(sentences)
+
+
+def _place(state: State) -> Place:
+    cluster = _cluster(state)
+    if state["mistake"] == mistakes.PORT_TAKEN:
+        raise mistakes.port_taken(state["task"], cluster.address(state["task"]))
+    if state["mistake"]:
+        return ClusterSpec.from_tf_config(mistakes.mistaken(cluster, state["mistake"]))
+    return cluster.place(state["task"])
+
+
+def _cluster(state: State) -> ClusterSpec:
+    """Returns the cluster that was chosen, each task on a machine of its own."""
+    counts = {CHIEF: int(state["chief"]), WORKER: state["workers"], PS: state["servers"]}
+    addresses = iter(f"host{number}:12345" for number in range(sum(counts.values())))
+    jobs = {job: [next(addresses) for _task in range(count)] for job, count in counts.items() if count}
+    return ClusterSpec(jobs, evaluator=state["evaluator"])
+
+
+def _lacks_chief(state: State) -> bool:
+    return bool(state["servers"] and not state["chief"])
+
+
+def _numbers(name: str, counts: Sequence[int]) -> Choice:
+    return Choice((name,), [(count, str(count)) for count in counts])
+
+
+def _mistake_text(mistake: str) -> str:
+    return {
+        mistakes.ONE_ADDRESS_TWICE: _("one address twice"),
+        mistakes.INDEX_FROM_ONE: _("index counted from 1"),
+        mistakes.NO_PORT: _("no port"),
+        mistakes.TWO_CHIEFS: _("two chiefs"),
+        mistakes.EVALUATOR_INSIDE: _("evaluator in the cluster"),
+        mistakes.NO_JSON: _("Python instead of JSON"),
+        mistakes.PORT_TAKEN: _("port taken"),
+    }[mistake]

@@ -1,0 +1,131 @@
+"""The course's own lines in the output of a process: the same in every run, and easily told from the rest."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.specs.received import Batch, ReceivedExamples
+from lessons.lesson_11_many_processes.cluster.logs import MARKER, told
+
+FAILED, INTERRUPTED = 1, 130  # as a shell has them
+_DONE = "done"  # how the last line ends where nothing failed
+_STEP = re.compile(r"step (\d+) loss (\S+)")
+_BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")
+
+
+def say(text: str) -> None:
+    """Prints a line of the course's own, at once: no port, process id, path or time stands in it."""
+    print(MARKER + text, flush=True)
+
+
+def losses(output: str, *, of_failed: bool = False) -> dict[int, float]:
+    r"""Returns the loss of each step that a process told.
+
+    >>> losses("course: step 1 loss 2.3026\ncourse: step 2 loss 2.25")
+    {1: 2.3026, 2: 2.25}
+
+    Args:
+        output: what it printed.
+        of_failed: whether to return also those of a process that failed, until then.
+
+    Raises:
+        CourseError: the process failed; it is the error that it told, where it told one.
+    """
+    lines = told(output)
+    found = [match for match in map(_STEP.fullmatch, lines) if match]
+    if not of_failed:
+        _require_no_error(lines)
+        if not found and not (lines and lines[-1].endswith(_DONE)):
+            raise CourseError(
+                _("The process told no loss, and not why."),
+                allowed=_("what a process wrote that trained"),
+                cure=_("Read all that it wrote: print(cluster.log(task))"),
+            )
+    return {int(each[1]): float(each[2]) for each in found}
+
+
+def received(outputs: Sequence[str], policy: str) -> ReceivedExamples:
+    """Returns who got which example, as the processes told it, each in an output of its own. It draws itself.
+
+    >>> received(["course: file batch 0 examples 0 1", "course: file batch 0 examples 2"], "file").batches
+    (((0, 1), (2,)),)
+
+    Args:
+        outputs: what each worker printed, in their order. A worker that told of fewer batches got nothing of
+            the others.
+        policy: how the data set was divided: what is told of others is left out.
+
+    Raises:
+        CourseError: none of them told of a batch.
+    """
+    parts = [_parts(output, policy) for output in outputs]
+    return ReceivedExamples(itertools.zip_longest(*parts, fillvalue=()))
+
+
+def run(main: Callable[[], None]) -> None:
+    """Runs a program. What goes wrong in the reader's own terms becomes lines, and the exit status 1.
+
+    TensorFlow's threads may wait for processes that are gone, so that after an error nothing is waited for.
+    """
+    try:
+        main()
+    except CourseError as error:
+        cause = _first_cause(error)
+        if cause is not error:  # what TensorFlow said of it, in full
+            print(f"{type(cause).__name__}: {cause}", file=sys.stderr)
+        tell(error)
+        leave(FAILED)
+    except KeyboardInterrupt:
+        say("interrupted")
+        leave(INTERRUPTED)
+    except Exception:
+        traceback.print_exc()
+        leave(FAILED)
+
+
+def tell(error: CourseError) -> None:
+    """Prints what went wrong, what is allowed and what to do, a line each."""
+    print(*as_lines(error), sep="\n", flush=True)
+
+
+def as_lines(error: CourseError) -> list[str]:
+    """Returns what went wrong, what is allowed and what to do as a line each, in the reader's language."""
+    problem, allowed, cure = (" ".join(text.split()) for text in (error.problem, error.allowed, error.cure))
+    said = CourseError(_("error: {problem}", problem=problem), allowed=allowed, cure=cure)
+    return [MARKER + line for line in str(said).splitlines()]
+
+
+def leave(status: int) -> None:
+    """Ends this process at once, whatever its threads wait for."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _require_no_error(lines: Sequence[str]) -> None:
+    """Raises the error that a process told, which the lines of what is allowed and what to do follow."""
+    labels = (_("  Allowed: {allowed}", allowed=""), _("  What to do: {cure}", cure=""))
+    for at, allowed in enumerate(lines[1:-1], 1):
+        cure = lines[at + 1]
+        if allowed.startswith(labels[0]) and cure.startswith(labels[1]):
+            problem = lines[at - 1].removeprefix(_("error: {problem}", problem=""))
+            parts = (each.removeprefix(label) for each, label in zip((allowed, cure), labels, strict=True))
+            raise CourseError(problem, allowed=next(parts), cure=next(parts))
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _parts(output: str, policy: str) -> Batch:
+    found = (_BATCH.fullmatch(line) for line in told(output))
+    return tuple(tuple(map(int, each[3].split())) for each in found if each and each[1] == policy)

@@ -1,0 +1,53 @@
+"""A run in several processes, step by step: what each process tells, and where it waits."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lessons.lesson_11_many_processes.programs.lines import say
+from lessons.lesson_11_many_processes.programs.peers import pause
+from lessons.lesson_11_many_processes.programs.places import Peers
+
+if TYPE_CHECKING:
+    from course_lib.training.run import TrainingRun
+
+
+def take_steps(
+    training: TrainingRun,
+    peers: Peers,
+    arguments: argparse.Namespace,
+    *,
+    after_step: Callable[[], object] = lambda: None,
+    of_saved: str = "",
+) -> None:
+    """Trains until the last step that is asked for, and tells each loss and each checkpoint.
+
+    Args:
+        training: the run, one step a call.
+        peers: this process and the others.
+        arguments: of the command line.
+        after_step: what to call after each step.
+        of_saved: what to add where a checkpoint is told.
+    """
+    from course_lib.training.records import StepRecord
+
+    def tell_saved(step: int) -> None:
+        if arguments.checkpoints is not None:
+            say(f"saved after step {step}{of_saved}")
+
+    if training.start_step:
+        say(f"goes on after step {training.start_step}")
+    for record in training:
+        if isinstance(record, StepRecord):
+            say(f"step {record.step} loss {record.loss:.{arguments.digits}f}")
+            pause(record.step, peers, arguments.pause, arguments.hold)
+            after_step()
+            if record.step == arguments.steps:
+                break
+        else:
+            tell_saved(record.step)
+    training.close()
+    if not training.finished:
+        tell_saved(training.step)
