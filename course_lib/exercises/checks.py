@@ -107,7 +107,7 @@ def exercise(
     exercise_id: str,
     *,
     right: object,
-    wrong: Iterable[tuple[object, str]],
+    wrong: Iterable[tuple[object, str]] = (),
     also: Iterable[object] = (),
     unanswered: object = None,
     on_devices: bool = False,

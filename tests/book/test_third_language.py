@@ -15,7 +15,7 @@ import pytest
 from course_lib.measured import keras_support, results, strategy_support
 from tests import pseudo_language
 from tests.book.built_site import served
-from tests.lessons import COURSE
+from tests.course import COURSE
 from tests.pseudo_language import LANGUAGE, ROOT
 from tools.book import facts, licences
 

@@ -12,7 +12,7 @@ from course_lib.measured.support import EQUAL
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import OUTPUTS, Reader, jupyterlab
 from tests.lab.reading import take_screenshot
-from tests.lessons import COURSE
+from tests.course import COURSE
 from tests.notebooks.nbval import IN_THEIR_KERNELS, compared
 from tools.environments import estimator
 from tools.lesson.texts import OTHER_KERNEL

@@ -19,7 +19,7 @@ from tests.lab.reading import (
     scale_measure_and_stop,
     stop_resume_and_measure,
 )
-from tests.lessons import COURSE, lesson_with
+from tests.course import COURSE, lesson_with
 
 
 @pytest.fixture(scope="module")

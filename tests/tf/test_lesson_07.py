@@ -23,7 +23,7 @@ from course_lib.training.trainer import ModelTrainer
 from lessons.lesson_07_from_scratch import checks_adam as lesson_07_adam
 from lessons.lesson_07_from_scratch import mnist_model as mnist
 from lessons.lesson_07_from_scratch.wrong_adam import PythonCountAdam, WriteThenReadAdam
-from tests.lessons import COURSE, lesson_with
+from tests.course import COURSE, lesson_with
 
 tf = course_lib.start_tensorflow()
 

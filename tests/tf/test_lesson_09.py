@@ -7,7 +7,7 @@ import pytest
 
 from course_lib.runtime import start_tensorflow
 from course_lib.strategies import mirrored
-from tests.lessons import COURSE
+from tests.course import COURSE
 
 tf = start_tensorflow()
 import tf_keras  # noqa: E402

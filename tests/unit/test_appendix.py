@@ -12,7 +12,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_core.paths import jupyter_path
 
-from tests.lessons import COURSE
+from tests.course import COURSE
 from tools.checks import __main__ as checks
 from tools.checks.lesson_rules import lesson_faults
 from tools.environments import estimator

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.lessons import COURSE
+from tests.course import COURSE
 
 ROOT = Path(__file__).parents[2]
 SIX_PACKAGES = {"tensorflow", "tensorflow-datasets", "jupyterlab", "ipywidgets", "matplotlib", "nbval"}

@@ -1,0 +1,49 @@
+"""Every check accepts what is right in other ways than the lesson's, and refuses what is plausible and wrong."""
+
+import importlib
+
+import pytest
+
+from course_lib.exercises.checks import Status, check
+from tests.course import COURSE
+from tests.lessons.attempts import Attempts
+
+ATTEMPTS: dict[str, Attempts] = {
+    exercise_id: attempts
+    for name in COURSE.lesson_names
+    for exercise_id, attempts in importlib.import_module(
+        f"tests.lessons.attempts_{name[:2]}"
+    ).ATTEMPTS.items()
+}
+EXERCISES = [
+    cell.source.split('"')[1]
+    for lesson in COURSE.lessons(COURSE.lesson_names)
+    for cell in lesson.cells
+    if "check" in cell.tags
+]
+
+
+def tried(kind):
+    return [
+        pytest.param(exercise_id, attempt, id=f"{exercise_id}-{number}")
+        for exercise_id, attempts in ATTEMPTS.items()
+        for number, attempt in enumerate(getattr(attempts, kind))
+    ]
+
+
+def test_every_exercise_is_attempted():
+    assert sorted(ATTEMPTS) == sorted(EXERCISES)
+    assert all(attempts.wrong for attempts in ATTEMPTS.values())
+
+
+@pytest.mark.parametrize(("exercise_id", "answer"), tried("right"))
+def test_right(exercise_id, answer):
+    assert check(exercise_id, answer).status is Status.RIGHT, check(exercise_id, answer)
+
+
+@pytest.mark.parametrize(("exercise_id", "attempt"), tried("wrong"))
+def test_wrong(exercise_id, attempt):
+    answer, words = attempt
+    result = check(exercise_id, answer)
+    assert result.status is Status.WRONG
+    assert words in result.message
