@@ -121,9 +121,8 @@ def _require_answer(address: str) -> None:
 
 
 def _ask(address: str, errors: list[Exception]) -> None:
+    question = urllib.request.Request(address, method="HEAD")
     try:
-        urllib.request.urlopen(
-            urllib.request.Request(address, method="HEAD"), timeout=_ANSWER_SECONDS
-        ).close()
+        urllib.request.urlopen(question, timeout=_ANSWER_SECONDS).close()
     except Exception as error:
         errors.append(error)
