@@ -87,8 +87,8 @@ def _happens(percent: int, source: random.Random) -> bool:
 def _write_sentence(
     patterns: Sequence[_Pattern], slots: dict[str, Pool], used: set[_Pattern], source: random.Random
 ) -> str:
-    parts = list(_draw_other(used, partial(one_of, patterns, source)))
-    said: set[str] = set()
+    pattern = _draw_other(used, lambda: one_of(patterns, source))
+    parts, said = list(pattern), set[str]()
     for at in range(1, len(parts), 2):
         parts[at] = _draw_other(said, partial(slots[parts[at]].draw, source))
     text = _ARTICLE.sub(_article, "".join(parts))
