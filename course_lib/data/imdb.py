@@ -139,12 +139,13 @@ def _vectorized(reviews: Reviews, num_tokens: int) -> tuple[Vectorizer, npt.NDAr
     key, num_texts = json.dumps(depends_on, sort_keys=True), len(reviews.train) + len(reviews.test)
     if (kept := disk_cache.load(key)) is not None:
         rows = np.zeros((num_texts, num_tokens), np.float32)
-        rows[np.unpackbits(kept["not_zero"], count=rows.size).reshape(rows.shape).view(bool)] = kept["values"]
+        rows.put(kept["places"], kept["values"])
         vocabulary = tuple(kept["vocabulary"].tolist())
         return tfidf.Vectorizer(vocabulary, kept["idf_weights"], num_tokens, unit_length=False), rows
     vectorizer = tfidf.fit(reviews.train.texts, num_tokens)
     rows = tfidf.rows_of(vectorizer, reviews.train.texts + reviews.test.texts)
-    kept = {"not_zero": np.packbits(rows != 0), "values": rows[rows != 0]}
+    places = np.flatnonzero(rows)
+    kept = {"places": places.astype(np.min_scalar_type(rows.size)), "values": rows.take(places)}
     kept |= {"vocabulary": np.array(vectorizer.vocabulary), "idf_weights": vectorizer.idf_weights}
     disk_cache.store(key, kept)
     return vectorizer, rows
