@@ -12,9 +12,9 @@ from course_lib.data.images import ImageSet  # noqa: E402
 from course_lib.measured.results import SeededRun  # noqa: E402
 from course_lib.specs.plan import data_parallel  # noqa: E402
 from course_lib.training.batches import PAD  # noqa: E402
+from course_lib.training.optimizers.adam import Adam  # noqa: E402
 from course_lib.training.records import History  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
-from course_lib.training.optimizers.adam import Adam  # noqa: E402
 from lessons.lesson_07_from_scratch.mnist_model import MLP, initial_values  # noqa: E402
 
 BATCH_SIZE = 128

@@ -9,10 +9,10 @@ from benchmarks.strategy_table import ESTIMATOR_PYTHON, outcome
 from benchmarks.tables import cell_of
 from course_lib.measured.strategy_support import WITH_ESTIMATOR
 from course_lib.measured.support import EQUAL
+from tests.course import COURSE
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import OUTPUTS, Reader, jupyterlab
 from tests.lab.reading import take_screenshot
-from tests.course import COURSE
 from tests.notebooks.nbval import IN_THEIR_KERNELS, compared
 from tools.environments import estimator
 from tools.lesson.texts import OTHER_KERNEL

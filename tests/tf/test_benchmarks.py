@@ -27,9 +27,9 @@ from benchmarks import (
     worker,
 )
 from course_lib import strategies
-from course_lib.data.digits import make_digits
+from course_lib.data import mnist
 from course_lib.data.examples import Examples
-from course_lib.data.images import ImageSet, LabelledImages
+from course_lib.data.images import ImageSet
 from course_lib.data.imdb import VectorizedReviews, load_imdb
 from course_lib.measured import export
 from course_lib.measured import results as measured
@@ -142,7 +142,7 @@ def test_the_tutorials_loop_under_a_strategy_trains_as_the_courses_does():
 
 @pytest.mark.drill
 def test_digits_are_trained_on_from_each_seed_and_none_is_left_out():
-    images = LabelledImages(*make_digits(200, 0))
+    images = mnist.load("built-in", num_train=200, num_test=1).train
     run = digits.seeded_run(ImageSet("built-in", images, images.take(slice(60))), epochs=1, seeds=(0, 1))
     assert [step.examples for step in run.curves.steps] == [128, 72]
     (first,), (second,) = run.epochs

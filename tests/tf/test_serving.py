@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,8 @@ from hypothesis import strategies as st
 
 import course_lib
 from course_lib import CourseError, data
-from course_lib.data.synthetic import make_reviews
 from course_lib.data.text import Reviews, TextExamples
-from course_lib.data.tfidf import make_tables
+from course_lib.data.tfidf import fit
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
 from course_lib.errors import CourseWarning
 from course_lib.models.sentiment import MLP, initial_values
@@ -22,6 +22,7 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.training.checkpoints import CheckpointFolder
+from course_lib.training.optimizers.adam import Adam
 from course_lib.training.run import train
 from lessons.lesson_06_save_and_serve import serving
 from lessons.lesson_06_save_and_serve.serving import fresh
@@ -29,7 +30,6 @@ from lessons.lesson_06_save_and_serve.serving.exporting import SIGNATURE, export
 from lessons.lesson_06_save_and_serve.serving.loading import load
 from lessons.lesson_06_save_and_serve.serving.module import TextClassifier
 from lessons.lesson_06_save_and_serve.serving.restoring import restore_model
-from course_lib.training.optimizers.adam import Adam
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -42,14 +42,13 @@ PLANS = {
     "spatial": spatial_parallel(2, 2, 2),
     "features": Plan("features", MeshSpec([("feature", 8)]), {"features": "feature"}),
 }
-ALL_TEXTS = make_reviews()[1][0][:64]
+REVIEWS = data.load_imdb("built-in")
+ALL_TEXTS = REVIEWS.test.texts[:64]
 
 
 @pytest.fixture(scope="module")
 def vectorizer():
-    (train_texts, _labels), _test = make_reviews()
-    tables = make_tables(train_texts[:400], ALL_TEXTS[:2], DIMS[0])
-    return tables.vectorizer(DIMS[0], unit_length=True)
+    return replace(fit(REVIEWS.train.texts[:400], DIMS[0]), unit_length=True)
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +89,10 @@ def test_an_export_from_any_mesh_holds_the_values_and_answers_as_the_formulas(
     np.testing.assert_allclose(loaded(ALL_TEXTS), expected, atol=1e-6)
 
 
-def test_the_export_makes_the_rows_of_the_training_to_the_bit(values, tmp_path):
-    reviews = data.load_imdb("built-in")
-    few = [TextExamples(part.texts[:200], part.labels[:200]) for part in (reviews.train, reviews.test)]
-    made = data.tf_idf(Reviews("built-in", *few), num_tokens=50, cache=False)
+def test_the_export_makes_the_rows_of_the_training_to_the_bit(monkeypatch, tmp_path):
+    few = [TextExamples(part.texts[:200], part.labels[:200]) for part in (REVIEWS.train, REVIEWS.test)]
+    monkeypatch.setenv("COURSE_CACHE_DIR", str(tmp_path))
+    made = data.tf_idf(Reviews("built-in", *few), num_tokens=50)
 
     class Rows(tf.Module):
         def __init__(self):

@@ -6,21 +6,24 @@ at a time. No number is rounded by a processor, so that they are the same everyw
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from string import ascii_letters
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.data.chance import around_zero, words_below
-from course_lib.data.images import SIDE
-from course_lib.specs.image_grid import WHITE, Images
+from tools.stand_ins.chance import Integers, around_zero, words, words_below
 
-Integers = npt.NDArray[np.int64]
+Images = npt.NDArray[np.uint8]  # `[pictures, 28, 28]`
+Table = npt.NDArray[Any]  # of images and their labels
 
+SIDE, WHITE = 28, 255
+ROW = np.dtype([("image", "u1", (SIDE, SIDE)), ("label", "u1")])
 _PIXEL = 16  # places in a pixel, along either axis
 _UNIT = 16  # places in a unit of a glyph
 _STEP_UNITS = 3  # a line has a point at least every three units: 0.6 pixels
@@ -29,7 +32,6 @@ _ONE = 1 << _SCALE_BITS
 _PIXELS_A_UNIT = _ONE * _PIXEL // (5 * _UNIT)  # a unit is a fifth of a pixel
 _FAR = 127  # places; ink ends long before, and the square of the distance still fits in int16
 _SOFT_EDGE = 8  # places: over so much at either side of its edge, a line fades
-_PICTURES_AT_A_TIME = 256
 _FIXED_WORDS = 7  # of a picture: before those of its points
 _ROWS_A_PIXEL = 4  # what is filled is measured along so many lines across each row of pixels
 
@@ -100,18 +102,17 @@ class Glyph:
 
     def _piece(self, points: Sequence[int], num_steps: int) -> Integers:
         """Returns the weights of the places from the second to the third of four points."""
+        step, whole = np.arange(num_steps + 1), num_steps**3
+        first, second, third = step * num_steps**2, step**2 * num_steps, step**3
+        spline = (
+            -first + 2 * second - third,
+            2 * whole - 5 * second + 3 * third,
+            first + 4 * second - 3 * third,
+            third - second,
+        )
         weights = np.zeros((num_steps + 1, len(self.points)), np.int64)
-        whole = num_steps**3
-        for step in range(num_steps + 1):
-            first, second, third = step * num_steps**2, step**2 * num_steps, step**3
-            spline = (
-                -first + 2 * second - third,
-                2 * whole - 5 * second + 3 * third,
-                first + 4 * second - 3 * third,
-                third - second,
-            )
-            for point, weight in zip(points, spline, strict=True):
-                weights[step, point] += (weight << _WEIGHT_BITS) // (2 * whole)
+        for point, weight in zip(points, spline, strict=True):
+            weights[:, point] += (weight << _WEIGHT_BITS) // (2 * whole)
         return weights
 
 
@@ -120,47 +121,41 @@ def num_words(glyphs: Sequence[Glyph]) -> int:
     return _FIXED_WORDS + 2 * max(len(glyph.points) for glyph in glyphs)
 
 
-def draw(glyph: Glyph, hand: Hand, drawn: Integers) -> Images:
-    """Returns pictures of a glyph, ink 255 on paper 0.
+def labelled_images(
+    classes: Sequence[Sequence[Callable[[Integers], Images]]], num_words: int, count: int, seed: int
+) -> Table:
+    """Returns images of random classes with their labels; of one seed, fewer are the first of more.
 
     Args:
-        glyph: what all of them show.
-        hand: how far they may differ.
-        drawn: the random words of each picture, `[pictures, num_words(...)]`.
-
-    Returns:
-        `[pictures, 28, 28]`.
+        classes: for each class the ways to draw it, each a function of random words, `[pictures, num_words]`.
+        num_words: how many of them a picture takes.
+        count: how many images.
+        seed: of the random words.
     """
+    drawn = words(count, 2 + num_words, random.Random(seed))
+    table = np.empty(count, ROW)
+    table["label"] = labels = words_below(len(classes), drawn[:, 0])
+    for label, ways in enumerate(classes):
+        way = words_below(len(ways), drawn[:, 1])
+        for number, draw_way in enumerate(ways):
+            chosen = (labels == label) & (way == number)
+            table["image"][chosen] = draw_way(drawn[chosen, 2:])
+    return table
+
+
+def draw(glyph: Glyph, hand: Hand, drawn: Integers) -> Images:
+    """Returns pictures of a glyph, ink 255 on paper 0, of random words `[pictures, num_words(...)]`."""
     least, greatest = hand.pen_places
-
-    def draw_some(some: Integers) -> Images:
-        pens = least + words_below(greatest - least + 1, some[:, 6])
-        return _ink(_squares(*_places(glyph, hand, some)), pens)
-
-    return _in_parts(draw_some, drawn)
+    pens = least + words_below(greatest - least + 1, drawn[:, 6])
+    return np.moveaxis(_ink(_squares(*_places(glyph, hand, drawn)), pens), -1, 0)
 
 
 def fill(glyph: Glyph, hand: Hand, drawn: Integers) -> Images:
     """Returns pictures of what the lines of a glyph enclose, 255 inside and 0 outside.
 
-    Args:
-        glyph: its lines, one after the other, run once around all that is filled.
-        hand: how far they may differ; its pen is not used.
-        drawn: the random words of each picture, `[pictures, num_words(...)]`.
-
-    Returns:
-        `[pictures, 28, 28]`.
+    The lines, one after the other, run once around all that is filled; the pen of the hand is not used.
     """
-    return _in_parts(lambda some: _covered(*_places(glyph, hand, some)), drawn)
-
-
-def _in_parts(make: Callable[[Integers], Images], drawn: Integers) -> Images:
-    """Returns `[pictures, 28, 28]`, of which `make` returns some at a time, `[28, 28, pictures]`."""
-    images = np.empty((len(drawn), SIDE, SIDE), np.uint8)
-    for start in range(0, len(drawn), _PICTURES_AT_A_TIME):
-        some = slice(start, start + _PICTURES_AT_A_TIME)
-        images[some] = np.moveaxis(make(drawn[some]), -1, 0)
-    return images
+    return np.moveaxis(_covered(*_places(glyph, hand, drawn)), -1, 0)
 
 
 def _places(glyph: Glyph, hand: Hand, drawn: Integers) -> tuple[Integers, Integers]:

@@ -9,18 +9,24 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+Integers = npt.NDArray[np.int64]
 Item = TypeVar("Item")
 
 _WORD_BYTES = 4
 
 
 def below(bound: int, source: random.Random) -> int:
-    """Returns a whole number from 0 to `bound - 1`, by integer arithmetic alone."""
+    """Returns a whole number from 0 to `bound - 1`."""
     return source.getrandbits(40) * bound >> 40
 
 
+def one_of(items: Sequence[Item], source: random.Random) -> Item:
+    """Returns one of the items; all are equally likely."""
+    return items[below(len(items), source)]
+
+
 def shuffled(items: Sequence[Item], source: random.Random) -> list[Item]:
-    """Returns `items` in random order, by integer arithmetic alone (Fisher and Yates)."""
+    """Returns `items` in random order (Fisher and Yates)."""
     mixed = list(items)
     for last in range(len(mixed) - 1, 0, -1):
         other = below(last + 1, source)
@@ -28,23 +34,18 @@ def shuffled(items: Sequence[Item], source: random.Random) -> list[Item]:
     return mixed
 
 
-def words(rows: int, columns: int, source: random.Random) -> npt.NDArray[np.int64]:
-    """Returns random numbers from 0 to 2**32 - 1, `[rows, columns]`; fewer rows are the first of more.
-
-    >>> few, many = (words(rows, 3, random.Random(0)) for rows in (2, 5))
-    >>> few.tolist() == many[:2].tolist()
-    True
-    """
+def words(rows: int, columns: int, source: random.Random) -> Integers:
+    """Returns random numbers from 0 to 2**32 - 1, `[rows, columns]`; fewer rows are the first of more."""
     drawn = np.frombuffer(source.randbytes(_WORD_BYTES * rows * columns), "<u4")
     return drawn.reshape(rows, columns).astype(np.int64)
 
 
-def words_below(bound: int, drawn: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Returns whole numbers from 0 to `bound - 1` made of `words`; all equally likely."""
+def words_below(bound: int, drawn: Integers) -> Integers:
+    """Returns whole numbers from 0 to `bound - 1` made of `words`; all are equally likely."""
     return drawn * bound >> 32
 
 
-def around_zero(spread: int, drawn: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def around_zero(spread: int, drawn: Integers) -> Integers:
     """Returns whole numbers from `-spread` to `spread` made of `words`; small ones are likelier.
 
     Each is the sum of two even draws, one of either half of the word: its density is a triangle.
