@@ -398,8 +398,8 @@ reveal("04-resume", float(max(gaps)))
 predict("04-step-64")
 
 # %% reveal-step
+from course_lib import measured
 from course_lib.explorers.batch_sizes import BatchSizeExplorer
-from course_lib.measured import batch_sizes
 from course_lib.watch import step_times
 
 times = step_times.measure(64)
@@ -437,7 +437,7 @@ reveal("04-step-64", faster)
 BatchSizeExplorer(step_times.measure)
 
 # %% recorded
-for each in batch_sizes.recorded().times:
+for each in measured.load("04_batch_sizes").step_times:
     one = 1_000 * each.one_device_seconds
     eight = 1_000 * each.eight_devices_seconds
     print(f"{each.batch_size:5} reviews: {one:4.1f} {eight:4.1f}")
@@ -499,7 +499,7 @@ predict("04-seeds")
 from course_lib import measured
 
 results = measured.load("04_imdb")
-lowest, highest = results.runs["he"].spread("test_accuracy")[-1]
+lowest, highest = measured.spread(results.runs["he"], "test_accuracy")[-1]
 reveal("04-seeds", round(highest - lowest, 2))
 
 # %% real-results
@@ -507,7 +507,7 @@ for name, seeded in results.runs.items():
     by_epoch = zip(*seeded.epochs, strict=True)
     groups = [" ".join(f"{seed.test_accuracy:.2f}" for seed in seeds) for seeds in by_epoch]
     print(f"{name:9}", "   ".join(groups))
-measured.picture(results)
+measured.picture(results.runs)
 
 # %% [markdown]
 # Each group holds the test accuracies of the three seeds, after epochs 1, 2 and 3.

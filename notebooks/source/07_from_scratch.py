@@ -50,9 +50,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # [this version of it](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb).
 
 # %% first-run
-from course_lib import training
+from course_lib import measured, training
 from course_lib.data import mnist as data
-from course_lib.measured import results
 from course_lib.models import mnist, placement
 from course_lib.specs.image_grid import ImageGrid
 from course_lib.specs.plan import data_parallel
@@ -68,11 +67,11 @@ run = training.train(digits_model, digits.train, digits.test, **options)
 history = await live.watch(run)
 
 # %% results
-for name in results.names():
+for name in measured.names():
     if name.startswith("07"):
-        found = results.load(name)
+        found = measured.load(name)
         print(found.how["data"])
-        print(results.table(found))
+        print(measured.accuracies(found.runs))
 some = digits.test.take(slice(24))  # a number of images that eight devices can share
 place = digits_model.place
 logits = digits_model.evaluate_logits(place.send(some.features, ("batch", "features")))
