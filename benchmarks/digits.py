@@ -34,6 +34,14 @@ def seeded_run(images: ImageSet, epochs: int, seeds: Sequence[int]) -> Record:
 
 
 def _history(images: ImageSet, epochs: int, seed: int) -> History:
-    model, adam = MLP(initial_values(seed), data_parallel(8)), Adam()
-    options = {"epochs": epochs, "batch_size": BATCH_SIZE, "seed": seed, "last_batch": PAD}
-    return History.of(train(model, images.train, images.test, optimizer=adam, **options))
+    run = train(
+        MLP(initial_values(seed), data_parallel(8)),
+        images.train,
+        images.test,
+        epochs=epochs,
+        batch_size=BATCH_SIZE,
+        optimizer=Adam(),
+        seed=seed,
+        last_batch=PAD,
+    )
+    return History.of(run)

@@ -56,7 +56,7 @@ def case(column: str, row: str) -> Case | None:
 def outcome(column: str, row: str) -> Outcome | None:
     """Returns what became of a case; None where it is not asked."""
     asked = case(column, row)
-    return asked and run(asked)
+    return None if asked is None else run(asked)
 
 
 def measure() -> dict[str, Any]:

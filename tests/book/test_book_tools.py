@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from pathlib import Path
 
@@ -156,16 +155,6 @@ def test_appendices_stand_between_lessons_and_reference(tmp_path, language, capt
     assert (tmp_path / "staged" / "A1_first.ipynb").exists()
     landing = (tmp_path / "staged" / "index.md").read_text(encoding="utf-8")
     assert f"[{standin.TITLES[language][0]}](A1_first.ipynb)" in landing
-
-
-def test_a_lesson_without_a_title_is_refused(tmp_path):
-    notebooks = standin.write_lessons(tmp_path)
-    path = notebooks / "ja" / "02_second.ipynb"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["cells"] = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
-    path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"02_second\.ipynb has no title"):
-        pages.find_editions(sources(notebooks))
 
 
 def test_mathjax_comes_from_the_environment_and_is_version_3(site):

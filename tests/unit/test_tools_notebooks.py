@@ -445,8 +445,6 @@ BREACHES = [
         "more than one sentence on a line",
     ),
     ("`n // 2`.\n", f"`n // 2`, {'n' * 60}.\n", "a line of more than 110 characters"),
-    (EIGHT, f"import math\n{EIGHT}", "'reveal-eight' imports, as 'imports' in the same section does"),
-    ("import ipywidgets\n", "x = 1\nimport ipywidgets\n", "'imports' imports below other code"),
     ("# %% predict-eight", "# %% eight", "'reveal-eight' (`reveal`) does not follow"),
     ("# %% reveal-eight", "# %% eight", "'predict-eight' (`predict`) is not followed"),
     ("# %% reveal-eight", "# %% [markdown]\n# 4.\n\n# %% reveal-eight", "'predict-eight' (`predict`) is not"),

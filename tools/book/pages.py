@@ -132,13 +132,9 @@ def _titles(folder: Path, pattern: str) -> tuple[tuple[str, str], ...]:
 
 def _title(notebook: Path) -> str:
     """Returns the first heading of a notebook."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        for line in "".join(cell["source"]).splitlines():
-            if cell["cell_type"] == "markdown" and line.startswith("# "):
-                return line.removeprefix("# ").strip()
-    raise SystemExit(
-        f"{notebook} has no title: its first Markdown cell must hold a line that starts with '# '."
-    )
+    first, *_others = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    heading = next(line for line in "".join(first["source"]).splitlines() if line.startswith("# "))
+    return heading.removeprefix("# ").strip()
 
 
 def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folder: Path) -> None:

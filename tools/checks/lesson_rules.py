@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from course_lib.exercises import checks
 from tools.checks.parts import calls, last_call, parsed, tagged, unpaired
 from tools.checks.prediction_rules import predictions, scores
-from tools.checks.prose_rules import imports, lines_of_prose
+from tools.checks.prose_rules import lines_of_prose
 from tools.lesson import exercises
 from tools.lesson.cells import MAX_NAME_LENGTH, Cell
 from tools.lesson.markdown_blocks import parser
@@ -157,7 +157,6 @@ RULES: tuple[Rule, ...] = (
     _exercises,
     _takeaways,
     lines_of_prose,
-    imports,
 )
 RULES_OF_APPENDICES: tuple[Rule, ...] = (
     *(rule for rule in RULES if rule not in (predictions, scores, _errors, _exercises)),
