@@ -1,23 +1,7 @@
 """`make results`: measures the figures that the lessons and the book quote, and keeps them with the library.
 
-- 04_imdb: lesson 04's training on the real reviews, with several settings, each from several seeds;
-- 04_stand_in: the same on the stand-in;
-- 04_batch_sizes: the time of a training step on one device and on eight;
-- 05_schemes_imdb: one device and the three schemes on the real reviews, from equal initial values, and
-  continuing one checkpoint;
-- 05_schemes_stand_in: the same on the stand-in;
-- 05_step_parts: what a training step spends its time on;
-- 06_export: a model trained on the real reviews beside its exports, asked in processes of their own;
-- 07_mnist: lesson 7's training on all of MNIST, from several seeds;
-- 07_mnist_5000: the same on its first 5,000 images, as the lesson has them;
-- 07_stand_in: the same on as many of the drawn digits;
-- 08_keras: what each Keras distributes, each case in a process of its own; for JAX after `make jax`;
-- 09_strategies: which strategy works with which API, each case in processes of its own; needs
-  `make estimator`;
-- 10_fashion: lesson 10's training on all of Fashion-MNIST, ten epochs on two replicas, from several seeds,
-  each restored without a strategy;
-- 10_fashion_5000: the same on its first images, as the lesson has them: three epochs on four replicas;
-- 10_stand_in: that on as many of the drawn garments.
+`MEASUREMENTS` lists them, by the lesson that shows them: trainings on the real data and on the stand-in,
+times, exports, and two tables of what works: 08_keras needs `make jax`, 09_strategies `make estimator`.
 
 `python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
 TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
@@ -174,18 +158,22 @@ def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
 
 
 MEASUREMENTS: dict[str, Callable[[], Content]] = {
+    # Several settings, each from several seeds.
     "04_imdb": partial(trained_on_reviews, REAL),
     "04_stand_in": partial(trained_on_reviews, BUILT_IN),
     "04_batch_sizes": step_times_of_all_sizes,
+    # One device and the three schemes, from equal initial values and from one checkpoint.
     "05_schemes_imdb": partial(trained_schemes, REAL),
     "05_schemes_stand_in": partial(trained_schemes, BUILT_IN),
     "05_step_parts": parts_of_a_step,
     "06_export": exported_model,
+    # All digits; as many as the lesson has; as many of the drawn ones.
     "07_mnist": partial(trained_on_digits, REAL, 60_000, 10_000),
     "07_mnist_5000": partial(trained_on_digits, REAL, 5_000, 5_000),
     "07_stand_in": partial(trained_on_digits, BUILT_IN, 5_000, 5_000),
     "08_keras": keras_table.measure,
     "09_strategies": strategy_table.measure,
+    # The same of garments; restored without a strategy.
     "10_fashion": partial(trained_on_garments, REAL, 60_000, 10_000, num_replicas=2, epochs=10),
     "10_fashion_5000": partial(trained_on_garments, REAL, 5_000, 1_000, num_replicas=4, epochs=3),
     "10_stand_in": partial(trained_on_garments, BUILT_IN, 5_000, 1_000, num_replicas=4, epochs=3),
