@@ -23,6 +23,7 @@
 LANGUAGE = "en"
 
 import course_lib
+
 from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
@@ -597,11 +598,11 @@ except course_lib.CourseError as error:
 # Below stand the probabilities of "good" for six sentences that the course made up.
 
 # %% real-results
-from course_lib.measured import export
+from course_lib import measured
 
-measured = export.load()
-print(export.table(measured))
-for review, good in measured.answers.items():
+recorded = measured.load("06_export")
+print(measured.exports(recorded.models))
+for review, good in recorded.answers.items():
     print(f"{good:.2f}  {review}")
 
 # %% widget-text [markdown]

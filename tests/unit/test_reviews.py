@@ -4,25 +4,19 @@ import json
 
 import numpy as np
 import pytest
+from course_lib.pictures.drawn import figure
 
 from course_lib import CourseError
-from course_lib.measured import export
-from course_lib.measured.export import REVIEWS, Exported, ExportMeasured
-from course_lib.pictures.figures import figure
+from course_lib.measured import files
 from course_lib.specs.text_path import TextPath
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
-from lessons.lesson_06_save_and_serve.explorer import ReviewExplorer
+from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
 
-MEASURED = ExportMeasured(
-    how={"command": "make results"},
-    trained_accuracy=0.86124,
-    exports={
-        "one_device": Exported(0.86124, 0, 3.4567e-7),
-        "shards": Exported(0.8612, 1, 4.5e-7),
-    },
-    answers={text: 0.123 * (at + 1) for at, text in enumerate(REVIEWS)},
-)
+RECORDED = {
+    "how": {"command": "make results"},
+    "answers": {text: round(0.123 * (at + 1), 2) for at, text in enumerate(REVIEWS)},
+}
 
 
 def text_of(tree):
@@ -57,9 +51,8 @@ def explorer(asked):
 
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
-    export.save(MEASURED, tmp_path)
-    monkeypatch.setattr(export, "_FOLDER", tmp_path)
-    return tmp_path
+    monkeypatch.setattr(files, "FOLDER", tmp_path)
+    files.save("06_export", RECORDED)
 
 
 def test_a_typed_review_gets_both_probabilities(explorer, asked):
@@ -120,13 +113,6 @@ def test_a_page_has_the_recorded_answers_and_nothing_to_type(recorded):
     assert "88 %" in told
 
 
-def test_a_page_without_recorded_answers_shows_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "_FOLDER", tmp_path)
-    told = json.dumps(page_table(ReviewExplorer()))
-    assert "%" not in told
-    assert "recorded" not in told
-
-
 def test_a_page_never_asks_a_model(explorer, asked):
     explorer.to_html()
     page_table(explorer)
@@ -138,47 +124,6 @@ def test_what_a_notebook_stores_holds_no_answer(explorer):
     say(explorer, REVIEWS[0])
     assert repr(explorer) == before["text/plain"]
     assert "%" not in before["text/plain"]
-
-
-# --- What was recorded
-
-
-def test_what_is_saved_is_read_back_rounded(recorded):
-    found = export.load()
-    assert found.exports["one_device"] == Exported(0.86124, 0, 3.5e-7)
-    assert found.answers[REVIEWS[0]] == 0.12
-    assert found.trained_accuracy == 0.86124
-
-
-def test_the_table_has_a_line_for_the_model_and_each_export(recorded):
-    head, trained, one, shards = export.table(export.load()).splitlines()
-    assert head.startswith("Accuracy")
-    assert trained.split()[0] == "0.861"
-    assert one.split()[:3] == ["0.861", "0", "3.5e-07"]
-    assert shards.split()[:3] == ["0.861", "1", "4.5e-07"]
-    assert trained.index("trained") == one.index("restored") == shards.index("exported")
-
-
-def test_without_a_measurement_there_is_a_refusal(tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "_FOLDER", tmp_path)
-    assert export.recorded() is None
-    with pytest.raises(CourseError, match="06_export"):
-        export.load()
-
-
-def test_the_lesson_is_right_about_the_six_sentences():
-    answers = export.load().answers
-    assert tuple(answers) == REVIEWS
-    assert [text for text, good in answers.items() if good > 0.5] == [REVIEWS[0]]
-    assert all(min(good, 1 - good) < 0.1 for good in answers.values())
-
-
-def test_the_exports_of_the_real_model_answer_as_it_does():
-    found = export.load()
-    assert round(found.trained_accuracy, 2) == 0.86
-    for each in found.exports.values():
-        assert abs(each.accuracy - found.trained_accuracy) <= 0.001
-        assert each.largest_difference < 1e-3
 
 
 # --- The way of a text

@@ -5,17 +5,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 
-from tools.checks.parts import at_least, calls, last_call, parsed, tagged, unpaired
+from tools.checks.parts import calls, last_call, parsed, tagged, unpaired
 from tools.lesson.cells import Cell
 from tools.lesson.sources import Lesson
 
-MIN_PREDICTIONS = 4
-
 
 def predictions(lesson: Lesson) -> Iterator[str]:
-    """Yields what is wrong with the predictions of a lesson, one by one, and with their number."""
+    """Yields what is wrong with the predictions of a lesson, one by one."""
     yield from unpaired(lesson, "predict", "reveal")
-    yield from at_least(lesson, "predict", MIN_PREDICTIONS)
     for cell, after in lesson.following():
         if "predict" in cell.tags and after is not None and "reveal" in after.tags:
             yield from _card_faults(lesson, cell)
