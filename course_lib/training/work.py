@@ -89,7 +89,6 @@ class Work:
                 self._run_steps(first, self.progress.step - first)
             self._undo = None
         if self._checkpoints is not None and self._saved != self.progress:
-            self._require_finite()
             self._save(self.progress)
 
     def _some_steps(self) -> Iterator[StepRecord]:
@@ -102,7 +101,7 @@ class Work:
         for loss, hit in zip(losses[:count].tolist(), hits[:count].tolist(), strict=True):
             now, size = self.progress, self.order.num_real(self.progress.step)
             if not math.isfinite(loss):
-                raise self._diverged(_("The loss of step {step} is not a finite number.", step=now.step + 1))
+                raise self._diverged()
             self.progress = Progress(now.step + 1, now.epoch, now.loss + loss, now.hits + hit)
             yield StepRecord(now.step + 1, now.epoch + 1, loss / size, hit / size, size, seconds)
         self._undo = None
@@ -123,7 +122,6 @@ class Work:
     def _finish_epoch(self) -> EpochRecord:
         now, examples = self.progress, self.order.examples_per_epoch
         self._undo = now.step, self._trainer.state()
-        self._require_finite()
         self._trainer.end_epoch(self._stack(now.step))
         test_loss, test_accuracy = (
             (None, None) if self._test_set is None else self._trainer.evaluate(self._test_set)
@@ -151,7 +149,7 @@ class Work:
             return Progress()
         folder = str(checkpoints.path)
         require_same(self._identity, saved.fact("settings"), folder)
-        progress = Progress(**saved.fact("progress", asdict(Progress())))
+        progress = Progress(**saved.fact("progress"))
         require_not_beyond(progress.step, self.order, self._settings.epochs, folder)
         restore(saved, **self._trainer.content())
         return progress
@@ -162,26 +160,13 @@ class Work:
         who = {**self._settings.identity(), **self._trainer.identity()}
         return {**who, "train_set": fingerprint(self._train_set)}
 
-    def _require_finite(self) -> None:
-        if not self._trainer.is_finite():
-            step = self.progress.step
-            raise self._diverged(
-                _("After step {step} the model holds numbers that are not finite.", step=step)
-            )
-
-    def _diverged(self, problem: str) -> CourseError:
+    def _diverged(self) -> CourseError:
         """Leaves the model as it was before the call, sees to it that it is not saved, and says so."""
         if self._undo is not None:
             self._trainer.set_state(self._undo[1])
         self._undo, self._saved = None, self.progress
-        kept = None if self._checkpoints is None else self._checkpoints.latest()
         return CourseError(
-            problem,
+            _("The loss of step {step} is not a finite number.", step=self.progress.step + 1),
             allowed=_("losses and values that are finite numbers"),
-            cure=_("Make the model anew and train it with a smaller learning rate.")
-            if kept is None
-            else _(
-                "Use a smaller learning rate. The checkpoint {name} is from before this and untouched.",
-                name=kept.name,
-            ),
+            cure=_("Make the model anew and train it with a smaller learning rate."),
         )
