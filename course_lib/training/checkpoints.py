@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,19 +139,24 @@ def restore(saved: Saved, **content: Any) -> None:
         **content: as for `CheckpointFolder.save`.
 
     Raises:
-        CourseError: the checkpoint holds nothing for a part of `content`, or this lies on several meshes.
-            Nothing was changed.
+        CourseError: the checkpoint holds nothing for a part of `content`, or variables of other shapes, or
+            `content` lies on several meshes. Nothing was changed.
     """
     _require_one_mesh(content)
-    _require_parts(saved, content)
+    _require_fit(saved, content)
     status = tf.train.Checkpoint(**content).read(str(saved.path / CONTENT))
     status.assert_existing_objects_matched().expect_partial()
 
 
-def _require_parts(saved: Saved, content: Mapping[str, Any]) -> None:
-    """Checks that a checkpoint holds each part of the content: TensorFlow would write the others first."""
-    keys = [key for key, _shape in tf.train.list_variables(str(saved.path / CONTENT)) if "/." in key]
-    there, here = sorted({key.split("/")[0] for key in keys}), sorted(content)
+def _require_fit(saved: Saved, content: Mapping[str, Any]) -> None:
+    """Checks that a checkpoint holds each part of the content, and its variables in their shapes.
+
+    TensorFlow would report success, and refuse every operation of this process from a later one on.
+    """
+    shapes = dict(tf.train.list_variables(str(saved.path / CONTENT)))
+    variables = {name: part for name, part in _tracked(content) if hasattr(part, "shape")}
+    there = sorted({key.split("/")[0] for key in shapes if "/." in key})
+    here = sorted({name.split("/")[0] for name in variables})
     for part in here:
         if part not in there:
             raise CourseError(
@@ -162,6 +168,20 @@ def _require_parts(saved: Saved, content: Mapping[str, Any]) -> None:
                     part=part,
                 ),
             )
+    for name, variable in variables.items():
+        shape = shapes.get(f"{name}/.ATTRIBUTES/VARIABLE_VALUE")
+        if shape is not None and shape != list(variable.shape):
+            raise CourseError(
+                _(
+                    "The checkpoint {path} does not fit: its {name} is {there}, here it is {here}.",
+                    path=saved.path,
+                    name=name,
+                    there=shape,
+                    here=list(variable.shape),
+                ),
+                allowed=_("variables with the names, shapes and dtypes of those that were saved"),
+                cure=_("Make the model as it was when it was saved, or use another folder."),
+            )
 
 
 def _require_one_mesh(content: Mapping[str, Any]) -> None:
@@ -169,8 +189,7 @@ def _require_one_mesh(content: Mapping[str, Any]) -> None:
 
     TensorFlow saves all of them in one operation, and the inputs of an operation must lie on one mesh.
     """
-    parts = tf.train.TrackableView(tf.train.Checkpoint(**content)).descendants()
-    variables = (part for part in parts if isinstance(part, dtensor.DVariable))
+    variables = (part for _name, part in _tracked(content) if isinstance(part, dtensor.DVariable))
     meshes = {variable.layout.mesh.to_string(): variable.layout.mesh for variable in variables}
     if len(meshes) > 1:
         raise CourseError(
@@ -181,6 +200,22 @@ def _require_one_mesh(content: Mapping[str, Any]) -> None:
             allowed=_("variables on one mesh, and ordinary ones beside them, in one checkpoint"),
             cure=_("Give the variables of each mesh a folder of their own."),
         )
+
+
+def _tracked(content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yields each object in `content` with the name under which `tf.train.Checkpoint` saves it.
+
+    Source: https://www.tensorflow.org/guide/checkpoint (Loading mechanics): the shortest path to it.
+    """
+    root = tf.train.Checkpoint(**content)
+    view, waiting, seen = tf.train.TrackableView(root), deque([("", root)]), {id(root)}
+    while waiting:
+        path, part = waiting.popleft()
+        yield path.removeprefix("/"), part
+        for name, child in view.children(part).items():
+            if id(child) not in seen:
+                seen.add(id(child))
+                waiting.append((f"{path}/{name.replace('.', '..').replace('/', '.S')}", child))
 
 
 def _reason(error: Exception) -> str:

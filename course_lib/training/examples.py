@@ -37,7 +37,8 @@ def to_examples(given: Any, input_shape: Sequence[int], num_classes: int) -> Exa
             allowed=_("[examples, features] and [examples], with at least one example"),
             cure=_("Make the model for examples of this size, or cut the examples to what it takes."),
         )
-    examples = Examples(features.astype(np.float32, copy=False), labels.astype(np.int64, copy=False))
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused below
+        examples = Examples(features.astype(np.float32, copy=False), labels.astype(np.int64, copy=False))
     _require_numbers(examples)
     _require_classes(examples, num_classes)
     return examples

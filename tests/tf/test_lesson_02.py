@@ -37,29 +37,10 @@ def test_the_answers_of_exercise_1_are_what_tensorflow_does():
     assert list(map(str, compared.observed)) == [f"all-reduce over x, {gather[2]} bytes"]
 
 
-@pytest.mark.parametrize("split", [0, 1], ids=["A", "B"])
-def test_one_split_factor_is_enough_for_partial_sums(split):
-    layouts = [over(LINE, ".", "x"), over(LINE, "x", ".")]
-    layouts[1 - split] = over(LINE, ".", ".")
-    compared = observed.product(layouts[0].of((8, 64)), layouts[1].of((64, 8)))
-    assert compared.agrees
-    assert list(map(str, compared.observed)) == ["all-reduce over x, 256 bytes"]
-
-
 def test_partial_sums_are_made_even_where_gathering_would_cost_less():
     compared = observed.product(over(LINE, ".", "x").of((64, 8)), over(LINE, ".", ".").of((8, 64)))
     assert compared.agrees
     assert list(map(str, compared.observed)) == ["all-reduce over x, 16384 bytes"]
-
-
-def test_two_layers_take_one_all_reduce():
-    def two_layers(batch, first, second):
-        return tf.nn.relu(batch @ first) @ second
-
-    batch, first = ones(over(GRID, "x", "."), (16, 8)), ones(over(GRID, ".", "y"), (8, 32))
-    fitting, other = (ones(over(GRID, *entries), (32, 4)) for entries in (("y", "."), (".", "y")))
-    assert seen(two_layers, batch, first, fitting, mesh=GRID) == ["all-reduce over y, 64 bytes"]
-    assert seen(two_layers, batch, first, other, mesh=GRID) == ["all-reduce over y, 512 bytes"]
 
 
 def test_all_reduces_are_joined_and_padded_only_on_request():
@@ -79,13 +60,6 @@ def test_a_reader_changes_what_a_product_costs():
     assert (len(alone.observed), len(read.observed)) == (2, 1)
     assert alone.agrees
     assert read.agrees
-
-
-def test_partial_sums_are_all_reduced_even_where_a_block_is_wanted():
-    rows, columns = over(LINE, "x", "."), over(LINE, ".", "x")
-    compared = observed.product(columns.of((8, 8)), rows.of((8, 8)), rows)
-    assert compared.agrees
-    assert list(map(str, compared.observed)) == ["all-reduce over x, 256 bytes"]
 
 
 def test_a_way_round_saves_the_gather():

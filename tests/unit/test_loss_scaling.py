@@ -106,16 +106,6 @@ def test_when_the_other_divisions_are_right(scaling):
 
 
 @pytest.mark.parametrize(
-    ("count", "replicas", "sizes"),
-    [(4, 2, [2, 2]), (5, 2, [3, 2]), (1, 2, [1, 0]), (5, 4, [2, 2, 1, 0]), (3, 4, [1, 1, 1, 0])],
-)
-def test_examples_are_split_as_tensorflow_splits_them(count, replicas, sizes):
-    parts = split(range(count), replicas)
-    assert list(map(len, parts)) == sizes
-    assert list(sum(parts, ())) == list(range(count))
-
-
-@pytest.mark.parametrize(
     ("make", "problem"),
     [
         (lambda: LossScaling([[], []]), "There is no loss in"),
@@ -162,35 +152,6 @@ Loss
 ✓ The sum of the replicas is the true mean, 3.5.
 A Mean metric over what the replicas return shows 1.75, too small by the number of replicas: give it the losses of the examples.
 """.strip()  # noqa: E501
-    )
-
-
-def test_an_empty_replica_draws_itself_with_the_wrong_gradient_beside_the_right_one():
-    scaling = LossScalingExplorer(4, 8, 5, "replica").scaling
-    assert (
-        scaling.picture().text
-        == """
-Loss of 5 examples on 4 replicas
-Divided by: the replica's own examples
-
-Each replica returns
-  replica 0  (2 + 3) / 2 = 2.5
-  replica 1  (4 + 5) / 2 = 4.5
-  replica 2  6 / 1 = 6
-  replica 3  mean over no example = NaN
-
-Loss
-       4  true mean
-     NaN  sum of the replicas
-     NaN  Mean metric
-
-Gradient
-       3  true mean
-      10  sum of the replicas
-
-✗ The sum is NaN: a replica without an example returned the mean over nothing.
-The gradient is 10, 3.333 times the right one, 3.
-""".strip()
     )
 
 

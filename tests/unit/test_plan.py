@@ -139,28 +139,3 @@ def test_a_plan_can_be_copied_and_sent(copied):
     assert copied(model_parallel()) == model_parallel()
     with pytest.raises(TypeError):
         copied(model_parallel()).splits["features"] = "model"
-
-
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        ((5, MESH, {}), "The name of a plan cannot be 5"),
-        (("mine", [("a", 4)], {}), r"The mesh of a plan cannot be \[\('a', 4\)\]"),
-        (("mine", MESH, "batch"), "The splits of a plan cannot be 'batch'"),
-        (("mine", MESH, None), "The splits of a plan cannot be None"),
-    ],
-)
-def test_a_field_of_another_kind_is_refused_at_once(fields, says):
-    with pytest.raises(CourseError, match=says):
-        Plan(*fields)
-
-
-@pytest.mark.parametrize("axes", ["batch", 3, None])
-def test_a_layout_is_of_a_list_of_names(axes):
-    with pytest.raises(CourseError, match=f"{axes!r} does not name the axes"):
-        data_parallel().layout(axes)
-
-
-def test_a_plan_cannot_be_changed():
-    with pytest.raises(TypeError):
-        data_parallel().splits["hidden"] = "batch"
