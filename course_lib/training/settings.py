@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from numbers import Real
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
@@ -119,7 +120,7 @@ def require_learning_rate(learning_rate: float) -> None:
     Raises:
         CourseError: it is no finite number above 0.
     """
-    if not (math.isfinite(learning_rate) and learning_rate > 0):
+    if not (isinstance(learning_rate, Real) and math.isfinite(learning_rate) and learning_rate > 0):
         raise CourseError(
             _("{learning_rate!r} cannot be a learning rate.", learning_rate=learning_rate),
             allowed=_("finite numbers above 0"),

@@ -34,6 +34,7 @@ SPEC = ModelSpec(
     },
     inputs=("batch", "features"),
     outputs=("batch", "classes"),
+    layers=("features", "hidden", "classes"),
     normalised=("hidden",),
 )
 SIZES = {"features": 1200, "hidden": 48, "classes": 2}
