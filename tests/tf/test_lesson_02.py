@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, observed
-from course_lib.dtensor import pack, tf, to_numpy, unpack
+from course_lib.dtensor import pack, tf
 from course_lib.exercises import checks
-from course_lib.exercises import lesson_02_attempts as attempts
-from course_lib.exercises.messages import run_on_each
 from course_lib.specs import communication
 from course_lib.specs.collectives import require_right
 
@@ -68,27 +66,6 @@ def test_a_way_round_saves_the_gather():
     assert list(map(str, direct.observed)) == ["all-reduce over x, 1024 bytes"]
     legs = observed.relayout(across.of((16, 16)), via), observed.relayout(via.of((16, 16)), target)
     assert [list(map(str, leg.observed)) for leg in legs] == [["all-to-all over x, 256 bytes"], []]
-
-
-def test_the_courses_all_reduces_add_real_components_as_tensorflow_does():
-    numbers = np.arange(64, dtype="float32").reshape(8, 8)
-    pair = [pack(numbers, over(LINE, *entries)) for entries in ((".", "x"), ("x", "."))]
-    parts = [(a @ b).ravel() for a, b in zip(*map(unpack, pair), strict=True)]
-    right = to_numpy(tf.matmul(*pair)).ravel()
-    for attempt in (attempts.naive, attempts.ring):
-        for result in run_on_each(attempt, parts).results:
-            assert (result == right).all()
-
-
-def test_a_vector_of_tensorflow_may_be_sent_and_returned():
-    def with_tensors(mine, device):
-        for other in range(device.count):
-            if other != device.id:
-                device.send(other, tf.constant(mine))
-        received = [device.receive(other) for other in range(device.count) if other != device.id]
-        return tf.add_n([tf.constant(each) for each in (mine, *received)])
-
-    assert repr(checks.check("02-naive", with_tensors)) == "✓ Right."
 
 
 def test_a_matrix_is_not_moved_by_an_all_to_all_among_12_devices():

@@ -31,27 +31,6 @@ def test_the_devices_of_a_replica_receive_the_same_quarter_of_the_rows():
     assert np.array_equal(np.concatenate(halves[4:6], axis=1), rows[:12].T)
 
 
-def gradients_of(watched):
-    def gradients(model, inputs, labels):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs))
-        return tape.gradient(losses, [inputs] if watched == "inputs" else model.trained)
-
-    return gradients
-
-
-@pytest.mark.usefixtures("optimized")
-@pytest.mark.parametrize(("watched", "count"), [("variables", 1), ("inputs", 2)])
-def test_only_a_layer_in_front_would_take_a_second_sum_within_a_replica(watched, count):
-    plan = PLANS["model"]
-    inputs = pack(np.ones((ROWS, DIMS[0]), "float32"), plan.layout(("batch", "features")))
-    labels = pack(np.zeros(ROWS, "int64"), plan.layout(("batch",)))
-    model = MLP(initial_values(dims=DIMS), plan)
-    found = observed.collectives(gradients_of(watched), model, inputs, labels, mesh=plan.mesh)
-    assert sum("model" in each.mesh_dims for each in found) == count
-
-
 def two_layers(x, w1, w2):
     return tf.matmul(tf.nn.relu(tf.matmul(x, w1)), w2)
 

@@ -45,14 +45,6 @@ def test_shares_of_five_examples_lead_to_another_weight_than_means():
     assert weight_after(four, inputs, tf.reduce_mean) == pytest.approx(-1.0)
 
 
-def test_with_clipnorm_the_gradients_of_each_replica_are_clipped(two):
-    share = lambda losses: tf.nn.compute_average_loss(losses, global_batch_size=4)  # noqa: E731
-    # The gradients of the shares are 0.75 and 1.75: the second is clipped to 1. One device clips their sum.
-    assert weight_after(two, sent(two, [1, 2], [3, 4]), share, clipnorm=1.0) == pytest.approx(3 - 0.4 * 1.75)
-    one = tf.distribute.get_strategy()
-    assert weight_after(one, tf.constant([1.0, 2, 3, 4]), share, clipnorm=1.0) == pytest.approx(3 - 0.4 * 1)
-
-
 def test_under_the_default_of_keras_an_example_counts_a_sixth_or_a_quarter(two):
     loss = tf.keras.losses.MeanAbsoluteError()
 

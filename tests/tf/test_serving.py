@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import course_lib
-from course_lib import CourseError, data
+from course_lib import data
 from course_lib.data.synthetic import make_reviews
 from course_lib.data.text import Reviews, TextExamples
 from course_lib.data.tfidf import make_tables
@@ -109,12 +109,6 @@ def test_a_fresh_process_without_the_library_answers_the_same(served):
     assert "course_lib" not in fresh.PROGRAM
 
 
-def test_more_texts_than_go_at_a_time_come_back_in_their_order(served, monkeypatch):
-    expected = served(ALL_TEXTS)
-    monkeypatch.setattr("course_lib.serving.loading._TEXTS_AT_A_TIME", 7)
-    np.testing.assert_allclose(served(ALL_TEXTS), expected, atol=1e-6)
-
-
 TEXTS = st.lists(st.one_of(st.sampled_from(ALL_TEXTS), st.text(st.characters(codec="utf-8"))), min_size=1)
 
 
@@ -127,14 +121,6 @@ def test_a_text_has_one_answer_alone_and_in_any_batch(served, texts, data):
     np.testing.assert_allclose(served([texts[at]])[0], together[at], atol=1e-6)
     np.testing.assert_allclose(served([texts[place] for place in order]), together[order], atol=1e-6)
     np.testing.assert_allclose(together.sum(axis=1), 1, atol=1e-6)
-
-
-def test_the_moments_of_the_batch_would_answer_every_single_text_alike(vectorizer, values):
-    model = MLP(values)
-    expected = tf.nn.softmax(values["logits_bias"]).numpy()
-    for text in ALL_TEXTS[:5]:
-        alone = tf.nn.softmax(model(vectorizer([text])))[0].numpy()
-        np.testing.assert_allclose(alone, expected, atol=1e-6)
 
 
 def test_what_is_loaded_has_no_layouts(served, vectorizer, values, tmp_path):
@@ -160,13 +146,6 @@ def test_no_file_of_an_export_from_shards_names_a_mesh(vectorizer, values, tmp_p
         assert sum(block in held for name, held in files.items() if ".data-" in name) == 1
 
 
-def test_unknown_words_weigh_the_mean_of_all_and_get_one_answer(served, vectorizer):
-    weights = vectorizer.idf_weights
-    np.testing.assert_allclose(weights[0], weights[1:].mean(), rtol=1e-6)
-    one, three = served(["Zorp", "Zorp! Blick quux."])
-    assert one.tobytes() == three.tobytes()
-
-
 # --- Checkpoints
 
 
@@ -181,13 +160,6 @@ def test_a_sharded_checkpoint_is_restored_on_one_device_without_the_slots(values
     assert saved.step == 4
     found = one.values()
     assert all(found[name].tobytes() == value.tobytes() for name, value in trained.values().items())
-
-
-# --- Bad input
-
-
-def content(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # --- What a loaded signature takes
@@ -210,56 +182,3 @@ def test_the_signature_of_rows_takes_any_dtensor_and_stays_usable(mesh, given, a
     np.testing.assert_allclose(to_numpy(found), expected, atol=1e-6)
     plain = served.of_rows(rows=tf.constant(rows))["probabilities"]
     np.testing.assert_allclose(plain, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("entries", [[UNSHARDED], ["batch"]])
-def test_the_signature_of_texts_refuses_every_dtensor_and_stays_usable(entries, served):
-    texts = pack(np.array(ALL_TEXTS[:8]), LayoutSpec(entries, data_parallel(8).mesh))
-    with pytest.raises(tf.errors.UnimplementedError, match="was expecting a DTensor"):
-        served.signature(texts=texts)
-    assert served(ALL_TEXTS[:2]).shape == (2, 2)
-
-
-# --- What one checkpoint can hold
-
-
-def laid_out(plan, value):
-    axes = ("batch", "hidden")
-    return dtensor.DVariable(pack(value, plan.layout(axes)))
-
-
-def whole(variable):
-    return to_numpy(variable) if isinstance(variable, dtensor.DVariable) else variable.numpy()
-
-
-def test_dvariables_and_ordinary_variables_go_into_one_checkpoint(tmp_path):
-    value = np.arange(32, dtype=np.float32).reshape(8, 4)
-    content = {"sharded": laid_out(PLANS["model"], value), "ordinary": tf.Variable(3.0)}
-    folder = CheckpointFolder(tmp_path)
-    folder.save(1, {}, **content)
-    changed = {"sharded": laid_out(PLANS["spatial"], 0 * value), "ordinary": tf.Variable(0.0)}
-    plain = {"sharded": tf.Variable(0 * value), "ordinary": tf.Variable(0.0)}
-    for restored in (changed, plain):
-        folder.restore_latest(**restored)
-        assert whole(restored["sharded"]).tobytes() == value.tobytes()
-        assert float(restored["ordinary"]) == 3.0
-
-
-def test_variables_on_two_meshes_are_refused_by_tensorflow_and_before_it(tmp_path):
-    value = np.arange(32, dtype=np.float32).reshape(8, 4)
-    content = {"a": laid_out(PLANS["model"], value), "b": laid_out(PLANS["data"], value)}
-    with pytest.raises(tf.errors.UnknownError, match="must have same mesh configuration"):
-        tf.train.Checkpoint(**content).write(str(tmp_path / "direct"))
-    folder = CheckpointFolder(tmp_path / "folder")
-    with pytest.raises(CourseError, match="lie on several meshes: batch 4 × model 2; batch 8"):
-        folder.save(1, {}, **content)
-    assert folder.names() == ()
-    folder.save(1, {}, a=tf.Variable(value), b=tf.Variable(value))
-    with pytest.raises(CourseError, match="several meshes"):
-        folder.restore_latest(**content)
-    for name, variable in content.items():
-        own = CheckpointFolder(tmp_path / name)
-        own.save(1, {}, variable=variable)
-        restored = tf.Variable(0 * value)
-        own.restore_latest(variable=restored)
-        assert restored.numpy().tobytes() == value.tobytes()

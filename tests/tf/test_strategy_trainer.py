@@ -173,14 +173,6 @@ def test_the_convolutional_model_on_more_replicas_equals_it_too(count):
     require_equal_images(mirrored(count))
 
 
-def test_the_hand_notices_losses_that_are_divided_on_each_replica(two, mlp_by_hand, monkeypatch):
-    monkeypatch.setattr(tf.nn, "compute_average_loss", lambda losses, *_given: tf.reduce_mean(losses))
-    found = losses_of(run_of(trainer_of(two, make=tf.keras.optimizers.SGD), epochs=1))
-    monkeypatch.undo()
-    right = losses_of(run_of(trainer_of(two, make=tf.keras.optimizers.SGD), epochs=1))
-    assert np.abs(found - right).max() > 1e-3
-
-
 def test_it_stops_anywhere_resumes_to_the_bit_and_evaluates_the_same_without_a_strategy(two, tmp_path):
     """With dropout, whose seeds must go on, and a stop inside a call of several steps."""
     whole = trainer_of(two, mlp(two, 0.4))

@@ -121,23 +121,6 @@ def test_twenty_steps_equal_both_oracles_on_every_layout(name, twenty_steps):
     assert by_numpy[0][-1] < 0.7 * by_numpy[0][0]  # and something was learnt
 
 
-@pytest.mark.usefixtures("optimized")
-def test_the_oracle_notices_gradients_that_are_divided_by_the_number_of_replicas(twenty_steps, monkeypatch):
-    right = SGD.updates
-    monkeypatch.setattr(SGD, "updates", lambda sgd, *given: right(SGD(sgd.learning_rate / 8), *given))
-    examples, by_numpy, _by_one_device = twenty_steps
-    model, losses = run_twenty(data_parallel(8), examples)
-    assert largest_difference(model, losses, by_numpy) > 1e-2
-
-
-def test_the_oracle_notices_moments_that_are_taken_too_seldom(twenty_steps, monkeypatch):
-    right = MLP.train_logits
-    monkeypatch.setattr(MLP, "train_logits", lambda *given: (right(*given)[0], []))
-    examples, by_numpy, _by_one_device = twenty_steps
-    model, losses = run_twenty(data_parallel(8), examples)
-    assert largest_difference(model, losses, by_numpy) > 1e-2
-
-
 @pytest.mark.parametrize("name", ["data 8", "model 4x2", "spatial 2x2x2"])
 def test_evaluation_counts_every_row_once(name):
     model, run = new_run(PLANS[name], epochs=1)
