@@ -103,9 +103,9 @@ class TrainingRun:
         Raises:
             CourseError: as `train`.
         """
-        named = isinstance(checkpoints, (str, os.PathLike))
-        folder = CheckpointFolder(checkpoints) if named else checkpoints
-        self._work = Work(trainer, train_set, test_set, settings, folder, steps_per_call=steps_per_call)
+        if isinstance(checkpoints, (str, os.PathLike)):
+            checkpoints = CheckpointFolder(checkpoints)
+        self._work = Work(trainer, train_set, test_set, settings, checkpoints, steps_per_call=steps_per_call)
         self._records = self._work.records()
         self._lock = threading.Lock()
         self.finished = self.closed = False
