@@ -70,6 +70,7 @@ class CheckpointFolder:
         name = self._name(step)
         unfinished = self._unfinished(name)
         try:
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a process that was killed
             unfinished.mkdir(parents=True)
             self._write(unfinished, content)
             (unfinished / FACTS).write_text(json.dumps(facts, indent=1))

@@ -97,6 +97,10 @@ class StrategyTrainer:
             loss, hits = loss + float(sums[0]), hits + float(sums[1])
         return loss / len(examples), hits / len(examples)
 
+    def is_finite(self) -> bool:
+        """Returns whether every variable of the model holds finite numbers."""
+        return all(bool(np.isfinite(variable.numpy()).all()) for variable in self.model.variables)
+
     def state(self) -> list[Any]:
         """Returns the present values of the model, its seeds and the optimizer; tensors cannot be changed."""
         return [tf.identity(variable.value) for variable in self._variables()]

@@ -67,6 +67,9 @@ class Trainer(Protocol):
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         """Returns the mean loss and the accuracy over what `examples` returned, each counted once."""
 
+    def is_finite(self) -> bool:
+        """Returns whether every variable of the model holds finite numbers."""
+
     def state(self) -> list[Any]:
         """Returns the present values of everything that training changes."""
 
@@ -129,6 +132,10 @@ class ModelTrainer:
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         """Returns the mean loss and the accuracy, each example counted once."""
         return evaluate_checked(self.model, examples)
+
+    def is_finite(self) -> bool:
+        """Returns whether every variable of the model holds finite numbers."""
+        return all(bool(np.isfinite(value).all()) for value in self.model.values().values())
 
     @explaining_aborts()
     def state(self) -> list[Any]:

@@ -101,7 +101,7 @@ class Work:
         for loss, hit in zip(losses[:count].tolist(), hits[:count].tolist(), strict=True):
             now, size = self.progress, self.order.num_real(self.progress.step)
             if not math.isfinite(loss):
-                raise self._diverged()
+                raise self._diverged(_("The loss of step {step} is not a finite number.", step=now.step + 1))
             self.progress = Progress(now.step + 1, now.epoch, now.loss + loss, now.hits + hit)
             yield StepRecord(now.step + 1, now.epoch + 1, loss / size, hit / size, size, seconds)
         self._undo = None
@@ -122,6 +122,10 @@ class Work:
     def _finish_epoch(self) -> EpochRecord:
         now, examples = self.progress, self.order.examples_per_epoch
         self._undo = now.step, self._trainer.state()
+        if not self._trainer.is_finite():
+            raise self._diverged(
+                _("After step {step} the model holds numbers that are not finite.", step=now.step)
+            )
         self._trainer.end_epoch(self._stack(now.step))
         test_loss, test_accuracy = (
             (None, None) if self._test_set is None else self._trainer.evaluate(self._test_set)
@@ -160,13 +164,13 @@ class Work:
         who = {**self._settings.identity(), **self._trainer.identity()}
         return {**who, "train_set": fingerprint(self._train_set)}
 
-    def _diverged(self) -> CourseError:
+    def _diverged(self, problem: str) -> CourseError:
         """Leaves the model as it was before the call, sees to it that it is not saved, and says so."""
         if self._undo is not None:
             self._trainer.set_state(self._undo[1])
         self._undo, self._saved = None, self.progress
         return CourseError(
-            _("The loss of step {step} is not a finite number.", step=self.progress.step + 1),
+            problem,
             allowed=_("losses and values that are finite numbers"),
             cure=_("Make the model anew and train it with a smaller learning rate."),
         )

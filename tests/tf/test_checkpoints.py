@@ -130,7 +130,7 @@ def test_what_is_interrupted_leaves_nothing_half_written(tmp_path, monkeypatch):
     folder = CheckpointFolder(tmp_path)
     names = fill(folder, 1)
 
-    def interrupted(*_arguments):
+    def interrupted(*_arguments, **_options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("course_lib.training.checkpoints.json.dumps", interrupted)

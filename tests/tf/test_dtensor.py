@@ -76,28 +76,6 @@ def test_the_shards_that_tensorflow_makes_itself_are_the_predicted_ones(mesh):
             assert same(ours.unpack(split), predicted(value, layout)), str(layout)
 
 
-def packed_like_the_tutorial(value: np.ndarray, layout):
-    """Packs as TensorFlow's public tutorial does: it takes `layout.shape[axis]` for the number of parts."""
-    names = [(axis, name) for axis, name in enumerate(layout.sharding_specs) if name != UNSHARDED]
-    components = []
-    for location in layout.mesh.local_device_locations():
-        part = tf.constant(value)
-        for axis, name in names:
-            part = tf.split(part, layout.shape[axis], axis=axis)[location[name]]
-        components.append(part)
-    return dtensor.pack(components, layout)
-
-
-def test_the_tutorials_packing_silently_loses_rows_where_ours_does_not():
-    layout = LayoutSpec(["model", UNSHARDED], MeshSpec([("batch", 4), ("model", 2)]))
-    value = np.arange(16, dtype=np.float32).reshape(8, 2)
-    theirs = packed_like_the_tutorial(value, ours.to_layout(layout))
-    assert tuple(theirs.shape) == (4, 2)
-    right = ours.pack(value, layout)
-    assert tuple(right.shape) == (8, 2)
-    assert np.array_equal(ours.to_numpy(right), value)
-
-
 @st.composite
 def tensors(draw):
     layout = draw(st.sampled_from(layouts(draw(st.sampled_from(MESHES)), draw(st.integers(0, 3)))))

@@ -1,9 +1,7 @@
 """What lesson 08 says of Keras and does not show: seeds, late updates, forgotten meshes."""
 
 import contextlib
-import importlib
 import json
-import re
 import subprocess
 import sys
 
@@ -16,7 +14,6 @@ from course_lib.combining import no_combining
 from course_lib.dtensor import create_mesh, mesh_spec, pack, to_layout, to_numpy
 
 tf = course_lib.start_tensorflow()
-import keras  # noqa: E402
 import tf_keras  # noqa: E402
 
 # Four devices, which compile in half the time; the exercise of the step holds the same on eight.
@@ -161,14 +158,6 @@ def test_an_optimizer_that_clips_by_norms_is_right_only_outside_a_function(make_
     assert (max(np.abs(np.subtract(found, right))) > 1e-3) == is_late
 
 
-def test_without_a_seed_a_layer_with_a_layout_is_refused(monkeypatch):
-    tf_keras.utils.set_random_seed(0)
-    seeds = importlib.import_module("tf_keras.src.backend")._SEED_GENERATOR
-    monkeypatch.setattr(seeds, "generator", None)
-    with pytest.raises(ValueError, match=re.escape("tf.keras.utils.set_random_seed()")):
-        tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model")).build((None, 6))
-
-
 def test_a_layer_that_lacks_a_layout_is_refused_outside_a_compiled_function():
     tf_keras.utils.set_random_seed(0)
     layer = tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model"))
@@ -286,33 +275,3 @@ def test_fit_counts_rightly_only_for_a_model_made_under_a_map():
     assert (
         fitted(split_model(mesh=ALL), examples[1]) < right / 1.5
     )  # the loss is divided by more examples than came
-
-
-def mapped_over_sequences(monkeypatch, make):
-    monkeypatch.setattr(importlib.import_module("tf_keras.src.backend"), "_USE_GENERATOR_FOR_RNG", True)
-    tf_keras.utils.set_random_seed(0)
-    with tf_keras.dtensor.experimental.LayoutMap(mesh=MESH).scope():
-        inputs = tf_keras.Input((5, 6))
-        model = tf_keras.Model(inputs, make()(inputs))
-    layout = LayoutSpec(["batch", UNSHARDED, UNSHARDED], GRID)
-    return tf.function(model)(pack(np.ones((8, 5, 6), np.float32), layout, MESH))
-
-
-def test_the_loop_of_an_lstm_does_not_run_on_a_mesh(monkeypatch):
-    with pytest.raises(tf.errors.OpError, match="does not implement layout propagation"):
-        mapped_over_sequences(monkeypatch, lambda: tf_keras.layers.LSTM(8))
-
-
-@pytest.mark.parametrize(("pattern", "fits"), [("model/hidden", False), (".*hidden/kernel", True)])
-def test_a_pattern_of_keras_3_has_to_fit_the_whole_path(pattern, fits):
-    distribution = keras.distribution
-    mesh = distribution.DeviceMesh((4, 2), ["batch", "model"], distribution.list_devices("cpu"))
-    layouts = distribution.LayoutMap(mesh)
-    layouts[pattern] = (None, "model")
-    assert (layouts["model/hidden/kernel"] is not None) is fits
-    layouts[".*kernel"] = (None, "model")
-    if fits:
-        with pytest.raises(ValueError, match="multiple"):
-            layouts["model/hidden/kernel"]
-        layouts["model/hidden/kernel"] = ("model", None)
-        assert tuple(layouts["model/hidden/kernel"].axes) == ("model", None)

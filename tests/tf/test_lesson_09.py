@@ -61,16 +61,6 @@ def by_hand(features, labels, batch_size, *, rate=0.05, share=lambda size: 1.0, 
     return total / len(features), [weight, bias]
 
 
-@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras 3", "tf_keras"])
-def test_a_last_step_with_one_example_goes_half_as_far_and_the_loss_does_not_tell(library):
-    told, weights = fitted(mirrored(2), lambda: line(library), FEATURES, LABELS, 4)
-    loss, right = by_hand(FEATURES, LABELS, 4)
-    _loss, halved = by_hand(FEATURES, LABELS, 4, share=lambda size: 0.5 if size == 1 else 1.0)
-    assert told == pytest.approx(loss, rel=1e-5)
-    assert weights == pytest.approx(halved, rel=1e-5)
-    assert abs(weights[0] - right[0]) > 0.1
-
-
 @pytest.mark.parametrize(("replicas", "batch_size"), [(4, 10), (2, 3)])
 def test_keras_3_stops_before_the_first_step_where_the_first_batch_falls_into_unequal_parts(
     replicas, batch_size
@@ -103,20 +93,6 @@ def test_two_replicas_on_a_device_that_takes_the_place_of_missing_ones_compute_t
     told, weights = fitted(absent, line, FEATURES[:12], LABELS[:12], 4)
     loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
     assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
-
-
-def test_batch_normalisation_sees_only_its_replicas_part_so_equal_parts_are_not_one_device():
-    def normalised():
-        layers = [keras.Input((1,)), keras.layers.BatchNormalization(momentum=0.0), keras.layers.Dense(1)]
-        model = keras.Sequential(layers)
-        model.compile(keras.optimizers.SGD(0.0), "mse")
-        return model
-
-    variances = [
-        fitted(strategy, normalised, FEATURES[:4], LABELS[:4], 4)[1][3]
-        for strategy in (tf.distribute.get_strategy(), mirrored(2))
-    ]
-    assert variances == pytest.approx([FEATURES[:4].var(), FEATURES[:2].var()], rel=1e-5)
 
 
 def first_step(strategy):

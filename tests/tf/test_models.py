@@ -74,13 +74,6 @@ def test_a_review_gets_the_same_answer_alone_and_in_any_batch(plan):
         assert np.abs(one[0] - together[at]).max() < 1e-5
 
 
-def test_with_the_batchs_own_moments_a_review_alone_always_gets_the_last_bias():
-    model = MLP(trained_looking_values(), replicated(1))
-    for inputs in (rows(1), 5 * rows(1)):
-        logits = to_numpy(model(pack(inputs, model.plan.layout(INPUTS))))
-        assert np.abs(logits[0] - trained_looking_values()["logits_bias"]).max() < 1e-6
-
-
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_training_normalises_with_the_moments_of_the_global_batch(plan):
     values, inputs = trained_looking_values(), rows(16)

@@ -186,21 +186,6 @@ def test_an_optimizer_made_outside_the_scope_lets_the_copies_drift_apart_and_is_
         require_in_scope(strategy, model, optimizer)
 
 
-def test_what_was_made_in_the_scope_stays_equal_and_is_accepted():
-    strategy = mirrored(2)
-    with strategy.scope():
-        model, metric, variable = small_model(), keras.metrics.Mean(), tf.Variable(0.0)
-        optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
-        optimizer.build(model.trainable_variables)
-    require_in_scope(strategy, model, optimizer, metric, variable)
-    require_no_plain_updates(strategy, step_of(model, optimizer))
-    train = tf.function(lambda: strategy.run(step_of(model, optimizer)))
-    for _step in range(3):
-        train()
-    first, second = (copy.item() for copy in copies(strategy, model.trainable_variables[0].value))
-    assert first == second
-
-
 # What every replica changes
 
 
