@@ -15,7 +15,7 @@ from course_lib.dtensor import mesh_spec
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
-from course_lib.training.saved import CONTENT, FACTS, Saved, names_in, whole_in
+from course_lib.training.saved import CONTENT, FACTS, Saved, names_in, read_saved
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -76,7 +76,7 @@ class CheckpointFolder:
             (unfinished / FACTS).write_text(json.dumps(facts, indent=1))
             unfinished.rename(self.path / name)
             for old in self.names()[: -self.keep]:
-                shutil.rmtree(self.path / old)
+                shutil.rmtree((self.path / old).rename(self._unfinished(old)))  # no half of it keeps the name
         except (OSError, tf.errors.OpError) as error:
             raise self._cannot_write(error) from error
         finally:
@@ -85,7 +85,7 @@ class CheckpointFolder:
 
     def latest(self) -> Saved | None:
         """Returns the newest checkpoint, or None if there is none."""
-        return (None, *whole_in(self.path))[-1]
+        return next((read_saved(self.path / name) for name in reversed(self.names())), None)
 
     def restore_latest(self, **content: Any) -> Saved | None:
         """Gives `content` the values of the newest checkpoint, whatever layout they were saved in.

@@ -60,7 +60,9 @@ def names_in(folder: Path) -> tuple[str, ...]:
 
 def whole_in(folder: Path) -> tuple[Saved, ...]:
     """Returns the checkpoints in a folder, oldest first."""
-    return tuple(
-        Saved(folder / name, int(name.rpartition("-")[2]), json.loads((folder / name / FACTS).read_text()))
-        for name in names_in(folder)
-    )
+    return tuple(read_saved(folder / name) for name in names_in(folder))
+
+
+def read_saved(path: Path) -> Saved:
+    """Returns the checkpoint in a folder."""
+    return Saved(path, int(path.name.rpartition("-")[2]), json.loads((path / FACTS).read_text()))
