@@ -61,15 +61,6 @@ CASES = {
         "given twice",
         "メッシュ次元",
     ),
-    "unknown mesh dimension": (
-        lambda: LayoutSpec(["z", UNSHARDED], GRID),
-        ["'z'", "x", "y", "unsharded"],
-        "no dimension",
-        "メッシュ",
-    ),
-    "one mesh dimension on two axes": (lambda: LayoutSpec(["x", "x"], GRID), ["'x'"], "two axes", "軸"),
-    "wrong number of axes": (lambda: ROWS.local_shape((4, 4, 4)), ["2", "3", "(4, 4, 4)"], "axes", "軸"),
-    "axis that does not divide": (lambda: ROWS.local_shape((5, 4)), ["5", "2", "'x'"], "divide", "軸"),
     "tensor that does not divide": (
         lambda: dtensor.pack(np.zeros((5, 4)), ROWS),
         ["5", "2", "'x'"],
@@ -87,12 +78,6 @@ CASES = {
         ["CPU:8", "7"],
         "no device",
         "デバイス",
-    ),
-    "too few components": (
-        lambda: dtensor.pack_components([np.zeros((1, 4))] * 6, ROWS),
-        ["6", "8"],
-        "6 components",
-        "コンポーネント",
     ),
     "replicas that differ": (
         lambda: dtensor.pack_components([np.full((1, 4), device) for device in range(8)], ROWS),
@@ -114,12 +99,6 @@ CASES = {
         ["'x'", "12", "11"],
         "It would take",
         "必要",
-    ),
-    "factors of other inner lengths": (
-        lambda: communication.product(ROWS.of((8, 4)), ROWS.of((8, 4))),
-        ["(8, 4)"],
-        "cannot be multiplied",
-        "掛け",
     ),
     "a product that one mesh dimension would split twice": (
         lambda: communication.product(

@@ -134,32 +134,7 @@ def test_fewer_gpus_than_asked_for_says_what_was_found_and_cpus_still_do_without
     assert devices == 6
 
 
-MANY_GPUS = (
-    TWO_GPUS
-    + """
-    gpus[:] = [f"GPU {number}" for number in range(14)]
-    course_lib.setup(devices=12, kind="GPU")
-    from course_lib import MeshSpec, dtensor
-    say(seen)
-    dtensor.dtensor.create_mesh = lambda dims, devices: say([dims, devices])
-    dtensor.create_mesh(MeshSpec([("x", 12)]))
-    try:
-        dtensor.create_mesh(MeshSpec([("x", 13)]))
-    except CourseError as error:
-        say(error.problem)
-    """
-)
-
-
-def test_gpus_are_used_where_they_are_asked_for_and_no_more_of_them_and_their_meshes_may_be_long(said):
-    assert said["many GPUs"] == [
-        [["GPU", [f"GPU {number}" for number in range(12)]]],
-        [[["x", 12]], [f"GPU:{device_id}" for device_id in range(12)]],
-        "There is no device GPU:12.",
-    ]
-
-
-BODIES = {"started first": STARTED_FIRST, "fewer GPUs": FEWER_GPUS, "many GPUs": MANY_GPUS}
+BODIES = {"started first": STARTED_FIRST, "fewer GPUs": FEWER_GPUS}
 
 
 def test_colab_gets_its_widget_manager():
