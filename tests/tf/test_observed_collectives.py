@@ -16,8 +16,8 @@ ROWS = LayoutSpec(["x", UNSHARDED], GRID)
 ONES = np.ones((8, 16), "float32")
 
 
-def rows_of(values=ONES, devices=range(8)):
-    return dtensor.pack(values, ROWS, dtensor.create_mesh(GRID, list(devices)))
+def rows_of(values=ONES):
+    return dtensor.pack(values, ROWS)
 
 
 def seen(function, *arguments, **options) -> list[str]:
