@@ -15,12 +15,12 @@ from course_lib.i18n import _
 SECONDS = 10.0  # for one call of a reader's function
 
 
-class TooLong(CourseError):
+class TooLong(CourseError):  # noqa: N818 - it is a state
     """A reader's function did not end in time."""
 
 
-class _Over(BaseException):  # no `except Exception` of the reader's may catch it
-    """The time is over."""
+class _Over(BaseException):  # noqa: N818
+    """The time is over: an error that no `except Exception` of the reader's catches."""
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from tensorflow.experimental import dtensor  # noqa: E402
 class ClientCheckpoints(CheckpointFolder):
     """A folder into which all clients of a mesh write together; they call the same methods in the same order.
 
-    One client makes folders, manifests and names; between these, all wait for each other. Each counts the
+    One client makes folders, facts and names; between these, all wait for each other. Each counts the
     checkpoints from `prepare` on: other machines may see a new one only later, over a network.
     """
 
@@ -28,14 +28,14 @@ class ClientCheckpoints(CheckpointFolder):
         Args:
             path: the folder.
             mesh: the mesh on which the variables lie.
-            writes_names: whether this client makes folders, manifests and names; one of them does.
+            writes_names: whether this client makes folders, facts and names; one of them does.
             keep: how many checkpoints are kept.
 
         Raises:
             CourseError: as `CheckpointFolder`.
         """
         super().__init__(path, keep)
-        self._mesh, self._writes_names, self._count = mesh, writes_names, 0
+        self._mesh, self._writes_names, self._count, self._prepared = mesh, writes_names, 0, False
 
     def prepare(self) -> None:
         """Makes the folder, and waits until it is made.
