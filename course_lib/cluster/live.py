@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from itertools import starmap
-from typing import Any
+from typing import Any, Self
 
 _SECONDS_BETWEEN = 0.25
 _NOTHING = {"text/plain": ""}
@@ -45,8 +45,10 @@ class LiveLogs:
             shown = f'<div style="{_ROW}">{text}</div>'
             self._handle.update({"text/html": shown, **_NOTHING}, raw=True)
 
-    def finish(self) -> None:
-        """Takes it away."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
         if self._handle is not None:
             self._handle.update(_NOTHING, raw=True)
 

@@ -27,7 +27,6 @@ class Told:
         status: its exit status, or the negative number of the signal that ended it; None while it runs.
         asked_to_end: whether it was killed or terminated on purpose.
         stopped: whether it ran until the cluster was closed.
-        absent: whether it was never started.
         last_words: the last line on stderr of a task that said nothing of its own.
     """
 
@@ -36,7 +35,6 @@ class Told:
     status: int | None = None
     asked_to_end: bool = False
     stopped: bool = False
-    absent: bool = False
     last_words: str = ""
 
     @property
@@ -50,14 +48,12 @@ class Told:
         >>> Told("worker 0", (), -9).ending(), Told("worker 1", ()).ending()
         ('ended by SIGKILL', 'runs')
         """
-        if self.absent:
-            return _("not started")
         if self.stopped:
             return _("ended with the cluster")
         if self.status is None:
             return _("runs")
         if self.status < 0:
-            return _("ended by {signal}", signal=_signal(-self.status))
+            return _("ended by {signal}", signal=signal.Signals(-self.status).name)
         return _("ended with exit status {status}", status=self.status) if self.status else _("ended")
 
     def heading(self) -> str:
@@ -126,14 +122,6 @@ class Report:
             for heading, *lines in columns
             for part in [heading, *(part for line in lines for part in _folded(f"  {line}", _WIDEST))]
         )
-
-
-def _signal(number: int) -> str:
-    """Returns the name of a signal; most of those between SIGRTMIN and SIGRTMAX have none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return _("signal {number}", number=number)
 
 
 def _folded(line: str, columns: int) -> list[str]:

@@ -1,86 +1,84 @@
-"""What processes that meet tell each other, and what is wrong where it does not fit together."""
+"""The processes of a training compare what they are going to do, once TensorFlow has joined them.
+
+TensorFlow compares nothing of it: it trains on in silence where one has other data.
+"""
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import importlib
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 
+from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.programs.places import Peers
+from course_lib.training.examples import fingerprint
+from course_lib.training.saved import is_whole, names_in
 
+_PACKAGE = Path(__file__).parents[1]
+# Arguments that each process may have for itself; the folder may be called otherwise on another machine.
+_OWN = ("language", "checkpoints", "wait", "pause", "hold", "digits")
 Facts = Mapping[str, str]
-Table = Mapping[str, Facts]  # what each process said, by its name
 
 
-def require_same(table: Table) -> None:
-    """Checks that all processes told the same.
+def facts_of(arguments: argparse.Namespace, examples: Examples) -> dict[str, str]:
+    """Returns what must be the same for all, as short texts, by what each is about."""
+    named = {name: value for name, value in sorted(vars(arguments).items()) if name not in _OWN}
+    return {
+        "arguments": " ".join(f"{name}={value}" for name, value in named.items()),
+        "code": _digest(b"".join(map(_digest_of_file, sorted(_PACKAGE.rglob("*.py"))))).hex(),
+        "data": fingerprint(examples),
+        "checkpoint": newest(arguments.checkpoints),
+    }
+
+
+def newest(checkpoints: str | None) -> str:
+    """Returns the name of the checkpoint from which this process would go on; "" if there is none."""
+    folder = Path(checkpoints or "")
+    names = reversed(names_in(folder)) if checkpoints else ()
+    return next((name for name in names if is_whole(folder / name)), "")
+
+
+def compare(peers: Peers, facts: Facts) -> None:
+    """Checks that all processes are going to do the same; TensorFlow carries the facts between them.
+
+    Raises:
+        CourseError: one differs in a fact from most of the others; from the first, of two.
+
+    Source: CoordinationServiceAgent::InsertKeyValue and GetKeyValue, which waits until there is a value.
+    """
+    store = importlib.import_module("tensorflow.python.eager.context").context()
+    if not peers.others:
+        return
+    store.set_config_key_value(f"course/facts/{peers.name}", json.dumps(facts))
+    table = {name: json.loads(store.get_config_key_value(f"course/facts/{name}")) for name in peers.addresses}
+    store.set_config_key_value(f"course/read/{peers.name}", "yes")
+    if peers.name == next(iter(peers.addresses)):  # what all say lies with the first, which ends after them
+        for name in peers.addresses:
+            store.get_config_key_value(f"course/read/{name}")
+    require_same(table)
+
+
+def require_same(table: Mapping[str, Facts]) -> None:
+    """Checks that all processes said the same.
+
+    Args:
+        table: what each said, by its name.
 
     Raises:
         CourseError: one differs in a fact from most of the others; from the first, of two.
     """
-    for about in dict.fromkeys(about for facts in table.values() for about in facts):
-        told = {name: facts.get(about, "") for name, facts in table.items()}
-        usual = Counter(told.values()).most_common(1)[0][0]  # of equally many the first
-        for name, value in told.items():
+    for about in next(iter(table.values())):
+        values = {name: facts[about] for name, facts in table.items()}
+        usual = Counter(values.values()).most_common(1)[0][0]  # of equally many the first
+        for name, value in values.items():
             if value != usual:
                 raise _differs(name, about, value, usual)
-
-
-def require_all(there: Iterable[str], wanted: Iterable[str], limit_seconds: float) -> None:
-    """Checks that all processes are there.
-
-    Raises:
-        CourseError: some are not.
-    """
-    came = set(there)
-    missing = [name for name in wanted if name not in came]
-    if missing:
-        raise did_not_come(missing, limit_seconds)
-
-
-def agree(table: Table) -> bool:
-    """Returns whether all processes told the same."""
-    try:
-        require_same(table)
-    except CourseError:
-        return False
-    return True
-
-
-def did_not_come(names: Iterable[str], limit_seconds: float) -> CourseError:
-    """Returns the error of processes that did not come in time."""
-    return CourseError(
-        _("Not there in time: {names}.", names=_(", ").join(names)),
-        allowed=_(
-            "all processes that the cluster names, started within {seconds:g} s", seconds=limit_seconds
-        ),
-        cure=_("Look at the output of those; see that their addresses are right, or wait longer: --wait."),
-    )
-
-
-def wrong_place(wrong: Mapping[str, str]) -> CourseError:
-    """Returns the error of processes that are not in their places, as one tells the other.
-
-    Args:
-        wrong: "twice", the name that two have; or "elsewhere", the name of one that is "at" the address of
-            another.
-    """
-    cure = _("Give each the index of its own address, in TF_CONFIG or DTENSOR_CLIENT_ID.")
-    if "twice" in wrong:
-        return CourseError(
-            _("Two processes say that they are {name}.", name=wrong["twice"]),
-            allowed=_("for each process a place of its own in the cluster"),
-            cure=cure,
-        )
-    return CourseError(
-        _(
-            "A process says that it is {name}, and is at the address of {at}.",
-            name=wrong["elsewhere"],
-            at=wrong["at"],
-        ),
-        allowed=_("for each process the address that the cluster has for it"),
-        cure=cure,
-    )
 
 
 def _differs(name: str, about: str, value: str, usual: str) -> CourseError:
@@ -99,12 +97,17 @@ def _differs(name: str, about: str, value: str, usual: str) -> CourseError:
 
 def _worded(about: str) -> str:
     """Returns what a fact is about in the reader's language."""
-    words = {
-        "cluster": _("addresses of the cluster"),
+    return {
         "arguments": _("arguments"),
-        "versions": _("versions of packages"),
         "code": _("code"),
         "data": _("data"),
         "checkpoint": _("newest checkpoint"),
-    }
-    return words.get(about, about)
+    }[about]
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:4]
+
+
+def _digest_of_file(path: Path) -> bytes:
+    return _digest(path.read_bytes())

@@ -20,14 +20,14 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from course_lib.cluster.program import without_proxy
+from course_lib.cluster.environment import without_proxy
 from course_lib.data import mnist
-from course_lib.i18n import _
+from course_lib.i18n import set_language
 from course_lib.programs import arguments as course_arguments
-from course_lib.programs.facts import facts_of, newest, shared
+from course_lib.programs.agreement import compare, facts_of
+from course_lib.programs.limit import within
 from course_lib.programs.lines import run, say
-from course_lib.programs.meeting import meet
-from course_lib.programs.peers import explaining_lost_peers, within
+from course_lib.programs.lost import explaining_lost_peers
 from course_lib.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of
 from course_lib.programs.steps import take_steps
 from course_lib.runtime import setup
@@ -47,9 +47,9 @@ LEARNING_RATE = 1e-3
 
 def main() -> None:
     """Trains as the client that the environment says."""
-    course_arguments.speak()
     arguments = _arguments()
-    peers = clients_of(os.environ, NUM_DEVICES)
+    set_language(arguments.language)
+    peers = clients_of(os.environ)
     num_local = NUM_DEVICES // peers.count
     setup(language=arguments.language, devices=num_local)
     os.environ.update(without_proxy(os.environ, peers.addresses.values()))
@@ -57,11 +57,10 @@ def main() -> None:
     if not peers.others:
         for name in (CLIENTS, CLIENT, CLIENT_JOB):  # TensorFlow would look for devices of a cluster
             os.environ.pop(name, None)
-    facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
-    meet(peers.name, peers.addresses, facts, arguments.wait)
-    with within(arguments.start, peers.others):
+    with within(arguments.wait, peers.others):
         start_devices(num_local)
-    with explaining_lost_peers(peers.others):
+    with explaining_lost_peers(list(peers.others)):
+        compare(peers, facts_of(arguments, examples))
         train(PLANS[arguments.plan](), peers, examples, arguments)
 
 
@@ -115,17 +114,13 @@ def _folder(checkpoints: str | None, model: Any, saves: bool) -> Any:
 
 def _arguments() -> argparse.Namespace:
     parser = course_arguments.parser(
-        _(
-            "Trains on one mesh over the devices of several processes, as the client that DTENSOR_CLIENT_ID"
-            " says among the addresses in DTENSOR_JOBS; alone without them. Start it on each machine, with"
-            " the same arguments and code."
-        )
+        "Trains on one mesh over the devices of several processes, as the client that DTENSOR_CLIENT_ID says"
+        " among the addresses in DTENSOR_JOBS; alone without them. Start it on each machine, with the same"
+        " arguments and code."
     )
     course_arguments.add_hold(parser)
-    plan = _("how the tensors are laid out: {names} (data)", names=_(", ").join(PLANS))
-    parser.add_argument("--plan", type=course_arguments.named("--plan", PLANS), default="data", help=plan)
-    arguments: argparse.Namespace = parser.parse_args()
-    return arguments
+    parser.add_argument("--plan", choices=PLANS, default="data", help="how the tensors are laid out")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

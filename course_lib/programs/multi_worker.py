@@ -18,19 +18,17 @@ import argparse
 import importlib
 import os
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.cluster.program import without_proxy
+from course_lib.cluster.environment import without_proxy
 from course_lib.data import fashion
-from course_lib.i18n import _
 from course_lib.programs import arguments as course_arguments
-from course_lib.programs.facts import facts_of, newest, shared
+from course_lib.programs.agreement import compare, facts_of
+from course_lib.programs.limit import within
 from course_lib.programs.lines import leave, run, say
-from course_lib.programs.meeting import meet
-from course_lib.programs.peers import explaining_lost_peers, within
+from course_lib.programs.lost import explaining_lost_peers
 from course_lib.programs.places import TF_CONFIG, Peers, workers_of
 from course_lib.programs.steps import take_steps
 from course_lib.runtime import setup
@@ -48,7 +46,6 @@ LEARNING_RATE = 0.01
 
 def main() -> None:
     """Does what the command line says, as the process that TF_CONFIG says."""
-    course_arguments.speak()
     arguments = _arguments()
     setup(language=arguments.language, devices=1)
     peers = workers_of(os.environ)
@@ -56,12 +53,11 @@ def main() -> None:
         os.environ.pop(TF_CONFIG, None)  # an empty one is none; TensorFlow takes it for wrong JSON
     os.environ.update(without_proxy(os.environ, peers.addresses.values()))
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
-    facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
-    meet(peers.name, peers.addresses, facts, arguments.wait)
-    with within(arguments.start, peers.others):
+    with within(arguments.wait, peers.others):
         strategy = make_strategy()
-    say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
-    with explaining_lost_peers(peers.others):
+    with explaining_lost_peers(list(peers.others)):
+        compare(peers, facts_of(arguments, examples))
+        say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
         if arguments.shards:
             for policy in arguments.shards:
                 show_shards(strategy, policy)
@@ -109,10 +105,6 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
 
 def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> None:
     """Trains with `fit` of tf_keras: that of Keras 3 fails under this strategy."""
-    from course_lib.training import Settings
-
-    epochs = course_arguments.epochs(arguments)
-    Settings(epochs, arguments.batch).order(len(examples))  # says it where they do not fill a batch
     tf, tf_keras = (importlib.import_module(name) for name in ("tensorflow", "tf_keras"))
     layers, drawn = tf_keras.layers, tf_keras.initializers.GlorotUniform
     with strategy.scope():
@@ -131,13 +123,12 @@ def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> Non
 
     def tell(epoch: int, logs: Any) -> None:
         say(f"epoch {epoch + 1} loss {logs['loss']:.{arguments.digits}f}")
-        time.sleep(arguments.pause)
 
     callbacks = [tf_keras.callbacks.LambdaCallback(on_epoch_end=tell)]
     if arguments.checkpoints:
         backup = str(Path(arguments.checkpoints) / "backup")
         callbacks.append(tf_keras.callbacks.BackupAndRestore(backup, delete_checkpoint=False))
-    model.fit(dataset, epochs=epochs, verbose=0, callbacks=callbacks)
+    model.fit(dataset, epochs=course_arguments.epochs(arguments), verbose=0, callbacks=callbacks)
     say("done")
 
 
@@ -215,22 +206,15 @@ def _numbered_files(folder: Path) -> Iterator[Path]:
 
 def _arguments() -> argparse.Namespace:
     parser = course_arguments.parser(
-        _(
-            "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
-            " without it. Start it on each machine, with the same arguments and code. Started again, all go"
-            " on from the newest checkpoint."
-        )
+        "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
+        " without it. Start it on each machine, with the same arguments and code. Started again, all go on from"
+        " the newest checkpoint."
     )
-    one_of = parser.add_mutually_exclusive_group()
-    course_arguments.add_hold(one_of)
-    one_of.add_argument("--fit", action="store_true", help=_("train with fit of tf_keras, not with a loop"))
-    rules = _(
-        "only say which examples this worker gets, by these rules: {names}", names=_(", ").join(POLICIES)
-    )
-    rule = course_arguments.named("--shards", POLICIES)
-    one_of.add_argument("--shards", nargs="+", type=rule, metavar="RULE", help=rules)
-    arguments: argparse.Namespace = parser.parse_args()
-    return arguments
+    course_arguments.add_hold(parser)
+    parser.add_argument("--fit", action="store_true", help="train with fit of tf_keras, not with a loop")
+    rules = "only say which examples this worker gets, by these rules"
+    parser.add_argument("--shards", nargs="+", choices=POLICIES, metavar="RULE", help=rules)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

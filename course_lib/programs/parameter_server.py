@@ -21,19 +21,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from course_lib.cluster.environment import without_proxy
 from course_lib.cluster.ports import opened
-from course_lib.cluster.program import without_proxy
 from course_lib.data import mnist
-from course_lib.i18n import _
 from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
 from course_lib.programs import arguments as course_arguments
-from course_lib.programs.calls import require_free
+from course_lib.programs.limit import within
 from course_lib.programs.lines import run, say
-from course_lib.programs.meeting import wait_for
-from course_lib.programs.peers import explaining_lost_peers, within
-from course_lib.programs.places import addresses_of, server_place_of
+from course_lib.programs.lost import explaining_lost_peers
+from course_lib.programs.places import TF_CONFIG, peers_of
 from course_lib.runtime import setup
-from course_lib.specs.cluster import Place
+from course_lib.specs.cluster import ClusterSpec, Place
 from course_lib.specs.cluster_jobs import CHIEF, PS, WORKER
 
 if TYPE_CHECKING:
@@ -57,30 +55,29 @@ _LOOK_SECONDS = 0.2
 
 def main() -> None:
     """Does what TF_CONFIG says: coordinates, computes gradients, or holds variables."""
-    course_arguments.speak()
     arguments = course_arguments.parser(
-        _(
-            "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which."
-            " Start it once for each task."
-        )
+        "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which. Start"
+        " it once for each task."
     ).parse_args()
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
-    place = server_place_of(os.environ)
-    addresses = addresses_of(place.cluster, CHIEF, WORKER, PS)
-    os.environ.update(without_proxy(os.environ, addresses.values()))
+    place = ClusterSpec.from_tf_config(os.environ.get(TF_CONFIG))
+    peers = peers_of(place)
+    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
     if place.task.job != CHIEF:
         serve(place)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
-    others = addresses_of(place.cluster, WORKER, PS)
-    wait_for(others, arguments.wait)
-    with explaining_lost_peers(list(others)):
-        coordinate(place, examples, arguments)
+    with within(arguments.wait, peers.others):
+        while not all(map(opened, peers.others.values())):  # TensorFlow fails where one is not there yet
+            time.sleep(_LOOK_SECONDS)
+        strategy = make_strategy(place.cluster.num_tasks(PS))
+    with explaining_lost_peers(list(peers.others)):
+        _watch({name: address for name, address in peers.others.items() if name.startswith(WORKER)})
+        coordinate(strategy, examples, arguments)
 
 
 def serve(place: Place) -> None:
     """Lets the coordinator use this process, until it is ended from outside."""
-    require_free(str(place.task), place.cluster.address(place.task))  # TensorFlow would say it less clearly
     tf = _tensorflow()
     cluster = tf.train.ClusterSpec({job: list(addresses) for job, addresses in place.cluster.jobs})
     task = place.task
@@ -89,16 +86,19 @@ def serve(place: Place) -> None:
     server.join()
 
 
-def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
+def make_strategy(num_servers: int) -> Any:
+    """Returns the strategy; large variables are cut into as many parts as there are servers."""
+    tf = _tensorflow()
+    partitioners = tf.distribute.experimental.partitioners
+    return tf.distribute.ParameterServerStrategy(
+        tf.distribute.cluster_resolver.TFConfigClusterResolver(),
+        variable_partitioner=partitioners.MinSizePartitioner(_LEAST_PART_BYTES, max_shards=num_servers),
+    )
+
+
+def coordinate(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> None:
     """Has the workers take steps, in no fixed order, and tells how far they are after each epoch."""
     tf = _tensorflow()
-    with within(arguments.start, addresses_of(place.cluster, WORKER, PS)):
-        strategy = tf.distribute.ParameterServerStrategy(
-            tf.distribute.cluster_resolver.TFConfigClusterResolver(),
-            variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(
-                _LEAST_PART_BYTES, max_shards=place.cluster.num_tasks(PS)
-            ),
-        )
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     variables, updates = make_variables(strategy)
     tell_places(variables)
@@ -109,7 +109,6 @@ def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) 
     steps_per_epoch = max(len(examples) // arguments.batch, 1)
     if done:
         say(f"goes on after {done} steps")
-    _watch(addresses_of(place.cluster, WORKER))
     while done < arguments.steps:
         count = min(steps_per_epoch, arguments.steps - done)
         asked = [_scheduled(coordinator, step, batches, arguments.pause) for _step in range(count)]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PORT = 2222  # of the first task on a machine; the second has the next
 READ = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE")
-_MACHINE, _MACHINES = "SLURMD_NODENAME", "SLURM_STEP_NODELIST"
+_MACHINE = "SLURMD_NODENAME"
 
 
 def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[str, str]:
@@ -37,8 +37,7 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
         port: the first port on each machine.
 
     Raises:
-        CourseError: this is no Slurm step, the jobs are not as many as its tasks, TensorFlow cannot read the
-            names of the machines, or its order of them is not Slurm's.
+        CourseError: this is no Slurm step, or TensorFlow's order of the machines is not Slurm's.
 
     Source: `tf.distribute.cluster_resolver.SlurmClusterResolver`; Slurm's manual of `srun`.
     """
@@ -65,29 +64,16 @@ def _resolver(
             allowed=_("a command that srun started"),
             cure=_("Submit it with sbatch: deploy/slurm has scripts."),
         )
-    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
-    if jobs is not None and (min(jobs.values(), default=0) < 1 or sum(jobs.values()) != tasks):
-        raise CourseError(
-            _("These jobs are not the step's {tasks} tasks: {jobs}.", tasks=tasks, jobs=_listed(jobs)),
-            allowed=_("at least one task a job, and {tasks} in all", tasks=tasks),
-            cure=_("Change --jobs, or the number of tasks in the Slurm script."),
-        )
     import tensorflow as tf
 
-    try:
-        return tf.distribute.cluster_resolver.SlurmClusterResolver(
-            jobs=None if jobs is None else dict(jobs),
-            port_base=port,
-            gpus_per_node=tasks,
-            gpus_per_task=1,
-            auto_set_gpu=False,
-        )
-    except ValueError as error:  # "cn[1-2]-ib" or "rack[1-2]n[1-4]": Slurm writes more than TensorFlow reads
-        raise CourseError(
-            _("TensorFlow cannot read Slurm's list of the machines: {names}.", names=os.environ[_MACHINES]),
-            allowed=_("names that end with their number, such as {example}", example="cn[1-2],gpu07"),
-            cure=_("Write TF_CONFIG in the order of: scontrol show hostnames."),
-        ) from error
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+    return tf.distribute.cluster_resolver.SlurmClusterResolver(
+        jobs=None if jobs is None else dict(jobs),
+        port_base=port,
+        gpus_per_node=tasks,
+        gpus_per_task=1,
+        auto_set_gpu=False,
+    )
 
 
 def _require_this_machine(address: str, cluster: Mapping[str, list[str]]) -> None:
@@ -112,10 +98,6 @@ def _require_this_machine(address: str, cluster: Mapping[str, list[str]]) -> Non
                 "or write TF_CONFIG in the order of: scontrol show hostnames."
             ),
         )
-
-
-def _listed(jobs: Mapping[str, int]) -> str:
-    return ",".join(f"{job}={count}" for job, count in jobs.items())
 
 
 def _jobs(text: str) -> dict[str, int]:

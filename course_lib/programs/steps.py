@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from course_lib.cluster.ports import opened
 from course_lib.programs.lines import say
-from course_lib.programs.peers import pause
 from course_lib.programs.places import Peers
 
 if TYPE_CHECKING:
     from course_lib.training.run import TrainingRun
+
+_LOOK_SECONDS = 0.1
 
 
 def take_steps(
@@ -42,7 +45,9 @@ def take_steps(
     for record in training:
         if isinstance(record, StepRecord):
             say(f"step {record.step} loss {record.loss:.{arguments.digits}f}")
-            pause(record.step, peers, arguments.pause, arguments.hold)
+            time.sleep(arguments.pause)
+            if record.step == arguments.hold:
+                _wait_for_a_loss(peers)
             after_step()
             if record.step == arguments.steps:
                 break
@@ -51,3 +56,9 @@ def take_steps(
     training.close()
     if not training.finished:
         tell_saved(training.step)
+
+
+def _wait_for_a_loss(peers: Peers) -> None:
+    """Waits until another process is gone, so that one can be killed before anybody does another step."""
+    while peers.others and all(map(opened, peers.others.values())):
+        time.sleep(_LOOK_SECONDS)
