@@ -74,7 +74,7 @@ class Process:
         if self._guard is not None and not self.look():
             self._asked_to_end = True
             self.let_go()
-            self._guard.wait()
+            self.wait()
             self.look()
 
     def terminate(self) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib.errors import CourseError
 from course_lib.i18n import NEVER_FIRST, _, num_columns, padded
 
 _WIDEST = 88  # columns of text, as many as a page shows at once
@@ -95,19 +95,8 @@ class Report:
         return tuple(task for task in self.ended if self[task].failed)
 
     def __getitem__(self, task: str) -> Told:
-        """Returns what is known of a task.
-
-        Raises:
-            CourseError: the report has none of that name.
-        """
-        for told in self.told:
-            if told.task == task:
-                return told
-        raise CourseError(
-            _("The report has no task {task!r}.", task=task),
-            allowed=_(", ").join(told.task for told in self.told),
-            cure=_("Name one of these."),
-        )
+        """Returns what is known of a task."""
+        return next(told for told in self.told if told.task == task)
 
     def __repr__(self) -> str:
         columns = [[each.heading(), *each.shown()] for each in self.told]
@@ -141,12 +130,6 @@ def _folded(line: str, columns: int) -> list[str]:
 
 
 def _side_by_side(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
-    height = max(map(len, columns))
     ruled = [[column[0], "-" * width, *column[1:]] for column, width in zip(columns, widths, strict=True)]
-    rows = []
-    for at in range(height + 1):
-        cells = [column[at] if at < len(column) else "" for column in ruled]
-        rows.append(
-            _GAP.join(padded(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-        )
-    return "\n".join(rows)
+    rows = itertools.zip_longest(*ruled, fillvalue="")
+    return "\n".join(_GAP.join(map(padded, row, widths)).rstrip() for row in rows)

@@ -9,8 +9,7 @@ import argparse
 import hashlib
 import importlib
 import json
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course_lib.data.examples import Examples
@@ -23,18 +22,17 @@ from course_lib.training.saved import is_whole, names_in
 _PACKAGE = Path(__file__).parents[1]
 # Arguments that each process may have for itself; the folder may be called otherwise on another machine.
 _OWN = ("language", "checkpoints", "wait", "pause", "hold", "digits")
-Facts = Mapping[str, str]
 
 
-def facts_of(arguments: argparse.Namespace, examples: Examples) -> dict[str, str]:
-    """Returns what must be the same for all, as short texts, by what each is about."""
-    named = {name: value for name, value in sorted(vars(arguments).items()) if name not in _OWN}
-    return {
-        "arguments": " ".join(f"{name}={value}" for name, value in named.items()),
-        "code": _digest(b"".join(map(_digest_of_file, sorted(_PACKAGE.rglob("*.py"))))).hex(),
-        "data": fingerprint(examples),
-        "checkpoint": newest(arguments.checkpoints),
-    }
+def facts_of(arguments: argparse.Namespace, examples: Examples) -> list[str]:
+    """Returns what must be the same for all, as short texts: arguments, code, data, newest checkpoint."""
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))))
+    return [
+        " ".join(f"{name}={value}" for name, value in sorted(vars(arguments).items()) if name not in _OWN),
+        code.hexdigest()[:8],
+        fingerprint(examples),
+        newest(arguments.checkpoints),
+    ]
 
 
 def newest(checkpoints: str | None) -> str:
@@ -44,70 +42,44 @@ def newest(checkpoints: str | None) -> str:
     return next((name for name in names if is_whole(folder / name)), "")
 
 
-def compare(peers: Peers, facts: Facts) -> None:
+def compare(peers: Peers, facts: Sequence[str]) -> None:
     """Checks that all processes are going to do the same; TensorFlow carries the facts between them.
 
     Raises:
-        CourseError: one differs in a fact from most of the others; from the first, of two.
+        CourseError: one differs from the first.
 
     Source: CoordinationServiceAgent::InsertKeyValue and GetKeyValue, which waits until there is a value.
     """
-    store = importlib.import_module("tensorflow.python.eager.context").context()
     if not peers.others:
         return
+    store = importlib.import_module("tensorflow.python.eager.context").context()
     store.set_config_key_value(f"course/facts/{peers.name}", json.dumps(facts))
     table = {name: json.loads(store.get_config_key_value(f"course/facts/{name}")) for name in peers.addresses}
     store.set_config_key_value(f"course/read/{peers.name}", "yes")
     if peers.name == next(iter(peers.addresses)):  # what all say lies with the first, which ends after them
-        for name in peers.addresses:
+        for name in peers.others:
             store.get_config_key_value(f"course/read/{name}")
     require_same(table)
 
 
-def require_same(table: Mapping[str, Facts]) -> None:
-    """Checks that all processes said the same.
-
-    Args:
-        table: what each said, by its name.
+def require_same(table: Mapping[str, Sequence[str]]) -> None:
+    """Checks that all processes said the same facts.
 
     Raises:
-        CourseError: one differs in a fact from most of the others; from the first, of two.
+        CourseError: one differs from the first.
     """
-    for about in next(iter(table.values())):
-        values = {name: facts[about] for name, facts in table.items()}
-        usual = Counter(values.values()).most_common(1)[0][0]  # of equally many the first
-        for name, value in values.items():
-            if value != usual:
-                raise _differs(name, about, value, usual)
-
-
-def _differs(name: str, about: str, value: str, usual: str) -> CourseError:
-    return CourseError(
-        _(
-            "{name} differs from the others in its {about}: {value}, not {usual}.",
-            name=name,
-            about=_worded(about),
-            value=value or _("none"),
-            usual=usual or _("none"),
-        ),
-        allowed=_("the same program, arguments, data and checkpoints in all processes"),
-        cure=_("Start all processes anew, with the same code, arguments and data."),
-    )
-
-
-def _worded(about: str) -> str:
-    """Returns what a fact is about in the reader's language."""
-    return {
-        "arguments": _("arguments"),
-        "code": _("code"),
-        "data": _("data"),
-        "checkpoint": _("newest checkpoint"),
-    }[about]
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()[:4]
-
-
-def _digest_of_file(path: Path) -> bytes:
-    return _digest(path.read_bytes())
+    usual = next(iter(table.values()))
+    for at, about in enumerate([_("arguments"), _("code"), _("data"), _("newest checkpoint")]):
+        for name, facts in table.items():
+            if facts[at] != usual[at]:
+                raise CourseError(
+                    _(
+                        "{name} differs from the others in its {about}: {value}, not {usual}.",
+                        name=name,
+                        about=about,
+                        value=facts[at] or _("none"),
+                        usual=usual[at] or _("none"),
+                    ),
+                    allowed=_("the same program, arguments, data and checkpoints in all processes"),
+                    cure=_("Start all processes anew, with the same code, arguments and data."),
+                )

@@ -14,7 +14,7 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.received import Batch, ReceivedExamples
 
-FAILED, INTERRUPTED = 1, 130  # as a shell has them
+FAILED = 1
 _DONE = "done"  # how the last line ends where nothing failed
 _STEP = re.compile(r"step (\d+) loss (\S+)")
 _BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")
@@ -75,15 +75,11 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except CourseError as error:
-        cause = _first_cause(error)
-        if cause is not error:  # what TensorFlow said of it, in full
-            print(f"{type(cause).__name__}: {cause}", file=sys.stderr)
+        if error.__cause__ is not None:
+            traceback.print_exc()  # what TensorFlow said of it, in full
         tell(error)
         leave(FAILED)
-    except KeyboardInterrupt:
-        say("interrupted")
-        leave(INTERRUPTED)
-    except Exception:
+    except (Exception, KeyboardInterrupt):
         traceback.print_exc()
         leave(FAILED)
 
@@ -113,12 +109,6 @@ def _require_no_error(lines: Sequence[str]) -> None:
     if len(lines) >= len(starts) and lines[-3].startswith(starts[0]):
         parts = [line.removeprefix(start) for line, start in zip(lines[-3:], starts, strict=True)]
         raise CourseError(parts[0], allowed=parts[1], cure=parts[2])
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
 
 
 def _parts(output: str, policy: str) -> Batch:

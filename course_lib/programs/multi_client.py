@@ -59,7 +59,7 @@ def main() -> None:
             os.environ.pop(name, None)
     with within(arguments.wait, peers.others):
         start_devices(num_local)
-    with explaining_lost_peers(list(peers.others)):
+    with explaining_lost_peers(peers.others):
         compare(peers, facts_of(arguments, examples))
         train(PLANS[arguments.plan](), peers, examples, arguments)
 
@@ -76,40 +76,29 @@ def train(plan: Plan, peers: Peers, examples: Examples, arguments: argparse.Name
     """Trains the model of lessons 3 and 4, here on digits, with their code."""
     from course_lib.models import sentiment
     from course_lib.training import SGD, Settings, TrainingRun
+    from course_lib.training.client_checkpoints import ClientCheckpoints
     from course_lib.training.trainer import ModelTrainer
 
     values = sentiment.initial_values(dims=(examples.features.shape[1], HIDDEN, CLASSES))
     model = sentiment.MLP(values, plan)
-    say(f"{peers.name} of {peers.count}, {tell_places(model)}")
-    say(tell_shapes(model))
+    tell_places(peers, model.hidden_weight)
     trainer = ModelTrainer(model, SGD(LEARNING_RATE))
     settings = Settings(course_arguments.epochs(arguments), model.place.require_batch(arguments.batch))
-    folder = _folder(arguments.checkpoints, model, peers.saves)
+    mesh, checkpoints = model.hidden_weight.layout.mesh, arguments.checkpoints
+    folder = ClientCheckpoints(checkpoints, mesh, writes_names=peers.saves) if checkpoints else None
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     take_steps(training, peers, arguments)
     say("done")
 
 
-def tell_places(model: Any) -> str:
-    """Returns which devices of the mesh are this process's."""
-    devices = model.hidden_weight.layout.mesh.local_device_ids()
-    return f"devices {devices[0]} to {devices[-1]}"
-
-
-def tell_shapes(model: Any) -> str:
-    """Returns what each device of this process holds of the hidden weight."""
+def tell_places(peers: Peers, weight: Any) -> None:
+    """Says which devices of the mesh are this process's, and what each holds of a weight."""
     from course_lib.dtensor import unpack
 
-    shapes = sorted({part.shape for part in unpack(model.hidden_weight)})
-    return f"hidden weight {' '.join(map(str, shapes))} in each"
-
-
-def _folder(checkpoints: str | None, model: Any, saves: bool) -> Any:
-    from course_lib.training.client_checkpoints import ClientCheckpoints
-
-    if checkpoints is None:
-        return None
-    return ClientCheckpoints(checkpoints, model.hidden_weight.layout.mesh, writes_names=saves)
+    devices = weight.layout.mesh.local_device_ids()
+    say(f"{peers.name} of {peers.count}, devices {devices[0]} to {devices[-1]}")
+    shapes = sorted({part.shape for part in unpack(weight)})
+    say(f"hidden weight {' '.join(map(str, shapes))} in each")
 
 
 def _arguments() -> argparse.Namespace:

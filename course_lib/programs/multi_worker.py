@@ -55,7 +55,7 @@ def main() -> None:
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
     with within(arguments.wait, peers.others):
         strategy = make_strategy()
-    with explaining_lost_peers(list(peers.others)):
+    with explaining_lost_peers(peers.others):
         compare(peers, facts_of(arguments, examples))
         say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
         if arguments.shards:
@@ -87,6 +87,8 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
     """Trains step by step, with the trainer and the run of lesson 10."""
     from course_lib.models.fashion import convolutional
     from course_lib.training import Settings, StrategyTrainer, TrainingRun
+    from course_lib.training.checkpoints import CheckpointFolder
+    from course_lib.training.worker_checkpoints import OthersCheckpoints
 
     tf = importlib.import_module("tensorflow")
     with strategy.scope():
@@ -94,7 +96,8 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
     model = convolutional(strategy, filters=FILTERS, hidden=HIDDEN)
     trainer = StrategyTrainer(model, optimizer, strategy)
     settings = Settings(course_arguments.epochs(arguments), arguments.batch)
-    folder = _folder(arguments.checkpoints, peers.saves)
+    kind = CheckpointFolder if peers.saves else OthersCheckpoints
+    folder = kind(arguments.checkpoints) if arguments.checkpoints else None
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     save_if_preempted = _saves_when_preempted(strategy, training, folder.path) if folder else lambda: None
     of_saved = "" if peers.saves else ", and thrown away"
@@ -186,15 +189,6 @@ def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) ->
     return handler.save_checkpoint_if_preempted
 
 
-def _folder(checkpoints: str | None, saves: bool) -> Any:
-    from course_lib.training.checkpoints import CheckpointFolder
-    from course_lib.training.worker_checkpoints import OthersCheckpoints
-
-    if checkpoints is None:
-        return None
-    return (CheckpointFolder if saves else OthersCheckpoints)(checkpoints)
-
-
 def _numbered_files(folder: Path) -> Iterator[Path]:
     """Yields new files whose lines are the numbers of the examples in them."""
     for number in range(_FILES):
@@ -207,8 +201,8 @@ def _numbered_files(folder: Path) -> Iterator[Path]:
 def _arguments() -> argparse.Namespace:
     parser = course_arguments.parser(
         "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
-        " without it. Start it on each machine, with the same arguments and code. Started again, all go on from"
-        " the newest checkpoint."
+        " without it. Start it on each machine, with the same arguments and code. Started again, all go on"
+        " from the newest checkpoint."
     )
     course_arguments.add_hold(parser)
     parser.add_argument("--fit", action="store_true", help="train with fit of tf_keras, not with a loop")

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from course_lib.cluster.environment import without_proxy
 from course_lib.cluster.ports import opened
 from course_lib.data import mnist
-from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
 from course_lib.programs import arguments as course_arguments
 from course_lib.programs.limit import within
 from course_lib.programs.lines import run, say
@@ -37,17 +36,12 @@ from course_lib.specs.cluster_jobs import CHIEF, PS, WORKER
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
 
-SIZES = {"features": 784, "hidden": 32, "classes": 10}
-SPEC = ModelSpec(
-    variables={
-        "hidden_weight": VariableSpec(("features", "hidden"), RANDOM),
-        "hidden_bias": VariableSpec(("hidden",)),
-        "logits_weight": VariableSpec(("hidden", "classes"), RANDOM),
-        "logits_bias": VariableSpec(("classes",)),
-    },
-    inputs=("batch", "features"),
-    outputs=("batch", "classes"),
-)
+SHAPES = {
+    "hidden_weight": (784, 32),
+    "hidden_bias": (32,),
+    "logits_weight": (32, 10),
+    "logits_bias": (10,),
+}
 _LEARNING_RATE = 0.05
 _LEAST_PART_BYTES = 16 * 2**10  # what is smaller stays whole, on one server
 _LOOK_SECONDS = 0.2
@@ -71,7 +65,7 @@ def main() -> None:
         while not all(map(opened, peers.others.values())):  # TensorFlow fails where one is not there yet
             time.sleep(_LOOK_SECONDS)
         strategy = make_strategy(place.cluster.num_tasks(PS))
-    with explaining_lost_peers(list(peers.others)):
+    with explaining_lost_peers(peers.others):
         _watch({name: address for name, address in peers.others.items() if name.startswith(WORKER)})
         coordinate(strategy, examples, arguments)
 
@@ -102,7 +96,11 @@ def coordinate(strategy: Any, examples: Examples, arguments: argparse.Namespace)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     variables, updates = make_variables(strategy)
     tell_places(variables)
-    manager = _restored(variables, updates, arguments.checkpoints)
+    checkpoint = tf.train.Checkpoint(variables=variables, updates=updates)
+    manager = None
+    if arguments.checkpoints:
+        manager = tf.train.CheckpointManager(checkpoint, arguments.checkpoints, max_to_keep=3)
+        manager.restore_or_initialize()
     step = make_step(strategy, variables, updates)
     batches = iter(coordinator.create_per_worker_dataset(lambda: _batches(examples, arguments.batch)))
     done = counted = int(updates.numpy())
@@ -110,10 +108,12 @@ def coordinate(strategy: Any, examples: Examples, arguments: argparse.Namespace)
     if done:
         say(f"goes on after {done} steps")
     while done < arguments.steps:
-        count = min(steps_per_epoch, arguments.steps - done)
-        asked = [_scheduled(coordinator, step, batches, arguments.pause) for _step in range(count)]
+        workers = []
+        for _step in range(min(steps_per_epoch, arguments.steps - done)):
+            time.sleep(arguments.pause)
+            workers.append(coordinator.schedule(step, args=(batches,)))
         coordinator.join()
-        took = Counter(f"worker {int(each.fetch())}" for each in asked)
+        took = Counter(f"worker {int(worker.fetch())}" for worker in workers)
         done += took.total()
         loss = float(loss_of(variables, examples.features, examples.labels))
         say(f"step {done} loss {loss:.{arguments.digits}f}")
@@ -129,22 +129,20 @@ def coordinate(strategy: Any, examples: Examples, arguments: argparse.Namespace)
 def make_variables(strategy: Any) -> tuple[dict[str, Any], Any]:
     """Returns the variables, on the servers, large ones in parts; and one that counts the updates."""
     tf = _tensorflow()
-    values = SPEC.initial_values(SIZES, 0, "he")
+    drawn = tf.keras.initializers.HeNormal(seed=0)
     with strategy.scope():
-        variables = {name: tf.Variable(value, name=name) for name, value in values.items()}
+        variables = {
+            name: tf.Variable(drawn(shape) if len(shape) > 1 else tf.zeros(shape), name=name)
+            for name, shape in SHAPES.items()
+        }
         return variables, tf.Variable(0, dtype=tf.int64, trainable=False, name="updates")
-
-
-def parts_of(variable: Any) -> list[Any]:
-    """Returns the parts of which a variable consists, each on one server; a whole one is one part."""
-    return list(getattr(variable, "variables", [variable]))
 
 
 def tell_places(variables: Mapping[str, Any]) -> None:
     """Says where each part of each variable lies."""
     tf = _tensorflow()
     for name, variable in variables.items():
-        parts = parts_of(variable)
+        parts = getattr(variable, "variables", [variable])  # a whole one has none
         for number, part in enumerate(parts):
             device = tf.DeviceSpec.from_string(part.device)
             which = f" part {number} of {len(parts)}" if len(parts) > 1 else ""
@@ -163,7 +161,7 @@ def loss_of(variables: Mapping[str, Any], features: Any, labels: Any) -> Any:
 def make_step(strategy: Any, variables: Mapping[str, Any], updates: Any) -> Callable[[Any], Any]:
     """Returns what a worker does in a step: it changes each part on its server, and says which one it is."""
     tf = _tensorflow()
-    parts = [part for variable in variables.values() for part in parts_of(variable)]
+    parts = [part for whole in variables.values() for part in getattr(whole, "variables", [whole])]
 
     def on_worker(features: Any, labels: Any) -> None:
         with tf.GradientTape() as tape:
@@ -179,29 +177,10 @@ def make_step(strategy: Any, variables: Mapping[str, Any], updates: Any) -> Call
     return tf.function(step)  # type: ignore[no-any-return]
 
 
-def _scheduled(coordinator: Any, step: Callable[[Any], Any], batches: Any, pause: float) -> Any:
-    time.sleep(pause)
-    return coordinator.schedule(step, args=(batches,))
-
-
 def _batches(examples: Examples, batch_size: int) -> Any:
     tf = _tensorflow()
     dataset = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
     return dataset.shuffle(len(examples)).repeat().batch(batch_size)
-
-
-def _restored(variables: Mapping[str, Any], updates: Any, folder: str | None) -> Any:
-    """Returns who saves, having restored the newest checkpoint; None without a folder."""
-    from course_lib.training.checkpoints import CheckpointFolder
-
-    tf = _tensorflow()
-    if folder is None:
-        return None
-    CheckpointFolder(folder).prepare()  # says it where it cannot be written to
-    checkpoint = tf.train.Checkpoint(variables=dict(variables), updates=updates)
-    manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
-    return manager
 
 
 def _watch(addresses: Mapping[str, str]) -> None:

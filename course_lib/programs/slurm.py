@@ -14,18 +14,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.addresses import host_and_port
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
 PORT = 2222  # of the first task on a machine; the second has the next
-READ = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE")
-_MACHINE = "SLURMD_NODENAME"
 
 
 def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[str, str]:
@@ -37,11 +31,21 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
         port: the first port on each machine.
 
     Raises:
-        CourseError: this is no Slurm step, or TensorFlow's order of the machines is not Slurm's.
+        KeyError: this is no Slurm step.
+        CourseError: TensorFlow's order of the machines is not Slurm's.
 
     Source: `tf.distribute.cluster_resolver.SlurmClusterResolver`; Slurm's manual of `srun`.
     """
-    resolver = _resolver(jobs, port)
+    import tensorflow as tf
+
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+        jobs=None if jobs is None else dict(jobs),
+        port_base=port,
+        gpus_per_node=tasks,  # told that each task has one device, it asks for no GPUs
+        gpus_per_task=1,
+        auto_set_gpu=False,
+    )
     cluster = resolver.cluster_spec().as_dict()  # only after this does the resolver know its own task
     job, index = resolver.get_task_info()
     _require_this_machine(cluster[job][index], cluster)
@@ -53,35 +57,12 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
     }
 
 
-def _resolver(
-    jobs: Mapping[str, int] | None, port: int
-) -> tf.distribute.cluster_resolver.SlurmClusterResolver:
-    """Returns TensorFlow's resolver, told that each task has one device, so that it asks for no GPUs."""
-    missing = [name for name in READ if name not in os.environ]
-    if missing:
-        raise CourseError(
-            _("This is no step of a Slurm job: {names} is not set.", names=", ".join(missing)),
-            allowed=_("a command that srun started"),
-            cure=_("Submit it with sbatch: deploy/slurm has scripts."),
-        )
-    import tensorflow as tf
-
-    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
-    return tf.distribute.cluster_resolver.SlurmClusterResolver(
-        jobs=None if jobs is None else dict(jobs),
-        port_base=port,
-        gpus_per_node=tasks,
-        gpus_per_task=1,
-        auto_set_gpu=False,
-    )
-
-
 def _require_this_machine(address: str, cluster: Mapping[str, list[str]]) -> None:
     """Refuses an address on another machine.
 
     TensorFlow sorts the machines as texts, so n10 comes before n2; Slurm counts the tasks along its own list.
     """
-    machine = os.environ.get(_MACHINE, "")
+    machine = os.environ.get("SLURMD_NODENAME", "")
     host, _port = host_and_port(address)
     if machine and host != machine:
         raise CourseError(
@@ -112,8 +93,6 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("command", nargs=argparse.REMAINDER)
     named = parser.parse_args()
-    if not named.command:
-        parser.error("a command is missing")
     try:
         found = variables(named.jobs, named.port)
     except CourseError as error:

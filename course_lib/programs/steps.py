@@ -36,10 +36,6 @@ def take_steps(
     """
     from course_lib.training.records import StepRecord
 
-    def tell_saved(step: int) -> None:
-        if arguments.checkpoints is not None:
-            say(f"saved after step {step}{of_saved}")
-
     if training.start_step:
         say(f"goes on after step {training.start_step}")
     for record in training:
@@ -51,11 +47,11 @@ def take_steps(
             after_step()
             if record.step == arguments.steps:
                 break
-        else:
-            tell_saved(record.step)
+        elif arguments.checkpoints:
+            say(f"saved after step {record.step}{of_saved}")
     training.close()
-    if not training.finished:
-        tell_saved(training.step)
+    if arguments.checkpoints and not training.finished:
+        say(f"saved after step {training.step}{of_saved}")
 
 
 def _wait_for_a_loss(peers: Peers) -> None:
