@@ -7,20 +7,20 @@ import socket
 
 from course_lib.specs.addresses import host_and_port
 
-HOST = "127.0.0.1"
+_HOST = "127.0.0.1"
 _CALL_SECONDS = 2.0
 
 
-def hold() -> socket.socket:
-    """Returns a free port of this machine: bound, but not listened at, until it is closed.
+def hold(stack: contextlib.ExitStack) -> str:
+    """Returns an address of this machine, whose port is bound, but not listened at, until the stack closes.
 
     A task can open it meanwhile, again and again, where it shares it: TensorFlow does so (SO_REUSEPORT) when
     TF_GRPC_REUSE_PORT is 1. A program of another kind gets "Address already in use".
     """
-    port = socket.socket()
+    port = stack.enter_context(socket.socket())
     port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    port.bind((HOST, 0))
-    return port
+    port.bind((_HOST, 0))
+    return f"{_HOST}:{port.getsockname()[1]}"
 
 
 def opened(address: str) -> bool:

@@ -31,7 +31,7 @@ def not_said(task: str, words: str, failed: Sequence[str]) -> CourseError:
     return CourseError(
         join_sentences([problem, *([cause] if failed else [])]),
         allowed=_("words in a line that begins with {marker!r}", marker=MARKER),
-        cure=_read([*failed, task][0]),
+        cure=_("Read what it wrote: print(cluster.log({task!r}))", task=[*failed, task][0]),
     )
 
 
@@ -40,9 +40,5 @@ def too_late(awaited: Sequence[str], left: Sequence[str], limit_seconds: float) 
     return CourseError(
         _("{tasks} had not ended after {limit:g} s.", tasks=_(", ").join(left), limit=limit_seconds),
         allowed=_("an end of {tasks} within the limit", tasks=_(", ").join(awaited)),
-        cure=_read(left[0]),
+        cure=_("Read what it wrote: print(cluster.log({task!r}))", task=left[0]),
     )
-
-
-def _read(task: str) -> str:
-    return _("Read what it wrote: print(cluster.log({task!r}))", task=task)

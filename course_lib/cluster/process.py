@@ -60,22 +60,16 @@ class Process:
         return self.status is not None
 
     def let_go(self) -> None:
-        """Closes the guard's pipe: it kills the process, and this does not wait for it."""
-        if self._guard is not None and self._guard.stdin is not None:
+        """Closes the guard's pipe: it kills the process with its group, and this does not wait for it."""
+        if self._guard is not None and self._guard.stdin is not None and not self.look():
+            self._asked_to_end = True
             self._guard.stdin.close()
-
-    def wait(self) -> None:
-        """Returns when it has ended; this does not note the status."""
-        if self._guard is not None:
-            self._guard.wait()
 
     def kill(self) -> None:
         """Kills it, with all of its process group; returns when it is dead."""
-        if self._guard is not None and not self.look():
-            self._asked_to_end = True
-            self.let_go()
-            self.wait()
-            self.look()
+        self.let_go()
+        if self._guard is not None:
+            self.status = self._guard.wait()
 
     def terminate(self) -> None:
         """Sends SIGTERM, after which its end is no failure."""
@@ -88,13 +82,12 @@ class Process:
         """Whether it ended with an error, and nobody asked for its end."""
         return bool(self.status) and not self._asked_to_end
 
-    def told(self, *, stopped: bool = False) -> Told:
+    def told(self) -> Told:
         """Returns what it has said so far, and whether and how it has ended."""
         return Told(
             self.task,
             tuple(self.log.lines()),
             self.status,
             asked_to_end=self._asked_to_end,
-            stopped=stopped and self.status is None,
             last_words=self.log.last_words(),
         )

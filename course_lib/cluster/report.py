@@ -26,7 +26,6 @@ class Told:
         lines: its own lines.
         status: its exit status, or the negative number of the signal that ended it; None while it runs.
         asked_to_end: whether it was killed or terminated on purpose.
-        stopped: whether it ran until the cluster was closed.
         last_words: the last line on stderr of a task that said nothing of its own.
     """
 
@@ -34,7 +33,6 @@ class Told:
     lines: tuple[str, ...]
     status: int | None = None
     asked_to_end: bool = False
-    stopped: bool = False
     last_words: str = ""
 
     @property
@@ -48,8 +46,6 @@ class Told:
         >>> Told("worker 0", (), -9).ending(), Told("worker 1", ()).ending()
         ('ended by SIGKILL', 'runs')
         """
-        if self.stopped:
-            return _("ended with the cluster")
         if self.status is None:
             return _("runs")
         if self.status < 0:

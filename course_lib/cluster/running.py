@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -65,12 +66,9 @@ class Cluster:
         python: str = sys.executable,
     ) -> None:
         problems.require_system()
-        self._ports = {job: [ports.hold() for _task in range(count)] for job, count in tasks.items()}
+        self._ports = contextlib.ExitStack()
         self.spec = ClusterSpec(
-            {
-                job: [f"{ports.HOST}:{port.getsockname()[1]}" for port in of_job]
-                for job, of_job in self._ports.items()
-            }
+            {job: [ports.hold(self._ports) for _task in range(count)] for job, count in tasks.items()}
         )
         self._logs = tempfile.TemporaryDirectory(prefix="cluster-")
         instead = {str(self.spec.task(task)): other for task, other in (others or {}).items()}
@@ -104,10 +102,8 @@ class Cluster:
         for process in self._processes.values():  # from here on all end, even if this process ends now
             process.let_go()
         for process in self._processes.values():
-            process.wait()
-        for of_job in self._ports.values():
-            for port in of_job:
-                port.close()
+            process.kill()
+        self._ports.close()
 
     def wait(
         self, limit_seconds: float = LIMIT_SECONDS, *tasks: str, grace_seconds: float = GRACE_SECONDS
@@ -194,8 +190,7 @@ class Cluster:
     def report(self) -> Report:
         """Returns what each task has said so far, and how it has ended."""
         self._look()
-        processes = self._processes.values()
-        return Report(tuple(each.told(stopped=self._closed) for each in processes), tuple(self._ended))
+        return Report(tuple(process.told() for process in self._processes.values()), tuple(self._ended))
 
     def log(self, task: str) -> Written:
         """Returns all that a task wrote, to stdout and to stderr."""

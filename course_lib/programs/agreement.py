@@ -19,14 +19,14 @@ from course_lib.programs.places import Peers
 from course_lib.training.examples import fingerprint
 from course_lib.training.saved import is_whole, names_in
 
-_PACKAGE = Path(__file__).parents[1]
 # Arguments that each process may have for itself; the folder may be called otherwise on another machine.
 _OWN = ("language", "checkpoints", "wait", "pause", "hold", "digits")
 
 
 def facts_of(arguments: argparse.Namespace, examples: Examples) -> list[str]:
     """Returns what must be the same for all, as short texts: arguments, code, data, newest checkpoint."""
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(_PACKAGE.rglob("*.py"))))
+    package = sorted(Path(__file__).parents[1].rglob("*.py"))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in package))
     return [
         " ".join(f"{name}={value}" for name, value in sorted(vars(arguments).items()) if name not in _OWN),
         code.hexdigest()[:8],

@@ -19,15 +19,11 @@ def parser(description: str) -> argparse.ArgumentParser:
     add("--checkpoints", metavar="DIR", help="where to save after each epoch and go on from")
     add("--wait", type=float, default=300.0, metavar="SECONDS", help="for the others, until all have started")
     add("--pause", type=float, default=0.0, metavar="SECONDS", help="after each step, to watch")
+    hold = "where all take each step together: wait after this one until another process is gone"
+    add("--hold", type=positive, metavar="STEP", help=hold)
     add("--digits", type=int, default=4, help="of the losses that are told")
     add("--language", choices=i18n.languages(), default=i18n.SOURCE_LANGUAGE, help="in which it speaks")
     return made
-
-
-def add_hold(made: argparse.ArgumentParser) -> None:
-    """Adds --hold, for programs in which all take each step together."""
-    text = "wait after this step until another process is gone: to kill one there"
-    made.add_argument("--hold", type=positive, metavar="STEP", help=text)
 
 
 def positive(text: str) -> int:

@@ -46,24 +46,20 @@ def within(seconds: float, others: Mapping[str, str]) -> Iterator[None]:
 
 def main() -> None:
     """Waits for the end of its input; where the time is over before, kills the process that it watches."""
-    seconds, process, language, others = sys.argv[1:]
-    if select.select([sys.stdin], [], [], float(seconds))[0]:
+    limit, process, language, others = sys.argv[1:]
+    seconds = float(limit)
+    if select.select([sys.stdin], [], [], seconds)[0]:
         return
     i18n.set_language(language)
     try:
         addresses: Mapping[str, str] = json.loads(others)
         missing = [name for name, address in addresses.items() if not opened(address)]
-        tell(_did_not_come(missing or list(addresses), float(seconds)))
+        allowed = _("all processes that the cluster names, started within {seconds:g} s", seconds=seconds)
+        cure = _("Look at the output of those; see that their addresses are right, or wait longer: --wait.")
+        names = _(", ").join(missing or addresses)
+        tell(CourseError(_("Not there in time: {names}.", names=names), allowed=allowed, cure=cure))
     finally:
         os.kill(int(process), signal.SIGKILL)
-
-
-def _did_not_come(names: list[str], seconds: float) -> CourseError:
-    return CourseError(
-        _("Not there in time: {names}.", names=_(", ").join(names)),
-        allowed=_("all processes that the cluster names, started within {seconds:g} s", seconds=seconds),
-        cure=_("Look at the output of those; see that their addresses are right, or wait longer: --wait."),
-    )
 
 
 if __name__ == "__main__":

@@ -101,11 +101,8 @@ def leave(status: int) -> None:
 
 def _require_no_error(lines: Sequence[str]) -> None:
     """Raises the error that a process told: what is wrong, what is allowed, and what to do."""
-    starts = [
-        _("error: {problem}", problem=""),
-        _("  Allowed: {allowed}", allowed=""),
-        _("  What to do: {cure}", cure=""),
-    ]
+    starts = [_("error: {problem}", problem=""), _("  Allowed: {allowed}", allowed="")]
+    starts.append(_("  What to do: {cure}", cure=""))
     if len(lines) >= len(starts) and lines[-3].startswith(starts[0]):
         parts = [line.removeprefix(start) for line, start in zip(lines[-3:], starts, strict=True)]
         raise CourseError(parts[0], allowed=parts[1], cure=parts[2])

@@ -107,7 +107,6 @@ def _arguments() -> argparse.Namespace:
         " among the addresses in DTENSOR_JOBS; alone without them. Start it on each machine, with the same"
         " arguments and code."
     )
-    course_arguments.add_hold(parser)
     parser.add_argument("--plan", choices=PLANS, default="data", help="how the tensors are laid out")
     return parser.parse_args()
 

@@ -18,9 +18,10 @@ import argparse
 import importlib
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from course_lib.cluster.environment import without_proxy
 from course_lib.data import fashion
@@ -140,15 +141,17 @@ def show_shards(strategy: Any, policy: str) -> None:
     from course_lib.distributed_input import received_examples
 
     tf = importlib.import_module("tensorflow")
+    numbers = np.arange(_FILES * _EXAMPLES_IN_A_FILE).reshape(_FILES, _EXAMPLES_IN_A_FILE)
     with tempfile.TemporaryDirectory() as folder:
-        names = [str(path) for path in _numbered_files(Path(folder))]
-        numbers = tf.data.TextLineDataset(names).map(lambda line: tf.strings.to_number(line, tf.int64))
-        batches = with_policy(numbers.batch(_EXAMPLES_IN_A_FILE), policy)
-        received = received_examples(strategy, batches, most_batches=_FILES * _EXAMPLES_IN_A_FILE)
+        names = [f"{folder}/{number}.txt" for number in range(_FILES)]
+        for name, of_file in zip(names, numbers, strict=True):
+            np.savetxt(name, of_file, fmt="%d")
+        examples = tf.data.TextLineDataset(names).map(lambda line: tf.strings.to_number(line, tf.int64))
+        batches = with_policy(examples.batch(_EXAMPLES_IN_A_FILE), policy)
+        received = received_examples(strategy, batches, most_batches=numbers.size)
     for number, parts in enumerate(received.batches):
-        say(
-            " ".join([f"{policy} batch {number} examples", *(str(index) for part in parts for index in part)])
-        )
+        indices = (str(index) for part in parts for index in part)
+        say(" ".join([f"{policy} batch {number} examples", *indices]))
 
 
 def with_policy(dataset: Any, policy: str) -> Any:
@@ -189,22 +192,12 @@ def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) ->
     return handler.save_checkpoint_if_preempted
 
 
-def _numbered_files(folder: Path) -> Iterator[Path]:
-    """Yields new files whose lines are the numbers of the examples in them."""
-    for number in range(_FILES):
-        first = number * _EXAMPLES_IN_A_FILE
-        path = folder / f"{number}.txt"
-        path.write_text("".join(f"{index}\n" for index in range(first, first + _EXAMPLES_IN_A_FILE)))
-        yield path
-
-
 def _arguments() -> argparse.Namespace:
     parser = course_arguments.parser(
         "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
         " without it. Start it on each machine, with the same arguments and code. Started again, all go on"
         " from the newest checkpoint."
     )
-    course_arguments.add_hold(parser)
     parser.add_argument("--fit", action="store_true", help="train with fit of tf_keras, not with a loop")
     rules = "only say which examples this worker gets, by these rules"
     parser.add_argument("--shards", nargs="+", choices=POLICIES, metavar="RULE", help=rules)

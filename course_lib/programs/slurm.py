@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Mapping
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.programs.lines import run
 from course_lib.specs.addresses import host_and_port
 
 PORT = 2222  # of the first task on a machine; the second has the next
@@ -92,13 +92,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=_jobs, default=None)
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("command", nargs=argparse.REMAINDER)
-    named = parser.parse_args()
-    try:
-        found = variables(named.jobs, named.port)
-    except CourseError as error:
-        sys.exit(str(error))
-    os.execvpe(named.command[0], named.command, {**os.environ, **found})
+    arguments = parser.parse_args()
+    os.environ.update(variables(arguments.jobs, arguments.port))
+    os.execvp(arguments.command[0], arguments.command)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -43,7 +43,8 @@ def take_steps(
             say(f"step {record.step} loss {record.loss:.{arguments.digits}f}")
             time.sleep(arguments.pause)
             if record.step == arguments.hold:
-                _wait_for_a_loss(peers)
+                while peers.others and all(map(opened, peers.others.values())):
+                    time.sleep(_LOOK_SECONDS)
             after_step()
             if record.step == arguments.steps:
                 break
@@ -52,9 +53,3 @@ def take_steps(
     training.close()
     if arguments.checkpoints and not training.finished:
         say(f"saved after step {training.step}{of_saved}")
-
-
-def _wait_for_a_loss(peers: Peers) -> None:
-    """Waits until another process is gone, so that one can be killed before anybody does another step."""
-    while peers.others and all(map(opened, peers.others.values())):
-        time.sleep(_LOOK_SECONDS)
