@@ -10,7 +10,7 @@ import pytest
 
 from course_lib import CourseError, i18n
 from course_lib.data.examples import Examples
-from course_lib.programs import agreement, arguments, by_hand, limit, lines, lost, places
+from course_lib.programs import agreement, arguments, by_hand, limit, lines, places
 
 TWO = {"worker": ["host0:1", "host1:1"]}
 SERVED = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
@@ -154,24 +154,3 @@ def test_who_was_set_up_by_hand_takes_the_index_that_it_is_told(monkeypatch):
     by_hand.main()
     assert seen == [["--steps", "1"]]
     assert places.workers_of(by_hand.os.environ).name == "worker 1"
-
-
-def refusing(error, others):
-    with lost.explaining_lost_peers(others):
-        raise error
-
-
-def test_a_lost_process_is_named():
-    import tensorflow as tf
-
-    unavailable = tf.errors.UnavailableError
-    for message, others, name in (
-        ("target /job:worker/replica:0/task:1: Socket closed", ["worker 1", "worker 2"], "worker 1"),
-        ("/job:worker/replica:0/task:0 lost /job:chief/task:0", ["worker 0", "worker 1"], "worker 0"),
-        ("Socket closed", ["chief 0", "worker 1"], "another process"),
-        ("Socket closed", ["worker 1"], "worker 1"),
-    ):
-        with pytest.raises(CourseError, match=f"^{name} no longer answers"):
-            refusing(unavailable(None, None, message), others)
-    with pytest.raises(unavailable):
-        refusing(unavailable(None, None, "Socket closed"), [])
