@@ -47,7 +47,7 @@ LEARNING_RATE = 1e-3
 
 def main() -> None:
     """Trains as the client that the environment says."""
-    arguments = _arguments()
+    arguments = parsed()
     set_language(arguments.language)
     peers = clients_of(os.environ)
     num_local = NUM_DEVICES // peers.count
@@ -101,7 +101,8 @@ def tell_places(peers: Peers, weight: Any) -> None:
     say(f"hidden weight {' '.join(map(str, shapes))} in each")
 
 
-def _arguments() -> argparse.Namespace:
+def parsed() -> argparse.Namespace:
+    """Returns the arguments of the command line."""
     parser = course_arguments.parser(
         "Trains on one mesh over the devices of several processes, as the client that DTENSOR_CLIENT_ID says"
         " among the addresses in DTENSOR_JOBS; alone without them. Start it on each machine, with the same"

@@ -47,7 +47,7 @@ LEARNING_RATE = 0.01
 
 def main() -> None:
     """Does what the command line says, as the process that TF_CONFIG says."""
-    arguments = _arguments()
+    arguments = parsed()
     setup(language=arguments.language, devices=1)
     peers = workers_of(os.environ)
     if not peers.addresses:
@@ -192,7 +192,8 @@ def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) ->
     return handler.save_checkpoint_if_preempted
 
 
-def _arguments() -> argparse.Namespace:
+def parsed() -> argparse.Namespace:
+    """Returns the arguments of the command line."""
     parser = course_arguments.parser(
         "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
         " without it. Start it on each machine, with the same arguments and code. Started again, all go on"

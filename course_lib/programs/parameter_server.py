@@ -49,10 +49,7 @@ _LOOK_SECONDS = 0.2
 
 def main() -> None:
     """Does what TF_CONFIG says: coordinates, computes gradients, or holds variables."""
-    arguments = course_arguments.parser(
-        "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which. Start"
-        " it once for each task."
-    ).parse_args()
+    arguments = parsed()
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
     place = ClusterSpec.from_tf_config(os.environ.get(TF_CONFIG))
@@ -68,6 +65,14 @@ def main() -> None:
     with explaining_lost_peers(peers.others):
         _watch({name: address for name, address in peers.others.items() if name.startswith(WORKER)})
         coordinate(strategy, examples, arguments)
+
+
+def parsed() -> argparse.Namespace:
+    """Returns the arguments of the command line."""
+    return course_arguments.parser(
+        "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which. Start"
+        " it once for each task."
+    ).parse_args()
 
 
 def serve(place: Place) -> None:

@@ -180,7 +180,7 @@ def test_a_task_can_run_another_program(program, tmp_path):
     ("tasks", "options", "says"),
     [
         ({}, {}, "has no task"),
-        ({"worker": 0}, {}, "'worker' has no address"),
+        ({"worker": 0}, {}, "has no task"),
         ({"chief": 2}, {}, "2 chiefs"),
         ({"worker": 1}, {"variables": "dtensor"}, "no variables 'dtensor'"),
         ({"chief": 1, "worker": 1}, {"variables": "DTENSOR"}, "no workers"),
