@@ -20,7 +20,12 @@ import threading
 def main() -> None:
     """Runs the command to its end, or to the end of standard input."""
     groups: list[int] = []  # the command's, once it runs
-    signal.signal(signal.SIGTERM, lambda *_: [_send(group, signal.SIGTERM) for group in groups])
+
+    def pass_on(number: int, _frame: object) -> None:
+        for group in groups:
+            _send(group, number)
+
+    signal.signal(signal.SIGTERM, pass_on)
     command = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, process_group=0)
     groups.append(command.pid)
     threading.Thread(target=_kill_at_end_of_input, args=[command.pid], daemon=True).start()

@@ -113,25 +113,25 @@ def test_a_preemption_has_all_save_after_the_same_step(tmp_path, alone):
     require_equal(after, alone)
 
 
+def epochs_of(count, *arguments):
+    """Returns the mean losses that `fit` told, by epoch, the same in all of so many workers."""
+    with processes("multi_worker", {"worker": count}, "--fit", *arguments, *SMALL) as running:
+        assert set(running.wait()) == {0}, running.report()
+        first, *others = (
+            [line.split() for line in running.told(name) if line.startswith("epoch")]
+            for name in running.names()
+        )
+    assert all(other == first for other in others)
+    return {int(line[1]): float(line[3]) for line in first}
+
+
 @pytest.mark.drill
 def test_fit_of_tf_keras_on_two_workers_equals_one_and_goes_on(tmp_path):
-    found = {}
-    for count in (1, 2):
-        folder = tmp_path / str(count)
-        for steps in (4, 8):
-            arguments = ("--fit", "--steps", steps, "--checkpoints", folder, *SMALL)
-            with processes("multi_worker", {"worker": count}, *arguments) as running:
-                assert set(running.wait()) == {0}, running.report()
-                told = {
-                    tuple(line for line in running.told(name) if line.startswith("epoch"))
-                    for name in running.names()
-                }
-                assert len(told) == 1
-                found[count, steps] = [line.split() for line in told.pop()]
-    for steps, epochs in ((4, ["1", "2"]), (8, ["3", "4"])):
-        assert [line[1] for line in found[2, steps]] == epochs
-        one, two = ([float(line[3]) for line in found[count, steps]] for count in (1, 2))
-        np.testing.assert_allclose(one, two, atol=1e-6)
+    one = epochs_of(1, "--steps", 8)
+    begun, ended = (epochs_of(2, "--steps", steps, "--checkpoints", tmp_path) for steps in (4, 8))
+    assert (list(begun), list(ended)) == ([1, 2], [3, 4])
+    two = begun | ended
+    np.testing.assert_allclose([two[epoch] for epoch in one], list(one.values()), atol=1e-6)
 
 
 @pytest.mark.drill
