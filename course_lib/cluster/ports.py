@@ -8,7 +8,6 @@ import socket
 from course_lib.specs.addresses import host_and_port
 
 _HOST = "127.0.0.1"
-_CALL_SECONDS = 2.0
 
 
 def hold(stack: contextlib.ExitStack) -> str:
@@ -27,7 +26,7 @@ def opened(address: str) -> bool:
     """Returns whether a program listens at an address now; where there is no such host, none does."""
     with (
         contextlib.suppress(OSError, UnicodeError),  # the latter: "a..b", a name that no host can have
-        socket.create_connection(host_and_port(address), timeout=_CALL_SECONDS) as caller,
+        socket.create_connection(host_and_port(address), timeout=2.0) as caller,
     ):
         # Where nobody listens the system may call from this very port: then a socket has reached itself.
         return bool(caller.getsockname() != caller.getpeername())

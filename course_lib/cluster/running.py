@@ -196,9 +196,6 @@ class Cluster:
         """Returns all that a task wrote, to stdout and to stderr."""
         return self._process(task).log.written()
 
-    def __repr__(self) -> str:
-        return f"Cluster({', '.join(self._processes)})"
-
     def _process(self, task: str) -> Process:
         return self._processes[str(self.spec.task(task))]
 

@@ -6,6 +6,7 @@ TensorFlow compares nothing of it: it trains on in silence where one has other d
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import importlib
 import json
@@ -55,10 +56,12 @@ def compare(peers: Peers, facts: Sequence[str]) -> None:
     store = importlib.import_module("tensorflow.python.eager.context").context()
     store.set_config_key_value(f"course/facts/{peers.name}", json.dumps(facts))
     table = {name: json.loads(store.get_config_key_value(f"course/facts/{name}")) for name in peers.addresses}
-    store.set_config_key_value(f"course/read/{peers.name}", "yes")
-    if peers.name == next(iter(peers.addresses)):  # what all say lies with the first, which ends after them
+    if peers.name == next(iter(peers.addresses)):  # what all say lies with the first: it ends when all know
         for name in peers.others:
             store.get_config_key_value(f"course/read/{name}")
+    else:
+        with contextlib.suppress(importlib.import_module("tensorflow").errors.OpError):  # it may end at once
+            store.set_config_key_value(f"course/read/{peers.name}", "yes")
     require_same(table)
 
 

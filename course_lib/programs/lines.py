@@ -14,7 +14,6 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.received import Batch, ReceivedExamples
 
-FAILED = 1
 _DONE = "done"  # how the last line ends where nothing failed
 _STEP = re.compile(r"step (\d+) loss (\S+)")
 _BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")
@@ -78,10 +77,10 @@ def run(main: Callable[[], None]) -> None:
         if error.__cause__ is not None:
             traceback.print_exc()  # what TensorFlow said of it, in full
         tell(error)
-        leave(FAILED)
+        leave(1)
     except (Exception, KeyboardInterrupt):
         traceback.print_exc()
-        leave(FAILED)
+        leave(1)
 
 
 def tell(error: CourseError) -> None:

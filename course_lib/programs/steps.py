@@ -14,8 +14,6 @@ from course_lib.programs.places import Peers
 if TYPE_CHECKING:
     from course_lib.training.run import TrainingRun
 
-_LOOK_SECONDS = 0.1
-
 
 def take_steps(
     training: TrainingRun,
@@ -44,7 +42,7 @@ def take_steps(
             time.sleep(arguments.pause)
             if record.step == arguments.hold:
                 while peers.others and all(map(opened, peers.others.values())):
-                    time.sleep(_LOOK_SECONDS)
+                    time.sleep(0.1)
             after_step()
             if record.step == arguments.steps:
                 break
