@@ -1,4 +1,4 @@
-"""Clusters of local processes: real workers, real ports, real deaths, and no process that outlives its cell."""
+"""Clusters of local processes: real workers, real ports, real deaths; none outlives its cell."""
 
 from course_lib.lazy import face
 

@@ -40,8 +40,7 @@ class Process:
         self._asked_to_end = False
 
     def start(self) -> None:
-        """Starts it; what still ran is killed first."""
-        self.kill()
+        """Starts it; it does not run."""
         self.status, self._asked_to_end = None, False
         with self.log.stdout.open("ab") as stdout, self.log.stderr.open("ab") as stderr:
             self._guard = subprocess.Popen(

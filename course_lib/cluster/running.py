@@ -22,7 +22,6 @@ from course_lib.specs.cluster import ClusterSpec
 
 LIMIT_SECONDS = 180.0
 GRACE_SECONDS = 30.0  # for what the others have to say once one has failed
-_TICK_SECONDS = 0.1
 
 Program = str | os.PathLike[str] | Sequence[object]
 
@@ -211,7 +210,7 @@ class Cluster:
         failed = False
         with LiveLogs(self._tails) as live:
             while not holds() and time.monotonic() < until:
-                time.sleep(_TICK_SECONDS)
+                time.sleep(0.1)
                 self._look()
                 if not failed and any(process.failed for process in self._processes.values()):
                     failed, until = True, min(until, time.monotonic() + grace_seconds)

@@ -31,7 +31,6 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
         port: the first port on each machine.
 
     Raises:
-        KeyError: this is no Slurm step.
         CourseError: TensorFlow's order of the machines is not Slurm's.
 
     Source: `tf.distribute.cluster_resolver.SlurmClusterResolver`; Slurm's manual of `srun`.
