@@ -15,11 +15,11 @@ from course_lib.i18n import _
 SECONDS = 10.0  # for one call of a reader's function
 
 
-class TooLong(CourseError):  # noqa: N818 - it is a state
+class TooLong(CourseError):  # noqa: N818
     """A reader's function did not end in time."""
 
 
-class _Over(BaseException):  # noqa: N818
+class _Over(BaseException):
     """The time is over: an error that no `except Exception` of the reader's catches."""
 
 
@@ -27,7 +27,7 @@ class _Over(BaseException):  # noqa: N818
 def time_limit(seconds: float = SECONDS) -> Iterator[None]:
     """Ends the code in the block after some seconds.
 
-    It does so where cells run, in the main thread of a process on Linux or macOS; elsewhere there is no limit.
+    It does so where cells run, in the main thread on Linux or macOS; elsewhere there is no limit.
 
     Raises:
         TooLong: the time was over.

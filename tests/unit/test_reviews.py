@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from course_lib.pictures.drawn import figure
 
 from course_lib import CourseError
 from course_lib.measured import files
+from course_lib.pictures.figures import figure
 from course_lib.specs.text_path import TextPath
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
