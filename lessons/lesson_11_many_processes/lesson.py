@@ -35,7 +35,6 @@
 LANGUAGE = "en"
 
 import course_lib
-
 from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
