@@ -24,8 +24,8 @@ class _Over(BaseException):
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float = SECONDS) -> Iterator[None]:
-    """Ends the code in the block after some seconds.
+def time_limit() -> Iterator[None]:
+    """Ends the code in the block after `SECONDS`.
 
     It does so where cells run, in the main thread on Linux or macOS; elsewhere there is no limit.
 
@@ -36,12 +36,12 @@ def time_limit(seconds: float = SECONDS) -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, _end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         yield
     except _Over:
         raise TooLong(
-            _("Your function still ran after {seconds:g} s.", seconds=seconds),
+            _("Your function still ran after {seconds:g} s.", seconds=SECONDS),
             allowed=_("a function that ends"),
             cure=_("Look at its loops: does each come to its end, for example by `step += 1`?"),
         ) from None
