@@ -27,7 +27,7 @@ REAL_SET = RealSet(
 )
 
 _RECORDS_PER_BATCH = 5_000
-_FORMAT = 4  # one more whenever the preprocessing or what is kept of it changes
+_FORMAT = 5  # one more whenever the preprocessing or what is kept of it changes
 
 
 @dataclass(frozen=True)
