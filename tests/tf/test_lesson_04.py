@@ -13,7 +13,6 @@ import pytest
 
 from course_lib import CourseError
 from course_lib.data import imdb as data
-from course_lib.exercises import checks
 from course_lib.models import sentiment as models
 from course_lib.specs import plan
 from course_lib.training import run as training
@@ -100,18 +99,6 @@ def test_nothing_is_timed_beside_a_training(monkeypatch):
     monkeypatch.setattr(trains_now, "_watched", {1})
     with pytest.raises(CourseError, match="training is running"):
         step_times.measure(64)
-
-
-@pytest.mark.parametrize("rows_at_a_time", [8, 64])
-def test_an_evaluation_may_send_the_rows_in_batches(rows_at_a_time):
-    evaluate = checks.find("04-evaluate").right
-
-    def in_batches(model, features, labels):
-        parts = [slice(at, at + rows_at_a_time) for at in range(0, len(labels), rows_at_a_time)]
-        sums = [np.array(evaluate(model, features[at], labels[at])) * len(labels[at]) for at in parts]
-        return np.sum(sums, axis=0) / len(labels)
-
-    assert repr(checks.check("04-evaluate", in_batches)) == "✓ Right."
 
 
 def test_larger_first_weights_turn_more_slowly_by_the_square_of_their_size():

@@ -135,9 +135,7 @@ def test_ten_forms_of_the_right_answer_pass(known):
         assert repr(checks.check(known.exercise_id, answer)) == "✓ Right.", answer
 
 
-@pytest.mark.parametrize(
-    "answer", [np.array([0.64]), np.array([[0.64]], np.float32), np.array(0.64, np.float16)]
-)
+@pytest.mark.parametrize("answer", [np.array([0.64]), np.array([[0.64]], np.float32)])
 def test_an_array_of_one_number_is_that_number(answer):
     assert repr(checks.check("04-learning-rate", answer)) == "✓ Right."
 
