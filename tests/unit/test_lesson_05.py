@@ -9,7 +9,7 @@ from course_lib import CourseError, MeshSpec
 from course_lib.measured import batch_sizes, schemes, step_parts
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.specs.step_communication import step_collectives
-from lessons.lesson_05_model_and_spatial.checks_plan import MOST_HELD, MOST_SENT, SIZES
+from lessons.lesson_05_model_and_spatial.checks import MOST_HELD, MOST_SENT, SIZES
 
 AXES = ("batch", "features", "hidden", "classes")
 # The batch, the weights, the biases and the moving moments.
