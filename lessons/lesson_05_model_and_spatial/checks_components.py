@@ -31,6 +31,7 @@ def _judged(
     answer: Function,
     reference: Function,
     cases: Sequence[Case],
+    *,
     misconceptions: Mapping[Function, str],
     advice: str,
     run: Function = lambda function, *inputs: function(*inputs),
@@ -119,7 +120,7 @@ def product(answer: Function) -> str | None:
         ),
     }
     advice = _("Compare with `np.matmul` of the whole matrices: what should this device hold of it?")
-    return _judged(answer, multiplied, _factors(), misconceptions, advice)
+    return _judged(answer, multiplied, _factors(), misconceptions=misconceptions, advice=advice)
 
 
 def restored(components: Parts, before: Sharding, after: Sharding) -> Parts:
@@ -189,7 +190,9 @@ def restoring(answer: Restore) -> str | None:
         ),
     }
     advice = _("Look up this device in `after.shards`: which part of the tensor should it hold?")
-    hint = _judged(answer, _of_whole(restored), _matrices(), misconceptions, advice, run)
+    hint = _judged(
+        answer, _of_whole(restored), _matrices(), misconceptions=misconceptions, advice=advice, run=run
+    )
     return hint or _hint_on_types(types - {_TYPE})
 
 
