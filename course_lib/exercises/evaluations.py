@@ -47,3 +47,9 @@ def logits_of(values: Mapping[str, Array], rows: Array, *, own_moments: bool = F
         mean, variance = hidden.mean(axis=0), hidden.var(axis=0)
     normal = (hidden - mean) / np.sqrt(variance + _EPSILON)
     return np.asarray(normal @ values["logits_weight"] + values["logits_bias"], np.float64)
+
+
+def softmax(logits: Array) -> Array:
+    """Returns probabilities, class by class along the last axis."""
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
