@@ -13,6 +13,7 @@ tf = course_lib.start_tensorflow()
 
 MESH = data_parallel(8).mesh
 ROWS = LayoutSpec(["batch", "unsharded"], MESH)
+TEXTS = tf.TensorSpec([None], tf.string)
 
 
 def gathered(combine):
@@ -90,7 +91,7 @@ def over_the_units(values, row):
     return classified(values, (hidden - hidden.mean()) / np.sqrt(hidden.var() + 0.00001))
 
 
-def serving(answer, *, spec=tf.TensorSpec([None], tf.string), kept=True, **options):
+def serving(answer, *, spec=TEXTS, kept=True, **options):
     """Returns a class whose signature gives `answer(vectorizer, model, texts)`."""
 
     class Server(tf.Module):
