@@ -53,7 +53,7 @@ def moving_average(answer: Callable[..., Any]) -> str | None:
             lambda start, values: _updated(start, values, weight_of_old=0.1): _(
                 "0.9 belongs to the old average and 0.1 to the new value."
             ),
-            lambda start, values: _moving(start, [np.mean(values)]): _(
+            lambda start, values: _moving(start, [float(np.mean(values))]): _(
                 "Make one update for each value, not one with their mean."
             ),
             lambda start, values: _moving(start, values[:1]): _(

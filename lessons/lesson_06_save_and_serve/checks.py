@@ -174,7 +174,7 @@ def _of_the_last_bias(values: Values, row: Array) -> Array:
 def _single_rows() -> list[Case]:
     """Returns models with 3 features, 4 hidden units and 2 classes, each with a row."""
     random = np.random.default_rng(0)
-    shapes = {"hidden_weight": (3, 4), "hidden_bias": 4, "logits_weight": (4, 2), "moving_mean": 4}
+    shapes = {"hidden_weight": (3, 4), "hidden_bias": (4,), "logits_weight": (4, 2), "moving_mean": (4,)}
     told = _("a model of 3 features, 4 hidden units and 2 classes, and a row of 3 numbers")
     cases = []
     for _number in range(20):
