@@ -86,8 +86,22 @@ print("above 0.8" if last.test_accuracy > 0.8 else "below 0.8")
 mean_learning_rate = 64 * 0.01
 # solution end
 
-# %%
-check("04-learning-rate", mean_learning_rate)
+# %% check-learning-rate [markdown]
+# `mean_learning_rate`
+#
+# - [x] `0.64`
+# - [ ] `0.01`
+#   With the same rate every update is 64 times smaller: the mean is the sum divided by 64.
+# - [ ] `0.00015625`
+#   That goes the wrong way: the gradient of the mean is smaller, so the rate must be larger.
+# - [ ] `0.08`
+#   8 times the rate counts the devices, or takes a root of 64.
+#   How many losses does the sum add up?
+# - [ ] `64`
+#   That is by how much the rate changes.
+#   What is the rate then?
+# - otherwise
+#   Compare the gradient of the sum with the gradient of the mean over 64 reviews.
 
 # %% choose-text [markdown]
 # ## Reviews to choose by

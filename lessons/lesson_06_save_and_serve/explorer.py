@@ -38,8 +38,8 @@ class ReviewExplorer(Explorer):
     that `make results` recorded, and the widget says so.
 
     Args:
-        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first: what
-            `serving.load` returns. Without it the widget says what is missing.
+        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first: what `serving.load`
+            returns. Without it the widget says what is missing.
     """
 
     name = "reviews"
