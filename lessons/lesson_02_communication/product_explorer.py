@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 
 from course_lib.errors import CourseError
 from course_lib.explorers.observing import ObservingExplorer, why_not_on_a_page
@@ -30,7 +31,8 @@ _AIR = 12.0
 class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
-    The properties `mesh`, `left`, `right`, `wanted` and `communication` follow the reader's clicks.
+    The properties `mesh`, `left`, `right`, `wanted` and `communication` follow the reader's clicks; where the
+    choice is illegal, they raise a `CourseError` that says why.
 
     Args:
         observe: runs the product on real devices for the button: `course_lib.observed.product`. Without it
@@ -68,38 +70,22 @@ class ProductExplorer(ObservingExplorer):
 
     @property
     def left(self) -> Sharding:
-        """The first factor, `A`, as the reader laid it out.
-
-        Raises:
-            CourseError: a layout is illegal.
-        """
+        """The first factor, `A`, as the reader laid it out."""
         return states.factors_of(self.state)[0]
 
     @property
     def right(self) -> Sharding:
-        """The second factor, `B`, as the reader laid it out.
-
-        Raises:
-            CourseError: a layout is illegal.
-        """
+        """The second factor, `B`, as the reader laid it out."""
         return states.factors_of(self.state)[1]
 
     @property
     def wanted(self) -> LayoutSpec | None:
-        """The layout that what reads the product wants, or None.
-
-        Raises:
-            CourseError: it is illegal.
-        """
+        """The layout that what reads the product wants, or None."""
         return states.wanted_of(self.state)
 
     @property
     def communication(self) -> Communication:
-        """What the devices exchange for the choice.
-
-        Raises:
-            CourseError: the choice is illegal.
-        """
+        """What the devices exchange for the choice."""
         return states.communication_of(self.state)
 
     def title(self) -> str:
@@ -124,7 +110,6 @@ class ProductExplorer(ObservingExplorer):
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the costs, the tensors, the steps and what really ran, or why the choice is illegal."""
-        reality = self.reality(state)
         try:
             predicted = states.communication_of(state)
         except CourseError as error:
@@ -132,11 +117,13 @@ class ProductExplorer(ObservingExplorer):
                 pieces.refusal(error),
                 *pieces.button(_button_text(), why_not=_("Nothing to run: the choice is illegal.")),
             ]
+        reality = self.reality(state)
         ran = reality if isinstance(reality, Compared) else None
+        shown = map(_step, count(1), predicted.steps) if ran is None else map(_pair, count(1), ran.pairs)
         why_not = why_not_on_a_page() if page else "" if self._observe else _why_no_function()
         return [
             _facts(predicted),
-            pieces.panels([*_tensors(predicted), *(_steps(predicted) if ran is None else _pairs(ran))]),
+            pieces.panels([*_tensors(predicted), *shown]),
             pieces.spoken("told", words.totals(predicted.collectives) if ran is None else ""),
             *pieces.button(_button_text(), why_not=why_not),
             pieces.spoken("verdict", str(reality) if ran is None else _verdict(ran)),
@@ -152,7 +139,7 @@ class ProductExplorer(ObservingExplorer):
         Raises:
             CourseError: the choice is illegal, or the explorer has no `observe`.
         """
-        states.communication_of(self.state)
+        states.communication_of(self.state)  # which refuses what is illegal
         if self._observe is None:
             raise CourseError(
                 _("This explorer cannot run the product."),
@@ -182,18 +169,10 @@ def _tensors(predicted: Communication) -> list[Node]:
     ]
 
 
-def _steps(predicted: Communication) -> list[Node]:
-    return [_step(number, step) for number, step in enumerate(predicted.steps, start=1)]
-
-
 def _step(number: int, step: Step) -> Node:
     shown = [drawings.change_drawing(step), drawings.collective_drawing(step.collective)]
     heard = words.collective_text(step.collective)
     return pieces.panel(words.step_title(number, step), _images(shown, heard), [rules.told(step)])
-
-
-def _pairs(ran: Compared) -> list[Node]:
-    return [_pair(number, pair) for number, pair in enumerate(ran.pairs, start=1)]
 
 
 def _pair(number: int, pair: Pair) -> Node:
