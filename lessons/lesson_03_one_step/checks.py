@@ -71,7 +71,7 @@ def mean_loss(answer: Callable[..., Any]) -> str | None:
         _batch([5, 7], [0, 0]),
         _("A batch that is all padding has no reviews to divide by: return 0 for it."),
     )
-    misconceptions: dict[Callable[[Array, Array], float], str] = {
+    misconceptions: dict[Callable[[Array, Array], Any], str] = {
         lambda losses, weights: losses.mean(): _("This is the mean of all losses: the padding counts too."),
         lambda losses, weights: (losses * weights).mean(): _(
             "This divides by the number of all rows. How many of them are reviews?"
