@@ -10,6 +10,7 @@ import numpy.typing as npt
 from course_lib.code.choices import FRAMEWORKS, sections_of
 from course_lib.errors import CourseError
 from course_lib.explorers import mesh_layout_state as states
+from course_lib.explorers.observing import ObservingExplorer, why_not_on_a_page
 from course_lib.i18n import _
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
 from course_lib.pictures.figures import Figure, figure
@@ -21,7 +22,6 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
-from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.listings import listings
 
@@ -32,7 +32,7 @@ MOST_REAL_ELEMENTS = 2**20
 _DEFAULT_MESH = MeshSpec([("x", 2), ("y", 4)])
 
 
-class MeshLayoutExplorer(Explorer):
+class MeshLayoutExplorer(ObservingExplorer):
     """Lets the reader choose a mesh, a tensor and a layout, and shows which device holds what.
 
     The properties `mesh`, `global_shape`, `sharding_specs`, `layout`, `sharding` follow the reader's clicks.
@@ -61,7 +61,6 @@ class MeshLayoutExplorer(Explorer):
         sharding_specs: Sequence[str] | None = None,
     ) -> None:
         self._observe = observe
-        self._reality: tuple[State, Comparison | str] | None = None  # of the state that it belongs to
         super().__init__(states.first_state(mesh, global_shape, sharding_specs))
 
     @property
@@ -123,28 +122,37 @@ class MeshLayoutExplorer(Explorer):
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the facts, tensor, prediction, reality and code, or why the choice is illegal."""
-        reality = self._reality[1] if self._reality and self._reality[0] == state else ""
+        reality = self.reality(state)
         comparison = reality if isinstance(reality, Comparison) else None
         try:
             sharding = states.sharding_of(state)
         except CourseError as error:
-            return [pieces.refusal(error), *pieces.button(_button_text(), why_not=_why_illegal())]
+            return [
+                pieces.refusal(error),
+                *pieces.button(_button_text(), why_not=_("No real DTensor: the choice is illegal.")),
+            ]
         return [
             _facts(sharding),
             pieces.panels(_panels(sharding, comparison)),
             pieces.said(),
-            *pieces.button(_button_text(), why_not=_why_not_on_a_page() if page else self._why_not(sharding)),
+            *pieces.button(_button_text(), why_not=why_not_on_a_page() if page else self._why_not(sharding)),
             pieces.spoken("verdict", _verdict(comparison) if comparison else str(reality)),
-            listings(_code_heading(), {name: sections_of(sharding, name) for name in FRAMEWORKS}),
+            listings(
+                _("The code of this choice"), {name: sections_of(sharding, name) for name in FRAMEWORKS}
+            ),
         ]
 
-    def observe_choice(self) -> Comparison:
-        """Makes the real DTensor of the choice, shows it in the explorer, and returns the comparison.
+    def waiting(self) -> str:
+        """Returns what is said until the devices answer."""
+        return _("Making the real DTensor. The first time this starts TensorFlow and takes some seconds.")
+
+    def compared(self) -> Comparison:
+        """Returns the real DTensor of the choice beside the prediction.
 
         Raises:
             CourseError: the choice is illegal or too large, or the explorer has no `observe`.
         """
-        sharding, state = self.sharding, self.state
+        sharding = self.sharding
         why_not = self._why_not(sharding)
         if self._observe is None or why_not:
             raise CourseError(
@@ -152,25 +160,7 @@ class MeshLayoutExplorer(Explorer):
                 allowed=_("an explorer that was given a function observe, and a choice of moderate size"),
                 cure=why_not,
             )
-        comparison = sharding.compare(numbered_tensor(sharding.global_shape), self._observe(sharding))
-        self._reality = (state, comparison)
-        self.show()
-        return comparison
-
-    def pressed(self) -> None:
-        """Makes the real DTensor of the choice and shows it, or what went wrong, in the explorer."""
-        state = self.state
-        if self._reality and self._reality[0] == state and isinstance(self._reality[1], Comparison):
-            return
-        self._reality = (state, _waiting())
-        self.show()
-        try:
-            self.observe_choice()
-        except CourseError as error:
-            self._reality = (state, f"✗ {error}")
-        except Exception as error:
-            self._reality = (state, f"✗ {type(error).__name__}: {error}")
-        self.show()
+        return sharding.compare(numbered_tensor(sharding.global_shape), self._observe(sharding))
 
     def _why_not(self, sharding: Sharding) -> str:
         """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
@@ -214,19 +204,3 @@ def _verdict(comparison: Comparison) -> str:
 
 def _button_text() -> str:
     return _("Make the real DTensor and compare")
-
-
-def _code_heading() -> str:
-    return _("The code of this choice")
-
-
-def _waiting() -> str:
-    return _("Making the real DTensor. The first time this starts TensorFlow and takes some seconds.")
-
-
-def _why_illegal() -> str:
-    return _("No real DTensor: the choice is illegal.")
-
-
-def _why_not_on_a_page() -> str:
-    return _("The button needs a running notebook: open this lesson in Jupyter or Colab.")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 
 from course_lib.errors import CourseError
+from course_lib.explorers.observing import ObservingExplorer, why_not_on_a_page
 from course_lib.i18n import _
 from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_rules as rules
@@ -19,7 +21,6 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
-from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Group, State
 from lessons.lesson_02_communication import product_state as states
 
@@ -27,10 +28,11 @@ Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
 _AIR = 12.0
 
 
-class ProductExplorer(Explorer):
+class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
-    The properties `mesh`, `left`, `right`, `wanted` and `communication` follow the reader's clicks.
+    The properties `mesh`, `left`, `right`, `wanted` and `communication` follow the reader's clicks; where the
+    choice is illegal, they raise a `CourseError` that says why.
 
     Args:
         observe: runs the product on real devices for the button: `course_lib.observed.product`. Without it
@@ -59,7 +61,6 @@ class ProductExplorer(Explorer):
         wanted: Sequence[str] | None = None,
     ) -> None:
         self._observe = observe
-        self._reality: tuple[State, Compared | str] | None = None  # of the state that it belongs to
         super().__init__(states.first_state(mesh, shapes, left, right, wanted))
 
     @property
@@ -69,38 +70,22 @@ class ProductExplorer(Explorer):
 
     @property
     def left(self) -> Sharding:
-        """The first factor, `A`, as the reader laid it out.
-
-        Raises:
-            CourseError: a layout is illegal.
-        """
+        """The first factor, `A`, as the reader laid it out."""
         return states.factors_of(self.state)[0]
 
     @property
     def right(self) -> Sharding:
-        """The second factor, `B`, as the reader laid it out.
-
-        Raises:
-            CourseError: a layout is illegal.
-        """
+        """The second factor, `B`, as the reader laid it out."""
         return states.factors_of(self.state)[1]
 
     @property
     def wanted(self) -> LayoutSpec | None:
-        """The layout that what reads the product wants, or None.
-
-        Raises:
-            CourseError: it is illegal.
-        """
+        """The layout that what reads the product wants, or None."""
         return states.wanted_of(self.state)
 
     @property
     def communication(self) -> Communication:
-        """What the devices exchange for the choice.
-
-        Raises:
-            CourseError: the choice is illegal.
-        """
+        """What the devices exchange for the choice."""
         return states.communication_of(self.state)
 
     def title(self) -> str:
@@ -125,54 +110,43 @@ class ProductExplorer(Explorer):
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the costs, the tensors, the steps and what really ran, or why the choice is illegal."""
-        reality = self._reality[1] if self._reality and self._reality[0] == state else ""
         try:
             predicted = states.communication_of(state)
         except CourseError as error:
-            return [pieces.refusal(error), *pieces.button(_button_text(), why_not=_why_illegal())]
+            return [
+                pieces.refusal(error),
+                *pieces.button(_button_text(), why_not=_("Nothing to run: the choice is illegal.")),
+            ]
+        reality = self.reality(state)
         ran = reality if isinstance(reality, Compared) else None
-        why_not = _why_not_on_a_page() if page else "" if self._observe else _why_no_function()
+        shown = map(_step, count(1), predicted.steps) if ran is None else map(_pair, count(1), ran.pairs)
+        why_not = why_not_on_a_page() if page else "" if self._observe else _why_no_function()
         return [
             _facts(predicted),
-            pieces.panels([*_tensors(predicted), *(_steps(predicted) if ran is None else _pairs(ran))]),
+            pieces.panels([*_tensors(predicted), *shown]),
             pieces.spoken("told", words.totals(predicted.collectives) if ran is None else ""),
             *pieces.button(_button_text(), why_not=why_not),
             pieces.spoken("verdict", str(reality) if ran is None else _verdict(ran)),
         ]
 
-    def observe_choice(self) -> Compared:
-        """Runs the product of the choice, shows what ran in the explorer, and returns the comparison.
+    def waiting(self) -> str:
+        """Returns what is said until the devices answer."""
+        return _("Running it. The first time this starts TensorFlow and takes some seconds.")
+
+    def compared(self) -> Compared:
+        """Returns what devices ran for the choice, beside the prediction.
 
         Raises:
             CourseError: the choice is illegal, or the explorer has no `observe`.
         """
-        state, left, right, wanted = self.state, self.left, self.right, self.wanted
-        states.communication_of(state)
+        states.communication_of(self.state)  # which refuses what is illegal
         if self._observe is None:
             raise CourseError(
                 _("This explorer cannot run the product."),
                 allowed=_("an explorer that was given a function observe"),
                 cure=_why_no_function(),
             )
-        compared = self._observe(left, right, wanted)
-        self._reality = (state, compared)
-        self.show()
-        return compared
-
-    def pressed(self) -> None:
-        """Runs the product of the choice and shows what ran, or what went wrong, in the explorer."""
-        state = self.state
-        if self._reality and self._reality[0] == state and isinstance(self._reality[1], Compared):
-            return
-        self._reality = (state, _waiting())
-        self.show()
-        try:
-            self.observe_choice()
-        except CourseError as error:
-            self._reality = (state, f"✗ {error}")
-        except Exception as error:
-            self._reality = (state, f"✗ {type(error).__name__}: {error}")
-        self.show()
+        return self._observe(self.left, self.right, self.wanted)
 
 
 def _facts(predicted: Communication) -> Node:
@@ -195,18 +169,10 @@ def _tensors(predicted: Communication) -> list[Node]:
     ]
 
 
-def _steps(predicted: Communication) -> list[Node]:
-    return [_step(number, step) for number, step in enumerate(predicted.steps, start=1)]
-
-
 def _step(number: int, step: Step) -> Node:
     shown = [drawings.change_drawing(step), drawings.collective_drawing(step.collective)]
     heard = words.collective_text(step.collective)
     return pieces.panel(words.step_title(number, step), _images(shown, heard), [rules.told(step)])
-
-
-def _pairs(ran: Compared) -> list[Node]:
-    return [_pair(number, pair) for number, pair in enumerate(ran.pairs, start=1)]
 
 
 def _pair(number: int, pair: Pair) -> Node:
@@ -233,17 +199,5 @@ def _button_text() -> str:
     return _("Run it on the devices and compare")
 
 
-def _waiting() -> str:
-    return _("Running it. The first time this starts TensorFlow and takes some seconds.")
-
-
-def _why_illegal() -> str:
-    return _("Nothing to run: the choice is illegal.")
-
-
 def _why_no_function() -> str:
     return _("The button needs a function: ProductExplorer(observed.product).")
-
-
-def _why_not_on_a_page() -> str:
-    return _("The button needs a running notebook: open this lesson in Jupyter or Colab.")

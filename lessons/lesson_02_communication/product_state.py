@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.errors import CourseError
 from course_lib.explorers.mesh_layout_state import require_entries, require_mesh
 from course_lib.i18n import _
 from course_lib.specs import communication
@@ -15,12 +14,9 @@ from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets.controls import Choice, Group, State
 
-Shapes = tuple[tuple[int, int], tuple[int, int]]
-
 MESHES = tuple(MeshSpec(zip("xyz", sizes, strict=False)) for sizes in [(8,), (4, 2), (2, 4), (2, 2, 2)])
-SHAPES: Shapes = ((16, 8), (8, 24))
-_MATRIX_AXES, _NUM_FACTORS = 2, 2
-_WHOLE = [UNSHARDED] * _MATRIX_AXES
+SHAPES = ((16, 8), (8, 24))
+_WHOLE = [UNSHARDED] * 2
 
 
 def first_state(
@@ -39,7 +35,7 @@ def first_state(
     first = [UNSHARDED, mesh.names[0]] if left is None else left
     second = [mesh.names[0], UNSHARDED] if right is None else right
     for entries in (first, second, *([] if wanted is None else [wanted])):
-        require_entries(entries, mesh, _MATRIX_AXES)
+        require_entries(entries, mesh, len(_WHOLE))
     return {
         "mesh": _as_lists(mesh),
         "shapes": [list(lengths) for lengths in _checked_shapes(shapes, mesh)],
@@ -124,13 +120,11 @@ def _reader_groups(state: State) -> list[Group]:
     wanted = state["wanted"]
     options = [(None, _("as it comes")), (wanted or _WHOLE, _("in a layout of its own"))]
     reader = Group(_("What reads AB wants it"), [Choice(("wanted",), options)])
-    if wanted is None:
-        return [reader]
-    return [
-        reader,
+    axes = [
         Group(_("Rows of AB"), [_axis(state, "wanted", 0)]),
         Group(_("Columns of AB"), [_axis(state, "wanted", 1)]),
     ]
+    return [reader, *(axes if wanted else [])]
 
 
 def _axis(state: State, tensor: str, axis: int) -> Choice:
@@ -147,19 +141,13 @@ def _as_lists(mesh: MeshSpec) -> list[list[Any]]:
     return [list(dim) for dim in mesh.dims]
 
 
-def _checked_shapes(shapes: object, mesh: MeshSpec) -> Shapes:
-    """Returns the shapes of two matrices that can be multiplied.
+def _checked_shapes(shapes: Sequence[Sequence[int]], mesh: MeshSpec) -> Sequence[tuple[int, ...]]:
+    """Returns the shapes of two matrices.
 
     Raises:
-        CourseError: they are no such shapes.
+        CourseError: they are no such shapes, or these cannot be multiplied.
     """
-    if not isinstance(shapes, Sequence) or isinstance(shapes, str) or len(shapes) != _NUM_FACTORS:
-        raise CourseError(
-            _("{given!r} are no shapes of two factors.", given=shapes),
-            allowed=_("two pairs: the rows and columns of A, and those of B"),
-            cure=_("Write for example shapes=((16, 8), (8, 24))."),
-        )
     whole = LayoutSpec(_WHOLE, mesh)
-    first, second = (whole.of(lengths).global_shape for lengths in shapes)
-    communication.product(whole.of(first), whole.of(second))
-    return (first[0], first[1]), (second[0], second[1])
+    first, second = (whole.of(lengths) for lengths in shapes)
+    communication.product(first, second)
+    return first.global_shape, second.global_shape

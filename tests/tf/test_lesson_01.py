@@ -124,17 +124,3 @@ def tensors(whole, layout):
 )
 def test_a_split_may_be_written_in_tensorflow(function):
     assert check("01-split", function).passed
-
-
-def test_a_split_that_packs_is_told_to_cut():
-    def packed(whole, layout):
-        return unpack(pack(whole, layout))
-
-    assert "Cut it yourself" in check("01-split", packed).message
-
-
-@pytest.mark.parametrize(
-    "missing", [tf.constant(48), tf.constant(48.0), tf.Variable(48)], ids=["int", "float", "variable"]
-)
-def test_numbers_may_be_tensors(missing):
-    assert check("01-missing-bytes", missing).passed

@@ -27,7 +27,8 @@ CELLS = {cell.cell_id: cell for cell in Course.here().lesson("03_one_step").cell
 @pytest.fixture(scope="module")
 def lesson():
     """The names that the lesson's cells make, but for the live run, whose model is trained here."""
-    names = {"course_lib": course_lib, "plan": data_parallel(8)}
+    names = {name: getattr(course_lib, name) for name in ("check", "predict", "reveal", "score")}
+    names |= {"course_lib": course_lib, "plan": data_parallel(8)}
     for cell_id, cell in CELLS.items():
         if cell_id == "first-run":
             names["trained"] = models.MLP(models.initial_values(seed=0, scheme="he"), names["plan"])

@@ -148,8 +148,6 @@ def test_no_choice_breaks_it(data):
         ({"shapes": ((16, 8), (9, 24))}, "A matrix of shape .16, 8. cannot be multiplied by one of shape"),
         ({"shapes": (16, 8)}, "16 is not the shape of a tensor"),
         ({"shapes": ((16, 8, 2), (8, 24))}, "has 3"),
-        ({"shapes": 16}, "16 are no shapes of two factors"),
-        ({"shapes": ((16, 8),)}, "are no shapes of two factors"),
         ({"mesh": MeshSpec([("x", 32)])}, "The explorer cannot show the mesh x 32"),
         ({"mesh": 8}, "8 is no mesh"),
         ({"left": ("z", UNSHARDED)}, "The mesh has no dimension 'z'"),

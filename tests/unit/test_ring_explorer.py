@@ -141,8 +141,8 @@ def _digits(moment, device_id, chunk):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ({"num_devices": 9}, "9 is no number of devices for the stepper.\n.*from 2 to 8"),
-        ({"num_devices": 1}, "1 is no number of devices for the stepper."),
+        ({"num_devices": 9}, "9 is no number of devices for a ring.\n.*from 2 to 8"),
+        ({"num_devices": 1}, "1 is no number of devices for a ring."),
         ({"kind": "all-to-all"}, "'all-to-all' does not run in a ring here."),
         ({"step": 7}, "The ring has no step 7.\n.*from 0 to 6"),
     ],

@@ -1,6 +1,6 @@
 """Starts a command with its place in the cluster, as Slurm tells it: TF_CONFIG and DTensor's variables.
 
-    srun python -m lessons.lesson_11_many_processes.programs.slurm [--jobs ps=1,worker=2] COMMAND [ARGUMENT ...]
+    srun python -m lessons.lesson_11_many_processes.programs.slurm [--jobs ps=1,worker=2] COMMAND [ARGUMENT]
 
 TensorFlow's `SlurmClusterResolver` reads Slurm's variables. Strategies do not get it directly: it always
 counts GPUs (without `nvidia-smi` it fails, and with none it steps by zero), and a strategy would use as many
