@@ -8,12 +8,21 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from course_lib.errors import CourseError
 from course_lib.exercises import real_devices
 from course_lib.exercises.evaluations import DEVICES, small_values
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.plan import data_parallel
+
+Array = npt.NDArray[Any]
+
+_UNLIKE_TYPES = re.compile(
+    r"was expected to be an? \w+ tensor but is an? \w+ tensor|must be tensor of|must have the same type"
+)
 
 
 def small_model() -> Any:
@@ -69,12 +78,33 @@ class Watched:
         return None
 
 
-def called(function: Callable[..., Any], *inputs: Any) -> Any:
-    """Returns what a reader's evaluation makes of a model and reviews, on real devices."""
-    with real_devices.on_devices(dtypes=("float32", "int64")), _seen_by_python():
+def called(function: Callable[..., Any], model: Watched, *arrays: Array) -> Any:
+    """Returns what a reader's evaluation makes of a model and reviews, on real devices.
+
+    Raises:
+        CourseError: tensors of unlike number types meet, which would end the process, or another usual slip.
+    """
+    real_devices.refuse_new_axis(function)
+    _rehearse(function, *arrays)
+    with real_devices.on_devices(), _seen_by_python():
         try:
-            return function(*inputs)
+            return function(model, *arrays)
         except Exception as error:
+            raise _explained(error).with_traceback(error.__traceback__) from error
+
+
+def _rehearse(function: Callable[..., Any], *arrays: Array) -> None:
+    """Calls a reader's evaluation with one device's model and ordinary tensors, in search of unlike types."""
+    tf = start_tensorflow()
+    rehearsal = real_devices.rehearsal(
+        function, pack=lambda values, _layout: tf.constant(values), to_numpy=np.asarray
+    )
+    model = import_module("course_lib.models.sentiment").MLP(small_values())
+    try:
+        if rehearsal is not None:
+            rehearsal(model, *arrays)
+    except Exception as error:
+        if _UNLIKE_TYPES.search(str(error)):
             raise _explained(error).with_traceback(error.__traceback__) from error
 
 
@@ -106,7 +136,7 @@ def _explained(error: Exception) -> Exception:
             allowed=_("pack(array, layout): the array first, then the layout"),
             cure=_("Look at the order of the two."),
         )
-    if re.search(r"was expected to be an? \w+ tensor but is an? \w+ tensor|must be tensor of", message):
+    if _UNLIKE_TYPES.search(message):
         return CourseError(
             _("Tensors of two types met, or one of a type that this operation does not take."),
             allowed=_("float32 for features, weights, losses and hits; int64 for labels"),

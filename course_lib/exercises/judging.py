@@ -147,7 +147,12 @@ def _as_tensors(value: Any, tf: Any) -> Any:
 
 def _answering(answer: Function) -> Function:
     """Returns the function, made to say that it is not answered where it returns `...`."""
-    return lambda *inputs: answered(answer(*inputs))
+
+    def answering(*inputs: Any) -> Any:
+        return answered(answer(*inputs))
+
+    answering.__wrapped__ = answer  # type: ignore[attr-defined]  # for who looks at the reader's own code
+    return answering
 
 
 def _failures(outcomes: Sequence[_Outcome]) -> int:
