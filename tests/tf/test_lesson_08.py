@@ -14,7 +14,7 @@ import course_lib
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.combining import no_combining
 from course_lib.dtensor import create_mesh, mesh_spec, pack, to_layout, to_numpy
-from lessons.lesson_08_keras.checks_step import gradients
+from course_lib.exercises.two_layers import gradients
 
 tf = course_lib.start_tensorflow()
 import keras  # noqa: E402
