@@ -57,22 +57,23 @@ def _hints() -> dict[tuple[int, str], str]:
     }
 
 
-def _settings(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> tuple[int, float]:
+Settings = dict[str, float]
+
+
+def _settings(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
     global_batch = num_replicas * per_replica
-    return global_batch, base_rate * global_batch / base_batch
+    return {"global_batch": global_batch, "learning_rate": base_rate * global_batch / base_batch}
 
 
-def _old_rate(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> tuple[int, float]:
-    return num_replicas * per_replica, base_rate
+def _old_rate(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
+    return {"global_batch": num_replicas * per_replica, "learning_rate": base_rate}
 
 
-def _rate_by_replicas(
-    num_replicas: int, per_replica: int, base_batch: int, base_rate: float
-) -> tuple[int, float]:
-    return num_replicas * per_replica, base_rate * num_replicas
+def _rate_by_replicas(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
+    return {"global_batch": num_replicas * per_replica, "learning_rate": base_rate * num_replicas}
 
 
-def _all_local(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> tuple[int, float]:
+def _all_local(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
     return _settings(1, per_replica, base_batch, base_rate)
 
 
@@ -83,33 +84,26 @@ def _by_name(function: Callable[..., Any], *inputs: Any) -> Any:
     return dict(zip(names, pair, strict=True)) if is_pair else pair
 
 
-def _named(function: Callable[..., tuple[int, float]]) -> Callable[..., Any]:
-    def named(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Any:
-        return _by_name(function, num_replicas, per_replica, base_batch, base_rate)
-
-    return named
-
-
 def _draw(random: np.random.Generator) -> tuple[int, int, int, float]:
     replicas, batches = int(random.integers(1, 13)), [16, 32, 48, 64, 256]
     per_replica, base_batch = (int(each) for each in random.choice(batches, 2))
     return replicas, per_replica, base_batch, float(random.choice([0.001, 0.01, 0.05, 0.1, 0.5]))
 
 
-@exercise("09-settings", right=_settings)
+@exercise("09-settings", right=lambda *numbers: tuple(_settings(*numbers).values()))
 def settings(answer: Callable[..., Any]) -> str | None:
     """The global batch and the learning rate of any number of replicas."""
     return judge(
         answer,
-        _named(_settings),
+        _settings,
         drawn(_draw),
         run=_by_name,
         misconceptions={
-            _named(_old_rate): _("The learning rate stays as it was. The rule raises it with the batch."),
-            _named(_rate_by_replicas): _(
+            _old_rate: _("The learning rate stays as it was. The rule raises it with the batch."),
+            _rate_by_replicas: _(
                 "The rate grows with the replicas here. But `base_batch` was not the batch of one replica."
             ),
-            _named(_all_local): _("The global batch is that of all replicas together."),
+            _all_local: _("The global batch is that of all replicas together."),
         },
         advice=_("Return two numbers, not rounded: the global batch, then the learning rate."),
     )

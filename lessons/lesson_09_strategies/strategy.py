@@ -78,11 +78,6 @@ class Situation(DrawsItself):
         loop = CUSTOM_LOOP if fails else self.loop
         return Advice(strategy, _rule(strategy), loop, _warning(strategy) if at_risk else "")
 
-    @property
-    def asks_where_variables_are(self) -> bool:
-        """Whether there is a choice of where variables are."""
-        return has_choice_of_variables(self.devices, self.several_machines, self.synchronous)
-
     def __repr__(self) -> str:
         own = [(each.name, getattr(self, each.name)) for each in fields(self)]
         shown = [f"{name}={value!r}" for name, value in own if value != OFFERED[name][0]]
@@ -181,7 +176,8 @@ def _require_possible(situation: Situation) -> None:
             allowed=_("synchronous training on TPUs; asynchronous training on CPUs and GPUs"),
             cure=_("Choose synchronous training, or other devices."),
         )
-    if situation.variables == CENTRAL_VARIABLES and not situation.asks_where_variables_are:
+    asked = has_choice_of_variables(situation.devices, situation.several_machines, situation.synchronous)
+    if situation.variables == CENTRAL_VARIABLES and not asked:
         raise CourseError(
             _(
                 "variables is {value!r}, but here the strategy decides where they are.",
