@@ -72,13 +72,9 @@ def _synchronous(situation: Situation) -> Places:
     if count == 1:
         alone = Held(_("all variables"), 0), Held(_("gradients")), Held(_("a batch"), _BATCHES)
         return Places(((Holder(devices[0], alone),),), "")
-    names = [
-        _named(_process(situation, machine), device) for machine in range(machines) for device in devices
-    ]
-    holders = [
-        Holder(name, (Held(_("all variables (a copy)"), 0), *_part(at, count)))
-        for at, name in enumerate(names)
-    ]
+    names = [_name(situation, machine, device) for machine in range(machines) for device in devices]
+    copy = Held(_("all variables (a copy)"), 0)
+    holders = [Holder(name, (copy, *_part(at, count))) for at, name in enumerate(names)]
     in_a_row = len(devices) if len(devices) > 1 else count
     rows = tuple(tuple(holders[at : at + in_a_row]) for at in range(0, count, in_a_row))
     return Places(rows, _("All-reduce: the gradients are added up, and every copy gets the same update."))
@@ -93,10 +89,10 @@ def _central(situation: Situation) -> Places:
 
 
 def _served(situation: Situation) -> Places:
-    coordinator = Holder(_named(_("coordinator"), "CPU:0"), (Held(_("list of steps to do")),))
+    coordinator = Holder(_in_process(_("coordinator"), "CPU:0"), (Held(_("list of steps to do")),))
     servers = [
         Holder(
-            _named(_("parameter server {index}", index=at), "CPU:0"),
+            _in_process(_("parameter server {index}", index=at), "CPU:0"),
             (Held(_("variables, part {part} of {count}", part=at + 1, count=_SEVERAL), at),),
         )
         for at in range(_SEVERAL)
@@ -104,7 +100,7 @@ def _served(situation: Situation) -> Places:
     batches = [_("a batch"), _("another batch")]
     workers = [
         Holder(
-            _named(_("worker {index}", index=at), " + ".join(_devices(situation))),
+            _in_process(_("worker {index}", index=at), " + ".join(_devices(situation))),
             (Held(_("gradients")), Held(batch, _BATCHES + at)),
         )
         for at, batch in enumerate(batches)
@@ -119,16 +115,16 @@ def _part(at: int, count: int) -> tuple[Held, Held]:
     return Held(_("gradients of its part"), waits=True), Held(batch, _BATCHES + at)
 
 
-def _process(situation: Situation, machine: int) -> str:
+def _name(situation: Situation, machine: int, device: str) -> str:
     if not situation.several_machines:
-        return ""
-    if situation.devices == strategies.TPU:
-        return _("host {index}", index=machine)
-    return _("worker {index}", index=machine)
+        return device
+    is_host = situation.devices == strategies.TPU
+    process = _("host {index}", index=machine) if is_host else _("worker {index}", index=machine)
+    return _in_process(process, device)
 
 
-def _named(process: str, device: str) -> str:
-    return _("{process}, {device}", process=process, device=device) if process else device
+def _in_process(process: str, device: str) -> str:
+    return _("{process}, {device}", process=process, device=device)
 
 
 def _devices(situation: Situation) -> list[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from course_lib import CourseError
 from course_lib.widgets.table import page_table
 from lessons.lesson_09_strategies.code import code_of
 from lessons.lesson_09_strategies.explorer import StrategyExplorer
@@ -77,8 +74,3 @@ def test_asynchronous_training_on_tpus_is_refused_in_the_view():
 
 def test_the_page_has_every_situation_and_the_refused_ones():
     assert len(page_table(StrategyExplorer())["keys"]) == 60 + 8
-
-
-def test_what_is_no_situation_is_refused_by_name():
-    with pytest.raises(CourseError, match="is no situation"):
-        StrategyExplorer("GPUs")
