@@ -39,26 +39,9 @@ def _global_batches(count: int, batch_size: int, reader: Reader) -> Batches:
     return _cut(range(worker, count, workers), batch_size)
 
 
-def _workers_batches(count: int, batch_size: int, reader: Reader) -> Batches:
-    workers, worker, _replicas = reader
-    return _cut(range(worker, count, workers), batch_size // workers)
-
-
 def _batches_in_turn(count: int, batch_size: int, reader: Reader) -> Batches:
     workers, worker, replicas = reader
     return _cut(range(count), batch_size // (workers * replicas))[worker::workers]
-
-
-def _in_a_row(count: int, batch_size: int, reader: Reader) -> Batches:
-    workers, worker, replicas = reader
-    size = count // workers
-    return _cut(range(worker * size, (worker + 1) * size), batch_size // (workers * replicas))
-
-
-def _without_the_rest(count: int, batch_size: int, reader: Reader) -> Batches:
-    workers, _worker, replicas = reader
-    size = batch_size // (workers * replicas)
-    return [batch for batch in _right(count, batch_size, reader) if len(batch) == size]
 
 
 def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
@@ -66,78 +49,22 @@ def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
     return mine.batch(context.get_per_replica_batch_size(global_batch_size))
 
 
-def _by_counting(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    """Does the same without `shard` and `get_per_replica_batch_size`."""
-    workers, worker = context.num_input_pipelines, context.input_pipeline_id
-    mine = (
-        numbers.enumerate().filter(lambda at, number: at % workers == worker).map(lambda at, number: number)
-    )
-    return mine.batch(global_batch_size // context.num_replicas_in_sync)
-
-
-def _unsharded(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    return numbers.batch(context.get_per_replica_batch_size(global_batch_size))
-
-
-def _whole_batches(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    return numbers.shard(context.num_input_pipelines, context.input_pipeline_id).batch(global_batch_size)
-
-
-def _batches_of_a_worker(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    mine = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
-    return mine.batch(global_batch_size // context.num_input_pipelines)
-
-
-def _batched_first(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    batches = numbers.batch(context.get_per_replica_batch_size(global_batch_size))
-    return batches.shard(context.num_input_pipelines, context.input_pipeline_id)
-
-
-def _halves(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    size = int(numbers.cardinality()) // context.num_input_pipelines
-    mine = numbers.skip(size * context.input_pipeline_id).take(size)
-    return mine.batch(context.get_per_replica_batch_size(global_batch_size))
-
-
-def _dropping(numbers: Any, global_batch_size: int, context: Any) -> Any:
-    mine = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
-    return mine.batch(context.get_per_replica_batch_size(global_batch_size), drop_remainder=True)
-
-
-@exercise(
-    "11-pipeline",
-    right=_pipeline,
-    also=[_by_counting],
-    wrong=[
-        (_unsharded, "all examples"),
-        (_whole_batches, "global batch"),
-        (_batches_of_a_worker, "whole worker"),
-        (_batched_first, "whole batches"),
-        (_halves, "examples in a row"),
-        (_dropping, "last, smaller batch"),
-        (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
-        (lambda numbers, size, context: None, "tf.data.Dataset"),
-        (2, "function"),
-    ],
-    on_devices=True,
-)
+@exercise("11-pipeline", right=_pipeline, on_devices=True)
 def pipeline(answer: Callable[..., Any]) -> str | None:
     """The batches that one worker makes for its replicas."""
     random = np.random.default_rng(0)
-    hints: dict[Callable[..., Any], str] = {
-        _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
-        _global_batches: _("Each replica would get as many examples as a global batch has."),
-        _workers_batches: _(
-            "That is the batch of a whole worker. A data set function makes those of a replica."
-        ),
-        _batches_in_turn: _(
-            "The workers take whole batches in turn. Here they take single examples in turn."
-        ),
-        _in_a_row: _("A worker gets examples in a row. Here every worker takes one in turn."),
-        _without_the_rest: _("The last, smaller batch is missing."),
-    }
     return judge(
-        answer, _right, [_case(random) for _number in range(8)], run=_batches_of, misconceptions=hints
+        answer,
+        _right,
+        [_case(random) for _number in range(8)],
+        run=_batches_of,
+        misconceptions={
+            _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
+            _global_batches: _("Each replica would get as many examples as a global batch has."),
+            _batches_in_turn: _(
+                "The workers take whole batches in turn. Here they take single examples in turn."
+            ),
+        },
     )
 
 
