@@ -40,8 +40,8 @@ def _stepped(
             errors, divisor = features.astype(np.float64) @ weight - labels, len(labels) if by_part else count
             shares.append(float(np.sum(errors**2) / divisor))
             gradients.append(2 * features.T @ errors / divisor)
-        summed = [sum(gradients)] * len(parts)
-        used = {"SUM": summed, "MEAN": [each / len(parts) for each in summed], "": gradients}[all_reduce]
+        combined = np.sum(gradients, axis=0) / (len(parts) if all_reduce == "MEAN" else 1)
+        used = [combined] * len(parts) if all_reduce else gradients
         return _outcome([weight - _LEARNING_RATE * gradient for gradient in used], shares)
 
     return step
@@ -243,4 +243,4 @@ def _evaluated_on_replicas(
             allowed=_("the mean loss over all examples"),
             cure=_("Make one value of what the replicas have with `strategy.reduce`, and return a number."),
         )
-    return float(loss)  # type: ignore[arg-type]
+    return float(loss)
