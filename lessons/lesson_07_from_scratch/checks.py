@@ -118,7 +118,7 @@ _frozen = _adam(lambda step: _corrected(1))
 _epsilon_in_root = _adam(_corrected, epsilon_in_root=True)
 
 
-def read_before_written(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
+def _read_before_written(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
     """Moves by the averages of the step before, as a step does that reads what it has not yet written."""
     value = np.array(variable, np.float64)
     mean, square = np.zeros_like(value), np.zeros_like(value)
@@ -153,7 +153,7 @@ def adam(answer: Adam) -> str | None:
             _uncorrected: _("The averages begin at zero and are not corrected for that: use $c_t$."),
             _frozen: _("The correction of the first step for ever: count the steps."),
             _epsilon_in_root: _("Epsilon is under the root here. Add it to the root."),
-            read_before_written: _(
+            _read_before_written: _(
                 "The variable moves by the averages from before this gradient. Move it by the new ones."
             ),
         },

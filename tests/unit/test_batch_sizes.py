@@ -1,20 +1,14 @@
-"""The batch-size widget, its bars, and the times that were recorded for pages without a kernel."""
-
-import json
+"""The batch-size widget, and its bars."""
 
 import pytest
 
 from course_lib import CourseError
-from course_lib.measured import batch_sizes, results
-from course_lib.measured.batch_sizes import BATCH_SIZES, Machine
 from course_lib.pictures import shapes
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
-from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
-
-HERE = Machine(2, 1, 2, "2.21.0")
+from lessons.lesson_04_a_run.explorer import BATCH_SIZES, BatchSizeExplorer
 
 
 def text_of(tree):
@@ -49,11 +43,17 @@ def explorer():
     return made
 
 
-def test_without_a_choice_the_button_says_what_is_missing(explorer):
+def test_without_a_choice_or_a_function_it_says_what_is_missing(explorer):
     assert "disabled" in button(explorer.view)[1]
     assert "Choose a batch size first." in text_of(explorer.view)
+    choose(explorer, 65)  # is not offered
     press(explorer)
-    assert explorer.times == ()
+    assert (explorer.state, explorer.times) == ({"batch_size": None}, ())
+    alone = BatchSizeExplorer()
+    choose(alone, 64)
+    assert "BatchSizeExplorer(measure)" in text_of(alone.view)
+    with pytest.raises(CourseError, match="cannot measure"):
+        alone.measure_choice()
 
 
 def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer):
@@ -100,19 +100,6 @@ def test_a_refusal_is_shown_and_the_next_press_tries_again(explorer):
     assert "✓ 64 reviews" in text_of(refusing.view)
 
 
-def test_a_batch_size_that_is_not_offered_is_no_choice(explorer):
-    choose(explorer, 65)
-    assert explorer.state == {"batch_size": None}
-
-
-def test_without_a_function_nothing_can_be_measured():
-    alone = BatchSizeExplorer()
-    choose(alone, 64)
-    assert "BatchSizeExplorer(measure)" in text_of(alone.view)
-    with pytest.raises(CourseError, match="cannot measure"):
-        alone.measure_choice()
-
-
 def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
     before = explorer._repr_mimebundle_()[0]
     choose(explorer, 64)
@@ -127,59 +114,17 @@ def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so(
     assert table["keys"] == [key({"batch_size": size}) for size in (None, *reversed(BATCH_SIZES))]
     page = BatchSizeExplorer()
     told = text_of(page_view(page, 128))
-    recorded = batch_sizes.recorded()
     assert "64 reviews: eight" in told
     assert "128 reviews: eight" in told
     assert "256 reviews: eight" not in told
     assert "Not measured on this page, but recorded earlier by make results:" in told
-    assert recorded.machine.sentences() in told
+    assert "TensorFlow 2.21.0 on 2 cores." in told
     assert "disabled" in button(page_view(page, 128))[1]
     assert "µs" not in text_of(page_view(page, None))
 
 
 def page_view(explorer, batch_size):
     return shapes.to_json(explorer.tree({"batch_size": batch_size}, page=True))
-
-
-def test_the_recorded_times_are_whole_and_say_how_they_were_obtained():
-    recorded = batch_sizes.recorded()
-    assert recorded.command == "make results"
-    assert tuple(each.batch_size for each in recorded.times) == BATCH_SIZES
-    assert all(each.one_device_seconds > 0 and each.eight_devices_seconds > 0 for each in recorded.times)
-    assert recorded.machine.threads == 1
-    assert recorded.times[0].speedup < 0.5 < recorded.times[-1].speedup
-
-
-def test_what_is_saved_is_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_sizes, "_FOLDER", tmp_path)
-    assert batch_sizes.recorded() is None
-    batch_sizes.save([StepTimes(64, 0.00123456789, 0.5)], HERE, tmp_path)
-    recorded = batch_sizes.recorded()
-    assert recorded.times == (StepTimes(64, 0.0012346, 0.5),)
-    assert recorded.machine == HERE
-    monkeypatch.setattr(results, "_FOLDER", tmp_path)
-    assert results.names() == ()  # no trainings are in it
-
-
-@pytest.mark.parametrize(
-    ("machine", "told"),
-    [
-        (HERE, "TensorFlow 2.21.0 on 2 cores. Each operation uses 1 thread. 2 operations run at a time."),
-        (
-            Machine(1, 0, 0, "2.20.0"),
-            "TensorFlow 2.20.0 on 1 core. TensorFlow chooses how many threads an operation uses."
-            " TensorFlow chooses how many operations run at a time.",
-        ),
-    ],
-)
-def test_a_machine_is_told_in_sentences(machine, told):
-    assert machine.sentences() == told
-
-
-def test_this_machine_knows_its_threads():
-    machine = batch_sizes.this_machine({"TF_NUM_INTRAOP_THREADS": "3"})
-    assert (machine.threads, machine.operations) == (3, 0)
-    assert machine.cores >= 1
 
 
 def test_the_longest_bar_has_the_full_width_and_the_others_their_share():
@@ -192,22 +137,3 @@ def test_the_longest_bar_has_the_full_width_and_the_others_their_share():
     assert widths == [60.0, 120.0, 30.0]
     assert bar_lines(groups) == ["small: one 4, eight 8", "large: one 2"]
     assert all(float(dict(each.attributes)["x"]) <= drawing.width for each in drawing.nodes)
-
-
-def test_no_bars_make_an_empty_drawing():
-    assert bars_drawing([]).nodes == ()
-
-
-def test_the_file_is_plain_json():
-    content = json.loads((batch_sizes._FOLDER / f"{batch_sizes.NAME}.json").read_text("utf-8"))
-    assert set(content) == {"command", "machine", "step_times"}
-
-
-def test_what_lesson_4_says_of_the_recorded_times_holds():
-    """The fixed cost of eight devices: their step hardly grows while the batch grows eightfold."""
-    found = batch_sizes.recorded()
-    assert (found.command, found.machine.cores) == ("make results", 2)
-    eight = [each.eight_devices_seconds for each in found.times if each.batch_size <= 512]
-    assert max(eight) < 1.25 * min(eight)
-    first, last = found.times[0], found.times[-1]
-    assert first.speedup < 1 < last.speedup

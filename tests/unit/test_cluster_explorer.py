@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from course_lib import CourseError
 from course_lib.i18n import set_language
-from course_lib.pictures import shapes
 from course_lib.widgets import controls
 from course_lib.widgets.table import page_table
 from lessons.lesson_11_many_processes.cluster_mistakes import MISTAKES
@@ -113,13 +112,6 @@ def test_the_page_has_every_choice():
 LEGAL = [(0, False), (0, True), (1, True), (2, True)]
 
 
-def test_the_page_and_the_notebook_show_the_same():
-    explorer = ClusterExplorer()
-    first = explorer.for_a_page()["view"]
-    assert first[2:-1] == explorer.view[2:-1]  # but for what each says of a late answer
-    assert shapes.to_json(explorer.tree(explorer.state, page=False)) == explorer.view
-
-
 def test_the_book_finds_it_and_it_speaks_japanese():
     assert ClusterExplorer in list(found())
     set_language("ja")
@@ -132,9 +124,7 @@ def test_the_book_finds_it_and_it_speaks_japanese():
     ("wrong", "says"),
     [
         ({"workers": 0}, "0 is no number of workers"),
-        ({"workers": 4}, "4 is no number of workers"),
         ({"servers": 3}, "3 is no number of parameter servers"),
-        ({"servers": -1}, "-1 is no number"),
         ({"chief": False}, "no chief"),
         ({"task": "worker 3"}, "no task 'worker 3'"),
     ],
