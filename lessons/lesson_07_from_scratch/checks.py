@@ -1,4 +1,4 @@
-"""The exercises of lesson 07 on means and sizes; importing it registers the others and the predictions."""
+"""The exercises of lesson 07 on means, sizes and Adam; importing it registers that on momentum, too."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import drawn, judge, with_lists_or_arrays
+from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
 from course_lib.i18n import _
-from lessons.lesson_07_from_scratch import checks_adam as lesson_07_adam  # noqa: F401 - each registers what it holds
-from lessons.lesson_07_from_scratch import checks_momentum as lesson_07_momentum  # noqa: F401 - each registers what it holds
+from lessons.lesson_07_from_scratch import checks_momentum  # noqa: F401 - it registers its exercise
 
+Array = npt.NDArray[Any]
 Losses = Sequence[float]
 Counts = Sequence[int]
+Adam = Callable[[Array, list[Array], float], Any]
+
+_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-7
 
 
 def _epoch_mean(losses: Losses, examples: Counts) -> float:
@@ -26,32 +30,11 @@ def _mean_of_means(losses: Losses, examples: Counts) -> float:
     return float(np.mean(losses))
 
 
-def _as_if_full(losses: Losses, examples: Counts) -> float:
-    return float(np.dot(losses, examples) / (len(examples) * max(examples)))
-
-
-def _without_the_last(losses: Losses, examples: Counts) -> float:
-    return _epoch_mean(losses[:-1], examples[:-1])
-
-
 def _sum_by_examples(losses: Losses, examples: Counts) -> float:
     return float(np.sum(losses) / np.sum(examples))
 
 
-def _only_the_last_smaller(losses: Losses, examples: Counts) -> float:
-    full = float(np.sum(losses[:-1])) * examples[0]
-    return (full + losses[-1] * examples[-1]) / float(np.sum(examples))
-
-
-def _weighted_sum(losses: Losses, examples: Counts) -> float:
-    return float(np.dot(losses, examples))
-
-
-def _weighted_sum_by_batches(losses: Losses, examples: Counts) -> float:
-    return float(np.dot(losses, examples) / len(examples))
-
-
-def _batches(random: np.random.Generator) -> tuple[Losses, Counts]:
+def _draw_batches(random: np.random.Generator) -> tuple[Losses, Counts]:
     """Returns the mean losses of an epoch's batches and how many examples each had.
 
     In most epochs only the last batch is smaller; in the others every one may be.
@@ -62,48 +45,17 @@ def _batches(random: np.random.Generator) -> tuple[Losses, Counts]:
     return (random.integers(1, 40, count) / 4).tolist(), sizes
 
 
-@exercise(
-    "07-epoch-mean",
-    right=_epoch_mean,
-    also=[
-        lambda losses, examples: (
-            sum(loss * count for loss, count in zip(losses, examples, strict=True)) / sum(examples)
-        ),
-        lambda losses, examples: (losses @ examples) / examples.sum(),
-        lambda losses, examples: np.float32(np.dot(losses, examples) / np.sum(examples)),
-        lambda losses, examples: np.repeat(losses, examples).mean(),
-    ],
-    wrong=[
-        (_mean_of_means, "as heavily"),
-        (_as_if_full, "as if every batch"),
-        (_without_the_last, "left out"),
-        (_only_the_last_smaller, "Weight each"),
-        (_sum_by_examples, "mean of its batch"),
-        (_weighted_sum, "a sum over the examples"),
-        (_weighted_sum_by_batches, "number of batches"),
-        (lambda losses, examples: None, "return"),
-        (1.5, "function"),
-    ],
-)
+@exercise("07-epoch-mean", right=_epoch_mean)
 def epoch_mean(answer: Callable[..., Any]) -> str | None:
     """The mean loss of an epoch whose last batch is smaller."""
     return judge(
         answer,
         _epoch_mean,
-        drawn(_batches),
+        drawn(_draw_batches),
         misconceptions={
             _mean_of_means: _("Here the small last batch counts as heavily as a full one."),
-            _as_if_full: _("This divides as if every batch were full. How many examples were there?"),
-            _without_the_last: _("The last batch is left out here. Its examples count like the others."),
-            _only_the_last_smaller: _(
-                "This is right where only the last batch is smaller. Weight each loss by its own number."
-            ),
             _sum_by_examples: _(
                 "Each loss is the mean of its batch. Make a sum over the batch of it before you add."
-            ),
-            _weighted_sum: _("That is a sum over the examples. Divide it by how many there are."),
-            _weighted_sum_by_batches: _(
-                "The sum over the examples is divided by the number of batches. Divide by that of examples."
             ),
         },
         run=with_lists_or_arrays,
@@ -122,62 +74,87 @@ def _biases_of_inputs(sizes: Counts) -> int:
     return int(sum(inputs * outputs + inputs for inputs, outputs in pairwise(sizes)))
 
 
-def _bias_for_every_size(sizes: Counts) -> int:
-    return int(_without_biases(sizes) + sum(sizes))
-
-
-def _one_bias_a_layer(sizes: Counts) -> int:
-    return int(_without_biases(sizes) + len(sizes) - 1)
-
-
-def _without_the_last_layer(sizes: Counts) -> int:
-    return _num_parameters(sizes[:-1])
-
-
-def _product(sizes: Counts) -> int:
-    return int(np.prod(np.asarray(sizes, np.int64)))
-
-
-def _bytes(sizes: Counts) -> int:
-    return 4 * _num_parameters(sizes)
-
-
-def _sizes(random: np.random.Generator) -> tuple[Counts]:
+def _draw_sizes(random: np.random.Generator) -> tuple[Counts]:
     return (random.integers(2, 10, int(random.integers(2, 6))).tolist(),)
 
 
-@exercise(
-    "07-parameters",
-    right=_num_parameters,
-    also=[
-        lambda sizes: sum((sizes[at] + 1) * sizes[at + 1] for at in range(len(sizes) - 1)),
-        lambda sizes: float(np.dot(np.add(sizes[:-1], 1), sizes[1:])),
-    ],
-    wrong=[
-        (_without_biases, "biases too"),
-        (_biases_of_inputs, "for each of its outputs"),
-        (_bias_for_every_size, "inputs of the network have no bias"),
-        (_one_bias_a_layer, "one number each"),
-        (_without_the_last_layer, "last layer"),
-        (_product, "layer by layer"),
-        (_bytes, "bytes"),
-        (lambda sizes: None, "return"),
-        (905, "function"),
-    ],
-)
+@exercise("07-parameters", right=_num_parameters)
 def parameters(answer: Callable[..., Any]) -> str | None:
     """The number of parameters of a stack of dense layers."""
     return judge(
         answer,
         _num_parameters,
-        drawn(_sizes),
+        drawn(_draw_sizes),
         misconceptions={
             _without_biases: _("Those are the weights. A layer has biases too."),
             _biases_of_inputs: _("A layer has a bias for each of its outputs, not of its inputs."),
-            _bias_for_every_size: _("The inputs of the network have no bias."),
-            _one_bias_a_layer: _("The outputs of a layer have one number each as their bias."),
-            _without_the_last_layer: _("The last layer, which gives the logits, is left out."),
-            _product: _("Count layer by layer, and add."),
-            _bytes: _("Those are the bytes in float32. How many numbers are there?"),
+        },
+    )
+
+
+def _corrected(step: int) -> float:
+    return float(np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step))
+
+
+def _adam(correction: Callable[[int], float], *, epsilon_in_root: bool = False) -> Adam:
+    """Returns Adam with that correction of the bias in a step."""
+
+    def adam(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
+        value = np.array(variable, np.float64)
+        mean, square = np.zeros_like(value), np.zeros_like(value)
+        for step, gradient in enumerate(gradients, 1):
+            mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
+            square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
+            divisor = np.sqrt(square + _EPSILON) if epsilon_in_root else np.sqrt(square) + _EPSILON
+            value = value - learning_rate * correction(step) * mean / divisor
+        return value
+
+    return adam
+
+
+right_adam = _adam(_corrected)
+_uncorrected = _adam(lambda step: 1.0)
+_frozen = _adam(lambda step: _corrected(1))
+_epsilon_in_root = _adam(_corrected, epsilon_in_root=True)
+
+
+def _read_before_written(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
+    """Moves by the averages of the step before, as a step does that reads what it has not yet written."""
+    value = np.array(variable, np.float64)
+    mean, square = np.zeros_like(value), np.zeros_like(value)
+    for step, gradient in enumerate(gradients, 1):
+        value = value - learning_rate * _corrected(step) * mean / (np.sqrt(square) + _EPSILON)
+        mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
+        square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
+    return value
+
+
+def _draw_gradients(random: np.random.Generator) -> tuple[Array, list[Array], float]:
+    """Returns a variable, its gradients, some as small as epsilon, and a learning rate."""
+    scale = 10.0 ** random.choice([-6, -6, 0, 1], 3)
+    count = int(random.integers(3, 6))
+    gradients = [(scale * random.integers(1, 9, 3) * random.choice([-1, 1, 1], 3)) for _each in range(count)]
+    return random.integers(-2, 3, 3).astype(float), gradients, 0.5
+
+
+@exercise("07-adam", right=right_adam)
+def adam(answer: Adam) -> str | None:
+    """A variable after one update of Adam for each gradient."""
+    falling = Case(
+        (np.zeros(2), [np.array([1.0, -2.0])] + 60 * [np.array([0.01, 0.02])], 0.5),
+        _("The average of the squares may also fall. Use it as it is, not the greatest so far (AMSGrad)."),
+        told=_("a large gradient and 60 small ones"),
+    )
+    return judge(
+        answer,
+        right_adam,
+        [*drawn(_draw_gradients, 20), falling],
+        misconceptions={
+            _uncorrected: _("The averages begin at zero and are not corrected for that: use $c_t$."),
+            _frozen: _("The correction of the first step for ever: count the steps."),
+            _epsilon_in_root: _("Epsilon is under the root here. Add it to the root."),
+            _read_before_written: _(
+                "The variable moves by the averages from before this gradient. Move it by the new ones."
+            ),
         },
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.sharding import Sharding
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class LayoutPatterns:
         mesh: the mesh of all layouts.
 
     Raises:
-        CourseError: a pattern that is no regular expression, or a layout of another mesh.
+        CourseError: a layout of another mesh.
 
     Source: https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/dtensor/layout_map.py
     """
@@ -42,8 +41,12 @@ class LayoutPatterns:
 
     def __post_init__(self) -> None:
         for pattern, layout in self.layouts.items():
-            _check_pattern(pattern)
-            _check_layout(pattern, layout, self.mesh)
+            if layout.mesh != self.mesh:
+                raise CourseError(
+                    _("The pattern {pattern!r} has {layout!r}.", pattern=pattern, layout=layout),
+                    allowed=_("a LayoutSpec on the mesh {mesh}", mesh=self.mesh),
+                    cure=_("Write for example LayoutSpec([UNSHARDED, name], mesh)."),
+                )
 
     def pattern_of(self, name: str) -> str | None:
         """Returns the pattern that a variable of this name gets its layout from; None where none fits."""
@@ -62,15 +65,16 @@ class LayoutPatterns:
             return LayoutSpec.replicated(self.mesh, num_axes)
         layout = self.layouts[pattern]
         if layout.num_axes != num_axes:
+            problem = _(
+                "The pattern {pattern!r} gives {name!r} the layout {layout}, which has another number of"
+                " axes.",
+                pattern=pattern,
+                name=name,
+                layout=layout,
+            )
             raise CourseError(
-                _(
-                    "The pattern {pattern!r} gives {name!r} the layout {layout}, which has another number of"
-                    " axes.",
-                    pattern=pattern,
-                    name=name,
-                    layout=layout,
-                ),
-                allowed=_("layouts with {count} entries", count=num_axes),
+                problem,
+                allowed=ngettext("layouts with {count} entry", "layouts with {count} entries", num_axes),
                 cure=_("Make the pattern narrower, or put a narrower one in front of it."),
             )
         return layout
@@ -79,22 +83,6 @@ class LayoutPatterns:
         """Returns the patterns that give none of these variables its layout."""
         used = {self.pattern_of(name) for name in names}
         return tuple(pattern for pattern in self.layouts if pattern not in used)
-
-    def of(self, shapes: Mapping[str, Sequence[int]], *, element_bytes: int = 4) -> dict[str, Sharding]:
-        """Returns who holds what of each variable.
-
-        Args:
-            shapes: by name, the shape of the whole variable.
-            element_bytes: how many bytes an element takes: 4 for float32.
-
-        Raises:
-            CourseError: a pattern that gives no variable its layout, or a layout that does not fit a shape.
-        """
-        self.require_matched(shapes)
-        return {
-            name: self.layout_of(name, len(shape)).of(shape, element_bytes=element_bytes)
-            for name, shape in shapes.items()
-        }
 
     def require_matched(self, names: Iterable[str]) -> None:
         """Checks that every pattern gives at least one of these variables its layout.
@@ -113,23 +101,3 @@ class LayoutPatterns:
                 allowed=_("patterns that fit the beginning of a name: {names}", names=_(", ").join(known)),
                 cure=_("Correct the pattern, take it out, or put it before the one that takes its place."),
             )
-
-
-def _check_pattern(pattern: str) -> None:
-    try:
-        re.compile(pattern)
-    except (re.error, TypeError) as error:
-        raise CourseError(
-            _("{pattern!r} is not a pattern: {reason}.", pattern=pattern, reason=error),
-            allowed=_("regular expressions, such as hidden.*kernel"),
-            cure=_("Write a backslash before a character that is to stand for itself."),
-        ) from error
-
-
-def _check_layout(pattern: str, layout: LayoutSpec, mesh: MeshSpec) -> None:
-    if not isinstance(layout, LayoutSpec) or layout.mesh != mesh:
-        raise CourseError(
-            _("The pattern {pattern!r} has {layout!r}.", pattern=pattern, layout=layout),
-            allowed=_("a LayoutSpec on the mesh {mesh}", mesh=mesh),
-            cure=_("Write for example LayoutSpec([UNSHARDED, name], mesh)."),
-        )

@@ -16,7 +16,7 @@ from course_lib.widgets.listings import listings
 from lessons.lesson_09_strategies import strategy as specs
 from lessons.lesson_09_strategies import strategy_picture as drawings
 from lessons.lesson_09_strategies.code import sections_of
-from lessons.lesson_09_strategies.strategy import Advice, Situation
+from lessons.lesson_09_strategies.strategy import Situation
 from lessons.lesson_09_strategies.strategy_places import places_of
 
 
@@ -27,22 +27,12 @@ class StrategyExplorer(Explorer):
 
     Args:
         situation: the answers shown first.
-
-    Raises:
-        CourseError: it is no situation.
     """
 
     name = "strategy"
 
     def __init__(self, situation: Situation | None = None) -> None:
-        first = Situation(specs.GPUS) if situation is None else situation
-        if not isinstance(first, Situation):
-            raise CourseError(
-                _("{situation!r} is no situation.", situation=situation),
-                allowed=_("a Situation"),
-                cure=_("Write for example {example}.", example='StrategyExplorer(Situation("GPUs"))'),
-            )
-        super().__init__(asdict(first))
+        super().__init__(asdict(situation or Situation(specs.GPUS)))
 
     @property
     def situation(self) -> Situation:
@@ -60,8 +50,8 @@ class StrategyExplorer(Explorer):
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the questions; where variables are is asked only where there is a choice."""
         del page
-        names = ["devices", "several_machines", "synchronous", "variables", "loop", "keras"]
-        if not _asks_where_variables_are(state):
+        names = list(specs.OFFERED)
+        if not _has_choice_of_variables(state):
             names.remove("variables")
         return [
             Group(_questions()[name], [Choice((name,), [(each, _answer(each, name)) for each in options])])
@@ -71,8 +61,7 @@ class StrategyExplorer(Explorer):
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state, with variables on each device where there is no choice."""
         del page
-        asks = _asks_where_variables_are(state)
-        return state if asks else {**state, "variables": specs.MIRRORED_VARIABLES}
+        return state if _has_choice_of_variables(state) else {**state, "variables": specs.MIRRORED_VARIABLES}
 
     def figure(self) -> Figure:
         """Returns the picture of the strategy.
@@ -91,23 +80,19 @@ class StrategyExplorer(Explorer):
             return [pieces.refusal(error)]
         advice, shown = situation.advice, places_of(situation)
         described = "\n".join(drawings.places_lines(shown))
+        program = _("The program") if advice.loop == situation.loop else _("The program, with a custom loop")
         picture = pieces.images([drawings.places_drawing(shown)], described)
         return [
             pieces.facts({_("Strategy"): advice.strategy}),
             pieces.spoken("told", advice.rule),
             *([pieces.spoken("verdict", advice.warning)] if advice.warning else []),
             pieces.panel(_("What lives where"), picture, drawings.legend(shown)),
-            listings(_program(advice), {"TensorFlow": sections_of(situation)}),
+            listings(program, {"TensorFlow": sections_of(situation)}),
         ]
 
 
-def _asks_where_variables_are(state: State) -> bool:
-    return bool(state["devices"] == specs.GPUS and state["synchronous"] and not state["several_machines"])
-
-
-def _program(advice: Advice) -> str:
-    as_asked = advice.loop == advice.situation.loop
-    return _("The program") if as_asked else _("The program, with a custom loop")
+def _has_choice_of_variables(state: State) -> bool:
+    return specs.has_choice_of_variables(state["devices"], state["several_machines"], state["synchronous"])
 
 
 def _questions() -> dict[str, str]:

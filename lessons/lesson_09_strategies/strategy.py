@@ -64,31 +64,29 @@ class Situation(DrawsItself):
     keras: str = KERAS_3
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            one_of(
-                getattr(self, field.name),
-                OFFERED[field.name],
-                _("{name} is {value!r}.", name=field.name, value=getattr(self, field.name)),
-                cure=_("Give one of these, or leave it out."),
-            )
+        for name, offered in OFFERED.items():
+            problem = _("{name} is {value!r}.", name=name, value=getattr(self, name))
+            one_of(getattr(self, name), offered, problem, cure=_("Give one of these, or leave it out."))
         _require_possible(self)
 
     @property
     def advice(self) -> Advice:
         """The strategy that suits, and why."""
-        return _advice(self)
-
-    @property
-    def asks_where_variables_are(self) -> bool:
-        """Whether there is a choice of where variables are."""
-        return self.devices == GPUS and self.synchronous and not self.several_machines
+        strategy = _strategy(self)
+        at_risk = (self.loop, self.keras) == (FIT, KERAS_3)
+        fails = at_risk and strategy in (MULTI_WORKER, PARAMETER_SERVER)
+        loop = CUSTOM_LOOP if fails else self.loop
+        return Advice(strategy, _rule(strategy), loop, _warning(strategy) if at_risk else "")
 
     def __repr__(self) -> str:
-        own = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if self._says(each.name)]
-        return f"Situation({', '.join(own)})"
+        own = [(each.name, getattr(self, each.name)) for each in fields(self)]
+        shown = [f"{name}={value!r}" for name, value in own if value != OFFERED[name][0]]
+        return f"Situation({', '.join(shown)})"
 
-    def _says(self, name: str) -> bool:
-        return bool(getattr(self, name) != OFFERED[name][0])
+
+def has_choice_of_variables(devices: str, several_machines: bool, synchronous: bool) -> bool:
+    """Returns whether there is a choice of where variables are."""
+    return devices == GPUS and synchronous and not several_machines
 
 
 @dataclass(frozen=True)
@@ -96,36 +94,20 @@ class Advice:
     """The strategy that suits a situation.
 
     Attributes:
-        situation: what was asked.
         strategy: one of `STRATEGIES`.
         rule: why it is this one.
         loop: how to train: as asked, or "custom loop" where Keras 3's `fit` fails.
         warning: what does not work as asked, or nothing.
     """
 
-    situation: Situation
     strategy: str
     rule: str
     loop: str
     warning: str = ""
 
 
-def _advice(situation: Situation) -> Advice:
-    strategy = _strategy(situation)
-    asked = (situation.loop, situation.keras) == (FIT, KERAS_3)
-    fails = asked and strategy in _failures()
-    warning = {**_failures(), **_misreports()}.get(strategy, "")
-    return Advice(
-        situation,
-        strategy,
-        _rules()[strategy],
-        CUSTOM_LOOP if fails else situation.loop,
-        warning if asked else "",
-    )
-
-
 def _strategy(situation: Situation) -> str:
-    """Returns the first strategy whose rule holds; `_rules` says these rules in words."""
+    """Returns the first strategy whose rule holds; `_rule` says these rules in words."""
     decided = {
         TPU_STRATEGY: situation.devices == TPU,
         PARAMETER_SERVER: not situation.synchronous,
@@ -138,7 +120,7 @@ def _strategy(situation: Situation) -> str:
     return next(strategy for strategy, holds in decided.items() if holds)
 
 
-def _rules() -> dict[str, str]:
+def _rule(strategy: str) -> str:
     return {
         TPU_STRATEGY: _("TPUs have a strategy of their own, for one host and for several."),
         PARAMETER_SERVER: _(
@@ -165,32 +147,26 @@ def _rules() -> dict[str, str]:
             "There is nothing to distribute over: without a strategy of your own the default one is in"
             " force, and passes everything through."
         ),
-    }
+    }[strategy]
 
 
-def _failures() -> dict[str, str]:
-    """Returns for each strategy under which `fit` of Keras 3 fails what to do.
+def _warning(strategy: str) -> str:
+    """Returns what is wrong with `fit` of Keras 3 under a strategy; lesson 9 asks what its wrong loss is.
 
     Source: the table of strategies that `make results` makes by running each case.
     """
-    return {
-        strategy: _(
+    if strategy in (MULTI_WORKER, PARAMETER_SERVER):
+        return _(
             "`fit` of Keras 3 fails under {strategy}. A custom loop works, and so does `fit` of tf_keras.",
             strategy=strategy,
         )
-        for strategy in (MULTI_WORKER, PARAMETER_SERVER)
-    }
-
-
-def _misreports() -> dict[str, str]:
-    """Returns the same of the strategy under which it reports a wrong loss; lesson 9 asks what is wrong."""
-    return {
-        CENTRAL_STORAGE: _(
+    if strategy == CENTRAL_STORAGE:
+        return _(
             "Under {strategy}, hold `fit` of Keras 3 against one device: not all of it is right. A custom"
             " loop works, and so does `fit` of tf_keras.",
-            strategy=CENTRAL_STORAGE,
+            strategy=strategy,
         )
-    }
+    return ""
 
 
 def _require_possible(situation: Situation) -> None:
@@ -200,7 +176,8 @@ def _require_possible(situation: Situation) -> None:
             allowed=_("synchronous training on TPUs; asynchronous training on CPUs and GPUs"),
             cure=_("Choose synchronous training, or other devices."),
         )
-    if situation.variables == CENTRAL_VARIABLES and not situation.asks_where_variables_are:
+    asked = has_choice_of_variables(situation.devices, situation.several_machines, situation.synchronous)
+    if situation.variables == CENTRAL_VARIABLES and not asked:
         raise CourseError(
             _(
                 "variables is {value!r}, but here the strategy decides where they are.",

@@ -1,20 +1,27 @@
-"""The exercises of lesson 10 on parts and weights; importing it registers the others and the predictions."""
+"""The exercises of lesson 10 on parts, weights and penalties; importing it registers that on the step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from course_lib.exercises import replica_runs
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
 from course_lib.specs.received import split
-from lessons.lesson_10_custom_training import checks_objective as lesson_10_objective  # noqa: F401 - each registers what it holds
-from lessons.lesson_10_custom_training import checks_step as lesson_10_step  # noqa: F401 - each registers what it holds
+from lessons.lesson_10_custom_training.checks_step import sum_of
 
 Sizes = Sequence[int]
+Losses = list[npt.NDArray[Any]]  # of each replica's examples
+Penalties = list[float]
+
+_OBJECTIVE_SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
 
 
 def _parts(num_examples: int, num_replicas: int) -> list[int]:
@@ -30,10 +37,6 @@ def _rest_to_the_last(num_examples: int, num_replicas: int) -> list[int]:
     return [size] * (num_replicas - 1) + [num_examples - size * (num_replicas - 1)]
 
 
-def _all_full(num_examples: int, num_replicas: int) -> list[int]:
-    return [-(-num_examples // num_replicas)] * num_replicas
-
-
 def _below_none(num_examples: int, num_replicas: int) -> list[int]:
     size = -(-num_examples // num_replicas)
     return [min(size, num_examples - at * size) for at in range(num_replicas)]
@@ -43,47 +46,24 @@ def _without_empty_ones(num_examples: int, num_replicas: int) -> list[int]:
     return [size for size in _parts(num_examples, num_replicas) if size]
 
 
-def _fractions(num_examples: int, num_replicas: int) -> list[float]:
-    return [num_examples / num_replicas] * num_replicas
-
-
-def _batch(random: np.random.Generator) -> tuple[int, int]:
+def _draw_batch(random: np.random.Generator) -> tuple[int, int]:
     return int(random.integers(1, 20)), int(random.integers(2, 7))
 
 
-@exercise(
-    "10-part-sizes",
-    right=_parts,
-    also=[
-        lambda num_examples, num_replicas: tuple(_parts(num_examples, num_replicas)),
-        lambda num_examples, num_replicas: np.array(_parts(num_examples, num_replicas)),
-    ],
-    wrong=[
-        (_evened_out, "as equal as they can be"),
-        (_rest_to_the_last, "rounded down"),
-        (_all_full, "more examples than there are"),
-        (_below_none, "fewer than no example"),
-        (_without_empty_ones, "a number for every replica"),
-        (_fractions, "whole"),
-        (lambda num_examples, num_replicas: None, "return"),
-        (2, "function"),
-    ],
-)
+@exercise("10-part-sizes", right=_parts)
 def part_sizes(answer: Callable[..., Any]) -> str | None:
     """The number of examples that each replica gets of a batch."""
     return judge(
         answer,
         _parts,
-        drawn(_batch),
+        drawn(_draw_batch),
         misconceptions={
             _evened_out: _(
                 "These parts are as equal as they can be. TensorFlow's are not: look at the picture."
             ),
             _rest_to_the_last: _("Here the parts are rounded down, and the last replica gets the rest."),
-            _all_full: _("These are more examples than there are. What is left for the last replicas?"),
             _below_none: _("A replica cannot get fewer than no example."),
             _without_empty_ones: _("Give a number for every replica, also where it gets nothing."),
-            _fractions: _("Examples stay whole: round."),
         },
     )
 
@@ -100,68 +80,112 @@ def _of_own(sizes: Sizes) -> list[float]:
     return [1 / size if size else 0.0 for size in sizes]
 
 
-def _of_replicas(sizes: Sizes) -> list[float]:
-    return [1 / len(sizes) if size else 0.0 for size in sizes]
-
-
-def _of_all_and_replicas(sizes: Sizes) -> list[float]:
-    return [1 / (sum(sizes) * len(sizes)) if size else 0.0 for size in sizes]
-
-
-def _twice(sizes: Sizes) -> list[float]:
-    return [1 / (size * len(sizes) ** 2) if size else 0.0 for size in sizes]
-
-
-def _of_busy_replicas(sizes: Sizes) -> list[float]:
-    busy = sum(size > 0 for size in sizes)
-    return [1 / (size * busy) if size else 0.0 for size in sizes]
-
-
 def _divisors(sizes: Sizes) -> list[int]:
     return [size * len(sizes) for size in sizes]
 
 
-def _sizes(random: np.random.Generator) -> tuple[Sizes]:
+def _draw_sizes(random: np.random.Generator) -> tuple[Sizes]:
     return (random.integers(1, 9, int(random.integers(2, 5))).tolist(),)
 
 
-@exercise(
-    "10-example-weights",
-    right=_default_weights,
-    also=[
-        lambda sizes: [0 if not size else 1.0 / size / len(sizes) for size in sizes],
-        lambda sizes: np.array(_default_weights(sizes), np.float32),
-    ],
-    wrong=[
-        (_of_all, "should count"),
-        (_of_own, "and then by the number of replicas"),
-        (_of_replicas, "mean over its own examples"),
-        (_of_all_and_replicas, "A replica does not know"),
-        (_twice, "only once"),
-        (_of_busy_replicas, "counts the empty ones too"),
-        (_divisors, "divisors"),
-        (lambda sizes: [1 / size / len(sizes) for size in sizes], "no example at all"),
-        (lambda sizes: None, "return"),
-        (0.25, "function"),
-    ],
-)
+@exercise("10-example-weights", right=_default_weights)
 def example_weights(answer: Callable[..., Any]) -> str | None:
     """What an example of each replica counts under the default reduction of Keras 3."""
     empty = _("A replica may have no example at all. Keras counts all replicas, also these.")
     edges = [Case(([3, 0],), hint=empty), Case(([2, 2, 1, 0],), hint=empty)]
-    hint = judge(
+    return judge(
         answer,
         _default_weights,
-        [*drawn(_sizes), *edges],
+        [*drawn(_draw_sizes), *edges],
         misconceptions={
             _of_all: _("So each example should count. What does it count under the default?"),
             _of_own: _("A replica divides by its own examples, and then by the number of replicas."),
-            _of_replicas: _("Each replica first takes the mean over its own examples."),
-            _of_all_and_replicas: _("A replica does not know how many examples the others have."),
-            _twice: _("Here the number of replicas divides twice. The default divides by it only once."),
             _divisors: _("Those are the divisors. With which factor is a loss multiplied?"),
         },
     )
-    if hint is not None and judge(answer, _of_busy_replicas, [*drawn(_sizes), *edges]) is None:
-        return _("The number of replicas counts the empty ones too.")
+
+
+def _objective(losses: Losses, penalties: Penalties) -> float:
+    return float(np.mean(np.concatenate(losses)) + sum(penalties))
+
+
+def _penalty_of_every_replica(losses: Losses, penalties: Penalties) -> float:
+    return _objective(losses, penalties * len(losses))
+
+
+def _without_penalties(losses: Losses, penalties: Penalties) -> float:
+    return _objective(losses, [])
+
+
+def _own_means(losses: Losses, penalties: Penalties) -> float:
+    return float(sum(map(np.mean, losses)) + sum(penalties))
+
+
+def _own_means_over_replicas(losses: Losses, penalties: Penalties) -> float:
+    return float(np.mean([np.mean(part) for part in losses]) + sum(penalties))
+
+
+def _right_objective(losses: Any, penalties: Any, global_batch_size: Any) -> Any:
+    nn = start_tensorflow().nn
+    average = nn.compute_average_loss(losses, global_batch_size=global_batch_size)
+    return average + nn.scale_regularization_loss(penalties)
+
+
+@exercise("10-objective", right=_right_objective, on_devices=True)
+def objective(answer: Callable[..., Any]) -> str | None:
+    """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
+    slopes: list[float] = []
+    hint = judge(
+        answer,
+        _objective,
+        drawn(_draw_losses, 6),
+        run=partial(_objective_on_replicas, slopes),
+        advice=_("That is the sum over the replicas of what your function returns."),
+        misconceptions={
+            _penalty_of_every_replica: _(
+                "The penalties are added once for every replica. Divide them by the number of replicas."
+            ),
+            _without_penalties: _("The penalties are left out."),
+            _own_means: _("Here the losses are divided by the replica's own examples."),
+            _own_means_over_replicas: _(
+                "Here a replica divides by its own examples and by the replicas, as Keras does by default."
+                " That is right for equal parts only: divide by the global batch."
+            ),
+        },
+    )
+    if hint is None and not all(slopes):
+        return _("The number is right, but a part of it has no gradient. What cuts it off?")
     return hint
+
+
+def _draw_losses(random: np.random.Generator) -> tuple[Losses, Penalties]:
+    sizes = random.permutation(_OBJECTIVE_SIZES[random.integers(len(_OBJECTIVE_SIZES))])
+    losses = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in sizes]
+    return losses, (random.integers(1, 9, 3) / 2).tolist()
+
+
+def _objective_on_replicas(
+    slopes: list[float], answer: Callable[..., Any], losses: Losses, penalties: Penalties
+) -> object:
+    """Returns the sum over the replicas; `slopes` gets the gradient for each loss and penalty."""
+    tf, strategy = start_tensorflow(), replica_runs.replicas(len(losses))
+
+    def on_replica(losses: Any, size: Any, penalties: Any) -> Any:
+        inputs = [losses, *penalties]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            value = answer(losses, penalties, size)
+        if not tf.is_tensor(value):
+            return value, losses
+        of_each = tape.gradient(value, inputs, unconnected_gradients="zero")
+        return value, tf.concat([tf.reshape(slope, [-1]) for slope in of_each], axis=0)
+
+    @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
+    def run(losses: Any, size: Any, penalties: Any) -> Any:
+        return strategy.run(on_replica, (losses, size, penalties))
+
+    size = tf.constant(sum(map(len, losses)))
+    reports, of_each = run(replica_runs.sent(strategy, losses), size, list(map(tf.constant, penalties)))
+    for part in strategy.experimental_local_results(of_each):
+        slopes += np.asarray(part).tolist()
+    return sum_of(strategy, reports)

@@ -26,8 +26,8 @@ def _confusion_figure(matrix: ConfusionMatrix) -> Figure:
         _(
             "Accuracy {accuracy:.4f}: {right} of {examples} are on the diagonal.",
             accuracy=matrix.accuracy,
-            right=matrix.num_right,
-            examples=matrix.num_examples,
+            right=int(np.trace(matrix.counts)),
+            examples=int(matrix.counts.sum()),
         ),
         _("A row is what the examples show, a column is what the model takes them for."),
     ]
@@ -50,11 +50,11 @@ def _mistakes(matrix: ConfusionMatrix) -> list[str]:
         ngettext(
             "{label} is taken for {prediction}: {count} example",
             "{label} is taken for {prediction}: {count} examples",
-            each.count,
-            label=each.label,
-            prediction=each.prediction,
+            count,
+            label=label,
+            prediction=prediction,
         )
-        for each in found
+        for label, prediction, count in found
     ]
     return [_("The most frequent mistakes:"), *(f"  {line}" for line in lines)]
 
@@ -62,7 +62,7 @@ def _mistakes(matrix: ConfusionMatrix) -> list[str]:
 def _rows(matrix: ConfusionMatrix) -> list[str]:
     """Returns the matrix in letters: columns have the numbers of their classes, rows also their names."""
     numbers = [str(at) for at in range(len(matrix.names))]
-    labels = [at if name == at else f"{at} {name}" for at, name in zip(numbers, matrix.names, strict=True)]
+    labels = [f"{at} {name}" for at, name in enumerate(matrix.names)]
     rows = [[str(count) if count else _NONE for count in row] for row in matrix.counts.tolist()]
     left = max(map(num_columns, labels))
     wide = max(len(cell) for cells in [numbers, *rows] for cell in cells)
@@ -74,23 +74,25 @@ def _rows(matrix: ConfusionMatrix) -> list[str]:
 
 
 def _table(matrix: ConfusionMatrix) -> Drawing:
-    left = max(text_width(name, _SIZE) for name in matrix.names) + _GAP
-    rise = math.sin(math.radians(_SLOPE))
-    longest = max(text_width(name, _SIZE) for name in matrix.names) * rise
-    top = longest + _SIZE + _GAP
-    num_classes = len(matrix.names)
-    width, height = left + num_classes * _CELL_WIDTH, top + num_classes * _CELL_HEIGHT
+    longest = max(text_width(name, _SIZE) for name in matrix.names)
+    rise = longest * math.sin(math.radians(_SLOPE))
+    left, top = longest + _GAP, rise + _SIZE + _GAP
+    parts = matrix.counts / np.maximum(1, matrix.counts.sum(axis=1, keepdims=True))
+    greatest = np.where(np.eye(len(parts), dtype=bool), 0, parts).max() or 1.0
     nodes = []
-    for at, name in enumerate(matrix.names):
-        down = top + (at + 0.5) * _CELL_HEIGHT + _SIZE / 3
-        nodes.append(shapes.text(left - _GAP, down, name, size=_SIZE, anchor="end"))
-        nodes.append(_rising(left + (at + 0.5) * _CELL_WIDTH, top - _GAP, name))
-        nodes += [
-            each
-            for column in range(num_classes)
-            for each in _cell(matrix, at, column, left + column * _CELL_WIDTH, top + at * _CELL_HEIGHT)
-        ]
-    return Drawing(width + longest, height, tuple(nodes))
+    for row, name in enumerate(matrix.names):
+        y, x = top + row * _CELL_HEIGHT, left + row * _CELL_WIDTH
+        nodes.append(
+            shapes.text(left - _GAP, y + _CELL_HEIGHT / 2 + _SIZE / 3, name, size=_SIZE, anchor="end")
+        )
+        nodes.append(_rising(x + _CELL_WIDTH / 2, top - _GAP, name))
+        for column, count in enumerate(matrix.counts[row].tolist()):
+            # Next to what is right most mistakes are few: the darkest shade is that of the most frequent.
+            most = 1.0 if row == column else _DARKEST_MISTAKE / greatest
+            shade = float(parts[row, column] * most)
+            nodes += _cell(count, shade, left + column * _CELL_WIDTH, y, right=row == column)
+    size = len(matrix.names)
+    return Drawing(left + size * _CELL_WIDTH + rise, top + size * _CELL_HEIGHT, tuple(nodes))
 
 
 def _rising(x: float, y: float, name: str) -> Node:
@@ -98,27 +100,19 @@ def _rising(x: float, y: float, name: str) -> Node:
     return node("g", shapes.text(0, 0, name, size=_SIZE), transform=turned)
 
 
-def _cell(matrix: ConfusionMatrix, true: int, told: int, x: float, y: float) -> list[Node]:
-    """Returns a cell: the darker, the greater its part of the row.
-
-    Mistakes have another colour, whose darkest shade is that of the greatest mistake: next to what is right
-    most are small.
-    """
-    count, right = int(matrix.counts[true, told]), true == told
-    parts = matrix.counts / np.maximum(1, matrix.counts.sum(axis=1, keepdims=True))
-    greatest = np.where(np.eye(len(parts), dtype=bool), 0, parts).max()
-    colour, most = (shapes.PALETTE[0], 1.0) if right else (shapes.ALARM, _DARKEST_MISTAKE / (greatest or 1))
+def _cell(count: int, shade: float, x: float, y: float, *, right: bool) -> list[Node]:
+    """Returns a cell with its count, as dark as `shade` says; mistakes have another colour."""
     frame = shapes.rectangle(
         x, y, _CELL_WIDTH, _CELL_HEIGHT, fill="#FFFFFF", stroke_width=2 if right else 1, class_="cell"
     )
-    shade = node(
+    face = node(
         "rect",
         x=x + 1,
         y=y + 1,
         width=_CELL_WIDTH - 2,
         height=_CELL_HEIGHT - 2,
-        fill=colour,
-        fill_opacity=float(parts[true, told] * most),
+        fill=shapes.PALETTE[0] if right else shapes.ALARM,
+        fill_opacity=shade,
     )
     words = shapes.text(
         x + _CELL_WIDTH / 2,
@@ -129,4 +123,4 @@ def _cell(matrix: ConfusionMatrix, true: int, told: int, x: float, y: float) -> 
         bold=right,
         fill=shapes.INK if count else shapes.SOFT_INK,
     )
-    return [frame, shade, words]
+    return [frame, face, words]

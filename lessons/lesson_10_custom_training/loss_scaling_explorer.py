@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.errors import one_of, whole_number
+from course_lib.errors import one_of
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures import arranging
 from course_lib.pictures.figures import Figure, figure
@@ -15,11 +15,9 @@ from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from lessons.lesson_10_custom_training import loss_scaling_picture as drawings
 from lessons.lesson_10_custom_training import loss_scaling_text as texts
-from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, GLOBAL, LossScaling
+from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, GLOBAL, WEIGHT, LossScaling, of_a_line
 
-REPLICAS, BATCH_SIZES = (2, 4), (4, 8)
-_BETWEEN = 12.0
-WEIGHT = 3  # of y = 3 x; the targets 2 x - 1 make the losses 2, 3, 4, ... and the gradients 1, 2, 3, ...
+_REPLICAS, _BATCH_SIZES, _BETWEEN = (2, 4), (4, 8), 12.0
 
 
 class LossScalingExplorer(Explorer):
@@ -31,7 +29,7 @@ class LossScalingExplorer(Explorer):
         num_replicas: the number of replicas shown first: 2 or 4.
         batch_size: the batch size shown first: 4 or 8.
         num_examples: how many examples the batch has at first; by default as many as fit, fewer in the last.
-        division: the division shown first, one of `specs.loss_scaling.DIVISIONS`.
+        division: the division shown first, one of `loss_scaling.DIVISIONS`.
 
     Raises:
         CourseError: one of them is not among the choices.
@@ -46,22 +44,22 @@ class LossScalingExplorer(Explorer):
         num_examples: int | None = None,
         division: str = GLOBAL,
     ) -> None:
+        state = {
+            "num_replicas": num_replicas,
+            "batch_size": batch_size,
+            "num_examples": batch_size if num_examples is None else num_examples,
+            "division": division,
+        }
         cure = _("Write for example LossScalingExplorer(num_replicas=4, batch_size=8).")
-        problem = _("{count!r} is no number of replicas for this explorer.", count=num_replicas)
-        one_of(num_replicas, REPLICAS, problem, cure=cure)
-        problem = _("{size!r} is no batch size for this explorer.", size=batch_size)
-        one_of(batch_size, BATCH_SIZES, problem, cure=cure)
-        count = batch_size if num_examples is None else num_examples
-        problem = _("The batch cannot have {count!r} examples.", count=count)
-        count = whole_number(count, problem, least=1, most=batch_size, cure=cure)
-        problem = _("The losses are not divided by {division!r}.", division=division)
-        one_of(division, DIVISIONS, problem, cure=cure)
-        super().__init__(_state(num_replicas, batch_size, count, division))
+        for name, offered in _offered(batch_size).items():
+            problem = _("{name} is {value!r}.", name=name, value=state[name])
+            one_of(state[name], offered, problem, cure=cure)
+        super().__init__(state)
 
     @property
     def scaling(self) -> LossScaling:
         """The losses as the reader divides them."""
-        return scaling_of(self.state)
+        return of_a_line(**self.state)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -70,15 +68,10 @@ class LossScalingExplorer(Explorer):
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""
         del page
-        counts = range(1, state["batch_size"] + 1)
+        names = [_("Replicas"), _("Batch size"), _("Examples in this batch"), _("Divide by")]
         return [
-            Group(_("Replicas"), [_choice("num_replicas", REPLICAS)]),
-            Group(_("Batch size"), [_choice("batch_size", BATCH_SIZES)]),
-            Group(_("Examples in this batch"), [_choice("num_examples", counts)]),
-            Group(
-                _("Divide by"),
-                [Choice(("division",), [(each, texts.division_text(each)) for each in DIVISIONS])],
-            ),
+            Group(heading, [Choice((name,), [(value, _option(name, value)) for value in values])])
+            for heading, (name, values) in zip(names, _offered(state["batch_size"]).items(), strict=True)
         ]
 
     def settled(self, state: State, *, page: bool) -> State:
@@ -93,52 +86,33 @@ class LossScalingExplorer(Explorer):
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         del page
-        scaling = scaling_of(state)
+        scaling, code_title = of_a_line(**state), _("Code on each replica")
+        code = node("pre", texts.code(scaling))
         heard = "\n".join(drawings.lines(scaling))
         shown = pieces.image(drawings.parts_drawing(scaling), heard)
         results = pieces.image(arranging.stacked(drawings.result_drawings(scaling), _BETWEEN), heard)
-        mark = "✓ " if scaling.is_right else "✗ "
         return [
             pieces.facts({_("Model"): f"y = {WEIGHT} x, |y - (2 x - 1)|"}),
-            pieces.panel(_code_title(), _code(scaling)),
-            pieces.spoken("told", mark + join_sentences(texts.sentences(scaling))),
+            # The reader can move the code where it is too wide.
+            pieces.panel(
+                code_title,
+                node("div", code, class_="listing", role="region", aria_label=code_title, tabindex="0"),
+            ),
+            pieces.spoken("told", join_sentences(texts.sentences(scaling))),
             pieces.panels(
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
         ]
 
 
-def scaling_of(state: State) -> LossScaling:
-    """Returns the losses that a state describes: those of the first examples of a line."""
-    inputs = range(1, state["num_examples"] + 1)
-    return LossScaling.of_a_line(
-        WEIGHT,
-        inputs,
-        [2 * x - 1 for x in inputs],
-        state["num_replicas"],
-        batch_size=state["batch_size"],
-        division=state["division"],
-    )
-
-
-def _code(scaling: LossScaling) -> Node:
-    """Returns what a replica evaluates, which the reader can move where it is too wide."""
-    program = node("pre", texts.code(scaling))
-    return node("div", program, class_="listing", role="region", aria_label=_code_title(), tabindex="0")
-
-
-def _code_title() -> str:
-    return _("Code on each replica")
-
-
-def _state(num_replicas: int, batch_size: int, num_examples: int, division: str) -> State:
+def _offered(batch_size: int) -> dict[str, Sequence[Any]]:
     return {
-        "num_replicas": num_replicas,
-        "batch_size": batch_size,
-        "num_examples": num_examples,
-        "division": division,
+        "num_replicas": _REPLICAS,
+        "batch_size": _BATCH_SIZES,
+        "num_examples": range(1, batch_size + 1),
+        "division": DIVISIONS,
     }
 
 
-def _choice(name: str, values: Sequence[Any]) -> Choice:
-    return Choice((name,), [(value, str(value)) for value in values])
+def _option(name: str, value: Any) -> str:
+    return texts.division_text(value) if name == "division" else str(value)

@@ -21,30 +21,29 @@ _ARROWS, _ARROW_HEIGHT, _HEAD, _BETWEEN = 200.0, 20.0, 8.0, 12.0
 
 @draw.register
 def _loss_scaling_figure(scaling: LossScaling) -> Figure:
-    title, told, says = words.title(scaling), words.divided_text(scaling), words.sentences(scaling)
+    title, says = words.title(scaling), _plain(words.sentences(scaling))
+    told = _("Divided by: {divisor}", divisor=words.division_text(scaling.division))
     parts = [parts_drawing(scaling), *result_drawings(scaling)]
     width = max(_LEAST_WIDTH, *(part.width for part in parts))
-    mark, fill = ("✓ ", shapes.INK) if scaling.is_right else ("✗ ", shapes.ALARM)
-    verdict = [mark + says[0], *says[1:]]
+    fill = shapes.INK if says[0].startswith("✓") else shapes.ALARM
     drawings = [
         arranging.lines_of_text([title], size=14, max_width=width),
         arranging.lines_of_text([told], size=_SIZE, max_width=width, fill=shapes.SOFT_INK),
         *parts,
-        arranging.lines_of_text(_plain(verdict), size=13, max_width=width, fill=fill),
+        arranging.lines_of_text(says, size=13, max_width=width, fill=fill),
     ]
-    return framed(title, drawings, [told, "", *lines(scaling), "", *_plain(verdict)])
+    return framed(title, drawings, [told, "", *lines(scaling), "", *says])
 
 
 def lines(scaling: LossScaling) -> list[str]:
     """Returns what each replica returns, and the losses and gradients that come of it."""
-    replicas = [
-        f"  {words.replica_text(at)}  {words.calculation(scaling, at)}" for at in range(scaling.num_replicas)
-    ]
-    results = [
-        ["", heading, *(f"  {words.number_text(value):>6}  {_plain([name])[0]}" for name, value in rows)]
-        for heading, rows in _results(scaling)
-    ]
-    return [_("Each replica returns"), *replicas, *(line for result in results for line in result)]
+    shown = [_("Each replica returns")]
+    for at in range(scaling.num_replicas):
+        shown.append(f"  {words.replica_text(at)}  {words.calculation(scaling, at)}")
+    for heading, rows in words.results(scaling).items():
+        shown += ["", heading]
+        shown += [f"  {words.number_text(value):>6}  {_plain([name])[0]}" for name, value in rows]
+    return shown
 
 
 def parts_drawing(scaling: LossScaling) -> Drawing:
@@ -56,13 +55,8 @@ def parts_drawing(scaling: LossScaling) -> Drawing:
 
 
 def result_drawings(scaling: LossScaling) -> list[Drawing]:
-    """Returns arrows as long as the losses, and as the gradients if they are known: the right one first."""
-    return [arranging.titled(heading, _arrows(rows)) for heading, rows in _results(scaling)]
-
-
-def _results(scaling: LossScaling) -> list[tuple[str, list[tuple[str, float]]]]:
-    found = [(_("Loss"), words.loss_rows(scaling)), (_("Gradient"), words.gradient_rows(scaling))]
-    return [(heading, rows) for heading, rows in found if rows]
+    """Returns arrows as long as the losses, and as the gradients: the right one first."""
+    return [arranging.titled(heading, _arrows(rows)) for heading, rows in words.results(scaling).items()]
 
 
 def _part(scaling: LossScaling, replica: int, left: float, most: int) -> Drawing:

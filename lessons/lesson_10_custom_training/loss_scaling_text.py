@@ -8,9 +8,11 @@ from course_lib.i18n import _, ngettext
 from course_lib.pictures.text import form_value
 from lessons.lesson_10_custom_training.loss_scaling import FULL, GLOBAL, KERAS, REPLICA, TWICE, LossScaling
 
+Rows = list[tuple[str, float]]
+
 
 def title(scaling: LossScaling) -> str:
-    """Returns how many replicas and examples there are, and what is divided by."""
+    """Returns how many replicas and examples there are."""
     replicas = ngettext("{count} replica", "{count} replicas", scaling.num_replicas)
     examples = ngettext("{count} example", "{count} examples", scaling.num_examples)
     return _("Loss of {examples} on {replicas}", examples=examples, replicas=replicas)
@@ -27,17 +29,8 @@ def division_text(division: str) -> str:
     }[division]
 
 
-def divided_text(scaling: LossScaling) -> str:
-    """Returns that the losses are divided, and by what."""
-    return _("Divided by: {divisor}", divisor=division_text(scaling.division))
-
-
 def code(scaling: LossScaling) -> str:
-    """Returns the expression that a replica evaluates; `loss` is a loss of Keras with its default reduction.
-
-    >>> code(LossScaling([[2, 3], [4, 5]]))
-    'tf.nn.compute_average_loss(losses, global_batch_size=4)'
-    """
+    """Returns what a replica evaluates; `loss` is a loss of Keras with its default reduction."""
     average = "tf.nn.compute_average_loss(losses, global_batch_size={})"
     return {
         GLOBAL: average.format(scaling.num_examples),
@@ -54,11 +47,7 @@ def replica_text(replica: int) -> str:
 
 
 def calculation(scaling: LossScaling, replica: int) -> str:
-    """Returns how a replica comes to what it returns.
-
-    >>> calculation(LossScaling([[2, 3], [4, 5]], division="keras"), 0)
-    '(2 + 3) / 2 / 2 = 1.25'
-    """
+    """Returns how a replica comes to what it returns, such as `(2 + 3) / 2 / 2 = 1.25`."""
     divisors = scaling.divisors(replica)
     if 0 in divisors:
         return _("mean over no example = {value}", value=number_text(scaling.reports[replica]))
@@ -77,63 +66,46 @@ def number_text(value: float) -> str:
     return "NaN" if math.isnan(value) else form_value(float(value))
 
 
-def loss_rows(scaling: LossScaling) -> list[tuple[str, float]]:
-    """Returns the right loss and what comes of the division, with their names."""
-    return [
+def results(scaling: LossScaling) -> dict[str, Rows]:
+    """Returns loss and gradient: what is right, and what comes of the division, with their names."""
+    loss = [
         (_("true mean"), scaling.mean),
         (_("sum of the replicas"), scaling.total),
         (_("`Mean` metric"), scaling.metric),
     ]
-
-
-def gradient_rows(scaling: LossScaling) -> list[tuple[str, float]]:
-    """Returns the right gradient and what comes of the division, with their names; none if not known."""
-    if scaling.gradients is None:
-        return []
-    return [(_("true mean"), scaling.true_gradient), (_("sum of the replicas"), scaling.gradient)]
+    gradient = [(_("true mean"), scaling.true_gradient), (_("sum of the replicas"), scaling.gradient)]
+    return {_("Loss"): loss, _("Gradient"): gradient}
 
 
 def sentences(scaling: LossScaling) -> list[str]:
     """Returns whether loss and gradient are right, and what a metric makes of what the replicas return."""
-    told = [_loss_sentence(scaling)]
-    if scaling.gradients is not None:
-        told.append(_gradient_sentence(scaling))
-    if _close(scaling.total, scaling.mean) and scaling.num_replicas > 1:
-        told.append(_metric_sentence(scaling))
-    return told
+    verdict = [_loss_sentence(scaling), _gradient_sentence(scaling)]
+    mark = "✓ " if scaling.loss_is_right and scaling.gradient_is_right else "✗ "
+    if scaling.loss_is_right and scaling.num_replicas > 1:
+        about_metric = _(
+            "A `Mean` metric over what the replicas return shows {metric}, too small by the number of"
+            " replicas: give it the losses of the examples.",
+            metric=number_text(scaling.metric),
+        )
+        verdict.append(about_metric)
+    return [mark + verdict[0], *verdict[1:]]
 
 
 def _loss_sentence(scaling: LossScaling) -> str:
     total, mean = number_text(scaling.total), number_text(scaling.mean)
     if math.isnan(scaling.total):
         return _("The sum is NaN: a replica without an example returned the mean over nothing.")
-    if _close(scaling.total, scaling.mean):
+    if scaling.loss_is_right:
         return _("The sum of the replicas is the true mean, {mean}.", mean=mean)
     return _("The sum of the replicas is {total}, not the true mean, {mean}.", total=total, mean=mean)
 
 
 def _gradient_sentence(scaling: LossScaling) -> str:
-    found, right = scaling.gradient, scaling.true_gradient
-    if _close(found, right):
+    if scaling.gradient_is_right:
         return _("The gradient is right.")
-    if not right:
-        return _("The gradient is {found} where it should be 0.", found=number_text(found))
-    times = found / right
     return _(
         "The gradient is {found}, {times} times the right one, {right}.",
-        found=number_text(found),
-        times=number_text(times),
-        right=number_text(right),
+        found=number_text(scaling.gradient),
+        times=number_text(scaling.gradient / scaling.true_gradient),
+        right=number_text(scaling.true_gradient),
     )
-
-
-def _metric_sentence(scaling: LossScaling) -> str:
-    return _(
-        "A `Mean` metric over what the replicas return shows {metric}, too small by the number of replicas:"
-        " give it the losses of the examples.",
-        metric=number_text(scaling.metric),
-    )
-
-
-def _close(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)

@@ -1,23 +1,28 @@
-"""The exercises of lesson 11 about places and parts; importing it registers those of its other modules."""
+"""The exercises of lesson 11 on places, data and parts; importing it registers that on the drill."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.exercises.answers import is_number, plain
+from course_lib.errors import CourseError
+from course_lib.exercises.answers import answered, is_number, plain
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
 from course_lib.specs.mesh import MeshSpec
-from lessons.lesson_11_many_processes import checks_drill as lesson_11_drill  # noqa: F401 - each registers what it holds
-from lessons.lesson_11_many_processes import checks_pipeline as lesson_11_pipeline  # noqa: F401 - each registers what it holds
+from lessons.lesson_11_many_processes import checks_drill  # noqa: F401 - it registers its exercise
 
 Array = npt.NDArray[Any]
+Batches = list[list[int]]
+Reader = tuple[int, int, int]  # how many workers there are, which one it is, how many replicas each has
+_MOST_BATCHES = 100  # a pipeline that repeats would never end
 
 
 def _saves(tf_config: str) -> bool:
@@ -34,23 +39,13 @@ def _only_a_chief(tf_config: str) -> bool:
     return bool(json.loads(tf_config)["task"]["type"] == "chief")
 
 
-def _always_worker_0(tf_config: str) -> bool:
-    task = json.loads(tf_config)["task"]
-    return bool(task["type"] == "worker" and task["index"] == 0)
-
-
 def _chief_or_worker_0(tf_config: str) -> bool:
-    return _only_a_chief(tf_config) or _always_worker_0(tf_config)
+    return _first_of_any_job(tf_config) and json.loads(tf_config)["task"]["type"] in ("chief", "worker")
 
 
 def _first_of_the_first_job(tf_config: str) -> bool:
     config = json.loads(tf_config)
     return bool(config["task"] == {"type": next(iter(config["cluster"])), "index": 0})
-
-
-def _any_worker(tf_config: str) -> bool:
-    config = json.loads(tf_config)
-    return bool(config["task"]["type"] == ("chief" if "chief" in config["cluster"] else "worker"))
 
 
 def _draw_tf_config(random: np.random.Generator) -> tuple[str]:
@@ -64,37 +59,104 @@ def _draw_tf_config(random: np.random.Generator) -> tuple[str]:
     return (json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}),)
 
 
-@exercise(
-    "11-saves",
-    right=_saves,
-    wrong=[
-        (_first_of_any_job, "every job has a task 0"),
-        (_only_a_chief, "without a chief"),
-        (_always_worker_0, "the chief does it"),
-        (_chief_or_worker_0, "Two tasks"),
-        (_any_worker, "Several workers"),
-        (_first_of_the_first_job, "any order"),
-        (lambda tf_config: None, "return"),
-        (True, "function"),
-    ],
-)
+@exercise("11-saves", right=_saves)
 def saves(answer: Callable[..., Any]) -> str | None:
     """Whether the task of a TF_CONFIG writes the checkpoints that are kept."""
-    hints: dict[Callable[..., Any], str] = {
-        _first_of_any_job: _("The index alone does not tell: every job has a task 0."),
-        _only_a_chief: _("In a cluster without a chief nobody would save."),
-        _always_worker_0: _("Where there is a chief, the chief does it, and worker 0 does not."),
-        _chief_or_worker_0: _("Two tasks would save where there is a chief: it and worker 0."),
-        _any_worker: _("Several workers would save where there is no chief."),
-        _first_of_the_first_job: _("The jobs may stand in any order: look for the chief by its name."),
-    }
-    return judge(answer, _saves, drawn(_draw_tf_config), run=_truth, misconceptions=hints)
+    return judge(
+        answer,
+        _saves,
+        drawn(_draw_tf_config),
+        run=_truth,
+        misconceptions={
+            _first_of_any_job: _("The index alone does not tell: every job has a task 0."),
+            _only_a_chief: _("In a cluster without a chief nobody would save."),
+            _chief_or_worker_0: _("Two tasks would save where there is a chief: it and worker 0."),
+            _first_of_the_first_job: _("The jobs may stand in any order: look for the chief by its name."),
+        },
+    )
 
 
 def _truth(answer: Callable[..., Any], tf_config: str) -> Any:
     """Returns what a function gives; 1 and 0, as TensorFlow may have them, as True and False."""
     value = plain(answer(tf_config))
     return bool(value) if is_number(value) and value in (0, 1) else value
+
+
+def _cut(numbers: range, size: int) -> Batches:
+    return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
+
+
+def _own_batches(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, replicas = reader
+    return _cut(range(worker, count, workers), batch_size // (workers * replicas))
+
+
+def _all_examples(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, _worker, replicas = reader
+    return _cut(range(count), batch_size // (workers * replicas))
+
+
+def _global_batches(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, _replicas = reader
+    return _cut(range(worker, count, workers), batch_size)
+
+
+def _batches_in_turn(count: int, batch_size: int, reader: Reader) -> Batches:
+    workers, worker, replicas = reader
+    return _cut(range(count), batch_size // (workers * replicas))[worker::workers]
+
+
+def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
+    mine = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
+    return mine.batch(context.get_per_replica_batch_size(global_batch_size))
+
+
+@exercise("11-pipeline", right=_pipeline, on_devices=True)
+def pipeline(answer: Callable[..., Any]) -> str | None:
+    """The batches that one worker makes for its replicas."""
+    random = np.random.default_rng(0)
+    return judge(
+        answer,
+        _own_batches,
+        [_case(random) for _number in range(8)],
+        run=_batches_of,
+        misconceptions={
+            _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
+            _global_batches: _("Each replica would get as many examples as a global batch has."),
+            _batches_in_turn: _(
+                "The workers take whole batches in turn. Here they take single examples in turn."
+            ),
+        },
+    )
+
+
+def _case(random: np.random.Generator) -> Case:
+    workers, replicas, size = (int(each) for each in random.integers(2, 4, 3))
+    worker, batch_size = int(random.integers(workers)), workers * replicas * size
+    count = 2 * batch_size + workers + 1
+    told = _(
+        "examples: {count}, global batch: {batch_size}, worker {worker} of {workers}, "
+        "replicas of each: {replicas}",
+        count=count,
+        batch_size=batch_size,
+        worker=worker,
+        workers=workers,
+        replicas=replicas,
+    )
+    return Case((count, batch_size, (workers, worker, replicas)), told=told)
+
+
+def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, reader: Reader) -> Batches:
+    tf, (workers, worker, replicas) = start_tensorflow(), reader
+    context = tf.distribute.InputContext(workers, worker, workers * replicas)
+    found = answered(answer(tf.data.Dataset.range(count), batch_size, context))
+    if not isinstance(found, tf.data.Dataset):
+        raise CourseError(
+            _("Your function returns no data set."),
+            allowed=_("a tf.data.Dataset of batches"),
+            cure=_("Return what `shard` and `batch` make of `numbers`."),
+        )
+    return [np.atleast_1d(batch).tolist() for batch in islice(found.as_numpy_iterator(), _MOST_BATCHES)]
 
 
 def _local_parts(rows: Array, mesh: MeshSpec, device_ids: Sequence[int]) -> list[Array]:
@@ -116,14 +178,6 @@ def _counted_from_0(rows: Array, mesh: MeshSpec, device_ids: Sequence[int]) -> l
     return _local_parts(rows, mesh, range(len(device_ids)))
 
 
-def _of_all_devices(rows: Array, mesh: MeshSpec, device_ids: Sequence[int]) -> list[Array]:
-    return _local_parts(rows, mesh, range(mesh.size))
-
-
-def _whole(rows: Array, mesh: MeshSpec, device_ids: Sequence[int]) -> list[Array]:
-    return [rows for _device in device_ids]
-
-
 def _draw_client(random: np.random.Generator) -> tuple[Array, MeshSpec, list[int]]:
     batch, model = (2, 4)[int(random.integers(2))], (2, 4)[int(random.integers(2))]
     dims = [("batch", batch), ("model", model)]
@@ -134,30 +188,18 @@ def _draw_client(random: np.random.Generator) -> tuple[Array, MeshSpec, list[int
     return rows, mesh, list(range(client * devices, (client + 1) * devices))
 
 
-@exercise(
-    "11-local-parts",
-    right=_local_parts,
-    wrong=[
-        (_part_for_each_device, "along `model`"),
-        (_as_if_alone, "all devices of the mesh"),
-        (_counted_from_0, "numbers in the whole mesh"),
-        (_of_all_devices, "of its own devices"),
-        (_whole, "whole batch"),
-        (lambda *_given: None, "return"),
-        (4, "function"),
-    ],
-)
+@exercise("11-local-parts", right=_local_parts)
 def local_parts(answer: Callable[..., Any]) -> str | None:
     """What one client of a mesh packs of a batch."""
-    hints: dict[Callable[..., Any], str] = {
-        _part_for_each_device: _("Devices that differ along `model` only hold the same rows."),
-        _as_if_alone: _("The rows are those of all devices of the mesh, not only of this client's."),
-        _counted_from_0: _(
-            "`device_ids` are numbers in the whole mesh: those of a second client begin later."
-        ),
-        _of_all_devices: _(
-            "That has a part for every device of the mesh. A client packs those of its own devices."
-        ),
-        _whole: _("That gives each device the whole batch, as if it were not split."),
-    }
-    return judge(answer, _local_parts, drawn(_draw_client), misconceptions=hints)
+    return judge(
+        answer,
+        _local_parts,
+        drawn(_draw_client),
+        misconceptions={
+            _part_for_each_device: _("Devices that differ along `model` only hold the same rows."),
+            _as_if_alone: _("The rows are those of all devices of the mesh, not only of this client's."),
+            _counted_from_0: _(
+                "`device_ids` are numbers in the whole mesh: those of a second client begin later."
+            ),
+        },
+    )

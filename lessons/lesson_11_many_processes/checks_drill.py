@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,16 +43,12 @@ def start(machines: Machines, checkpoints: str | os.PathLike[str]) -> Report:
         programs = [_program(host, machines[host], Path(folder)) for host in HOSTS]
         with Cluster(programs[0], {"worker": 2}, others={"worker 1": programs[1]}) as cluster:
             report = cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
-        hosts = dict(zip((told.task for told in report.told), HOSTS, strict=True))
-        return Report(
-            tuple(
-                replace(
-                    told, task=host, lines=tuple(_seen_by(host, Path(folder), line) for line in told.lines)
-                )
-                for told, host in zip(report.told, HOSTS, strict=True)
-            ),
-            tuple(hosts[task] for task in report.ended),
-        )
+    hosts = dict(zip((told.task for told in report.told), HOSTS, strict=True))
+    told = [
+        replace(each, task=hosts[each.task], lines=_seen_by(hosts[each.task], Path(folder), each.lines))
+        for each in report.told
+    ]
+    return Report(tuple(told), tuple(hosts[task] for task in report.ended))
 
 
 def folder_of(folder: Path, host: str, path: str) -> Path:
@@ -65,23 +61,16 @@ def folder_of(folder: Path, host: str, path: str) -> Path:
     return folder.joinpath(*([] if shared else [host]), path.strip("/"))
 
 
-def _seen_by(host: str, folder: Path, line: str) -> str:
-    """Returns a line with the paths that the machine has for what lies here."""
-    return line.replace(str(folder / host), "").replace(str(folder), "")
+def _seen_by(host: str, folder: Path, lines: Iterable[str]) -> tuple[str, ...]:
+    """Returns lines with the paths that the machine has for what lies here."""
+    return tuple(line.replace(str(folder / host), "").replace(str(folder), "") for line in lines)
 
 
 def _program(host: str, settings: Mapping[str, object], folder: Path) -> list[str]:
     index, batch, checkpoints = (_text(settings[name]) for name in SETTINGS)
+    by_hand = ["-m", "lessons.lesson_11_many_processes.programs.by_hand", index, *_ARGUMENTS]
     own = ["--batch", batch, "--checkpoints", str(folder_of(folder, host, checkpoints))]
-    return [
-        "-m",
-        "lessons.lesson_11_many_processes.programs.by_hand",
-        index,
-        *_ARGUMENTS,
-        "--language",
-        language(),
-        *own,
-    ]
+    return [*by_hand, "--language", language(), *own]
 
 
 def _require_plan(machines: object) -> None:
@@ -100,40 +89,15 @@ def _require_plan(machines: object) -> None:
     )
 
 
-def _plan(
-    indices: tuple[object, object] = (0, 1),
-    batches: tuple[int, int] = (_BATCH, _BATCH),
-    folders: tuple[str, str] = (SHARED, SHARED),
-) -> dict[str, dict[str, object]]:
-    settings = zip(HOSTS, indices, batches, folders, strict=True)
-    return {
-        host: {"index": index, "batch": batch, "checkpoints": folder}
-        for host, index, batch, folder in settings
-    }
+def _plan(index: int, batch: int, checkpoints: str) -> dict[str, object]:
+    return {"index": index, "batch": batch, "checkpoints": checkpoints}
 
 
-BROKEN = _plan((1, 2), (48, 48), (OWN, SHARED))
+BROKEN = {"host0": _plan(1, 48, OWN), "host1": _plan(2, 48, SHARED)}
+_RIGHT = {"host0": _plan(0, _BATCH, SHARED), "host1": _plan(1, _BATCH, SHARED)}
 
 
-@exercise(
-    "11-drill",
-    right=_plan(),
-    also=[_plan(("0", "1"))],
-    wrong=[
-        (BROKEN, "who a machine is"),
-        (_plan((1, 0)), "first address"),
-        (_plan((0, 0)), "who a machine is"),
-        (_plan((1, 1)), "who a machine is"),
-        (_plan(batches=(_BATCH, 48)), "two different batches"),
-        (_plan(batches=(48, 48)), "yesterday"),
-        (_plan(batches=(48, 48), folders=(OWN, SHARED)), "Only one of the machines"),
-        (_plan(folders=(SHARED, OWN)), "Only one of the machines"),
-        (_plan(folders=(OWN, OWN)), "from the beginning"),
-        (_plan(batches=(48, 48), folders=(OWN, OWN)), "from the beginning"),
-        ({"host0": _plan()["host0"]}, "not the two machines"),
-        ({host: {"index": at} for at, host in enumerate(HOSTS)}, "lacks a setting"),
-    ],
-)
+@exercise("11-drill", right=_RIGHT)
 def drill(answer: Machines) -> str | None:
     """The settings of two machines whose training goes on."""
     try:
@@ -141,22 +105,27 @@ def drill(answer: Machines) -> str | None:
     except CourseError as error:
         return f"{error.problem} {error.cure}"
     indices, batches, folders = (_values(answer, name) for name in SETTINGS)
-    if indices == ("1", "0"):
-        return _(
+    # The faults in the order in which they are met: each hides the next.
+    hints = {
+        _(
             "Here that trains, since both machines are one. But the first address in the cluster is that of"
             " host0."
-        )
-    if indices != ("0", "1"):
-        return _("Look at the log of each machine: its TF_CONFIG does not say who a machine is.")
-    if len(set(batches)) > 1:
-        return _("The machines train with two different batches. Run it, and see whom the logs name.")
-    if SHARED not in folders:
-        return _("They train, but from the beginning: the checkpoint of yesterday is in neither folder.")
-    if folders != (SHARED, SHARED):
-        return _("Only one of the machines finds a checkpoint: the logs tell which.")
-    if batches != (str(_BATCH),) * 2:
-        return _("They agree on the batch. But the training of yesterday had another one: see the logs.")
-    return None
+        ): indices == ("1", "0"),
+        _("Look at the log of each machine: its TF_CONFIG does not say who a machine is."): (
+            indices != ("0", "1")
+        ),
+        _("The machines train with two different batches. Run it, and see whom the logs name."): (
+            len(set(batches)) > 1
+        ),
+        _("They train, but from the beginning: the checkpoint of yesterday is in neither folder."): (
+            SHARED not in folders
+        ),
+        _("Only one of the machines finds a checkpoint: the logs tell which."): len(set(folders)) > 1,
+        _("They agree on the batch. But the training of yesterday had another one: see the logs."): (
+            batches != (str(_BATCH),) * 2
+        ),
+    }
+    return next((hint for hint, applies in hints.items() if applies), None)
 
 
 def _values(machines: Machines, name: str) -> tuple[str, ...]:

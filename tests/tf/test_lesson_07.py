@@ -16,8 +16,8 @@ from course_lib.specs.plan import data_parallel
 from course_lib.training.optimizers import SGD, Adam
 from course_lib.training.settings import Settings
 from course_lib.training.trainer import ModelTrainer
-from lessons.lesson_07_from_scratch import checks_adam as lesson_07_adam
 from lessons.lesson_07_from_scratch import mnist_model as mnist
+from lessons.lesson_07_from_scratch.checks import right_adam
 from lessons.lesson_07_from_scratch.wrong_adam import PythonCountAdam, WriteThenReadAdam
 
 tf = course_lib.start_tensorflow()
@@ -123,14 +123,14 @@ def by_formula(formula, values, gradients):
 
 
 def test_the_compiled_step_on_eight_devices_is_the_formula_in_numpy(on_eight):
-    for name, value in by_formula(lesson_07_adam.right, VALUES, on_eight[3]).items():
+    for name, value in by_formula(right_adam, VALUES, on_eight[3]).items():
         np.testing.assert_allclose(on_eight[1][name], value, rtol=0, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("kind", [PythonCountAdam, WriteThenReadAdam])
 def test_the_formula_in_numpy_finds_both_wrong_adams_in_a_compiled_step(kind):
     _losses, after, _slots, gradients, _first = ten_small_steps(kind, on_eight=True)
-    right = by_formula(lesson_07_adam.right, SMALL, gradients)["logits_weight"]
+    right = by_formula(right_adam, SMALL, gradients)["logits_weight"]
     assert np.abs(after["logits_weight"] - right).max() > 5e-4
 
 

@@ -10,6 +10,7 @@ import pytest
 from course_lib.data.examples import Examples
 from course_lib.models.fashion import convolutional
 from course_lib.runtime import start_tensorflow
+from course_lib.specs.received import split
 from course_lib.training import iterating
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.records import EpochRecord, StepRecord
@@ -17,7 +18,6 @@ from course_lib.training.run import TrainingRun
 from course_lib.training.settings import Settings
 from course_lib.training.strategy_trainer import StrategyTrainer
 from course_lib.watch import live
-from lessons.lesson_10_custom_training.loss_scaling import split
 
 tf = start_tensorflow()
 layers = tf.keras.layers

@@ -1,0 +1,127 @@
+"""Attempts at the exercises of lesson 07."""
+
+import numpy as np
+
+from tests.lessons.attempts import Attempts
+
+
+def adam(move_of, *, amsgrad=False):
+    """Returns Adam with a move computed from step, mean and square."""
+
+    def answer(variable, gradients, learning_rate):
+        mean = square = greatest = 0
+        for step, gradient in enumerate(gradients, 1):
+            old = mean, square
+            mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+            greatest = np.maximum(greatest, square)
+            variable = variable - learning_rate * move_of(step, mean, greatest if amsgrad else square, old)
+        return variable
+
+    return answer
+
+
+def corrected(step, mean, square, old):
+    return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7 / np.sqrt(1 - 0.999**step))
+
+
+def with_correction_of(step_of):
+    def move(step, mean, square, old):
+        factor = np.sqrt(1 - 0.999 ** step_of(step)) / (1 - 0.9 ** step_of(step))
+        return factor * mean / (np.sqrt(square) + 1e-7)
+
+    return move
+
+
+def epsilon_in_root(step, mean, square, old):
+    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * mean / np.sqrt(square + 1e-7)
+
+
+def by_the_old_averages(step, mean, square, old):
+    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * old[0] / (np.sqrt(old[1]) + 1e-7)
+
+
+def momentum(move):
+    """Returns a function that computes all new values of variables and velocities, then writes them."""
+
+    def answer(variables, velocities, gradients, learning_rate):
+        new = {
+            name: move(variables[name], velocities[name], learning_rate * gradients[name], learning_rate)
+            for name in variables
+        }
+        for name, (variable, velocity) in new.items():
+            variables[name].assign(variable)
+            velocities[name].assign(velocity)
+
+    return answer
+
+
+def written_then_read(variables, velocities, gradients, learning_rate):
+    for name, variable in variables.items():
+        velocities[name].assign(0.9 * velocities[name] - learning_rate * gradients[name])
+        variable.assign_add(velocities[name])
+
+
+def computed_twice(variables, velocities, gradients, learning_rate):
+    for name, variable in variables.items():
+        velocities[name].assign(0.9 * velocities[name] - learning_rate * gradients[name])
+        variable.assign_add(0.9 * velocities[name] - learning_rate * gradients[name])
+
+
+def nothing(*inputs):
+    return None
+
+
+ATTEMPTS = {
+    "07-epoch-mean": Attempts(
+        right=(
+            lambda losses, examples: (losses @ examples) / examples.sum(),
+            lambda losses, examples: np.repeat(losses, examples).mean(),
+        ),
+        wrong=(
+            (lambda losses, examples: np.mean(losses), "as heavily"),
+            (lambda losses, examples: losses @ examples / (len(examples) * max(examples)), "by hand"),
+            (lambda losses, examples: sum(losses) / sum(examples), "mean of its batch"),
+            (nothing, "return"),
+            (1.5, "function"),
+        ),
+    ),
+    "07-parameters": Attempts(
+        right=(lambda sizes: float(np.dot(np.add(sizes[:-1], 1), sizes[1:])),),
+        wrong=(
+            (lambda sizes: np.dot(sizes[:-1], sizes[1:]), "biases too"),
+            (lambda sizes: np.dot(sizes[:-1], np.add(sizes[1:], 1)), "for each of its outputs"),
+            (np.prod, "by hand"),
+            (905, "function"),
+        ),
+    ),
+    "07-adam": Attempts(
+        right=(adam(corrected),),
+        wrong=(
+            (adam(lambda step, mean, square, old: mean / (np.sqrt(square) + 1e-7)), "not corrected"),
+            (adam(with_correction_of(lambda step: 1)), "first step for ever"),
+            (adam(epsilon_in_root), "under the root"),
+            (adam(by_the_old_averages), "before this gradient"),
+            (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
+            (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
+            (nothing, "return"),
+            (0.5, "function"),
+        ),
+    ),
+    "07-momentum": Attempts(
+        right=(momentum(lambda w, v, step, rate: (w + (0.9 * v - step), 0.9 * v - step)),),
+        wrong=(
+            (written_then_read, "on eight"),
+            (momentum(lambda w, v, step, rate: (w + v, 0.9 * v - step)), "before this step"),
+            (momentum(lambda w, v, step, rate: (w + 0.9 * v - step, v)), "plain gradient descent"),
+            (computed_twice, "once more"),
+            (
+                momentum(
+                    lambda w, v, step, rate: (w - rate * (0.9 * v + step / rate), 0.9 * v + step / rate)
+                ),
+                "inside",
+            ),
+            (momentum(lambda w, v, step, rate: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["hidden_'),
+            (0.9, "function"),
+        ),
+    ),
+}

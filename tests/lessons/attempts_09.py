@@ -1,0 +1,178 @@
+"""Attempts at the exercises of lesson 09."""
+
+import numpy as np
+import tensorflow as tf
+
+from tests.lessons.attempts import Attempts
+
+TEAMS = (
+    "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
+    "ParameterServerStrategy",
+    "CentralStorageStrategy",
+)
+
+
+def but(team, name):
+    """Returns the right answer with another name for one team, counted from 1."""
+    return (*TEAMS[: team - 1], name, *TEAMS[team:])
+
+
+def step(
+    *, all_reduce=True, operation="SUM", by_part=False, sign=-1, update=True, returned=lambda loss: loss
+):
+    """Returns an answer to 09-by-hand, with one of its parts in another way."""
+
+    def replica_step(weight, features, labels, learning_rate, global_batch):
+        with tf.GradientTape() as tape:
+            squares = tf.square((features @ weight[:, None])[:, 0] - labels)
+            loss = tf.reduce_sum(squares) / (len(labels) if by_part else global_batch)
+        gradient = tape.gradient(loss, weight)
+        if operation:
+            gradient = tf.distribute.get_replica_context().all_reduce(operation, gradient)
+        if update:
+            weight.assign_add(sign * learning_rate * gradient)
+        return returned(loss)
+
+    return replica_step
+
+
+def sums(strategy, model, dataset, *, split=True):
+    """Returns the sum of the squared errors and the number of examples of each batch."""
+
+    def on_replica(features, labels):
+        squares = tf.square(model(features) - labels)
+        return tf.reduce_sum(squares), tf.size(squares)
+
+    batches = strategy.experimental_distribute_dataset(dataset) if split else dataset
+    both = [strategy.run(on_replica, args=batch) for batch in batches]
+    return np.array([[float(strategy.reduce("SUM", each, axis=None)) for each in pair] for pair in both])
+
+
+def mean_loss(strategy, model, dataset, **options):
+    loss, count = sums(strategy, model, dataset, **options).sum(axis=0)
+    return loss / count
+
+
+def by_axis(strategy, model, dataset):
+    """Takes losses per example, which `reduce` averages over all examples of a batch."""
+    means, counts = [], []
+    for features, labels in strategy.experimental_distribute_dataset(dataset):
+        squares = strategy.run(lambda x, y: tf.square(model(x) - y)[:, 0], args=(features, labels))
+        means.append(float(strategy.reduce("MEAN", squares, axis=0)))
+        counts.append(sum(len(each) for each in strategy.experimental_local_results(squares)))
+    return np.average(means, weights=counts)
+
+
+def twice_the_mean(strategy, model, dataset):
+    """Takes twice the mean over the replicas for their sum, which it is for two."""
+    total = count = 0
+    for batch in strategy.experimental_distribute_dataset(dataset):
+        squares = strategy.run(lambda x, y: tf.reduce_sum(tf.square(model(x) - y)), args=batch)
+        total += 2 * float(strategy.reduce("MEAN", squares, axis=None))
+        count += sum(len(each) for each in strategy.experimental_local_results(batch[0]))
+    return total / count
+
+
+def averaging_parts(strategy, model, dataset):
+    means = [
+        float(each)
+        for batch in strategy.experimental_distribute_dataset(dataset)
+        for each in strategy.experimental_local_results(
+            strategy.run(lambda x, y: tf.reduce_mean(tf.square(model(x) - y)), args=batch)
+        )
+    ]
+    return np.mean(means)
+
+
+def averaging_batches(strategy, model, dataset):
+    return np.mean([loss / count for loss, count in sums(strategy, model, dataset)])
+
+
+def on_one_device(strategy, model, dataset):
+    return np.concatenate([(model(features) - labels) ** 2 for features, labels in dataset]).mean()
+
+
+def by_the_first_alone(strategy, model, dataset):
+    def on_replica(features, labels):
+        if int(tf.distribute.get_replica_context().replica_id_in_sync_group):
+            return tf.constant(0.0)
+        return tf.reduce_sum(tf.square(model(features) - labels))
+
+    losses = [
+        float(strategy.reduce("SUM", strategy.run(on_replica, args=each), axis=None)) for each in dataset
+    ]
+    return sum(losses) / sum(len(labels) for _features, labels in dataset)
+
+
+def nothing(*inputs):
+    return None
+
+
+ATTEMPTS = {
+    "09-choose": Attempts(
+        right=(
+            tuple(f"tf.distribute.{name}" for name in TEAMS),
+            [
+                tf.distribute.MirroredStrategy,
+                tf.distribute.MultiWorkerMirroredStrategy,
+                tf.distribute.ParameterServerStrategy,
+                tf.distribute.experimental.CentralStorageStrategy,
+            ],
+        ),
+        wrong=(
+            (but(2, "MirroredStrategy"), "a single machine"),
+            (but(2, tf.distribute.ParameterServerStrategy), "wait for each other"),
+            (but(3, "MultiWorkerMirroredStrategy"), "every machine waits"),
+            (but(4, "MirroredStrategy"), "only once"),
+            (but(1, "OneDeviceStrategy"), "Team 1"),
+            (but(3, "Mirrored"), "no strategy 'Mirrored'"),
+            (but(1, 4), "no strategy '4'"),
+            (TEAMS[:2], "four names"),
+            ("MirroredStrategy", "tuple or list"),
+        ),
+    ),
+    "09-settings": Attempts(
+        right=(lambda count, per, base, rate: np.array([count * per, rate / base * count * per]),),
+        wrong=(
+            (lambda count, per, base, rate: (count * per, rate), "stays as it was"),
+            (lambda count, per, base, rate: (count * per, rate * count), "not the batch of one replica"),
+            (lambda count, per, base, rate: (per, rate * per / base), "all replicas together"),
+            (
+                lambda count, per, base, rate: (count * per, round(rate * count * per / base, 3)),
+                "not rounded",
+            ),
+            (lambda count, per, base, rate: rate * count * per / base, "global batch"),
+            (nothing, "return"),
+            (0.1, "function"),
+        ),
+    ),
+    "09-by-hand": Attempts(
+        right=(step(operation=tf.distribute.ReduceOp.SUM),),
+        wrong=(
+            (step(operation=None), "drift apart"),
+            (step(operation="MEAN"), "too small"),
+            (step(by_part=True), "its own part"),
+            (step(by_part=True, operation="MEAN"), "Parts may differ"),
+            (step(sign=1), "from all of them"),
+            (step(update=False), "from all of them"),
+            (step(returned=nothing), "Return the replica's share"),
+            (0.5, "function"),
+        ),
+    ),
+    "09-evaluate": Attempts(
+        right=(mean_loss, by_axis),
+        wrong=(
+            (averaging_parts, "no example"),
+            (averaging_batches, "divide by the number of examples"),
+            (lambda *given: sums(*given)[:, 0].sum(), "a sum over the examples"),
+            (twice_the_mean, "Add up the losses"),
+            (on_one_device, "outside the replicas"),
+            (lambda *given: mean_loss(*given, split=False), "the same examples"),
+            (by_the_first_alone, "computed nothing"),
+            (sums, "one number"),
+            (nothing, "one number"),
+            (0.5, "function"),
+        ),
+    ),
+}
