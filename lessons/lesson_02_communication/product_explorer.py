@@ -8,13 +8,12 @@ from dataclasses import replace
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures import communication as drawings
-from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.figures import Figure, figure
-from course_lib.pictures.shapes import Node, node
-from course_lib.specs.communication import Communication, Step
-from course_lib.specs.compared import Compared, Pair
+from course_lib.pictures.shapes import Node
+from course_lib.specs.communication import Communication
+from course_lib.specs.compared import Compared
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -131,10 +130,11 @@ class ProductExplorer(Explorer):
         except CourseError as error:
             return [pieces.refusal(error), *pieces.button(_button_text(), why_not=_why_illegal())]
         ran = reality if isinstance(reality, Compared) else None
+        rows = drawings.step_rows(predicted) if ran is None else drawings.pair_rows(ran)
         why_not = _why_not_on_a_page() if page else "" if self._observe else _why_no_function()
         return [
             _facts(predicted),
-            pieces.panels([*_tensors(predicted), *(_steps(predicted) if ran is None else _pairs(ran))]),
+            pieces.panels([*_tensors(predicted), *map(_row, rows)]),
             pieces.spoken("told", words.totals(predicted.collectives) if ran is None else ""),
             *pieces.button(_button_text(), why_not=why_not),
             pieces.spoken("verdict", str(reality) if ran is None else _verdict(ran)),
@@ -187,7 +187,7 @@ def _facts(predicted: Communication) -> Node:
 
 
 def _tensors(predicted: Communication) -> list[Node]:
-    told = [words.tensor_text(name, each) for name, each in words.tensor_names(predicted)]
+    told = words.tensor_lines(predicted)
     held = words.holding_lines(predicted)
     return [
         pieces.panel(_("Factors and product"), _images(drawings.tensor_drawings(predicted), told)),
@@ -195,28 +195,10 @@ def _tensors(predicted: Communication) -> list[Node]:
     ]
 
 
-def _steps(predicted: Communication) -> list[Node]:
-    return [_step(number, step) for number, step in enumerate(predicted.steps, start=1)]
-
-
-def _step(number: int, step: Step) -> Node:
-    shown = [drawings.change_drawing(step), drawings.collective_drawing(step.collective)]
-    heard = words.collective_text(step.collective)
-    return pieces.panel(words.step_title(number, step), _images(shown, heard), [rules.told(step)])
-
-
-def _pairs(ran: Compared) -> list[Node]:
-    return [_pair(number, pair) for number, pair in enumerate(ran.pairs, start=1)]
-
-
-def _pair(number: int, pair: Pair) -> Node:
-    title, *heard = words.pair_lines(number, pair)
-    exchanges = _images(drawings.pair_drawings(pair), heard)
-    if pair.step is None:
-        return pieces.panel(title, exchanges)
-    change = _images([drawings.change_drawing(pair.step)], [title])
-    notes = [rules.told(pair.step), *rules.emulated(pair)]
-    return pieces.panel(title, node("div", change, exchanges), notes)
+def _row(row: drawings.Row) -> Node:
+    """Returns a step; what really ran stands below what changes."""
+    changes = [] if row.change is None else [row.change]
+    return pieces.panel(row.title, _images([*changes, *row.exchanges], row.heard), row.why)
 
 
 def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:
