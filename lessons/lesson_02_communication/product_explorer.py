@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from course_lib.errors import CourseError
+from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
 from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_text as words
@@ -18,7 +18,6 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
-from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Group, State
 from lessons.lesson_02_communication import product_state as states
 
@@ -26,7 +25,7 @@ Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
 _AIR = 12.0
 
 
-class ProductExplorer(Explorer):
+class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
     The properties `mesh`, `left`, `right`, `wanted` and `communication` follow the reader's clicks.
@@ -46,6 +45,7 @@ class ProductExplorer(Explorer):
     """
 
     name = "product"
+    example = "ProductExplorer(observed.product)"
 
     def __init__(
         self,
@@ -57,9 +57,7 @@ class ProductExplorer(Explorer):
         right: Sequence[str] | None = None,
         wanted: Sequence[str] | None = None,
     ) -> None:
-        self._observe = observe
-        self._reality: tuple[State, Compared | str] | None = None  # of the state that it belongs to
-        super().__init__(states.first_state(mesh, shapes, left, right, wanted))
+        super().__init__(observe, states.first_state(mesh, shapes, left, right, wanted))
 
     @property
     def mesh(self) -> MeshSpec:
@@ -122,57 +120,33 @@ class ProductExplorer(Explorer):
         """
         return figure(self.communication)
 
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns the costs, the tensors, the steps and what really ran, or why the choice is illegal."""
-        reality = self._reality[1] if self._reality and self._reality[0] == state else ""
-        try:
-            predicted = states.communication_of(state)
-        except CourseError as error:
-            return [pieces.refusal(error), *pieces.button(_button_text(), why_not=_why_illegal())]
-        ran = reality if isinstance(reality, Compared) else None
-        rows = drawings.step_rows(predicted) if ran is None else drawings.pair_rows(ran)
-        why_not = _why_not_on_a_page() if page else "" if self._observe else _why_no_function()
-        return [
-            _facts(predicted),
-            pieces.panels([*_tensors(predicted), *map(_row, rows)]),
-            pieces.spoken("told", words.totals(predicted.collectives) if ran is None else ""),
-            *pieces.button(_button_text(), why_not=why_not),
-            pieces.spoken("verdict", str(reality) if ran is None else _verdict(ran)),
-        ]
+    def button_text(self) -> str:
+        """Returns what stands on the button."""
+        return _("Run it on the devices and compare")
 
-    def observe_choice(self) -> Compared:
-        """Runs the product of the choice, shows what ran in the explorer, and returns the comparison.
+    def waiting(self) -> str:
+        """Returns what is said while the product runs."""
+        return _("Running it. The first time this starts TensorFlow and takes some seconds.")
 
-        Raises:
-            CourseError: the choice is illegal, or the explorer has no `observe`.
-        """
-        state, left, right, wanted = self.state, self.left, self.right, self.wanted
+    def run_for_real(self, state: State) -> Compared | None:
+        """Runs the product on real devices."""
         states.communication_of(state)
-        if self._observe is None:
-            raise CourseError(
-                _("This explorer cannot run the product."),
-                allowed=_("an explorer that was given a function observe"),
-                cure=_why_no_function(),
-            )
-        compared = self._observe(left, right, wanted)
-        self._reality = (state, compared)
-        self.show()
-        return compared
+        return self._observe(*states.factors_of(state), states.wanted_of(state)) if self._observe else None
 
-    def pressed(self) -> None:
-        """Runs the product of the choice and shows what ran, or what went wrong, in the explorer."""
-        state = self.state
-        if self._reality and self._reality[0] == state and isinstance(self._reality[1], Compared):
-            return
-        self._reality = (state, _waiting())
-        self.show()
-        try:
-            self.observe_choice()
-        except CourseError as error:
-            self._reality = (state, f"✗ {error}")
-        except Exception as error:
-            self._reality = (state, f"✗ {type(error).__name__}: {error}")
-        self.show()
+    def verdict(self, seen: Compared) -> str:
+        """Returns what was predicted and seen in all, and whether they agree."""
+        return "\n".join([*words.both_totals(seen), words.verdict(seen)])
+
+    def shown(
+        self, state: State, seen: Compared | None, *, page: bool
+    ) -> tuple[Sequence[Node], Sequence[Node]]:
+        """Returns the costs, the tensors, the steps, and what really ran in their place."""
+        del page
+        predicted = states.communication_of(state)
+        rows = drawings.step_rows(predicted) if seen is None else drawings.pair_rows(seen)
+        totals = words.totals(predicted.collectives) if seen is None else ""
+        panels = pieces.panels([*_tensors(predicted), *map(_row, rows)])
+        return [_facts(predicted), panels, pieces.spoken("told", totals)], []
 
 
 def _facts(predicted: Communication) -> Node:
@@ -205,27 +179,3 @@ def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:
     """Returns drawings that flow like words, each with some air at its right."""
     wide = [replace(each, width=each.width + _AIR) for each in shown]
     return pieces.images(wide, "\n".join(told))
-
-
-def _verdict(ran: Compared) -> str:
-    return "\n".join([*words.both_totals(ran), words.verdict(ran)])
-
-
-def _button_text() -> str:
-    return _("Run it on the devices and compare")
-
-
-def _waiting() -> str:
-    return _("Running it. The first time this starts TensorFlow and takes some seconds.")
-
-
-def _why_illegal() -> str:
-    return _("Nothing to run: the choice is illegal.")
-
-
-def _why_no_function() -> str:
-    return _("The button needs a function: ProductExplorer(observed.product).")
-
-
-def _why_not_on_a_page() -> str:
-    return _("The button needs a running notebook: open this lesson in Jupyter or Colab.")

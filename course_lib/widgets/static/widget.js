@@ -59,7 +59,7 @@ const STYLE = `
   .press { margin: .5rem 0; }
   .press + .press { margin-left: .5rem; }
   .press:is(:disabled, [aria-disabled]) { background: transparent; color: inherit; border: 1px dashed var(--line); cursor: default; }
-  .verdict { margin: .6rem 0 0; font-weight: 600; white-space: pre-line; } .verdict:empty { display: none; }
+  .verdict { margin: .6rem 0 0; font-weight: 600; white-space: pre-line; } .verdict:empty { min-height: 1lh; }
   .why { font-size: .85em; margin: .3rem 0 0; }
   .runs { margin: .6rem 0; padding: 0; list-style: none; font-variant-numeric: tabular-nums; }
   .runs li { display: grid; grid-template-columns: auto 1fr; gap: 0 .6rem; align-items: baseline; }
