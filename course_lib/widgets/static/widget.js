@@ -68,7 +68,7 @@ const STYLE = `
   .runs .flow { padding: 0 4px; } .runs .refusal { grid-column: 2; }
   .late { display: none; margin: .6rem 0 0; font-size: .85em; }
   .busy .late { display: block; animation: appear 1.5s steps(2, jump-none); }
-  @keyframes appear { from { visibility: hidden; } to { visibility: hidden; } }
+  @keyframes appear { from, to { visibility: hidden; max-height: 0; margin: 0; } }
   @container (max-width: 34rem) { fieldset { grid-template-columns: 1fr; } }
   code { font: .93em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
   .listings { margin-top: .9rem; } summary { width: fit-content; font-weight: 600; cursor: pointer; }

@@ -1,0 +1,94 @@
+"""What every explorer promises on a page and in a notebook: keys, languages, widths, accessibility."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from course_lib.i18n import set_language
+from course_lib.pictures import shapes
+from course_lib.widgets.controls import with_value
+from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, write_pages
+from tools.book.explorers import found, write_explorer_tables
+
+LANGUAGES = ("en", "ja")
+EXPLORERS = {maker.name: maker for maker in found()}
+each_explorer = pytest.mark.parametrize("name", EXPLORERS)
+FOCUSED = "document.querySelector('course-explorer').shadowRoot.activeElement"
+# What two hosts show, each where it stands: texts, and all attributes but what a host notes for itself.
+SHOWN = """host => [...document.querySelector(host).shadowRoot.querySelectorAll(".explorer, .explorer *")]
+  .map((part) => [part.tagName, ...[...part.attributes].map(({ name, value }) => `${name}=${value}`)
+    .filter((each) => !each.startsWith("name=")).sort(), part.children.length ? "" : part.textContent])"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    write_explorer_tables(LANGUAGES, folder)
+    pages = {"none": ""}
+    for language in LANGUAGES:
+        set_language(language)
+        pages |= {f"{name}-{language}": make().to_html() for name, make in EXPLORERS.items()}
+    set_language("en")
+    write_pages(folder, pages)
+    return folder
+
+
+def settle(page) -> None:
+    page.locator(".explorer:not(.busy)").first.wait_for()
+
+
+def check_accessible_and_narrow(page) -> None:
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate(OVERFLOWING) == []
+
+
+@each_explorer
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_key_makes_a_choice_keeps_the_focus_and_shows_what_python_would(visit, name, language):
+    set_language(language)
+    explorer, page = EXPLORERS[name](), visit(f"{name}-{language}")
+    page.keyboard.press("Tab")  # to the first question
+    page.keyboard.press("ArrowRight" if page.evaluate(f"{FOCUSED}.checked") else "Space")
+    settle(page)
+    chosen = page.evaluate(f"(({{ path, value }}) => [path, value])({FOCUSED}.dataset)")
+    path, value = map(json.loads, chosen)
+    state = explorer.settled(with_value(explorer.state, tuple(path), value), page=True)
+    assert page.evaluate(f"{FOCUSED}.checked")
+    page.evaluate(NOTEBOOK_HOST, shapes.to_json(explorer.tree(state, page=True)))
+    assert page.evaluate(SHOWN, "course-explorer") == page.evaluate(SHOWN, "#notebook > div")
+
+
+@each_explorer
+@pytest.mark.parametrize(("language", "theme"), [("en", "dark"), ("ja", "light")])
+def test_it_is_accessible_and_fits_a_telephone(visit, name, language, theme):
+    page = visit(f"{name}-{language}", theme)
+    for group in page.locator("fieldset").all():
+        group.locator("input[type=radio]").last.dispatch_event("click")
+        settle(page)
+        if page.locator("fieldset").count() == 0 or page.locator(".refusal").count():
+            break
+    for summary in page.locator("summary").all():
+        summary.click()
+    check_accessible_and_narrow(page)
+
+
+@each_explorer
+def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit, name):
+    explorer, page = EXPLORERS[name](), visit("none")
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    option = page.locator("input[type=radio]:not(:checked)").first
+    path, value = (json.loads(option.get_attribute(f"data-{each}")) for each in ("path", "value"))
+    option.dispatch_event("click")
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": path, "value": value}]
+    answered(page, explorer)
+    assert explorer.state == explorer.settled(
+        with_value(EXPLORERS[name]().state, tuple(path), value), page=False
+    )
+    assert page.locator(".busy").count() == 0
+    check_accessible_and_narrow(page)
