@@ -21,10 +21,10 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
 .PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench jax torch estimator drill drill-all lock clean
 
-lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese
+lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese, LAB_ARGS="--port 9999" for Jupyter
 	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
-	$(BIN)/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir=$(CURDIR)/tools/jupyterlab \
-	  $(firstword $(sort $(filter $(LESSONS)/%,$(NOTEBOOKS))) notebooks)
+	$(BIN)/jupyter lab $(AS_ROOT) --LabApp.app_settings_dir=$(CURDIR)/tools/jupyterlab $(LAB_ARGS) \
+	  --LabApp.default_url=/lab/tree/$(firstword $(sort $(filter $(LESSONS)/%,$(NOTEBOOKS))) notebooks)
 
 test: check tf nbval browser  ## tests, every lesson, book and browser; how long: docs/decisions/ci-time.md
 
@@ -101,6 +101,6 @@ clean:  ## remove everything that was made, but not the environment
 	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis $(BUILT)
 	rm -rf .venv/share/jupyter/kernels/estimators  # of the environment in build
 
-.venv/ready: requirements.lock pyproject.toml tools/environments/venv.sh
+.venv/ready: requirements.lock pyproject.toml tools/environments/venv.sh tools/environments/uv.txt
 	sh tools/environments/venv.sh
 	touch $@

@@ -5,7 +5,6 @@ Its code is one of those that ISO 639 keeps free for private use. No code of the
 
 from __future__ import annotations
 
-import itertools
 import re
 import shutil
 from collections.abc import Iterator
@@ -49,7 +48,7 @@ def left_in_english(text: str) -> str:
 
 def copied_course(folder: Path) -> Course:
     """Returns a copy of this course: what a translator checks out, without what is built."""
-    for name in ("notebooks", "course_lib", "jupyter_book"):
+    for name in ("lessons", "course_lib", "jupyter_book"):
         built = shutil.ignore_patterns("*.ipynb", "__pycache__", ".ipynb_checkpoints")
         shutil.copytree(ROOT / name, folder / name, ignore=built)
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -58,15 +57,14 @@ def copied_course(folder: Path) -> Course:
 
 def add_language(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
     """Adds the language to a course as a translator would, and returns the catalogues that this adds."""
-    (course.root / "notebooks" / "locale" / language).mkdir()
+    (course.root / "lessons" / "locale" / language).mkdir()
     list(extract(course))
     return translate(course, language)
 
 
 def translate(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
     """Translates every text of every catalogue of the language, and returns the catalogues."""
-    found = (course.root.rglob(f"locale/{pattern}") for pattern in (f"{language}/*.po", f"{language}.po"))
-    paths = tuple(itertools.chain(*found))
+    paths = (*course.root.rglob(f"{language}.po"), *course.root.rglob(f"locale/{language}/*.po"))
     for path in paths:
         catalogue = polib.pofile(str(path))
         for entry in catalogue:

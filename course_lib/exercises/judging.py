@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.errors import CourseError
+from course_lib.exercises import limit
 from course_lib.exercises.answers import NotAnswered, answered, plain
 from course_lib.exercises.comparing import TOLERANCE, close, first_difference
 from course_lib.exercises.faults import fault, stumbled_over_a_stub
@@ -159,9 +160,9 @@ def _called_on(function: Function, cases: Sequence[Case]) -> list[_Outcome]:
 
 def _call(function: Function, inputs: tuple[Any, ...]) -> _Outcome:
     try:
-        with _quiet():
+        with _quiet(), limit.time_limit():
             value = plain(answered(function(*_fresh(inputs))))
-    except NotAnswered:
+    except (NotAnswered, limit.TooLong):
         raise
     except (Exception, SystemExit) as error:
         if stumbled_over_a_stub(error):

@@ -69,7 +69,7 @@ class Prediction:
         """Returns whether `measured` is the value that the question is about. Never raises."""
         right = self.asked.right
         if isinstance(right.value, str) and isinstance(measured, str):
-            return measured.partition(":")[0] == right.value  # an error is measured with its message
+            return measured == right.value or measured.startswith(f"{right.value}: ")  # an error's message
         if right.off_by:
             return _near(measured, right.value, right.off_by)
         return equal(measured, right.value)

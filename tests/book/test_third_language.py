@@ -145,5 +145,5 @@ def test_the_explorer_and_the_notebooks_speak_the_language(course):
     assert pseudo_language.translated("Prediction") in explorer
     assert (course / "build" / "book" / "assets" / f"mesh_layout.{LANGUAGE}.json").is_file()
     assert len(list((course / "notebooks" / LANGUAGE).glob("*.ipynb"))) == len(
-        list((course / "notebooks" / "source").glob("*.py"))
+        list((course / "lessons").glob("lesson_*/lesson.py"))
     )

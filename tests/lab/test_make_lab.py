@@ -30,7 +30,7 @@ def clone(tmp_path) -> Path:
     """Returns what `make lab` needs of a fresh clone, with two small lessons, the environment beside it."""
     folder = tmp_path / "clone"
     standin.write_lessons(folder / "notebooks")
-    shutil.copytree(ROOT / "notebooks" / "locale", folder / "notebooks" / "locale")
+    shutil.copytree(ROOT / "lessons" / "locale", folder / "lessons" / "locale")
     shutil.copytree(ROOT / "tools" / "jupyterlab", folder / "tools" / "jupyterlab")
     shutil.copy(ROOT / "Makefile", folder)
     (folder / ".venv").symlink_to(ROOT / ".venv")
@@ -101,7 +101,7 @@ def test_make_lab_opens_a_trusted_lesson_and_asks_nothing(chromium, clone, tmp_p
     before = (clone / "notebooks" / language / LESSON).read_bytes()
     with make_lab(clone, tmp_path / "state", language) as address, ThreadPoolExecutor(1) as thread:
         place, found = thread.submit(seen, chromium, address).result()
-    assert place.endswith(f"/lab/tree/{LESSON}")
+    assert place.endswith(f"/lab/tree/notebooks/{language}/{LESSON}")
     assert found[PICTURES] == before.count(b'"image/svg+xml"') > 0
     assert found[NOTIFICATIONS] == 0
     assert (clone / "notebooks" / language / LESSON).read_bytes() == before

@@ -29,13 +29,11 @@ def commands(text):
 @pytest.fixture
 def course(tmp_path):
     """The course without its lessons, in a language that the test can play the translator of."""
-    built = shutil.ignore_patterns(
-        "*.ipynb", "__pycache__", "[0-9]*.py", "A[0-9]*.py", "[0-9]*.po", "ja", "ja.po"
-    )
-    for name in ("notebooks", "course_lib", "jupyter_book", "tools", "tests"):
+    built = shutil.ignore_patterns("*.ipynb", "__pycache__", "lesson_??_*", "ja", "ja.po")
+    for name in ("lessons", "course_lib", "jupyter_book", "tools", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=built)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / "notebooks" / "locale" / LANGUAGE).mkdir()
+    (tmp_path / "lessons" / "locale" / LANGUAGE).mkdir()
     return Course(tmp_path)
 
 
@@ -50,8 +48,9 @@ def run(course, words):
 
 
 def test_the_recipe_for_a_lesson_makes_one(course):
-    assert set(FILES) == {f"notebooks/source/{LESSON}.py", "course_lib/exercises/lesson_99.py"}
+    assert set(FILES) == {f"lessons/lesson_{LESSON}/{name}.py" for name in ("lesson", "checks")}
     for name, text in FILES.items():
+        (course.root / name).parent.mkdir(exist_ok=True)
         (course.root / name).write_text(text, "utf-8")
     printed = []
     for words in commands(RECIPE):
@@ -74,11 +73,11 @@ def test_the_recipe_compares_as_make_does():
 def test_the_recipe_for_a_language_is_what_the_test_of_a_third_one_does():
     section = TEXT.partition("## A language\n")[2]
     assert commands(section)[:2] == [
-        ["mkdir", f"notebooks/locale/{LANGUAGE}"],
+        ["mkdir", f"lessons/locale/{LANGUAGE}"],
         ["python", "-m", "tools.catalogues", "extract"],
     ]
 
 
 def test_every_file_that_it_names_exists():
-    named = set(re.findall(r"`((?:course_lib|tests|tools|notebooks|docs)/[\w./-]+)`", TEXT))
+    named = set(re.findall(r"`((?:course_lib|lessons|tests|tools|notebooks|docs)/[\w./-]+)`", TEXT))
     assert [name for name in named if "NN" not in name and not (ROOT / name).exists()] == []

@@ -20,14 +20,13 @@ from tools.lesson.sources import Course
 ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).parent / "fixtures"
 LESSON = "00_fixture"
+PATHS = f"{FIXTURES / 'course'}:{ROOT}"  # its lessons before those of the course
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kernels_find_the_exercises():
+def kernels_find_the_lesson():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", f"{FIXTURES}:{ROOT}")
-        patch.syspath_prepend(FIXTURES)
-        __import__("fixture_exercises")
+        patch.setenv("PYTHONPATH", PATHS)
         yield
 
 
@@ -66,7 +65,7 @@ def change(path, cell_id, edit_cell):
 def tool(course, name, *arguments):
     environment = {
         "COURSE_ROOT": str(course.root),
-        "PYTHONPATH": f"{FIXTURES}:{ROOT}",
+        "PYTHONPATH": PATHS,
         "PATH": "/usr/bin:/bin",
     }
     return subprocess.run(
@@ -172,17 +171,17 @@ def test_solutions_pass_their_checks(course):
 
 
 def test_a_wrong_solution_is_found(course):
-    path = course.root / "notebooks" / "source" / f"{LESSON}.py"
+    path = course.folder(LESSON) / "lesson.py"
     path.write_text(path.read_text("utf-8").replace("half = 6 // 2 ", "half = 6 // 1 "), "utf-8")
     faults = asyncio.run(solutions.solve_all(course, list(Course(course.root).lessons())))
     assert faults == ["00_fixture, cell 'check-half' refuses the solution: ✗ That is the whole."]
 
 
 def test_a_check_that_shows_nothing_is_found(course):
-    path = course.root / "notebooks" / "source" / f"{LESSON}.py"
-    path.write_text(path.read_text("utf-8").replace('check("00-half", half)', "half"), "utf-8")
+    path = course.folder(LESSON) / "lesson.py"
+    path.write_text(path.read_text("utf-8").replace('check("00-split", split)', "split(6, 3)"), "utf-8")
     faults = asyncio.run(solutions.solve_all(course, list(Course(course.root).lessons())))
-    assert faults == ["00_fixture, cell 'check-half' refuses the solution: 3"]
+    assert faults == ["00_fixture, cell 'check-split' refuses the solution: [2, 2, 2]"]
 
 
 def test_the_first_cell_for_colab_runs_outside_colab(course):
@@ -194,7 +193,7 @@ def test_the_first_cell_for_colab_runs_outside_colab(course):
 
 @pytest.mark.parametrize("name", ["catalogues", "checks"])
 def test_the_commands_fail_where_something_is_wrong(course, name):
-    course.catalogue("ja", "shared").unlink()
+    course.shared_catalogue("ja").unlink()
     course.notebook("ja", LESSON).unlink()
     run = tool(course, name, *(["check"] if name == "catalogues" else []))
     assert run.returncode == 1, run.stdout + run.stderr

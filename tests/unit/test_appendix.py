@@ -48,9 +48,9 @@ print(tf.constant(8) // 2)
 def course(tmp_path, monkeypatch):
     """The fixture course with an appendix, and no environment for it."""
     shutil.copytree(FIXTURES / "course", tmp_path, dirs_exist_ok=True)
-    source = tmp_path / "notebooks" / "source"
-    (source / f"{NAME}.py").write_text(SOURCE, "utf-8")
-    (source / "About.py").write_text("", "utf-8")
+    folder = tmp_path / "lessons" / f"lesson_{NAME}"
+    folder.mkdir()
+    (folder / "lesson.py").write_text(SOURCE, "utf-8")
     monkeypatch.setattr(estimator, "ENVIRONMENT", tmp_path / "environment")
     monkeypatch.setattr(estimator, "KERNEL_FILE", tmp_path / "kernels" / estimator.KERNEL / "kernel.json")
     return Course(tmp_path)
@@ -65,7 +65,7 @@ def environment(course):
 
 
 def edited(course, old, new):
-    path = course.root / "notebooks" / "source" / f"{NAME}.py"
+    path = course.folder(NAME) / "lesson.py"
     assert old in SOURCE
     path.write_text(SOURCE.replace(old, new), "utf-8")
     return Course(course.root).lesson(NAME)

@@ -58,7 +58,7 @@ def test_the_lock_pins_every_requirement_with_a_hash(project):
     assert {requirement(line)[0] for line in required} <= {name.lower().replace("_", "-") for name in pinned}
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "environment.yml", "pyproject.toml"])
+@pytest.mark.parametrize("name", ["requirements.lock", "tools/environments/uv.txt", "environment.yml", "pyproject.toml"])
 def test_no_registry_address_is_written_down(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.findall(r"index-url|https?://(?!github\.com)", text)
@@ -80,4 +80,5 @@ def test_make_lab_opens_the_first_lesson_in_the_readers_language(environment, fo
     command = ["make", "--dry-run", "--old-file=.venv/ready", "lab"]
     environment = environment | {"PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split()[-1] == f"{folder}/{COURSE.lesson_names[0]}.ipynb"
+    address = f"/lab/tree/{folder}/{COURSE.lesson_names[0]}.ipynb"  # also in the address that Jupyter prints
+    assert done.stdout.split()[-1] == f"--LabApp.default_url={address}"

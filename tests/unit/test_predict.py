@@ -1,12 +1,8 @@
 """Predictions: cards, what is kept, verdicts, scores, and the rules for those of every lesson."""
 
-from __future__ import annotations
-
 import json
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,55 +11,68 @@ from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
 import course_lib
-from course_lib.exercises import kept, predictions
-from course_lib.exercises.predict import Option, Question, predict, prediction, reveal, score
+import lessons
+from course_lib.exercises import kept, lesson_files, predictions
+from course_lib.exercises.asked import parsed
+from course_lib.exercises.predict import predict, reveal, score
 from course_lib.exercises.values import shown
 from course_lib.i18n import languages
-from tests.pseudo_language import LANGUAGE, translated
-from tests.unit.test_checks import LESSONS, NONSENSE, Hostile
+from tests.course import COURSE
+from tests.unit.test_checks import NONSENSE, Hostile
 from tests.unit.test_explorers import pieces, text_of, whole
 
-PREDICTIONS = [known for lesson in LESSONS for known in predictions.predictions(lesson)]
-HEADER = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n'
+NUMBERS = [name[:2] for name in COURSE.lesson_names]
+PREDICTIONS = [known for number in NUMBERS for known in predictions.predictions(number)]
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+LESSON_98 = """
+# %% predict-rows [markdown]
+# How many rows
+# does `x` leave?
+#
+# - [x] `(2, 4)`
+#   Six over three.
+# - [ ] `(2, 2)`
+#   That splits `y` too.
+# - [ ] `(3, 4)`
+#   Devices.
 
+# %% reveal-rows
+reveal("98-rows", (2, 4))
 
-def rows() -> Question:
-    """The options as an author writes them: the right one first."""
-    return Question(
-        "How many rows does `x` leave?",
-        [
-            Option((2, 4), "Six over three."),
-            Option((2, 2), "That splits `y` too."),
-            Option((3, 4), "Devices."),
-        ],
-    )
+# %% predict-mean [markdown]
+# What is the mean?
+#
+# - [x] `0.148` ± 0.01
+#   The mean.
+# - [ ] `0.474`
+#   That forgets the padding.
+# - otherwise
+#   Add them up and divide.
 
-
-def mean() -> Question:
-    options = [Option(0.148, "The mean."), Option(0.474, "That forgets the padding.")]
-    return Question("What is the mean?", options, field=True, otherwise="Add them up and divide.")
-
-
-def sums() -> Question:
-    options = [
-        Option("equal", "In any order.", "equal"),
-        Option("last", "Floats.", "equal but for the last bit"),
-    ]
-    return Question("Are the sums the same?", [*options, Option("far", "By how much?", "different")])
+# %% predict-sums [markdown]
+# Are the sums the same?
+#
+# - [ ] `equal` equal
+#   In any order.
+# - [x] `last` equal but for the last bit
+#   Floats.
+# - [ ] `far` on `CPU:0` < 1
+#   By how much?
+"""
 
 
 @pytest.fixture(autouse=True)
-def lesson_98():
+def lesson_98(tmp_path, monkeypatch):
     """A lesson with three predictions, none of them made."""
+    folder = tmp_path / "lesson_98_sums"
+    folder.mkdir()
+    (folder / "lesson.py").write_text(LESSON_98, "utf-8")
+    monkeypatch.setattr(lessons, "__path__", [*lessons.__path__, str(tmp_path)])
     kept.forget()
-    prediction("98-rows", right=(2, 4))(rows)
-    prediction("98-mean", right=0.148, fits=lambda measured: 0.14 < measured < 0.16)(mean)
-    prediction("98-sums", right="last")(sums)
-    yield
+    lesson_files._cards.cache_clear()
+    yield folder
     kept.forget()
-    for name in [name for name in predictions._registry if name.startswith("98-")]:
-        del predictions._registry[name]
+    lesson_files._cards.cache_clear()
 
 
 def choose(card, value) -> None:
@@ -189,10 +198,7 @@ def test_the_name_of_an_option_is_shown_in_the_words_of_that_option():
     assert repr(revealed) == "equal but for the last bit"
     assert revealed._repr_html_() == "Measured\n<p>equal but for the last bit</p>"
     assert repr(reveal("98-sums", "near")).startswith("near\n… This is not the value")
-    prediction("98-where", right="CPU:0")(
-        lambda: Question("Where?", [Option("CPU:0", "Yes.", "on `CPU:0` < 1")])
-    )
-    assert reveal("98-where", "CPU:0")._repr_html_() == "Measured\n<p>on <code>CPU:0</code> &lt; 1</p>"
+    assert reveal("98-sums", "far")._repr_html_().startswith("Measured\n<p>on <code>CPU:0</code> &lt; 1</p>")
 
 
 @pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
@@ -200,8 +206,8 @@ def test_no_name_of_an_option_is_left_in_english(known):
     for language in languages()[1:]:
         course_lib.i18n.set_language(language)
         (right,) = [option for option in known.options() if known.is_right(option)]
-        if isinstance(known.right, str) and known.right != "UnimplementedError":  # TensorFlow's own name
-            assert repr(reveal(known.prediction_id, known.right)) == right.label
+        if isinstance(right.value, str) and right.value != "UnimplementedError":  # TensorFlow's own name
+            assert repr(reveal(known.prediction_id, right.value)) == right.label
             assert not right.label.isascii()
 
 
@@ -228,11 +234,6 @@ def test_an_unknown_prediction_says_so(name):
 @pytest.mark.parametrize("lesson", ["97", "", None, 98, Hostile()])
 def test_a_lesson_without_predictions_says_so(lesson):
     assert "There is no prediction in a lesson" in repr(score(lesson))
-
-
-def test_two_predictions_of_one_id_are_refused():
-    with pytest.raises(ValueError, match="98-rows"):
-        prediction("98-rows", right=1)(mean)
 
 
 # As it is shown
@@ -272,27 +273,6 @@ def test_values_are_shown_the_same_everywhere(value, text):
     assert shown(value) == text
 
 
-def test_a_tensor_is_shown_by_its_numbers():
-    class Tensor:
-        def numpy(self):
-            return np.float32([0.1, 0.25])
-
-    class Shape:
-        def as_list(self):
-            return [2, None]
-
-    assert shown(Tensor()) == "[0.1, 0.25]"
-    assert shown((Shape(), Tensor())) == "([2, None], [0.1, 0.25])"
-
-
-def test_what_cannot_be_read_is_shown_by_its_kind():
-    class Broken:
-        def __repr__(self):
-            raise RuntimeError
-
-    assert shown([Broken()]) == "<list>"
-
-
 # The card
 
 
@@ -306,13 +286,6 @@ def test_its_text_does_not_change_with_the_choice():
     before = repr(card), card.to_html()
     choose(card, 1)
     assert (repr(card), card.to_html()) == before
-
-
-def test_answers_without_an_order_get_one():
-    prediction("98-mixed", right=None)(
-        lambda: Question("?", [Option("a", "1"), Option(None, "2"), Option((1, 2), "3")])
-    )
-    assert repr(predict("98-mixed")) == "?\n- `(1, 2)`\n- `None`\n- `a`"
 
 
 def test_a_notebook_asks_with_radio_buttons_or_a_field():
@@ -376,33 +349,7 @@ def test_the_element_of_the_score_can_say_every_count():
     assert said[3][2] == "Predictions made: 3 of 3. Right: 2."
 
 
-def test_texts_are_made_when_they_are_shown(tmp_path):
-    """In a language of its own, whatever a translator writes: chosen in English, revealed in the other."""
-    package = tmp_path / "course_lib"
-    shutil.copytree(Path(course_lib.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    texts = ["You predicted {answer}. {comment}", "Predictions made: {made} of {total}. Right: {right}."]
-    entries = "\n".join(f'msgid "{text}"\nmsgstr "{translated(text)}"\n' for text in texts)
-    (package / "locale" / f"{LANGUAGE}.po").write_text(f"{HEADER}\n{entries}", "utf-8")
-    code = (
-        "from course_lib import i18n; from course_lib.exercises import predict, reveal, score\n"
-        "from course_lib.exercises.predict import Option, Question, prediction\n"
-        "prediction('98-a', right=1)(lambda: Question('?', [Option(1, 'one'), Option(2, 'two')]))\n"
-        "predict('98-a').state = {'chosen': 0}\n"
-        f"i18n.set_language({LANGUAGE!r})\n"
-        "print(reveal('98-a', 1)); print(score('98'))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout == "1\n✓ Ýóú ṕŕéďíćťéď `1`. one\nṔŕéďíćťíóńś ɱáďé: 1 óƒ 1. Ŕíǵĥť: 1.\n"
-
-
-@pytest.mark.parametrize("first", ["predict", "lesson_01"])
+@pytest.mark.parametrize("first", ["predict", "checks"])
 def test_the_functions_are_found_whatever_is_imported_first(first):
     code = (
         f"import sys, course_lib.exercises.{first}\n"
@@ -418,29 +365,23 @@ def test_the_functions_are_found_whatever_is_imported_first(first):
 
 def faults(known: predictions.Prediction) -> list[str]:
     """Returns what is wrong with a prediction."""
-    question, options = known.ask(), known.options()
-    comments = [option.comment for option in options] + [question.otherwise] * question.field
+    options, otherwise = known.options(), known.asked.otherwise
+    comments = [option.comment for option in options] + [otherwise] * known.is_typed
     texts = [option.text for option in options]
+    fitting = [option for option in options if known.fits_measured(option.value)]
     broken = {
-        "the right answer is not one of the options": sum(map(known.is_right, options)) != 1,
-        "the right answer does not fit": not known.fits_measured(known.right),
+        "the right answer, and no other, fits": [*map(known.is_right, fitting)] != [True],
         "fewer than two wrong answers": len(options) < 3,
         "two options look the same": len(set(texts)) < len(texts),
         "a comment is missing": not all(comment.strip() for comment in comments),
         "two comments are the same": len(set(comments)) < len(comments),
-        "a formula is not typeset on a card": any("$" in text for text in [question.text, *texts, *comments]),
-        "an option of a field is no number": question.field
-        and not all(isinstance(option.value, (int, float)) for option in options),
-        "a wrong option would pass": any(
-            question.field and known.fits_measured(option.value) and not known.is_right(option)
-            for option in options
+        "a formula is not typeset on a card": any(
+            "$" in text for text in [known.question, *texts, *comments]
         ),
+        "an option of a field is no number": known.is_typed
+        and not all(isinstance(option.value, (int, float)) for option in options),
     }
     return [fault for fault, is_so in broken.items() if is_so]
-
-
-def test_each_lesson_has_predictions():
-    assert len(PREDICTIONS) >= 4 * len(LESSONS)
 
 
 @pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
@@ -448,33 +389,28 @@ def test_the_predictions_of_the_lessons_keep_the_rules(known):
     assert faults(known) == []
 
 
-RIGHT, WRONG, OTHER = Option(1, "one"), Option(2, "two"), Option(3, "three")
+RIGHT, WRONG, OTHER = "- [x] `1`\n  one\n", "- [ ] `2`\n  two\n", "- [ ] `3`\n  three\n"
 
 
 @pytest.mark.parametrize(
-    ("question", "fault"),
+    ("options", "fault"),
     [
-        (Question("?", [RIGHT, WRONG, OTHER]), None),
-        (Question("?", [Option(4, "four"), WRONG, OTHER]), "not one of the options"),
-        (Question("?", [RIGHT, WRONG]), "fewer than two"),
-        (Question("?", [RIGHT, WRONG, Option(3, "three", "`2`")]), "look the same"),
-        (Question("?", [RIGHT, WRONG, Option(3, " ")]), "missing"),
-        (Question("?", [RIGHT, WRONG, Option(3, "two")]), "two comments"),
-        (Question("$n$?", [RIGHT, WRONG, OTHER]), "typeset"),
-        (Question("?", [RIGHT, WRONG, OTHER], field=True, otherwise="any"), None),
-        (Question("?", [RIGHT, WRONG, OTHER], field=True), "missing"),
-        (Question("?", [RIGHT, WRONG, Option("3", "three")], field=True, otherwise="any"), "no number"),
+        ([RIGHT, WRONG, OTHER], None),
+        ([RIGHT, WRONG], "fewer than two"),
+        ([RIGHT, WRONG, "- [ ] `3` `2`\n  three\n"], "look the same"),
+        ([RIGHT, WRONG, "- [ ] `3`\n"], "missing"),
+        ([RIGHT, WRONG, "- [ ] `3`\n  two\n"], "two comments"),
+        ([RIGHT, WRONG, "- [ ] `3`\n  $n$\n"], "typeset"),
+        ([RIGHT, WRONG, "- [ ] `x`\n  three\n", "- otherwise\n  any"], "no number"),
+        ([RIGHT.replace("`1`", "`1` ± 1.5"), WRONG, OTHER], "no other"),
     ],
 )
-def test_the_rules_find_each_fault(question, fault):
-    prediction("98-ruled", right=1)(lambda: question)
-    found = faults(predictions.find("98-ruled"))
+def test_the_rules_find_each_fault(options, fault):
+    found = faults(predictions.Prediction("98-ruled", parsed("?\n\n" + "".join(options))))
     assert (found == []) if fault is None else (len(found) == 1 and fault in found[0])
 
 
-def test_the_rules_find_what_does_not_fit():
-    ask = lambda: Question("?", [RIGHT, WRONG, OTHER], field=True, otherwise="any")  # noqa: E731
-    prediction("98-none-fits", right=1, fits=lambda _measured: False)(ask)
-    prediction("98-all-fit", right=1, fits=lambda _measured: True)(ask)
-    assert faults(predictions.find("98-none-fits")) == ["the right answer does not fit"]
-    assert faults(predictions.find("98-all-fit")) == ["a wrong option would pass"]
+@pytest.mark.parametrize("text", ["?\n\n- [ ] `1`\n  one", "?\n\n- [x] 1\n  one", "?", "?\n\n- `1`"])
+def test_a_card_that_cannot_be_read_says_so(text):
+    with pytest.raises(ValueError, match="as"):
+        parsed(text)

@@ -29,7 +29,7 @@ def extract(course: Course) -> Iterator[str]:
     texts_by_path = catalogues(course)
     for language in course.translations:
         wanted = _in_language(course, texts_by_path, language)
-        elsewhere = [entry for path in wanted for entry in files.read(path, language)]
+        elsewhere = [entry for path in wanted for entry in files.read(path, language) if _is_code(entry)]
         for path, texts in wanted.items():
             catalogue = files.updated(files.read(path, language), texts, language, elsewhere)
             files.write(catalogue, path)
@@ -51,6 +51,11 @@ def check(course: Course) -> Iterator[str]:
             new = files.updated(old, texts, language)
             faults = [*_stale(old, new), *_faults(course, language, new)]
             yield from (f"{_short(course, path)}: {fault}" for fault in faults)
+
+
+def _is_code(entry: polib.POEntry) -> bool:
+    """Returns whether a text stands in a Python file, which may move to another catalogue."""
+    return any(place.endswith(".py") for place, _line in entry.occurrences)
 
 
 def _in_language(course: Course, texts: dict[str, list[Text]], language: str) -> dict[Path, list[Text]]:

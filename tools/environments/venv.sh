@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv from requirements.lock, every file checked against its hash; with uv if it is there, else with venv and pip.
+# Makes .venv from requirements.lock, every file checked against its hash; with uv, which pip fetches where it is
+# missing, or with pip alone where there is no uv for the machine.
 set -eu
 
 suits() {
@@ -19,15 +20,16 @@ if [ -z "${found:-}" ]; then
 fi
 
 rm -rf .venv
+"$found" -m venv .venv || {
+    echo "Python's venv module is missing; on Debian and Ubuntu: apt-get install python3-venv" >&2
+    exit 1
+}
 if command -v uv >/dev/null 2>&1; then
-    uv venv --quiet --python "$found" .venv
-    uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock
-    uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation -e .
+    install="uv pip install --quiet --python .venv/bin/python"
+elif .venv/bin/python -m pip install --quiet --require-hashes -r tools/environments/uv.txt; then
+    install=".venv/bin/uv pip install --quiet --python .venv/bin/python"
 else
-    "$found" -m venv .venv || {
-        echo "Python's venv module is missing; on Debian and Ubuntu: apt-get install python3-venv" >&2
-        exit 1
-    }
-    .venv/bin/python -m pip install --quiet --require-hashes -r requirements.lock
-    .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+    install=".venv/bin/python -m pip install --quiet"
 fi
+$install --require-hashes -r requirements.lock
+$install --no-deps --no-build-isolation -e .

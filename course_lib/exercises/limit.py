@@ -1,0 +1,54 @@
+"""A limit for a reader's code: what does not end is ended, and the kernel lives on."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+
+SECONDS = 10.0  # for one call of a reader's function
+
+
+class TooLong(CourseError):
+    """A reader's function did not end in time."""
+
+
+class _Over(BaseException):  # no `except Exception` of the reader's may catch it
+    """The time is over."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float = SECONDS) -> Iterator[None]:
+    """Ends the code in the block after some seconds.
+
+    It does so where cells run, in the main thread of a process on Linux or macOS; elsewhere there is no limit.
+
+    Raises:
+        TooLong: the time was over.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _Over:
+        raise TooLong(
+            _("Your function still ran after {seconds:g} s.", seconds=seconds),
+            allowed=_("a function that ends"),
+            cure=_("Look at its loops: does each come to its end, for example by `step += 1`?"),
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise _Over

@@ -1,0 +1,144 @@
+"""The tree tells the truth: the library holds what is shared, within its budget of lines."""
+
+import ast
+import re
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import jupytext
+import pytest
+
+import course_lib
+from tests.course import COURSE
+
+ROOT = COURSE.root
+# Lines of Python, all included; of lessons what they have beside their sources. DESIGN of November 2026:
+# 12,500, 7,500, 6,500 and 19,000 when the lessons are rewritten.
+BUDGET = {"course_lib": 18_000, "lessons": 10_000, "tools and benchmarks": 6_500, "tests": 25_000}
+TOPS = {"tools": "tools and benchmarks", "benchmarks": "tools and benchmarks"}
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {
+    module_of(path): path
+    for package in ("course_lib", "lessons")
+    for path in (ROOT / package).rglob("*.py")
+    if path.name != "lesson.py"
+}
+
+
+def code_of(path: Path) -> str:
+    """Returns the Python of a module, or of a lesson's cells without what only a notebook can run."""
+    if path.name != "lesson.py":
+        return path.read_text("utf-8")
+    cells = jupytext.reads(path.read_text("utf-8"), fmt="py:percent").cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    return re.sub(r"\bawait ", "", re.sub(r"^\s*%.*$", "", code, flags=re.M))
+
+
+def named_in(path: Path) -> Iterator[str]:
+    """Yields the modules of the library and the lessons that a file imports, lazily or as a face's name too."""
+    tree = ast.parse(code_of(path))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            yield ast.unparse(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value  # of `import_module`, or of what draws a kind
+
+
+def homes() -> dict[str, str]:
+    """Returns for each name of each face the module that it stands for."""
+    found = {}
+    for module, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "face":
+                names = eval(compile(ast.Expression(node.args[1]), "", "eval"), {"dict": dict})
+                found |= {f"{module}.{name}": f"{module}.{home}" for name, home in names.items()}
+    return found
+
+
+HOMES = homes()
+FACES = {name.rpartition(".")[0] for name in HOMES}
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    aliases = {}
+    for name in named_in(path):
+        parts = name.split(".")
+        if parts[0] in aliases:
+            parts = [*aliases[parts[0]].split("."), *parts[1:]]
+        if parts[0] not in ("course_lib", "lessons"):
+            continue
+        for end in range(len(parts), 0, -1):
+            whole = ".".join(parts[:end])
+            whole = HOMES.get(whole, whole)
+            if whole in MODULES:
+                found.add(whole)
+                if end == len(parts):
+                    aliases[parts[-1]] = whole
+                break
+    return found
+
+
+def reached(paths: Iterator[Path]) -> set[str]:
+    """Returns the modules that some files need, through others too."""
+    seen: set[str] = set()
+    waiting = [name for path in paths for name in imported(path)]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += [name.rpartition(".")[0]] if "." in name else []
+            waiting += [] if name in FACES else imported(MODULES[name])  # a face is not what it offers
+    return seen
+
+
+def test_the_library_holds_what_two_lessons_or_the_pipeline_use():
+    users = defaultdict(set)
+    for name in COURSE.lesson_names:
+        for module in reached(COURSE.folder(name).rglob("*.py")):
+            users[module].add(name)
+    pipeline = [*(ROOT / "tools").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    for module in reached(path for path in pipeline):
+        users[module].add("the pipeline")
+    alone = {
+        module: sorted(users[module])
+        for module in MODULES
+        if module.startswith("course_lib.") and len(users[module]) < 2 and users[module] != {"the pipeline"}
+    }
+    assert alone == {}
+
+
+def test_lessons_import_from_the_face_and_each_name_is_there():
+    for name in COURSE.lesson_names:
+        tree = ast.parse(code_of(COURSE.folder(name) / "lesson.py"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("course_lib"):
+                assert node.module == "course_lib", f"{name}: from {node.module}"
+                names = [alias.name for alias in node.names]
+                assert [
+                    n for n in names if not hasattr(course_lib, n) and f"course_lib.{n}" not in MODULES
+                ] == []
+
+
+@pytest.mark.parametrize("kind", BUDGET)
+def test_the_budget_holds(kind):
+    names = subprocess.run(
+        ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    lines = defaultdict(int)
+    for path in (ROOT / name for name in names):
+        top = path.relative_to(ROOT).parts[0]
+        if path.name != "lesson.py" and path.exists():
+            lines[TOPS.get(top, top)] += len(path.read_text("utf-8").splitlines())
+    assert lines[kind] <= BUDGET[kind]
