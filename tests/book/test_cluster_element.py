@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import CourseError
 from course_lib.i18n import set_language
@@ -13,7 +12,7 @@ from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
 from lessons.lesson_11_many_processes.cluster_picture import cluster_lines
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
 from lessons.lesson_11_many_processes.explorer import ClusterExplorer
-from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, pick, write_pages
+from tests.book.bare_page import pick, write_pages
 from tools.book.explorers import write_explorer_tables
 
 HOSTS = [f"host{number}:12345" for number in range(6)]
@@ -84,27 +83,6 @@ def test_choices_change_picture_and_json_without_a_kernel(visit):
     assert page.locator(".explorer .holder").count() == 3
 
 
-def test_an_evaluator_is_a_task_that_stands_in_no_cluster(visit):
-    page = visit("two")
-    answer(page, "evaluator", value=True)
-    answer(page, "task", "evaluator 0")
-    assert config(page) == {"cluster": {"worker": HOSTS[:2]}, "task": {"type": "evaluator", "index": 0}}
-    assert "evaluator 0, without an address" in picture(page)
-
-
-def test_a_mistake_is_explained_and_taken_back_without_a_kernel(visit):
-    page = visit("two")
-    pick(page, "Mistake", "one address twice")
-    assert config(page)["cluster"] == {"worker": ["host0:12345"] * 2}
-    refusal = page.locator(".refusal").inner_text()
-    assert "worker 0 and worker 1 have the same address, host0:12345." in refusal
-    assert "Could not start gRPC server" in page.locator(".told").inner_text()
-    pick(page, "Mistake", "none")
-    assert page.locator(".refusal").count() == 0
-    pick(page, "Parameter servers", "1")
-    assert "no chief" in page.locator(".refusal").inner_text()
-
-
 @pytest.mark.parametrize(("name", "language"), [("served", "en"), ("ja", "ja")])
 def test_every_mistake_shows_what_is_wrong_why_and_what_tensorflow_does(visit, name, language):
     page = visit(name)
@@ -149,49 +127,3 @@ def test_it_is_answered_by_keyboard(visit):
     page.keyboard.press("Enter")
     page.get_by_text("Copied.").wait_for()
     assert page.evaluate("window.got") == shown(page)
-
-
-def test_it_speaks_japanese_and_leaves_names_of_tasks_alone(visit):
-    page = visit("ja")
-    assert set(page.locator("legend").all_inner_texts()).isdisjoint({"Workers", "Mistake", "This task"})
-    pick(page, "このタスク", "ps 0")
-    set_language("ja")
-    assert picture(page) == spoken(SERVED, "ps 0")
-    assert config(page)["task"] == {"type": "ps", "index": 0}
-    pick(page, "chief", "なし")
-    refusal = page.locator(".refusal").inner_text()
-    assert not {"choice", "Allowed", "parameter", "servers"} & set(refusal.split())
-
-
-def test_the_json_is_copied_as_it_is_shown(visit):
-    page = visit("served")
-    page.evaluate(LISTENS)
-    page.get_by_role("button", name="Copy").click()
-    page.get_by_text("Copied.").wait_for()
-    assert page.evaluate("window.got") == shown(page)
-
-
-def test_in_a_notebook_a_choice_is_one_message(visit):
-    page = visit("none")
-    explorer = ClusterExplorer()
-    page.evaluate(NOTEBOOK_HOST, explorer.view)
-    page.locator("label", has=page.get_by_text("worker 2", exact=True)).click()
-    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["task"], "value": "worker 2"}]
-    answered(page, explorer)
-    assert str(explorer.place.task) == "worker 2"
-    assert config(page)["task"] == {"type": "worker", "index": 2}
-
-
-@pytest.mark.parametrize(
-    ("name", "theme"), [("served", "light"), ("two", "dark"), ("ja", "light"), ("ja", "dark")]
-)
-def test_it_is_accessible_and_fits_a_telephone(visit, name, theme):
-    page = visit(name, theme)
-    for wrong in ("", mistakes.NO_JSON):  # one line, the longest there is
-        if wrong:
-            answer(page, "mistake", wrong)
-        violations = Axe().run(page).response["violations"]
-        assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-        page.set_viewport_size({"width": 390, "height": 844})
-        assert page.evaluate("document.documentElement.scrollWidth") == 390
-        assert page.evaluate(OVERFLOWING) == []

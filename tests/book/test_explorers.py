@@ -68,11 +68,12 @@ def test_a_key_makes_a_choice_keeps_the_focus_and_shows_what_python_would(visit,
 @pytest.mark.parametrize(("language", "theme"), [("en", "dark"), ("ja", "light")])
 def test_it_is_accessible_and_fits_a_telephone(visit, name, language, theme):
     page = visit(f"{name}-{language}", theme)
-    for group in page.locator("fieldset").all():
-        group.locator("input[type=radio]").last.dispatch_event("click")
-        settle(page)
-        if page.locator("fieldset").count() == 0 or page.locator(".refusal").count():
-            break
+    if language == "ja":  # in English what the reader meets first, in Japanese what other choices lead to
+        for group in page.locator("fieldset").all():
+            group.locator("input[type=radio]").last.dispatch_event("click")
+            settle(page)
+            if page.locator(".refusal").count():
+                break
     for summary in page.locator("summary").all():
         summary.click()
     check_accessible_and_narrow(page)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.i18n import set_language
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
-from lessons.lesson_10_custom_training.loss_scaling_picture import lines
-from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, STYLES, answered, pick, write_pages
+from tests.book.bare_page import pick, write_pages
 from tools.book.explorers import write_explorer_tables
 
 OWN = "the replica's own examples"
@@ -88,51 +86,3 @@ def test_a_smaller_batch_size_leaves_no_more_examples_than_fit(visit):
     assert counts.locator("label:has(:checked)").inner_text() == "4"
     pick(page, "Replicas", "2")
     assert returned(page) == ["(2 + 3) / 4 = 1.25", "(4 + 5) / 4 = 2.25"]
-
-
-def test_it_is_used_by_keyboard(visit):
-    page = visit("en")
-    for _group in ("replicas", "batch size", "examples"):
-        page.keyboard.press("Tab")
-    page.keyboard.press("ArrowRight")
-    page.locator("pre", has_text="global_batch_size=6").wait_for()
-    assert page.evaluate(FOCUSED) == "6"
-    page.keyboard.press("Tab")
-    for expected in ("batch size", OWN):
-        page.keyboard.press("ArrowRight")
-        page.locator(".explorer:not(.busy)").wait_for()
-        assert page.evaluate(FOCUSED) == expected
-    assert code(page) == "tf.reduce_mean(losses)"
-
-
-def test_it_speaks_japanese(visit):
-    page = visit("ja")
-    pick(page, "割る数", "そのレプリカのサンプル数")
-    explorer = five_of_eight()
-    explorer.state = {**explorer.state, "division": "replica"}
-    set_language("ja")
-    described = page.locator(".panel [role=img]").first.get_attribute("aria-label")
-    assert described == "\n".join(lines(explorer.scaling))
-    assert told(page).startswith("✗ ")
-    assert not told(page).isascii()
-
-
-def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit):
-    page = visit("none")
-    explorer = five_of_eight()
-    page.evaluate(NOTEBOOK_HOST, explorer.view)
-    page.locator("label", has_text=OWN).click()
-    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["division"], "value": "replica"}]
-    answered(page, explorer)
-    assert explorer.scaling.division == "replica"
-    assert code(page) == "tf.reduce_mean(losses)"
-
-
-@pytest.mark.parametrize(("name", "theme"), list(zip(["en", "ja"], STYLES, strict=True)))
-def test_it_is_accessible_and_fits_a_telephone(visit, name, theme):
-    page = visit(name, theme)
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert page.evaluate(OVERFLOWING) == []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import UNSHARDED, MeshSpec
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
-from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, answered, write_pages
 from tools.book.explorers import write_explorer_tables
 
 CUBE = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
@@ -78,12 +77,3 @@ def test_in_a_notebook_the_button_puts_what_ran_beside_the_prediction(visit):
     answered(page, explorer)
     assert page.locator(".verdict").inner_text() == ""
     assert explorer.left.layout.sharding_specs == (UNSHARDED, "x")
-
-
-@pytest.mark.parametrize("theme", STYLES)
-def test_it_is_accessible_and_fits_a_telephone(visit, theme):
-    page = visit("gathers", theme)
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390

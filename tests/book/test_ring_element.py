@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from lessons.lesson_02_communication.ring_explorer import RingExplorer
-from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, answered, write_pages
 from tools.book.explorers import write_explorer_tables
 
 BACK, FORWARD = "← Back", "Forward →"
@@ -76,33 +75,6 @@ def test_a_key_on_a_button_makes_one_step_and_keeps_the_focus(visit, key):
     assert page.evaluate(FOCUSED.format(host="course-explorer")) == FORWARD
 
 
-def test_arrows_walk_along_the_row_of_steps(visit):
-    page = visit("four")
-    page.get_by_role("radio", name="0", exact=True).focus()
-    for expected in ("1 of 6", "2 of 6"):
-        page.keyboard.press("ArrowRight")
-        settle(page)
-        assert step(page) == expected
-    page.keyboard.press("ArrowLeft")
-    settle(page)
-    assert step(page) == "1 of 6"
-
-
-def test_collective_and_devices_change_the_ring(visit):
-    page = visit("four")
-    page.locator("label", has_text="all-gather").click()
-    settle(page)
-    page.locator("fieldset", has_text="Devices").locator("label", has_text="8").click()
-    settle(page)
-    assert step(page) == "0 of 7"
-    assert page.locator(".explorer .holder").count() == 8
-    assert page.locator(".explorer .whole").count() == 8
-    page.locator("fieldset", has_text="Step").locator("label", has_text="7").click()
-    settle(page)
-    assert page.locator(".explorer .whole").count() == 64
-    assert page.locator(".fact", has_text="Times the array").locator("dd").inner_text() == "0.875 of 0.875"
-
-
 def test_in_a_notebook_each_press_is_one_message(visit):
     page = visit("none")
     explorer = RingExplorer()
@@ -115,18 +87,3 @@ def test_in_a_notebook_each_press_is_one_message(visit):
     assert step(page) == "2 of 6"
     button(page, FORWARD).press("Enter")
     assert page.evaluate("model.sent") == [{"kind": "change", "path": ["move"], "value": 1}]
-
-
-@pytest.mark.parametrize("theme", STYLES)
-@pytest.mark.parametrize("name", ["four", "eight"])
-def test_it_has_no_accessibility_violation(visit, name, theme):
-    page = visit(name, theme)
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-
-
-@pytest.mark.parametrize("name", ["four", "eight"])
-def test_it_fits_a_telephone(visit, name):
-    page = visit(name)
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -1,10 +1,7 @@
 """The batch-size widget, its bars, and the times that were recorded for pages without a kernel."""
 
-import json
-
 import pytest
 
-from course_lib import CourseError
 from course_lib.measured import batch_sizes, results
 from course_lib.measured.batch_sizes import BATCH_SIZES, Machine
 from course_lib.pictures import shapes
@@ -13,33 +10,14 @@ from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
 from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
+from tests.explored import choose, nodes, press, text_of
 
 HERE = Machine(2, 1, 2, "2.21.0")
 
 
-def text_of(tree):
-    return tree if isinstance(tree, str) else " ".join(map(text_of, tree[2:]))
-
-
-def pieces(tree, tag):
-    if isinstance(tree, list):
-        if tree[0] == tag:
-            yield tree
-        for child in tree[2:]:
-            yield from pieces(child, tag)
-
-
 def button(view):
-    (found,) = pieces(view, "button")
+    (found,) = (each for each in nodes(view) if each[0] == "button")
     return found
-
-
-def choose(explorer, batch_size):
-    explorer._answer(explorer, {"kind": "change", "path": ["batch_size"], "value": batch_size}, [])
-
-
-def press(explorer):
-    explorer._answer(explorer, {"kind": "press"}, [])
 
 
 @pytest.fixture
@@ -51,71 +29,43 @@ def explorer():
 
 def test_without_a_choice_the_button_says_what_is_missing(explorer):
     assert "disabled" in button(explorer.view)[1]
-    assert "Choose a batch size first." in text_of(explorer.view)
+    assert "Choose a batch size first." in text_of(explorer.view, " ")
     press(explorer)
     assert explorer.times == ()
 
 
 def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer):
-    choose(explorer, 64)
+    choose(explorer, "batch_size", 64)
     press(explorer)
     assert explorer.times == (StepTimes(64, 0.001, 0.002),)
-    assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view)
-    assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view)
-    choose(explorer, 8192)
+    assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view, " ")
+    assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view, " ")
+    choose(explorer, "batch_size", 8192)
     press(explorer)
-    choose(explorer, 64)
+    choose(explorer, "batch_size", 64)
     press(explorer)
     assert explorer.times == (StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003))
-    assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view)
+    assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view, " ")
 
 
 def test_it_says_with_how_many_cores_and_threads_it_measured(explorer, monkeypatch):
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
     monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "2")
-    choose(explorer, 512)
+    choose(explorer, "batch_size", 512)
     press(explorer)
-    told = text_of(explorer.view)
+    told = text_of(explorer.view, " ")
     assert "Measured here: TensorFlow" in told
     assert "Each operation uses 1 thread. 2 operations run at a time." in told
 
 
-def test_a_refusal_is_shown_and_the_next_press_tries_again(explorer):
-    error = CourseError("A training is running.", allowed="none", cure="wait")
-    answers = [error, ValueError("odd"), StepTimes(64, 0.001, 0.002)]
-
-    def measure(_batch_size):
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    refusing = BatchSizeExplorer(measure)
-    choose(refusing, 64)
-    press(refusing)
-    assert "✗ A training is running." in text_of(refusing.view)
-    press(refusing)
-    assert "✗ ValueError: odd" in text_of(refusing.view)
-    press(refusing)
-    assert "✓ 64 reviews" in text_of(refusing.view)
-
-
 def test_a_batch_size_that_is_not_offered_is_no_choice(explorer):
-    choose(explorer, 65)
+    choose(explorer, "batch_size", 65)
     assert explorer.state == {"batch_size": None}
-
-
-def test_without_a_function_nothing_can_be_measured():
-    alone = BatchSizeExplorer()
-    choose(alone, 64)
-    assert "BatchSizeExplorer(measure)" in text_of(alone.view)
-    with pytest.raises(CourseError, match="cannot measure"):
-        alone.measure_choice()
 
 
 def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
     before = explorer._repr_mimebundle_()[0]
-    choose(explorer, 64)
+    choose(explorer, "batch_size", 64)
     press(explorer)
     assert repr(explorer) == before["text/plain"]
     assert not any(character.isdigit() for character in repr(explorer))
@@ -126,7 +76,7 @@ def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so(
     table = page_table(BatchSizeExplorer())
     assert table["keys"] == [key({"batch_size": size}) for size in (None, *reversed(BATCH_SIZES))]
     page = BatchSizeExplorer()
-    told = text_of(page_view(page, 128))
+    told = text_of(page_view(page, 128), " ")
     recorded = batch_sizes.recorded()
     assert "64 reviews: eight" in told
     assert "128 reviews: eight" in told
@@ -134,7 +84,7 @@ def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so(
     assert "Not measured on this page, but recorded earlier by make results:" in told
     assert recorded.machine.sentences() in told
     assert "disabled" in button(page_view(page, 128))[1]
-    assert "µs" not in text_of(page_view(page, None))
+    assert "µs" not in text_of(page_view(page, None), " ")
 
 
 def page_view(explorer, batch_size):
@@ -176,12 +126,6 @@ def test_a_machine_is_told_in_sentences(machine, told):
     assert machine.sentences() == told
 
 
-def test_this_machine_knows_its_threads():
-    machine = batch_sizes.this_machine({"TF_NUM_INTRAOP_THREADS": "3"})
-    assert (machine.threads, machine.operations) == (3, 0)
-    assert machine.cores >= 1
-
-
 def test_the_longest_bar_has_the_full_width_and_the_others_their_share():
     groups = [
         Bars("small", (Bar("one", 4.0, "4"), Bar("eight", 8.0, "8"))),
@@ -192,15 +136,6 @@ def test_the_longest_bar_has_the_full_width_and_the_others_their_share():
     assert widths == [60.0, 120.0, 30.0]
     assert bar_lines(groups) == ["small: one 4, eight 8", "large: one 2"]
     assert all(float(dict(each.attributes)["x"]) <= drawing.width for each in drawing.nodes)
-
-
-def test_no_bars_make_an_empty_drawing():
-    assert bars_drawing([]).nodes == ()
-
-
-def test_the_file_is_plain_json():
-    content = json.loads((batch_sizes._FOLDER / f"{batch_sizes.NAME}.json").read_text("utf-8"))
-    assert set(content) == {"command", "machine", "step_times"}
 
 
 def test_what_lesson_4_says_of_the_recorded_times_holds():

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
 
 from course_lib import CourseError
+from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import languages, set_language
 from course_lib.pictures import shapes
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Number, Text, leads_to, with_value
 from course_lib.widgets.table import page_table
-from tests.explored import choose, inputs, questions, shown, text_of, whole
+from tests.explored import choose, inputs, press, questions, shown, text_of, whole
 from tools.book.explorers import found
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,6 +158,42 @@ def test_what_changes_nothing_is_answered_all_the_same(name, monkeypatch):
     name, value = next(iter(explorer.state.items()))
     choose(explorer, name, value)
     assert answers == [{"kind": "answered"}]
+
+
+OBSERVING = [name for name, maker in EXPLORERS.items() if issubclass(maker, ObservingExplorer)]
+
+
+def observing(name, observe=None):
+    """Returns an explorer with a button, in which something is chosen."""
+    explorer = EXPLORERS[name](observe)
+    if "batch_size" in explorer.state:
+        choose(explorer, "batch_size", 64)
+    return explorer
+
+
+@pytest.mark.parametrize("name", OBSERVING)
+def test_a_press_says_that_it_works_then_what_failed_and_the_next_one_tries_again(name):
+    told, failures = [], [RuntimeError("odd"), CourseError("No device.", allowed="a device", cure="Wait.")]
+
+    def fails(*_choice):
+        told.extend(shown(explorer, "verdict"))
+        raise failures.pop()
+
+    explorer = observing(name, fails)
+    press(explorer)
+    assert shown(explorer, "verdict")[0].startswith("✗ No device.\n  Allowed: a device")
+    press(explorer)
+    assert shown(explorer, "verdict") == ["✗ RuntimeError: odd"]
+    assert told == [explorer.waiting()] * 2
+
+
+@pytest.mark.parametrize("name", OBSERVING)
+def test_without_a_function_the_button_says_what_it_needs(name):
+    explorer = observing(name)
+    (why,) = shown(explorer, "why")
+    assert why.startswith(f"The button needs a function: {name}(")
+    with pytest.raises(CourseError, match="cannot run the choice"):
+        explorer.observe_choice()
 
 
 def test_no_explorer_needs_tensorflow():

@@ -2,14 +2,9 @@
 
 import pytest
 
-from course_lib import CourseError
 from course_lib.training.records import IterationTimes
-from course_lib.widgets.table import page_table
 from lessons.lesson_10_custom_training.iterating_explorer import IterationExplorer
-
-
-def text_of(tree):
-    return tree if isinstance(tree, str) else " ".join(map(text_of, tree[2:]))
+from tests.explored import choose, press, text_of
 
 
 @pytest.fixture
@@ -18,10 +13,10 @@ def explorer():
 
 
 def test_a_press_shows_a_bar_for_each_way(explorer):
-    assert "Choose a batch size first." in text_of(explorer.view)
-    explorer.state = {"batch_size": 512}
-    explorer.pressed()
-    told = text_of(explorer.view)
+    assert "Choose a batch size first." in text_of(explorer.view, " ")
+    choose(explorer, "batch_size", 512)
+    press(explorer)
+    told = text_of(explorer.view, " ")
     assert "✓ 512 images in a step" in told
     for label, figure in [
         ("loop in Python", "3.0 ms"),
@@ -30,19 +25,3 @@ def test_a_press_shows_a_bar_for_each_way(explorer):
     ]:
         assert label in told
         assert figure in told
-
-
-def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
-    before = repr(explorer)
-    explorer.state = {"batch_size": 64}
-    explorer.pressed()
-    assert repr(explorer) == before
-    assert " ms" not in repr(explorer)
-
-
-def test_without_a_function_and_on_a_page_it_says_what_the_button_needs():
-    alone = IterationExplorer()
-    assert "IterationExplorer(measure)" in text_of(alone.view)
-    with pytest.raises(CourseError, match="cannot measure"):
-        alone.measure_choice()
-    assert "needs a running notebook" in str(page_table(alone))

@@ -19,7 +19,7 @@ from course_lib.widgets.table import page_table
 from lessons.lesson_10_custom_training import loss_scaling_text as words
 from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling, split
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
-from tests.unit.test_ring_explorer import choose, inputs, shown, whole
+from tests.explored import choose, inputs, shown, whole
 
 EXAMPLE = LossScaling([[2, 3], [4, 5]])
 
