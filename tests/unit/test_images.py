@@ -206,54 +206,6 @@ def drawn_grid(labels, predictions=None) -> ImageGrid:
     return ImageGrid(make_digits(len(labels), 3)[0], labels, predictions)
 
 
-def check_text(grid: ImageGrid, golden: str) -> None:
-    assert grid.picture().text == golden.strip("\n")
-
-
-def test_a_grid_with_labels():
-    check_text(
-        drawn_grid([7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
-        """
-10 images with their labels
-
-  7  2  1  0  4  1  4
-  9  5  9
-""",
-    )
-
-
-def test_a_grid_with_predictions():
-    check_text(
-        drawn_grid([7, 2, 1, 0, 4, 1, 4, 9], [7, 2, 1, 0, 9, 1, 4, 4]),
-        """
-8 images with what a model takes them for
-6 predictions are right. 2 predictions are wrong.
-✗ marks a wrong prediction, in a thick frame; the label stands behind it in brackets.
-
-  ✓ 7      ✓ 2      ✓ 1      ✓ 0      ✗ 9 (4)  ✓ 1      ✓ 4
-  ✗ 4 (9)
-
-Image 5 shows 4; the model takes it for 9.
-Image 8 shows 9; the model takes it for 4.
-""",
-    )
-
-
-def test_a_grid_of_names():
-    check_text(
-        drawn_grid(["coat", "bag"], ["ankle boot", "bag"]),
-        """
-2 images with what a model takes them for
-1 prediction is right. 1 prediction is wrong.
-✗ marks a wrong prediction, in a thick frame; the label stands behind it in brackets.
-
-  ✗ ankle boot (coat)  ✓ bag
-
-Image 1 shows coat; the model takes it for ankle boot.
-""",
-    )
-
-
 def test_names_stand_in_place_of_class_numbers():
     names = ["T-shirt", "trouser", "pullover"]
     grid = ImageGrid(make_digits(3, 3)[0], [2, 0, 1], [2, 1, 1], names=names)
@@ -262,26 +214,8 @@ def test_names_stand_in_place_of_class_numbers():
         ("pullover", "trouser", "trouser"),
     )
     assert grid.wrong == (1,)
-    tree = ElementTree.fromstring(grid.picture().svg)
-    texts = {each.text: each.get("font-weight") for each in tree.iter(f"{SVG}text")}
+    texts = {each.text: each.get("font-weight") for each in elements(grid, "text")}
     assert (texts["✗ trouser (T-shirt)"], texts["✓ pullover"]) == ("600", None)
-
-
-def test_japanese_names_stand_in_columns():
-    i18n.set_language("ja")
-    grid = ImageGrid(make_digits(4, 3)[0], [0, 1, 1, 0], [0, 1, 0, 0], names=["コート", "ショートブーツ"])
-    assert grid.picture().text == (
-        """
-画像4枚とモデルの予測
-正しい予測は3件です。誤った予測は1件です。
-誤った予測には太枠と✗が付き、その後ろのかっこ内がラベルです。
-
-  ✓ コート                   ✓ ショートブーツ
-  ✗ コート (ショートブーツ)  ✓ コート
-
-画像3：ラベルはショートブーツ、モデルの予測はコートです。
-""".strip("\n")
-    )
 
 
 @pytest.mark.parametrize(

@@ -170,19 +170,6 @@ def test_the_exports_of_the_real_model_answer_as_it_does():
 PATH = TextPath("Good film, zorp!", ("good", "film", "zorp"), (3, 1, 0), (0.6, 0.5, 0.0, 0.62), (48, 2))
 
 
-def test_the_picture_of_a_text_says_each_token_its_column_and_the_sizes():
-    assert figure(PATH).text.splitlines() == [
-        "From a text to probabilities",
-        "“Good film, zorp!”",
-        "3 tokens",
-        "  good: column 3",
-        "  film: column 1",
-        "  zorp: column 0, unknown",
-        "A row of 4 numbers, 3 of them not 0",
-        "48 hidden units → 2 logits → 2 probabilities",
-    ]
-
-
 def test_the_picture_has_a_stroke_for_each_number_that_is_not_zero():
     svg = figure(PATH).svg
     assert svg.count('stroke-dasharray="4 3"') == 1
