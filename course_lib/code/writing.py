@@ -58,6 +58,16 @@ def section(*lines: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def requirement(packages: str, *lines: str) -> str:
+    """Returns the first section: what a program needs, and its imports."""
+    return section(f"# pip install {packages}", *lines)
+
+
+def function(head: str, docstring: str, *lines: str) -> str:
+    """Returns a section that defines a function."""
+    return section(f"def {head}:", f'    """{docstring}"""', *(f"    {line}" for line in lines))
+
+
 def program(sections: Sequence[str]) -> tuple[str, ...]:
     r"""Returns the sections with the empty lines that Python's style asks for between them.
 

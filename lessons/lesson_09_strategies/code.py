@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from course_lib.code import shared
-from course_lib.code.in_tensorflow import REQUIREMENT
-from course_lib.code.writing import comment, program, section
+from course_lib.code.choices import REQUIREMENTS
+from course_lib.code.writing import comment, function, program, requirement, section
 from course_lib.i18n import _
 from lessons.lesson_09_strategies import strategy as strategies
 from lessons.lesson_09_strategies.strategy import Advice, Situation
 
+REQUIREMENT = REQUIREMENTS["TensorFlow"]
 TF_KERAS_REQUIREMENT = "tf-keras>=2.20,<2.22"
 
 Sections = list[str]
@@ -43,11 +43,9 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
 
 def _imports(advice: Advice) -> Sections:
     if advice.situation.keras == strategies.KERAS_3:
-        return [
-            shared.requirement(f'"{REQUIREMENT}"', "import tensorflow as tf", "from tensorflow import keras")
-        ]
+        return [requirement(f'"{REQUIREMENT}"', "import tensorflow as tf", "from tensorflow import keras")]
     packages = f'"{REQUIREMENT}" "{TF_KERAS_REQUIREMENT}"'
-    return [shared.requirement(packages, "import tensorflow as tf", "import tf_keras as keras")]
+    return [requirement(packages, "import tensorflow as tf", "import tf_keras as keras")]
 
 
 def _default() -> Sections:
@@ -196,7 +194,7 @@ def _custom_loop(advice: Advice) -> Sections:
             "    optimizer.build(model.trainable_variables)",
             '    squared_error = keras.losses.MeanSquaredError(reduction="none")',
         ),
-        shared.function(
+        function(
             "replica_step(features, labels)",
             _("Trains on one replica's part of a batch."),
             "with tf.GradientTape() as tape:",
@@ -244,7 +242,7 @@ def _scheduled() -> Sections:
 
 
 def _step(head: str, arguments: str) -> str:
-    return "@tf.function\n" + shared.function(
+    return "@tf.function\n" + function(
         head,
         _("Trains on a batch, and returns its loss."),
         f"losses = strategy.run(replica_step, args={arguments})",

@@ -13,6 +13,7 @@ from course_lib.data.digits import make_digits
 from course_lib.data.examples import Examples
 from course_lib.data.images import LabelledImages, to_features
 from course_lib.specs.image_grid import ImageGrid
+from tests.drawn import elements, tree
 
 SVG = "{http://www.w3.org/2000/svg}"
 WHITE_IMAGE = np.full((1, 28, 28), 255, np.uint8)
