@@ -23,7 +23,9 @@ class ObservingExplorer(Explorer):
     """
 
     example: ClassVar[str]  # how it is made with a function
-    repeats: ClassVar[bool] = False  # whether it measures: a press runs again what has run, and no page keeps it
+    repeats: ClassVar[bool] = (
+        False  # whether it measures: a press runs again what has run, and no page keeps it
+    )
 
     def __init__(self, observe: Callable[..., Any] | None, state: State) -> None:
         self._observe = observe

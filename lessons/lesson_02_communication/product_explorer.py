@@ -15,7 +15,6 @@ from course_lib.pictures.shapes import Node
 from course_lib.specs.communication import Communication
 from course_lib.specs.compared import Compared
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Group, State
@@ -28,68 +27,18 @@ _AIR = 12.0
 class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
-    The properties `mesh`, `left`, `right`, `wanted` and `communication` follow the reader's clicks.
+    The property `communication` follows the reader's clicks.
 
     Args:
         observe: runs the product on real devices for the button: `course_lib.observed.product`. Without it
             the button is disabled.
-        mesh: the mesh shown first, of 3 dimensions and 16 devices at most.
-        shapes: rows and columns of `A` and of `B`.
-        left: the layout of `A` shown first; it may be one that is illegal. By default the first mesh
-            dimension splits the axis that is summed over, in both factors.
-        right: the layout of `B` shown first.
-        wanted: the layout that the reader of the product wants first, or None.
-
-    Raises:
-        CourseError: the explorer cannot show the choice, or the factors cannot be multiplied.
     """
 
     name = "product"
     example = "ProductExplorer(observed.product)"
 
-    def __init__(
-        self,
-        observe: Observe | None = None,
-        *,
-        mesh: MeshSpec = states.MESHES[0],
-        shapes: Sequence[Sequence[int]] = states.SHAPES,
-        left: Sequence[str] | None = None,
-        right: Sequence[str] | None = None,
-        wanted: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(observe, states.first_state(mesh, shapes, left, right, wanted))
-
-    @property
-    def mesh(self) -> MeshSpec:
-        """The mesh that the reader chose."""
-        return states.mesh_of(self.state)
-
-    @property
-    def left(self) -> Sharding:
-        """The first factor, `A`, as the reader laid it out.
-
-        Raises:
-            CourseError: a layout is illegal.
-        """
-        return states.factors_of(self.state)[0]
-
-    @property
-    def right(self) -> Sharding:
-        """The second factor, `B`, as the reader laid it out.
-
-        Raises:
-            CourseError: a layout is illegal.
-        """
-        return states.factors_of(self.state)[1]
-
-    @property
-    def wanted(self) -> LayoutSpec | None:
-        """The layout that what reads the product wants, or None.
-
-        Raises:
-            CourseError: it is illegal.
-        """
-        return states.wanted_of(self.state)
+    def __init__(self, observe: Observe | None = None) -> None:
+        super().__init__(observe, states.first_state())
 
     @property
     def communication(self) -> Communication:
@@ -110,7 +59,7 @@ class ProductExplorer(ObservingExplorer):
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state made whole after a choice."""
-        return states.page_state(state) if page else states.whole_state(state)
+        return states.whole_state(state, page=page)
 
     def figure(self) -> Figure:
         """Returns the picture of the choice.

@@ -27,22 +27,12 @@ class StrategyExplorer(Explorer):
 
     Args:
         situation: the answers shown first.
-
-    Raises:
-        CourseError: it is no situation.
     """
 
     name = "strategy"
 
     def __init__(self, situation: Situation | None = None) -> None:
-        first = Situation(specs.GPUS) if situation is None else situation
-        if not isinstance(first, Situation):
-            raise CourseError(
-                _("{situation!r} is no situation.", situation=situation),
-                allowed=_("a Situation"),
-                cure=_("Write for example {example}.", example='StrategyExplorer(Situation("GPUs"))'),
-            )
-        super().__init__(asdict(first))
+        super().__init__(asdict(situation or Situation(specs.GPUS)))
 
     @property
     def situation(self) -> Situation:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib import UNSHARDED, MeshSpec
+from course_lib import UNSHARDED
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, answered, write_pages
 from tools.book.explorers import write_explorer_tables
-
-CUBE = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
 
 
 def observe(left, right, wanted):
@@ -24,8 +22,7 @@ def observe(left, right, wanted):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     write_explorer_tables(["en"], folder, [ProductExplorer])
-    gathers = ProductExplorer(mesh=CUBE, left=("x", "y"), right=("y", "x"))
-    write_pages(folder, {"sum": ProductExplorer().to_html(), "gathers": gathers.to_html(), "none": ""})
+    write_pages(folder, {"sum": ProductExplorer().to_html(), "none": ""})
     return folder
 
 
@@ -76,4 +73,4 @@ def test_in_a_notebook_the_button_puts_what_ran_beside_the_prediction(visit):
     option(page, "Mesh", "x 4 × y 2").dispatch_event("click")
     answered(page, explorer)
     assert page.locator(".verdict").inner_text() == ""
-    assert explorer.left.layout.sharding_specs == (UNSHARDED, "x")
+    assert explorer.communication.operands[0].layout.sharding_specs == (UNSHARDED, "x")

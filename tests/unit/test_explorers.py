@@ -80,11 +80,11 @@ def test_more_devices_than_can_be_shown_are_refused_by_name():
     choose(explorer, "mesh", 0, 1, 5)
     assert shown(explorer, "refusal") == [
         "This choice is not possible."
-        "The mesh x 5 × y 4 has 20 devices.\n"
-        "  Allowed: up to 16 devices\n"
+        "The explorer cannot show the mesh x 5 × y 4.\n"
+        "  Allowed: 1 to 3 mesh dimensions and up to 16 devices\n"
         "  What to do: Make one of the sizes smaller."
     ]
-    with pytest.raises(CourseError, match="20 devices"):
+    with pytest.raises(CourseError, match="x 5 × y 4"):
         explorer.mesh  # noqa: B018
 
 
@@ -186,16 +186,10 @@ def test_an_illegal_choice_can_be_shown_and_read_but_has_no_layout():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mesh": "x 2 × y 4"}, "'x 2 × y 4' is no mesh.\n  Allowed: a MeshSpec\n"),
         ({"mesh": MeshSpec([("x", 17)])}, "The explorer cannot show the mesh x 17.\n"),
         ({"mesh": MeshSpec([(name, 1) for name in "abcd"])}, "The explorer cannot show the mesh a 1 × b 1"),
-        ({"global_shape": 8}, "The explorer cannot show a tensor of the shape 8.\n"),
-        ({"global_shape": "86"}, "The explorer cannot show a tensor of the shape '86'.\n"),
         ({"global_shape": (1, 2, 3, 4)}, "The explorer cannot show a tensor of the shape (1, 2, 3, 4).\n"),
         ({"global_shape": (8, 0)}, "Axis 1 has the length 0.\n  Allowed: whole numbers from 1 to 9999\n"),
-        ({"sharding_specs": LayoutSpec(["x", "y"], MESH_2X4)}, "LayoutSpec(['x', 'y'], "),
-        ({"sharding_specs": ["x"]}, "['x'] is no layout of a tensor of 2 axes.\n"),
-        ({"sharding_specs": ["x", "z"]}, "The mesh has no dimension 'z'.\n"),
     ],
 )
 def test_what_it_cannot_show_is_refused(arguments, message):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
 
@@ -239,10 +237,10 @@ def test_names_that_do_not_fit_are_refused(language, labels, names, named):
 
 
 def test_wrong_predictions_have_a_thick_frame_a_mark_and_bold_letters():
-    tree = ElementTree.fromstring(drawn_grid([7, 2, 1], [7, 3, 1]).picture().svg)
-    (frame,) = (each for each in tree.iter(f"{SVG}rect") if each.get("class") == "wrong")
+    root = tree(drawn_grid([7, 2, 1], [7, 3, 1]))
+    (frame,) = (each for each in root.iter(f"{SVG}rect") if each.get("class") == "wrong")
     assert float(frame.get("stroke-width")) >= 3
-    texts = {each.text: each.get("font-weight") for each in tree.iter(f"{SVG}text")}
+    texts = {each.text: each.get("font-weight") for each in root.iter(f"{SVG}text")}
     assert texts["✗ 3 (2)"] == "600"
     assert texts["✓ 7"] is None
 
@@ -250,8 +248,8 @@ def test_wrong_predictions_have_a_thick_frame_a_mark_and_bold_letters():
 def test_the_picture_has_the_ink_of_the_image():
     """The areas of the runs of each shade, times the shade, are the image's own ink, rounded up."""
     image = make_digits(1, 3)[0]
-    tree = ElementTree.fromstring(ImageGrid(image, [0]).picture().svg)
-    shades = [each for each in tree.iter(f"{SVG}path") if each.get("fill-opacity")]
+    root = tree(ImageGrid(image, [0]))
+    shades = [each for each in root.iter(f"{SVG}path") if each.get("fill-opacity")]
     found = np.zeros((28, 28))
     for each in shades:
         for run in each.get("d").split("M")[1:]:
@@ -298,6 +296,6 @@ def test_what_cannot_be_drawn_is_refused(language, arguments, named):
 
 
 def test_images_of_any_size_are_drawn_in_the_middle_of_their_frame():
-    tree = ElementTree.fromstring(ImageGrid(np.full((1, 2, 4), 255), ["wide"]).picture().svg)
-    (image,) = (each for each in tree.iter(f"{SVG}g") if each.get("shape-rendering"))
+    root = tree(ImageGrid(np.full((1, 2, 4), 255), ["wide"]))
+    (image,) = (each for each in root.iter(f"{SVG}g") if each.get("shape-rendering"))
     assert image.get("transform").endswith("scale(14)")

@@ -53,18 +53,19 @@ def test_the_reader_sets_mesh_layouts_and_what_reads_the_product():
     ]
     choose(explorer, "wanted", [UNSHARDED, UNSHARDED])
     choose(explorer, "wanted", 1, "x")
-    assert explorer.wanted == LayoutSpec([UNSHARDED, "x"], explorer.mesh)
     assert headings(explorer)[2:] == ["1. A: [x, unsharded] → [unsharded, unsharded]"]
     choose(explorer, "mesh", [["x", 4], ["y", 2]])
-    assert (explorer.mesh, explorer.left.layout) == (GRID, LayoutSpec(["x", UNSHARDED], GRID))
-    assert explorer.communication == product(explorer.left, explorer.right, explorer.wanted)
+    left, right = LayoutSpec(["x", UNSHARDED], GRID), LayoutSpec([UNSHARDED, "x"], GRID)
+    assert explorer.communication == product(left.of((16, 8)), right.of((8, 24)), right)
     choose(explorer, "right", 1, "y")
     choose(explorer, "mesh", [["x", 8]])
-    assert explorer.right.layout.sharding_specs == (UNSHARDED, UNSHARDED)
+    assert explorer.communication.operands[1].layout.sharding_specs == (UNSHARDED, UNSHARDED)
 
 
 def test_illegal_choices_say_why_and_disable_the_button():
-    explorer = ProductExplorer(observe, mesh=GRID, left=(UNSHARDED, "x"), right=("y", UNSHARDED))
+    explorer = ProductExplorer(observe)
+    choose(explorer, "mesh", [["x", 4], ["y", 2]])
+    choose(explorer, "right", 0, "y")
     (why,) = shown(explorer, "refusal")
     assert "The inner axis is split over x in one factor and over y in the other." in why
     assert "disabled" in next(pieces(explorer.view, "press"))[1]
@@ -75,31 +76,6 @@ def test_illegal_choices_say_why_and_disable_the_button():
     with pytest.raises(CourseError, match="splits two axes"):
         explorer.observe_choice()
     assert "splits two axes" in repr(explorer)
-
-
-def test_a_layout_that_does_not_fit_its_factor_is_illegal():
-    explorer = ProductExplorer(shapes=((4, 8), (8, 24)), left=("x", UNSHARDED), right=(UNSHARDED,) * 2)
-    assert "Axis 0 of length 4 does not split in 8 parts" in shown(explorer, "refusal")[0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ({"shapes": ((16, 8), (9, 24))}, "A matrix of shape .16, 8. cannot be multiplied by one of shape"),
-        ({"shapes": (16, 8)}, "16 is not the shape of a tensor"),
-        ({"shapes": ((16, 8, 2), (8, 24))}, "has 3"),
-        ({"shapes": 16}, "16 are no shapes of two factors"),
-        ({"shapes": ((16, 8),)}, "are no shapes of two factors"),
-        ({"mesh": MeshSpec([("x", 32)])}, "The explorer cannot show the mesh x 32"),
-        ({"mesh": 8}, "8 is no mesh"),
-        ({"left": ("z", UNSHARDED)}, "The mesh has no dimension 'z'"),
-        ({"left": "xy"}, "'xy' is no layout"),
-        ({"wanted": ("x",)}, "is no layout of a tensor of 2 axes"),
-    ],
-)
-def test_what_it_cannot_show_is_refused(arguments, why):
-    with pytest.raises(CourseError, match=why):
-        ProductExplorer(**arguments)
 
 
 def test_the_button_puts_what_ran_beside_the_prediction():

@@ -53,9 +53,3 @@ def test_asynchronous_training_on_tpus_is_refused_in_the_view():
         explorer.figure()
     choose(explorer, "devices", "GPU")
     assert shown(explorer, "fact") == ["StrategyParameterServerStrategy"]
-
-
-@pytest.mark.parametrize("wrong", ["GPUs", {"devices": "GPUs"}, 2])
-def test_what_is_no_situation_is_refused_by_name(wrong):
-    with pytest.raises(CourseError, match="is no situation"):
-        StrategyExplorer(wrong)
