@@ -20,25 +20,7 @@ def observe(sharding):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     write_explorer_tables(["en"], folder, [MeshLayoutExplorer])
-    observed = MeshLayoutExplorer(
-        observe, mesh=MeshSpec([("x", 3), ("y", 2)]), global_shape=(6, 4), sharding_specs=["x", UNSHARDED]
-    )
-    observed.observe_choice()
-    wide = MeshLayoutExplorer(
-        observe, mesh=MeshSpec([("x", 2), ("y", 8)]), global_shape=(8, 16), sharding_specs=["x", "y"]
-    )
-    wide.observe_choice()
-    pages = {
-        "one": MeshLayoutExplorer().to_html(),
-        "two": MeshLayoutExplorer().to_html() + observed.to_html(),
-        "wide": wide.to_html(),
-        "three-axes": MeshLayoutExplorer(
-            mesh=MeshSpec([("x", 2), ("y", 2), ("z", 2)]), global_shape=(4, 6, 8)
-        ).to_html(),
-        "vector": MeshLayoutExplorer(mesh=MeshSpec([("x", 8)]), global_shape=(24,)).to_html(),
-        "illegal": MeshLayoutExplorer(sharding_specs=["x", "x"]).to_html(),
-        "none": "",
-    }
+    pages = {"one": MeshLayoutExplorer().to_html(), "none": ""}
     write_pages(folder, pages)
     return folder
 
@@ -59,14 +41,6 @@ def labels(place, cards: str = CARDS) -> list[str]:
 
 def devices(page, state: str) -> list[str]:
     return [card.get_attribute("data-device") for card in page.locator(f"{CARDS}.{state}").all()]
-
-
-def test_shows_which_block_each_device_holds_as_soon_as_the_page_is_there(visit):
-    page = visit("one")
-    assert labels(page) == [f"{device} {'AB'[device // 4]}" for device in range(8)]
-    assert fact(page, "Local shape") == "(4, 6)"
-    assert fact(page, "Bytes on each device") == "96"
-    assert fact(page, "Copies of each element") == "4"
 
 
 def test_replicas_have_one_colour_and_a_click_shows_them(visit):
@@ -164,23 +138,6 @@ def test_a_page_without_a_clipboard_copies_as_before_there_was_one_or_says_so(vi
     assert page.evaluate("copied") == shown_code(page)
     assert page.evaluate(f"{FOCUSED}.className") == "copy"
     assert page.locator("textarea").count() == 0
-
-
-def test_in_a_notebook_the_framework_is_no_matter_for_python(visit):
-    page = visit("none")
-    explorer = MeshLayoutExplorer(observe)
-    page.evaluate(NOTEBOOK_HOST, explorer.view)
-    page.get_by_text("The code of this choice").click()
-    page.locator(".listings label", has_text="JAX").click()
-    assert page.evaluate("model.sent") == []
-    assert page.locator(".busy").count() == 0
-    page.locator("fieldset").last.locator("label", has_text="x").click()
-    answered(page, explorer)
-    page.locator("fieldset").last.locator("label", has_text="unsharded").click()
-    answered(page, explorer)
-    page.locator("fieldset").nth(4).locator("label", has_text="y").click()
-    answered(page, explorer)
-    assert shown_code(page) == code_of(explorer.sharding, "JAX")
 
 
 def test_an_explorer_that_moves_in_the_page_keeps_its_choice(visit):

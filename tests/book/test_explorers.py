@@ -9,14 +9,23 @@ from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
+from course_lib.specs.communication import product
+from course_lib.specs.compared import Compared
 from course_lib.widgets.controls import with_value
-from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, write_pages
+from lessons.lesson_09_strategies.code import code_of
+from lessons.lesson_09_strategies.strategy import Situation
+from lessons.lesson_09_strategies.strategy_picture import places_lines
+from lessons.lesson_09_strategies.strategy_places import places_of
+from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
+from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, pick, write_pages
 from tools.book.explorers import found, write_explorer_tables
 
 LANGUAGES = ("en", "ja")
 EXPLORERS = {maker.name: maker for maker in found()}
 each_explorer = pytest.mark.parametrize("name", EXPLORERS)
 FOCUSED = "document.querySelector('course-explorer').shadowRoot.activeElement"
+LISTENS = """Object.defineProperty(navigator, "clipboard",
+  { value: { writeText: async (text) => { window.got = text; } } })"""
 # What two hosts show, each where it stands: texts, and all attributes but what a host notes for itself.
 SHOWN = """host => [...document.querySelector(host).shadowRoot.querySelectorAll(".explorer, .explorer *")]
   .map((part) => [part.tagName, ...[...part.attributes].map(({ name, value }) => `${name}=${value}`)
@@ -34,6 +43,13 @@ def folder(tmp_path_factory):
     set_language("en")
     write_pages(folder, pages)
     return folder
+
+
+def ran_as_predicted(left, right, wanted) -> Compared:
+    """Stands in for real devices."""
+    predicted = product(left, right, wanted)
+    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
+    return Compared(predicted, seen, predicted.result.layout)
 
 
 def settle(page) -> None:
@@ -93,3 +109,120 @@ def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit, name):
     )
     assert page.locator(".busy").count() == 0
     check_accessible_and_narrow(page)
+
+
+# --- What one of them alone does
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_ring_a_key_on_a_button_makes_one_step_and_keeps_the_focus(visit, key):
+    page = visit("ring-en")
+    forward, heading = page.get_by_role("button", name="Forward →"), page.locator("h3")
+    forward.focus()
+    for at in (1, 2):
+        page.keyboard.press(key)
+        settle(page)
+        assert heading.inner_text().endswith(f": step {at} of 6")
+    assert page.evaluate(f"{FOCUSED}.value") == "Forward →"
+    for at, idle in ((1, None), (0, "true"), (0, "true")):
+        back = page.get_by_role("button", name="← Back")
+        back.dispatch_event("click")
+        settle(page)
+        assert heading.inner_text().endswith(f": step {at} of 6")
+        assert back.get_attribute("aria-disabled") == idle
+
+
+def test_ring_in_a_notebook_presses_that_come_before_the_answer_all_count(visit):
+    page, explorer = visit("none"), EXPLORERS["ring"]()
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    for _press in range(2):
+        page.get_by_role("button", name="Forward →").click()
+    answered(page, explorer)
+    assert explorer.moment.step == 2
+    assert page.locator("h3").inner_text().endswith(": step 2 of 6")
+
+
+def test_product_in_a_notebook_the_button_puts_what_ran_beside_the_prediction(visit):
+    page, explorer = visit("none"), EXPLORERS["product"](ran_as_predicted)
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    page.locator(".press").click()
+    answered(page, explorer)
+    assert page.locator(".explorer .member").count() == 16
+    assert "✓ TensorFlow ran what was predicted." in page.locator(".verdict").inner_text()
+    page.locator("label", has_text="x 4 × y 2").click()
+    answered(page, explorer)
+    assert page.locator(".verdict").inner_text() == ""
+
+
+def test_strategy_an_answer_changes_reason_picture_and_program(visit):
+    page, situation = visit("strategy-en"), Situation("GPUs", several_machines=True)
+    page.get_by_text("The program", exact=True).click()
+    pick(page, "Machines", "several")
+    assert page.locator(".fact dd").inner_text() == "MultiWorkerMirroredStrategy"
+    assert page.locator(".told").inner_text() == situation.advice.rule
+    described = page.locator(".panel [role=img]").get_attribute("aria-label")
+    assert described == "\n".join(places_lines(places_of(situation)))
+    assert page.locator("pre").is_visible()
+    assert page.locator("pre").text_content() == code_of(situation)
+
+
+def test_strategy_what_none_does_is_refused_and_can_be_taken_back(visit):
+    page = visit("strategy-en")
+    pick(page, "Devices of a machine", "TPU")
+    pick(page, "Updates", "asynchronous")
+    refusal = page.locator(".refusal[role=alert]").inner_text()
+    assert refusal.startswith("This choice is not possible.\nNo strategy trains asynchronously on TPUs.")
+    assert page.locator(".panel, .fact, pre").count() == 0
+    pick(page, "Updates", "synchronous")
+    assert page.locator(".fact dd").inner_text() == "TPUStrategy"
+
+
+def test_loss_scaling_a_division_changes_code_pictures_and_verdict(visit):
+    page = visit("loss_scaling-en")
+    for question, answer in [("Replicas", "4"), ("Batch size", "8"), ("Examples in this batch", "5")]:
+        pick(page, question, answer)
+    told, code = page.locator(".told"), page.locator(".listing pre")
+    assert code.inner_text() == "tf.nn.compute_average_loss(losses, global_batch_size=5)"
+    assert told.inner_text().startswith("✓ The sum of the replicas is the true mean, 4.")
+    pick(page, "Divide by", "the replica's own examples")
+    assert code.inner_text() == "tf.reduce_mean(losses)"
+    assert told.inner_text() == (
+        "✗ The sum is NaN: a replica without an example returned the mean over nothing."
+        " The gradient is 10, 3.333 times the right one, 3."
+    )
+    for panel in page.locator(".panel:has(svg)").all():
+        assert any("NaN" in text for text in panel.locator("svg text").all_text_contents())
+
+
+def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
+    page = visit("cluster-en")
+    label = f"{FOCUSED}.parentNode.innerText"
+    for _stop in ("workers", "servers", "chief", "mistake"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.locator(".refusal").wait_for()
+    assert page.evaluate(label) == "one address twice"
+    page.keyboard.press("ArrowLeft")
+    page.locator(".panel").wait_for()
+    assert page.evaluate(label) == "none"
+    for _stop in ("evaluator", "this task"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowLeft")
+    page.locator(".explorer .this text", has_text="worker 1").wait_for()
+    page.evaluate(LISTENS)
+    for _stop in ("picture", "TF_CONFIG", "copy"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("Copied.").wait_for()
+    assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()
+
+
+def test_cluster_every_mistake_shows_what_is_wrong_why_and_what_tensorflow_does(visit):
+    page = visit("cluster-en")
+    for mistake in mistakes.MISTAKES:
+        option = f"input[data-path='[\"mistake\"]'][data-value='{json.dumps(mistake)}']"
+        page.locator(option).dispatch_event("click")
+        page.locator(f".explorer:not(.busy) {option}:checked").wait_for()
+        assert page.locator(".refusal[role=alert]").count() == page.locator(".listing").count() == 1
+        assert "TensorFlow" in page.locator(".told").inner_text()
+        assert page.locator(".panel").count() == 0

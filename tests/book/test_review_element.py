@@ -67,15 +67,6 @@ def test_a_typed_review_is_answered_at_enter_and_the_field_keeps_the_focus(visit
     assert explorer.state == {"review": "What a film! Yes."}
 
 
-def test_leaving_the_field_asks_as_well(visit):
-    page = visit("none")
-    explorer = in_a_notebook(page)
-    page.get_by_role("textbox").fill("Dull.")
-    page.keyboard.press("Tab")
-    answered(page, explorer)
-    assert explorer.state == {"review": "Dull."}
-
-
 def test_an_answer_that_comes_late_does_not_take_what_is_being_typed(visit):
     page = visit("none")
     explorer = in_a_notebook(page)

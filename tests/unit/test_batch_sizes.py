@@ -58,11 +58,6 @@ def test_it_says_with_how_many_cores_and_threads_it_measured(explorer, monkeypat
     assert "Each operation uses 1 thread. 2 operations run at a time." in told
 
 
-def test_a_batch_size_that_is_not_offered_is_no_choice(explorer):
-    choose(explorer, "batch_size", 65)
-    assert explorer.state == {"batch_size": None}
-
-
 def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
     before = explorer._repr_mimebundle_()[0]
     choose(explorer, "batch_size", 64)

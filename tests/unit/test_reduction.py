@@ -31,14 +31,6 @@ def test_copies_of_something_else_have_a_letter_and_a_colour_of_their_own():
     assert any(text.text.startswith("✗ The 2 copies") for text in elements(reduction, "text"))
 
 
-def test_one_wrong_copy_is_named():
-    reduction = GRID.reduction("model", [1, 2, 3, 4], [3, 3, 8, 7])
-    assert reduction.wrong_devices == (2,)
-    assert reduction.sentence == (
-        "The copies are not equal to the last bit. 1 of them is not the sum: the largest difference is 1."
-    )
-
-
 def test_the_sum_of_another_group_keeps_its_letter_and_is_wrong():
     reduction = GRID.reduction("batch", [1, 10, 2, 20], [3, 3, 3, 30])
     assert reduction.holdings == (0, 0, 0, 1)
@@ -60,12 +52,6 @@ def test_copies_that_differ_in_the_last_bit_are_said_to():
     assert reduction.sentence == (
         "The copies are not equal to the last bit. They equal the sum to within 0.0005."
     )
-
-
-def test_groups_with_equal_sums_have_one_letter():
-    reduction = GRID.reduction("batch", [1, 1, 2, 2], [3] * 4)
-    assert reduction.holdings == (0, 0, 0, 0)
-    assert "  B" not in reduction.picture().text
 
 
 def test_sums_are_added_in_float64_and_whole_numbers_stay_whole():
@@ -102,14 +88,6 @@ def test_eight_partial_sums_look_different_and_none_has_the_colour_of_the_sum():
     assert shapes.PALETTE[0] not in {path.get("stroke") for path in stripes}
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (12,), (13,), (1200, 48), (2, 2, 2)])
-def test_large_and_empty_arrays_have_pictures_of_bounded_size(shape):
-    reduction = MeshSpec([("batch", 4)]).reduction("batch", np.zeros((4, *shape)))
-    assert float(tree(reduction).get("width")) < 2000
-    shown = np.size(np.zeros(shape)) <= 12
-    assert ("  device 3  A  " + str(shape) in reduction.picture().text) != shown
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -125,8 +103,3 @@ def test_large_and_empty_arrays_have_pictures_of_bounded_size(shape):
 def test_what_is_no_reduction_is_refused(arguments, problem):
     with pytest.raises(CourseError, match=problem):
         Reduction(TWO, *arguments)
-
-
-def test_it_stays_one_line_in_a_list():
-    shown = repr([TWO.reduction("batch", [1, 2])])
-    assert shown == "[<Reduction over 'batch' on MeshSpec([('batch', 2)]), predicted>]"

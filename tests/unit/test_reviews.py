@@ -61,13 +61,6 @@ def test_a_typed_review_gets_both_probabilities(explorer, asked):
     assert field["value"] == "A fine film."
 
 
-def test_a_review_to_choose_is_asked_of_the_model_too(explorer, asked):
-    say(explorer, REVIEWS[1])
-    assert asked == [[REVIEWS[1]]]
-    checked = [each for each in inputs(explorer.view) if "checked" in each]
-    assert [json.loads(each["data-value"]) for each in checked] == [REVIEWS[1]]
-
-
 def test_what_is_nearly_certain_is_not_called_certain():
     certain = ReviewExplorer(lambda _texts: [[0.0004, 0.9996]])
     say(certain, "A fine film.")
@@ -114,13 +107,6 @@ def test_a_page_without_recorded_answers_shows_none(tmp_path, monkeypatch):
     told = json.dumps(page_table(ReviewExplorer()))
     assert "%" not in told
     assert "recorded" not in told
-
-
-def test_what_a_notebook_stores_holds_no_answer(explorer):
-    before = explorer._repr_mimebundle_()[0]
-    say(explorer, REVIEWS[0])
-    assert repr(explorer) == before["text/plain"]
-    assert "%" not in before["text/plain"]
 
 
 # --- What was recorded
