@@ -162,29 +162,6 @@ def groups_drawing(collective: Collective) -> Drawing:
     return arranging.flowing(parts, _GAP / 2, _WIDTH / 2)
 
 
-def holding_drawings(communication: Communication) -> list[Drawing]:
-    """Returns for each device its block of each tensor."""
-    named = words.tensor_names(communication)
-    return [_holding(device_id, named) for device_id in range(communication.result.mesh.size)]
-
-
-def _holding(device_id: int, named: Sequence[tuple[str, Sharding]]) -> Drawing:
-    rows = arranging.beside([_held(name, sharding, device_id) for name, sharding in named], 8)
-    width, height = rows.width + 16, rows.height + 30
-    edge = cell((0.5, 0.5, width - 1, height - 1), fill="none", radius=6)
-    number = shapes.text(8, 15, str(device_id), size=_TEXT, bold=True)
-    return Drawing(width, height, (*edge, number, rows.at(8, 22)))
-
-
-def _held(name: str, sharding: Sharding, device_id: int) -> Drawing:
-    """Returns the block that a device holds of a tensor, as a swatch with its letter."""
-    width = max(30.0, arranging.text_width(name, _TEXT) + 4)
-    heading = shapes.text(width / 2, 10, name, size=_SMALL, anchor="middle", fill=shapes.SOFT_INK)
-    label = Line(words.block_of(sharding, device_id), 5, _TEXT, bold=True)
-    swatch = cell((0, 15, width, 22), label, fill=sharding.holdings[device_id])
-    return Drawing(width, 38, (heading, *swatch))
-
-
 def _laid_out(sharding: Sharding, *, partial: bool = False) -> Drawing:
     """Returns a tensor cut in its blocks, with its layout below."""
     require_drawable(sharding)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.pictures.communication_rules import dims_text
-from course_lib.pictures.text import devices_text, marked
+from course_lib.pictures.text import marked
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, Step
 from course_lib.specs.compared import Compared, Pair
@@ -35,20 +35,6 @@ def tensor_names(communication: Communication) -> list[tuple[str, Sharding]]:
     """Returns each tensor with its name: what goes in, and what comes out."""
     named = list(zip(_FACTORS, communication.operands, strict=False))
     return [*named, ("AB", communication.result)] if len(named) > 1 else named
-
-
-def holding_lines(communication: Communication) -> list[str]:
-    """Returns for each device the letters of its blocks."""
-    named = tensor_names(communication)
-    return [
-        _headed(devices_text([at]), ", ".join(f"{name} {block_of(each, at)}" for name, each in named))
-        for at in range(communication.result.mesh.size)
-    ]
-
-
-def block_of(sharding: Sharding, device_id: int) -> str:
-    """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
-    return sharding.blocks[sharding.holdings[device_id]].label.lower()
 
 
 def step_title(number: int, step: Step) -> str:
@@ -137,7 +123,7 @@ def totals(collectives: Sequence[Collective]) -> str:
 def both_totals(compared: Compared) -> list[str]:
     """Returns the same as predicted and as observed."""
     both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
-    return [_headed(heading, totals(collectives)) for heading, collectives in both]
+    return [headed(heading, totals(collectives)) for heading, collectives in both]
 
 
 def predicted() -> str:
@@ -160,7 +146,7 @@ def pair_lines(pair: Pair) -> list[str]:
     """Returns the predicted collective of a step, what ran in its place, and whether that was expected."""
     planned = collective_text(pair.step.collective if pair.step else None)
     seen = marked("; ".join(collective_text(pair.observed)), agrees=pair.agrees)
-    return [_headed(predicted(), "; ".join(planned)), _headed(observed(), seen)]
+    return [headed(predicted(), "; ".join(planned)), headed(observed(), seen)]
 
 
 def verdict(compared: Compared) -> str:
@@ -177,7 +163,8 @@ def verdict(compared: Compared) -> str:
     return marked(join_sentences(wrong or [agrees]), agrees=not wrong)
 
 
-def _headed(heading: str, content: str) -> str:
+def headed(heading: str, content: str) -> str:
+    """Returns a text behind its heading."""
     return _("{heading}: {content}", heading=heading, content=content)
 
 

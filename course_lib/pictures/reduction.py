@@ -89,16 +89,16 @@ class _Places:
     width: float
     box_width: float
     box_height: float
-    value_width: float | None
+    value_width: float
 
 
 def _places(reduction: Reduction) -> _Places:
     arrays = (*reduction.partials, *reduction.sums, *reduction.copies)
-    if arrays[0].size <= MOST_VALUES:
-        width: float | None = value_width(arrays, reduction.form)
+    few = arrays[0].size <= MOST_VALUES
+    width = value_width(arrays if few else [], reduction.form)
+    box = Drawing(arranging.text_width(str(arrays[0].shape), 11) + 12, _BOX_HEIGHT, ())
+    if few:
         box = values_drawing(arrays[0], "none", width)
-    else:
-        width, box = None, Drawing(arranging.text_width(str(arrays[0].shape), 11) + 12, _BOX_HEIGHT, ())
     widths = [max(arranging.text_width(heading, 12), box.width) for heading in _headings()]
     partials = arranging.text_width(_device(reduction.mesh.size - 1), 12) + 10
     total = partials + widths[0] + _ARROWS
@@ -181,12 +181,11 @@ def _box(
 ) -> Drawing:
     """Returns an array as its values in a cell, or as its shape if they are too many."""
     halo, size = stripes is not None, (places.box_width, places.box_height)
-    shape = Line(str(array.shape), size=11, monospace=True, halo=halo)
-    lines, values = [shape], ()
-    if places.value_width is not None:
-        lines = []
-        values = values_drawing(array, "none", places.value_width, reduction.form, halo=halo).nodes
-    return Drawing(*size, (*cell((0, 0, *size), *lines, fill=fill, stripes=stripes), *values))
+    if array.size > MOST_VALUES:
+        shape = Line(str(array.shape), size=11, monospace=True, halo=halo)
+        return Drawing(*size, cell((0, 0, *size), shape, fill=fill, stripes=stripes))
+    values = values_drawing(array, "none", places.value_width, reduction.form, halo=halo).nodes
+    return Drawing(*size, (*cell((0, 0, *size), fill=fill, stripes=stripes), *values))
 
 
 def _stripes(reduction: Reduction, device_id: int, places: _Places) -> Node:

@@ -124,8 +124,8 @@ def _labelled_block(blocks: Sequence[Block], at: int, element_size: tuple[float,
 
 
 def _striped_block(blocks: Sequence[Block], at: int, element_size: tuple[float, float]) -> Node:
-    x, y, *size = place = _place(blocks[at], element_size)
-    stripes = Drawing(*size, (shapes.stripes(*size, stroke=colour(at)),)).at(x, y)
+    x, y, width, height = place = _place(blocks[at], element_size)
+    stripes = Drawing(width, height, (shapes.stripes(width, height, stroke=colour(at)),)).at(x, y)
     label = Line(blocks[at].label, size=11, bold=True, halo=True)
     return node("g", *cell(place, label, fill="none", stripes=stripes, stroke_width=1.2), class_="partial")
 
@@ -146,7 +146,7 @@ def _place(block: Block, element_size: tuple[float, float]) -> Place:
 def _on_sheets(front: Drawing, num_sheets: int) -> Drawing:
     """Returns the front of a pile: sheets behind it show that a plane is several indices deep."""
     depth = num_sheets * _SHEET_OFFSET
-    sheets = []
+    sheets: list[Node] = []
     for offset in (sheet * _SHEET_OFFSET for sheet in range(num_sheets, 0, -1)):
         place = offset, depth - offset, front.width, front.height
         sheets += cell(place, fill=shapes.EMPTY, stroke_width=0.7)

@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
+from course_lib.pictures import arranging, shapes
 from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.cells import Line, cell
 from course_lib.pictures.figures import Figure, figure
 from course_lib.pictures.shapes import Node
+from course_lib.pictures.text import devices_text
 from course_lib.specs.communication import Communication
 from course_lib.specs.compared import Compared
 from course_lib.specs.layout import LayoutSpec
@@ -21,7 +24,7 @@ from course_lib.widgets.controls import Group, State
 from lessons.lesson_02_communication import product_state as states
 
 Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
-_AIR = 12.0
+_AIR, _SIZE = 12.0, 12.0
 
 
 class ProductExplorer(ObservingExplorer):
@@ -111,10 +114,10 @@ def _facts(predicted: Communication) -> Node:
 
 def _tensors(predicted: Communication) -> list[Node]:
     told = words.tensor_lines(predicted)
-    held = words.holding_lines(predicted)
+    held = _holding_lines(predicted)
     return [
         pieces.panel(_("Factors and product"), _images(drawings.tensor_drawings(predicted), told)),
-        pieces.panel(_("Block of each device"), _images(drawings.holding_drawings(predicted), held)),
+        pieces.panel(_("Block of each device"), _images(_holding_drawings(predicted), held)),
     ]
 
 
@@ -128,3 +131,40 @@ def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:
     """Returns drawings that flow like words, each with some air at its right."""
     wide = [replace(each, width=each.width + _AIR) for each in shown]
     return pieces.images(wide, "\n".join(told))
+
+
+def _holding_drawings(communication: Communication) -> list[Drawing]:
+    """Returns for each device its block of each tensor."""
+    named = words.tensor_names(communication)
+    return [_holding(device_id, named) for device_id in range(communication.result.mesh.size)]
+
+
+def _holding(device_id: int, named: Sequence[tuple[str, Sharding]]) -> Drawing:
+    rows = arranging.beside([_held(name, sharding, device_id) for name, sharding in named], 8)
+    width, height = rows.width + 16, rows.height + 30
+    edge = cell((0.5, 0.5, width - 1, height - 1), fill="none", radius=6)
+    number = shapes.text(8, 15, str(device_id), size=_SIZE, bold=True)
+    return Drawing(width, height, (*edge, number, rows.at(8, 22)))
+
+
+def _held(name: str, sharding: Sharding, device_id: int) -> Drawing:
+    """Returns the block that a device holds of a tensor, as a swatch with its letter."""
+    width = max(30.0, arranging.text_width(name, _SIZE) + 4)
+    heading = shapes.text(width / 2, 10, name, size=11, anchor="middle", fill=shapes.SOFT_INK)
+    label = Line(_block_of(sharding, device_id), 5, _SIZE, bold=True)
+    swatch = cell((0, 15, width, 22), label, fill=sharding.holdings[device_id])
+    return Drawing(width, 38, (heading, *swatch))
+
+
+def _holding_lines(communication: Communication) -> list[str]:
+    """Returns for each device the letters of its blocks."""
+    named = words.tensor_names(communication)
+    return [
+        words.headed(devices_text([at]), ", ".join(f"{name} {_block_of(each, at)}" for name, each in named))
+        for at in range(communication.result.mesh.size)
+    ]
+
+
+def _block_of(sharding: Sharding, device_id: int) -> str:
+    """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
+    return sharding.blocks[sharding.holdings[device_id]].label.lower()

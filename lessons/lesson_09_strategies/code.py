@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from course_lib.code.choices import REQUIREMENTS
-from course_lib.code.writing import comment, function, program, requirement, section
 from course_lib.i18n import _
 from lessons.lesson_09_strategies import strategy as strategies
 from lessons.lesson_09_strategies.strategy import Advice, Situation
+from lessons.lesson_09_strategies.writing import comment, function, program, requirement, section
 
 REQUIREMENT = REQUIREMENTS["TensorFlow"]
 TF_KERAS_REQUIREMENT = "tf-keras>=2.20,<2.22"
