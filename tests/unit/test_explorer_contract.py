@@ -17,6 +17,10 @@ from course_lib import CourseError
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import languages, set_language
 from course_lib.pictures import shapes
+from course_lib.specs.communication import product
+from course_lib.specs.compared import Compared
+from course_lib.specs.sharding import numbered_tensor
+from course_lib.training.records import IterationTimes, StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Number, Text, leads_to, with_value
 from course_lib.widgets.table import page_table
@@ -185,6 +189,32 @@ def test_a_press_says_that_it_works_then_what_failed_and_the_next_one_tries_agai
     press(explorer)
     assert shown(explorer, "verdict") == ["✗ RuntimeError: odd"]
     assert told == [explorer.waiting()] * 2
+
+
+def ran_as_predicted(left, right, wanted) -> Compared:
+    """Stands in for real devices."""
+    predicted = product(left, right, wanted)
+    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
+    return Compared(predicted, seen, predicted.result.layout)
+
+
+@pytest.mark.parametrize(
+    ("name", "observe", "runs"),
+    [
+        ("MeshLayoutExplorer", lambda each: each.split(numbered_tensor(each.global_shape)), 1),
+        ("ProductExplorer", ran_as_predicted, 1),
+        ("BatchSizeExplorer", lambda size: StepTimes(size, 0.001, 0.002), 2),
+        ("IterationExplorer", lambda size: IterationTimes(size, 0.003, 0.002, 0.001), 2),
+    ],
+)
+def test_what_agreed_is_not_run_again_but_times_are_measured_anew(name, observe, runs):
+    calls = []
+    explorer = observing(name, lambda *choice: calls.append(choice) or observe(*choice))
+    for _press in range(2):
+        press(explorer)
+        assert "✓" in shown(explorer, "verdict")[0]
+    assert len(calls) == runs
+    assert explorer.observe_choice() is not None
 
 
 @pytest.mark.parametrize("name", OBSERVING)
