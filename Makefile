@@ -67,10 +67,10 @@ browser: book
 results: .venv/ready  ## measure what lessons and book quote: trainings on reviews and images, times of steps and their parts
 	$(BIN)/python -m benchmarks.results
 
-bench: .venv/ready  ## what is fast, as ratios measured in one run; after `make jax`, beside JAX
+bench: .venv/ready  ## what is fast, as ratios measured in one run
 	$(BIN)/python -m benchmarks
 
-jax: .venv/ready  ## an environment with JAX and Keras, for `make bench`, `make results` and for the drill of JAX's code
+jax: .venv/ready  ## an environment with JAX and Keras, for `make results` and for the drill of JAX's code
 	$(BIN)/python -m venv build/jax-venv
 	build/jax-venv/bin/pip install --quiet "jax>=0.10,<0.11" "keras>=3.13,<4"
 

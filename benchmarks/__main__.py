@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks import data, explorer, live, replicas, rows, sweep, training
+from benchmarks import rows, sweep, training
 
 
 def main() -> None:
     """Prints the table, part by part, since the whole takes minutes."""
-    for part in (explorer, data, training, sweep, live, replicas):
+    for part in (training, sweep):
         print(rows.table(part.measure()), flush=True)
 
 

@@ -19,13 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from course_lib.errors import CourseError
-
 ANSWERED, ERROR, CRASH, TIMEOUT = "answered", "error", "crash", "timeout"
 LIMIT_SECONDS = 180.0
 
 _TRACEBACK = "Traceback (most recent call last):"
-_NO_FINDING = "it printed no finding"
 _UNINDENTED = re.compile(r"^\S", re.M)  # below the frames: type and message, which may have several lines
 
 
@@ -62,12 +59,7 @@ class Outcome:
 
 
 def run(case: Case, limit_seconds: float = LIMIT_SECONDS) -> Outcome:
-    """Returns what became of a case. A script that does not end is stopped, with all that it started.
-
-    Raises:
-        CourseError: there is no such script, or no such Python.
-    """
-    require(case)
+    """Returns what became of a case. A script that does not end is stopped, with all that it started."""
     with subprocess.Popen(
         [case.python, str(case.script), *case.arguments],
         env={**os.environ, **case.environment},
@@ -81,38 +73,10 @@ def run(case: Case, limit_seconds: float = LIMIT_SECONDS) -> Outcome:
         try:
             stdout, stderr = process.communicate(timeout=limit_seconds)
         except subprocess.TimeoutExpired:
-            stop_group(process)
+            with contextlib.suppress(ProcessLookupError):  # nothing of it is left
+                os.killpg(process.pid, signal.SIGKILL)
             return Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
     return outcome_of(process.returncode, stdout, stderr)
-
-
-def require(case: Case) -> None:
-    """Raises unless the case's script and Python are there.
-
-    Raises:
-        CourseError: there is no such script, or no such Python.
-    """
-    if not case.script.is_file():
-        raise CourseError(
-            f"There is no script {case.script.name!r}.",
-            allowed="a Python file that prints what it found as JSON",
-            cure="Give the path of one that exists.",
-        )
-    if not Path(case.python).exists():
-        raise CourseError(
-            f"There is no Python at {case.python}.",
-            allowed="the Python of an environment that has what the script imports",
-            cure="Make the environment first; for JAX: make jax; for Estimators: make estimator.",
-        )
-
-
-def stop_group(process: subprocess.Popen[Any]) -> None:
-    """Stops a process and all that it started."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError):  # nothing of it is left
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
 
 
 def outcome_of(exit_status: int, stdout: str, stderr: str) -> Outcome:
@@ -121,17 +85,16 @@ def outcome_of(exit_status: int, stdout: str, stderr: str) -> Outcome:
         return Outcome(CRASH, message=signal.Signals(-exit_status).name)
     if exit_status:
         return Outcome(ERROR, message=raised(stderr))
-    try:
-        found = json.loads(stdout.splitlines()[-1])
-    except (IndexError, json.JSONDecodeError):
-        found = None
-    return Outcome(ANSWERED, found) if isinstance(found, dict) else Outcome(ERROR, message=_NO_FINDING)
+    *_notes, last = stdout.splitlines() or [""]
+    if not last.startswith("{"):
+        return Outcome(ERROR, message="it printed no finding")
+    return Outcome(ANSWERED, json.loads(last))
 
 
 def raised(stderr: str) -> str:
-    """Returns what ended a process: the type and message of an exception, or what it said itself."""
+    """Returns what ended a process: the type and message of the last exception, or what it said itself."""
     _before, head, traceback = stderr.rpartition(_TRACEBACK)
     if not head:  # sys.exit("...")
-        return stderr.strip() or "it ended with an error and said nothing"
+        return stderr.strip()
     found = _UNINDENTED.search(traceback)
     return traceback[found.start() :].strip() if found else traceback.strip()

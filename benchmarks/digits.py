@@ -8,13 +8,14 @@ from course_lib import setup
 
 setup(devices=8)
 
+from benchmarks.histories import run_of  # noqa: E402
 from course_lib.data.images import ImageSet  # noqa: E402
-from course_lib.measured.results import SeededRun  # noqa: E402
+from course_lib.measured.files import Record  # noqa: E402
 from course_lib.specs.plan import data_parallel  # noqa: E402
 from course_lib.training.batches import PAD  # noqa: E402
+from course_lib.training.optimizers.adam import Adam  # noqa: E402
 from course_lib.training.records import History  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
-from course_lib.training.optimizers.adam import Adam  # noqa: E402
 from lessons.lesson_07_from_scratch.mnist_model import MLP, initial_values  # noqa: E402
 
 BATCH_SIZE = 128
@@ -27,22 +28,20 @@ SETTINGS = {
 }
 
 
-def seeded_run(images: ImageSet, epochs: int, seeds: Sequence[int]) -> SeededRun:
+def seeded_run(images: ImageSet, epochs: int, seeds: Sequence[int]) -> Record:
     """Returns what each of the seeds gives, every example counted once an epoch."""
-    histories = []
-    for seed in seeds:
-        model = MLP(initial_values(seed), data_parallel(8))
-        run = train(
-            model,
-            images.train,
-            images.test,
-            epochs=epochs,
-            batch_size=BATCH_SIZE,
-            optimizer=Adam(),
-            seed=seed,
-            last_batch=PAD,
-        )
-        histories.append(History.of(run))
-        accuracies = [f"{epoch.test_accuracy:.4f}" for epoch in histories[-1].epochs]
-        print(f"seed {seed}: test accuracies", *accuracies, flush=True)
-    return SeededRun(histories[0], tuple(tuple(history.epochs) for history in histories))
+    return run_of([_history(images, epochs, seed) for seed in seeds])
+
+
+def _history(images: ImageSet, epochs: int, seed: int) -> History:
+    run = train(
+        MLP(initial_values(seed), data_parallel(8)),
+        images.train,
+        images.test,
+        epochs=epochs,
+        batch_size=BATCH_SIZE,
+        optimizer=Adam(),
+        seed=seed,
+        last_batch=PAD,
+    )
+    return History.of(run)

@@ -14,19 +14,14 @@ setup(devices=8)
 
 from course_lib.data.imdb import tf_idf  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
-from course_lib.measured.export import (  # noqa: E402
-    ONE_DEVICE,
-    REVIEWS,
-    SHARDS,
-    Exported,
-    ExportMeasured,
-)
+from course_lib.measured.files import Record  # noqa: E402
 from course_lib.models.model import Model  # noqa: E402
 from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
 from course_lib.specs.plan import spatial_parallel  # noqa: E402
 from course_lib.training.checkpoints import CheckpointFolder  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
+from lessons.lesson_06_save_and_serve.explorer import REVIEWS  # noqa: E402
 from lessons.lesson_06_save_and_serve.serving import fresh  # noqa: E402
 from lessons.lesson_06_save_and_serve.serving.exporting import export  # noqa: E402
 from lessons.lesson_06_save_and_serve.serving.restoring import restore_model  # noqa: E402
@@ -37,7 +32,7 @@ EPOCHS = 3
 _ROWS = 2_000  # at a time, through the model on its mesh
 
 
-def measure(reviews: Reviews, how: dict[str, str], epochs: int = EPOCHS) -> ExportMeasured:
+def measure(reviews: Reviews, epochs: int = EPOCHS) -> dict[str, Record]:
     """Trains spatial-parallel, exports in both ways, and asks both exports for the test reviews."""
     vectorized, model = tf_idf(reviews), MLP(initial_values(), spatial_parallel())
     with tempfile.TemporaryDirectory() as kept:
@@ -48,22 +43,24 @@ def measure(reviews: Reviews, how: dict[str, str], epochs: int = EPOCHS) -> Expo
         restore_model(folder, one)
         paths = {
             kind: export(each, vectorized.vectorizer, Path(kept, kind))
-            for kind, each in ((ONE_DEVICE, one), (SHARDS, model))
+            for kind, each in (("restored", one), ("shards", model))
         }
         trained, labels = _probabilities(model, vectorized.test.features), vectorized.test.labels
         answers = {kind: fresh.ask(path, reviews.test.texts) for kind, path in paths.items()}
-        good = fresh.ask(paths[SHARDS], REVIEWS)[:, 1]
-    return ExportMeasured(
-        how,
-        _accuracy(trained, labels),
-        {kind: _exported(each, trained, labels) for kind, each in answers.items()},
-        dict(zip(REVIEWS, good.tolist(), strict=True)),
+        good = fresh.ask(paths["shards"], REVIEWS)[:, 1]
+    exported = {kind: _exported(each, trained, labels) for kind, each in answers.items()}
+    return {
+        "models": Record(trained=Record(accuracy=_accuracy(trained, labels)), **exported),
+        "answers": Record({text: round(each, 2) for text, each in zip(REVIEWS, good.tolist(), strict=True)}),
+    }
+
+
+def _exported(answers: Array, trained: Array, labels: npt.NDArray[np.int64]) -> Record:
+    return Record(
+        accuracy=_accuracy(answers, labels),
+        otherwise=int((answers.argmax(axis=1) != trained.argmax(axis=1)).sum()),
+        largest_difference=float(f"{np.abs(answers - trained).max():.2g}"),
     )
-
-
-def _exported(answers: Array, trained: Array, labels: npt.NDArray[np.int64]) -> Exported:
-    otherwise = int((answers.argmax(axis=1) != trained.argmax(axis=1)).sum())
-    return Exported(_accuracy(answers, labels), otherwise, float(np.abs(answers - trained).max()))
 
 
 def _accuracy(probabilities: Array, labels: npt.NDArray[np.int64]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,10 @@ from course_lib import setup
 
 setup(devices=8)
 
+from benchmarks.histories import run_of  # noqa: E402
 from course_lib import strategies  # noqa: E402
 from course_lib.data.images import ImageSet, LabelledImages  # noqa: E402
-from course_lib.measured.results import Restored, SeededRun  # noqa: E402
+from course_lib.measured.files import Record  # noqa: E402
 from course_lib.models.fashion import convolutional  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
 from course_lib.training.batches import PAD  # noqa: E402
@@ -45,22 +46,27 @@ def settings(num_replicas: int) -> dict[str, str]:
     }
 
 
-def seeded_run(images: ImageSet, num_replicas: int, epochs: int, seed: int) -> SeededRun:
-    """Returns what a seed gives, and what its last checkpoint gives without a strategy."""
+def seeded_run(images: ImageSet, num_replicas: int, epochs: int, seeds: Sequence[int]) -> Record:
+    """Returns what each of the seeds gives, and what their last checkpoints give without a strategy."""
+    trained = [_trained(images, num_replicas, epochs, seed) for seed in seeds]
+    return run_of([history for history, _of in trained], restored=[restored for _of, restored in trained])
+
+
+def _trained(images: ImageSet, num_replicas: int, epochs: int, seed: int) -> tuple[History, Record]:
     strategy = strategies.mirrored(num_replicas)
     trainer = _trainer(strategy, seed)
     chosen = Settings(epochs, PER_REPLICA * num_replicas, seed, PAD)
     with tempfile.TemporaryDirectory() as kept:
         folder = CheckpointFolder(kept, keep=1)
         run = TrainingRun(trainer, images.train, images.test, settings=chosen, checkpoints=folder)
-        history = History.of(_told(run, seed))
+        history = History.of(run)
         alone = _trainer(tf.distribute.get_strategy(), seed + 1)  # its values can only be the checkpoint's
         folder.restore_latest(**alone.content())
     history.epochs = [replace(epoch, checkpoint=None) for epoch in history.epochs]
     accuracy = alone.evaluate(images.test)[1]
-    restored = _compared(accuracy, *(_probabilities(each, images.test) for each in (trainer, alone)))
-    print(f"seed {seed}, without a strategy:", restored, flush=True)
-    return SeededRun(history, (tuple(history.epochs),), (restored,))
+    restored = compared(accuracy, *(_probabilities(each, images.test) for each in (trainer, alone)))
+    print(f"seed {seed}: {accuracy:.4f}; without a strategy: {dict(restored)}", flush=True)
+    return history, restored
 
 
 def _trainer(strategy: Any, seed: int) -> StrategyTrainer:
@@ -69,17 +75,11 @@ def _trainer(strategy: Any, seed: int) -> StrategyTrainer:
     return StrategyTrainer(convolutional(strategy, seed), adam, strategy)
 
 
-def _told(run: TrainingRun, seed: int) -> Iterator[Any]:
-    """Yields the records of a run, and says how it goes: it takes minutes."""
-    for record in run:
-        if hasattr(record, "test_accuracy"):
-            print(f"seed {seed}, epoch {record.epoch}: {record.test_accuracy:.4f}", flush=True)
-        yield record
-
-
-def _compared(accuracy: float, trained: Probabilities, restored: Probabilities) -> Restored:
+def compared(accuracy: float, trained: Probabilities, restored: Probabilities) -> Record:
+    """Returns how a restored model of this accuracy answers, beside the trained one: `[images, classes]`."""
     otherwise = int((restored.argmax(axis=1) != trained.argmax(axis=1)).sum())
-    return Restored(accuracy, otherwise, float(np.abs(restored - trained).max()))
+    difference = float(np.abs(restored - trained).max())
+    return Record(test_accuracy=accuracy, otherwise=otherwise, largest_difference=difference)
 
 
 def _probabilities(trainer: StrategyTrainer, images: LabelledImages) -> Probabilities:

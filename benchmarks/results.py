@@ -1,23 +1,7 @@
 """`make results`: measures the figures that the lessons and the book quote, and keeps them with the library.
 
-- 04_imdb: lesson 04's training on the real reviews, with several settings, each from several seeds;
-- 04_stand_in: the same on the stand-in;
-- 04_batch_sizes: the time of a training step on one device and on eight;
-- 05_schemes_imdb: one device and the three schemes on the real reviews, from equal initial values, and
-  continuing one checkpoint;
-- 05_schemes_stand_in: the same on the stand-in;
-- 05_step_parts: what a training step spends its time on;
-- 06_export: a model trained on the real reviews beside its exports, asked in processes of their own;
-- 07_mnist: lesson 7's training on all of MNIST, from several seeds;
-- 07_mnist_5000: the same on its first 5,000 images, as the lesson has them;
-- 07_stand_in: the same on as many of the drawn digits;
-- 08_keras: what each Keras distributes, each case in a process of its own; for JAX after `make jax`;
-- 09_strategies: which strategy works with which API, each case in processes of its own; needs
-  `make estimator`;
-- 10_fashion: lesson 10's training on all of Fashion-MNIST, ten epochs on two replicas, from several seeds,
-  each restored without a strategy;
-- 10_fashion_5000: the same on its first images, as the lesson has them: three epochs on four replicas;
-- 10_stand_in: that on as many of the drawn garments.
+`MEASUREMENTS` lists them, by the lesson that shows them: trainings on the real data and on the stand-in,
+times, exports, and two tables of what works: 08_keras needs `make jax`, 09_strategies `make estimator`.
 
 `python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
 TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
@@ -28,42 +12,39 @@ from __future__ import annotations
 
 import argparse
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import course_lib
 
 course_lib.setup(devices=8)
 
 from benchmarks import digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
+from benchmarks.histories import run_of  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
-from course_lib.data import fashion, mnist, sources  # noqa: E402
+from course_lib.data import fashion, mnist  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
+from course_lib.data.sources import BUILT_IN, REAL  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
-from course_lib.measured import (  # noqa: E402
-    batch_sizes,
-    export,
-    keras_support,
-    results,
-    schemes,
-    step_parts,
-    strategy_support,
-    support,
-)
+from course_lib.measured.files import Record, save  # noqa: E402
+from course_lib.measured.machine import this_machine  # noqa: E402
 from course_lib.models import sentiment as models  # noqa: E402
 from course_lib.specs import plan  # noqa: E402
 from course_lib.training import run as training  # noqa: E402
 from course_lib.training.records import History  # noqa: E402
 from course_lib.training.step_times import step_times  # noqa: E402
+from lessons.lesson_04_a_run.explorer import BATCH_SIZES  # noqa: E402
 
 EPOCHS, SEEDS = 3, (0, 1, 2)  # a seed draws the initial values and the order of the examples
-TURNS = 7  # of each measurement of times, whose medians are written
-FOLDER = Path(results.__file__).parent
-SETS = {sources.REAL: "imdb_reviews/plain_text 1.0.0", sources.BUILT_IN: "built-in"}
-DIGITS = {sources.REAL: "mnist 3.0.1", sources.BUILT_IN: "built-in"}
-GARMENTS = {sources.REAL: "fashion_mnist 3.0.1", sources.BUILT_IN: "built-in"}
+TURNS, DIGITS = 7, 7  # of each measurement of times, whose medians are written; of seconds
+NAMES = {
+    "reviews": "imdb_reviews/plain_text 1.0.0",
+    "digits": "mnist 3.0.1",
+    "garments": "fashion_mnist 3.0.1",
+}
 SETTINGS = {  # initial values, rows of unit length
     "tutorial": ("normal", False),
     "he": ("he", False),
@@ -71,136 +52,131 @@ SETTINGS = {  # initial values, rows of unit length
     "ours": ("he", True),
 }
 
+Content = Mapping[str, Any]
 
-def trainings(name: str, source: str) -> Path:
-    """Trains with each of the settings, and writes what came of it."""
+
+def trained_on_reviews(source: str) -> Content:
+    """Returns what came of training with each of the settings."""
     reviews = data.load_imdb(source)
     runs = {setting: seeded_run(setting, reviews) for setting in SETTINGS}
-    details = {"plan": "data_parallel(8)", "seeds": ", ".join(map(str, SEEDS))}
-    return results.save(results.Measured(name, of_reviews(reviews) | details, runs), FOLDER)
+    return {"how": of_reviews(reviews, plan="data_parallel(8)", seeds=_listed(SEEDS)), "runs": runs}
 
 
-def trained_digits(name: str, source: str, *counts: int) -> Path:
-    """Trains on digits, so many to learn from and so many to measure on, and writes what came of it."""
-    images = mnist.load(source, num_train=counts[0], num_test=counts[1])
-    run = digits.seeded_run(images, EPOCHS, SEEDS)
-    told = f"{DIGITS[source]}, {len(images.train)} + {len(images.test)}"
-    details = digits.SETTINGS | {"seeds": ", ".join(map(str, SEEDS))}
-    measured = results.Measured(name, circumstances(told) | details, {"adam": run})
-    print(results.table(measured), flush=True)
-    return results.save(measured, FOLDER)
-
-
-def trained_garments(name: str, source: str, *counts: int, num_replicas: int, epochs: int) -> Path:
-    """Trains on garments, so many to learn from and so many to measure on; after each seed it writes all."""
-    images = fashion.load(source, num_train=counts[0], num_test=counts[1])
-    told = f"{GARMENTS[source]}, {len(images.train)} + {len(images.test)}"
-    keras = {"keras": course_lib.start_tensorflow().keras.__version__}
-    details = circumstances(told) | keras | garments.settings(num_replicas)
-    runs: list[results.SeededRun] = []
-    for seed in SEEDS:
-        runs.append(garments.seeded_run(images, num_replicas, epochs, seed))
-        seeds = {"seeds": ", ".join(map(str, SEEDS[: len(runs)]))}
-        measured = results.Measured(name, details | seeds, {"adam": results.together(runs)})
-        path = results.save(measured, FOLDER)
-    print(results.table(measured), results.restored_table(measured), sep="\n", flush=True)
-    return path
-
-
-def trained_schemes(of: str, source: str) -> Path:
-    """Trains on one device and in each scheme, and writes what came of it."""
-    reviews = data.load_imdb(source)
-    vectorized = data.tf_idf(reviews)
-    equal, continued = from_equal_values(vectorized), from_a_checkpoint(vectorized)
-    for runs in (equal, continued):
-        print(schemes.differences(runs), flush=True)
-    measured = schemes.SchemesMeasured(of_reviews(reviews), equal, continued)
-    return schemes.save(measured, of, FOLDER)
-
-
-def step_times_of_all_sizes() -> Path:
-    """Measures the time of a step with each batch size, and writes it."""
-    times = [step_times(batch_size, TURNS) for batch_size in batch_sizes.BATCH_SIZES]
-    return batch_sizes.save(times, batch_sizes.this_machine(), FOLDER)
-
-
-def parts_of_a_step() -> Path:
-    """Measures what a step spends its time on, in each scheme, and writes it."""
-    return step_parts.save(parts.measure(TURNS), batch_sizes.this_machine(), FOLDER)
-
-
-def exported_model() -> Path:
-    """Trains on the real reviews, exports, and writes how the exports answer beside the trained model."""
-    reviews = data.load_imdb(sources.REAL)
-    measured = exports.measure(reviews, of_reviews(reviews) | {"plan": "spatial_parallel()"})
-    print(export.table(measured), flush=True)
-    return export.save(measured, FOLDER)
-
-
-def what_each_keras_distributes() -> Path:
-    """Runs every case of the table of Keras, and writes what became of it."""
-    return support.save(keras_table.measure(), keras_support.NAME, FOLDER)
-
-
-def which_strategy_works() -> Path:
-    """Runs every case of the table of strategies, and writes what became of it."""
-    return support.save(strategy_table.measure(), strategy_support.NAME, FOLDER)
-
-
-def seeded_run(setting: str, reviews: Reviews) -> results.SeededRun:
+def seeded_run(setting: str, reviews: Reviews) -> Record:
     """Returns what one of the settings gives from each of the seeds."""
     scheme, unit_length = SETTINGS[setting]
-    vectorized = data.tf_idf(reviews, unit_length=unit_length)
-    histories = []
+    vectorized, histories = data.tf_idf(reviews, unit_length=unit_length), []
     for seed in SEEDS:
         model = models.MLP(models.initial_values(seed, scheme), plan.data_parallel(8))
         run = training.train(model, vectorized.train, vectorized.test, epochs=EPOCHS, seed=seed)
         histories.append(History.of(run))
-        accuracies = [f"{epoch.test_accuracy:.4f}" for epoch in histories[-1].epochs]
-        print(f"{setting:9} seed {seed}: test accuracies", *accuracies, flush=True)
-    return results.SeededRun(histories[0], tuple(tuple(history.epochs) for history in histories))
+    return run_of(histories)
 
 
-def of_reviews(reviews: Reviews) -> dict[str, str]:
-    """Returns how the figures of trainings on reviews were obtained."""
-    told = f"{SETS[reviews.source]}, {len(reviews.train)} + {len(reviews.test)}"
-    return circumstances(told) | {"batch_size": "64", "learning_rate": "0.01"}
+def trained_on_digits(source: str, num_train: int, num_test: int) -> Content:
+    """Returns what came of training on digits, so many to learn from and so many to measure on."""
+    images = mnist.load(source, num_train=num_train, num_test=num_test)
+    how = circumstances("digits", source, images, **digits.SETTINGS, seeds=_listed(SEEDS))
+    return {"how": how, "runs": {"adam": digits.seeded_run(images, EPOCHS, SEEDS)}}
 
 
-def circumstances(data: str) -> dict[str, str]:
-    """Returns with what the figures of trainings were obtained."""
-    tf = course_lib.start_tensorflow()
+def trained_on_garments(
+    source: str, num_train: int, num_test: int, num_replicas: int, epochs: int
+) -> Content:
+    """Returns what came of training on garments, and of the checkpoints, restored without a strategy."""
+    images = fashion.load(source, num_train=num_train, num_test=num_test)
+    details = {
+        "keras": course_lib.start_tensorflow().keras.__version__,
+        **garments.settings(num_replicas),
+        "seeds": _listed(SEEDS),
+    }
+    how = circumstances("garments", source, images, **details)
+    return {"how": how, "runs": {"adam": garments.seeded_run(images, num_replicas, epochs, SEEDS)}}
+
+
+def trained_schemes(source: str) -> Content:
+    """Returns what came of training on one device and in each scheme."""
+    reviews = data.load_imdb(source)
+    vectorized = data.tf_idf(reviews)
     return {
-        "command": "make results",
-        "data": data,
-        "tensorflow": tf.__version__,
-        "python": platform.python_version(),
-        "devices": "8",
+        "how": of_reviews(reviews),
+        "equal": from_equal_values(vectorized),
+        "continued": from_a_checkpoint(vectorized),
     }
 
 
-MEASUREMENTS: dict[str, Callable[[], Path]] = {
-    "04_imdb": partial(trainings, "04_imdb", sources.REAL),
-    "04_stand_in": partial(trainings, "04_stand_in", sources.BUILT_IN),
-    batch_sizes.NAME: step_times_of_all_sizes,
-    schemes.name_of(schemes.IMDB): partial(trained_schemes, schemes.IMDB, sources.REAL),
-    schemes.name_of(schemes.STAND_IN): partial(trained_schemes, schemes.STAND_IN, sources.BUILT_IN),
-    step_parts.NAME: parts_of_a_step,
-    export.NAME: exported_model,
-    "07_mnist": partial(trained_digits, "07_mnist", sources.REAL, 60_000, 10_000),
-    "07_mnist_5000": partial(trained_digits, "07_mnist_5000", sources.REAL, 5_000, 5_000),
-    "07_stand_in": partial(trained_digits, "07_stand_in", sources.BUILT_IN, 5_000, 5_000),
-    keras_support.NAME: what_each_keras_distributes,
-    strategy_support.NAME: which_strategy_works,
-    "10_fashion": partial(
-        trained_garments, "10_fashion", sources.REAL, 60_000, 10_000, num_replicas=2, epochs=10
-    ),
-    "10_fashion_5000": partial(
-        trained_garments, "10_fashion_5000", sources.REAL, 5_000, 1_000, num_replicas=4, epochs=3
-    ),
-    "10_stand_in": partial(
-        trained_garments, "10_stand_in", sources.BUILT_IN, 5_000, 1_000, num_replicas=4, epochs=3
-    ),
+def step_times_of_all_sizes() -> Content:
+    """Returns the time of a step with each batch size."""
+    times = [_rounded(asdict(step_times(batch_size, TURNS))) for batch_size in BATCH_SIZES]
+    return {"how": {"command": "make results"}, "machine": this_machine(), "step_times": times}
+
+
+def parts_of_a_step() -> Content:
+    """Returns what a step spends its time on, in each scheme."""
+    schemes = {scheme: _rounded(found) for scheme, found in parts.measure(TURNS).items()}
+    return {"how": {"command": "make results"}, "machine": this_machine(), "step_parts": schemes}
+
+
+def exported_model() -> Content:
+    """Returns how exports of a model that was trained on the real reviews answer, beside that model."""
+    reviews = data.load_imdb(REAL)
+    return {"how": of_reviews(reviews, plan="spatial_parallel()"), **exports.measure(reviews)}
+
+
+def of_reviews(reviews: Reviews, **details: str) -> dict[str, str]:
+    """Returns how the figures of trainings on reviews were obtained."""
+    settings = {"batch_size": "64", "learning_rate": "0.01"}
+    return circumstances("reviews", reviews.source, reviews, **settings, **details)
+
+
+def circumstances(kind: str, source: str, examples: Any, **details: str) -> dict[str, str]:
+    """Returns with what the figures of trainings were obtained.
+
+    Args:
+        kind: of the data, one of `NAMES`.
+        source: where they come from.
+        examples: the set itself, with `train` and `test`.
+        details: what else there is to say.
+    """
+    name = source if source == BUILT_IN else NAMES[kind]
+    return {
+        "command": "make results",
+        "data": f"{name}, {len(examples.train)} + {len(examples.test)}",
+        "tensorflow": course_lib.start_tensorflow().__version__,
+        "python": platform.python_version(),
+        "devices": "8",
+        **details,
+    }
+
+
+def _listed(seeds: tuple[int, ...]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, DIGITS) for name, value in seconds.items()}
+
+
+MEASUREMENTS: dict[str, Callable[[], Content]] = {
+    # Several settings, each from several seeds.
+    "04_imdb": partial(trained_on_reviews, REAL),
+    "04_stand_in": partial(trained_on_reviews, BUILT_IN),
+    "04_batch_sizes": step_times_of_all_sizes,
+    # One device and the three schemes, from equal initial values and from one checkpoint.
+    "05_schemes_imdb": partial(trained_schemes, REAL),
+    "05_schemes_stand_in": partial(trained_schemes, BUILT_IN),
+    "05_step_parts": parts_of_a_step,
+    "06_export": exported_model,
+    # All digits; as many as the lesson has; as many of the drawn ones.
+    "07_mnist": partial(trained_on_digits, REAL, 60_000, 10_000),
+    "07_mnist_5000": partial(trained_on_digits, REAL, 5_000, 5_000),
+    "07_stand_in": partial(trained_on_digits, BUILT_IN, 5_000, 5_000),
+    "08_keras": keras_table.measure,
+    "09_strategies": strategy_table.measure,
+    # The same of garments; restored without a strategy.
+    "10_fashion": partial(trained_on_garments, REAL, 60_000, 10_000, num_replicas=2, epochs=10),
+    "10_fashion_5000": partial(trained_on_garments, REAL, 5_000, 1_000, num_replicas=4, epochs=3),
+    "10_stand_in": partial(trained_on_garments, BUILT_IN, 5_000, 1_000, num_replicas=4, epochs=3),
 }
 
 
@@ -211,7 +187,7 @@ def main() -> None:
     named = parser.parse_args().names
     for name in named or MEASUREMENTS:
         try:
-            print("written:", MEASUREMENTS[name]().name, flush=True)
+            print("written:", save(name, MEASUREMENTS[name]()).name, flush=True)
         except CourseError as error:
             if named:
                 raise

@@ -17,14 +17,16 @@ from course_lib import setup
 
 setup(devices=8)
 
+from benchmarks.histories import run_of  # noqa: E402
 from course_lib.data.imdb import VectorizedReviews  # noqa: E402
-from course_lib.measured.schemes import ONE_DEVICE, Difference, SchemeRun  # noqa: E402
+from course_lib.measured.files import Record  # noqa: E402
 from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
 from course_lib.models.variables import Values  # noqa: E402
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel  # noqa: E402
 from course_lib.training.records import History  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
 
+ONE_DEVICE = "one"  # the run that the others are compared with
 PLANS: dict[str, Plan | None] = {
     ONE_DEVICE: None,
     "data": data_parallel(),
@@ -38,7 +40,7 @@ Took = tuple[History, Values]  # the records of a run, and the model's values at
 Run = Callable[[Plan | None, int | None], Took]  # at most so many records; all if None
 
 
-def from_equal_values(reviews: VectorizedReviews, epochs: int = EPOCHS) -> dict[str, SchemeRun]:
+def from_equal_values(reviews: VectorizedReviews, epochs: int = EPOCHS) -> dict[str, Record]:
     """Returns what equal initial values give on one device and in each scheme."""
 
     def run(plan: Plan | None, most: int | None) -> Took:
@@ -47,7 +49,7 @@ def from_equal_values(reviews: VectorizedReviews, epochs: int = EPOCHS) -> dict[
     return _compared(run)
 
 
-def from_a_checkpoint(reviews: VectorizedReviews, epochs: int = CONTINUED_EPOCHS) -> dict[str, SchemeRun]:
+def from_a_checkpoint(reviews: VectorizedReviews, epochs: int = CONTINUED_EPOCHS) -> dict[str, Record]:
     """Returns what a checkpoint of one data-parallel epoch gives, continued on one device and in each scheme.
 
     Raises:
@@ -83,23 +85,21 @@ def _taken(
     return history, model.values()
 
 
-def _compared(run: Run) -> dict[str, SchemeRun]:
+def _compared(run: Run) -> dict[str, Record]:
     first = {scheme: run(plan, FIRST_STEPS) for scheme, plan in PLANS.items()}
     whole = {scheme: run(plan, None) for scheme, plan in PLANS.items()}
-    return {
-        scheme: SchemeRun(
-            history,
-            *([] if scheme == ONE_DEVICE else (_difference(runs, scheme) for runs in (first, whole))),
-        )
-        for scheme, (history, _values) in whole.items()
-    }
+    runs = {scheme: run_of([history]) for scheme, (history, _values) in whole.items()}
+    for scheme in runs.keys() - {ONE_DEVICE}:
+        runs[scheme] |= {"first": _difference(first, scheme), "whole": _difference(whole, scheme)}
+    return runs
 
 
-def _difference(runs: Mapping[str, Took], scheme: str) -> Difference:
+def _difference(runs: Mapping[str, Took], scheme: str) -> Record:
     (history, values), (reference, of_reference) = runs[scheme], runs[ONE_DEVICE]
     pairs = list(zip(history.steps, reference.steps, strict=True))
-    return Difference(
-        loss=max(abs(ours.loss - theirs.loss) for ours, theirs in pairs),
-        accuracy=max(abs(ours.accuracy - theirs.accuracy) for ours, theirs in pairs),
-        weights=max(float(np.abs(values[name] - of_reference[name]).max()) for name in values),
-    )
+    largest = {
+        "loss": max(abs(ours.loss - theirs.loss) for ours, theirs in pairs),
+        "accuracy": max(abs(ours.accuracy - theirs.accuracy) for ours, theirs in pairs),
+        "weights": max(float(np.abs(values[name] - of_reference[name]).max()) for name in values),
+    }
+    return Record({name: float(f"{value:.3g}") for name, value in largest.items()})

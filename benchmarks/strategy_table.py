@@ -8,25 +8,23 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from benchmarks import cluster
 from benchmarks.cases import ANSWERED, Case, Outcome, run
-from benchmarks.tables import cell_of, versions
-from course_lib.errors import CourseError, one_of
-from course_lib.measured import strategy_support
-from course_lib.measured.support import Cell, Support
+from benchmarks.tables import BUILD, SCRIPTS, measured, required, versions
 
-SCRIPTS = Path(__file__).parent / "keras_support"
-ESTIMATOR_PYTHON = Path(__file__).parents[1] / "build" / "estimator-venv" / "bin" / "python"
+COLUMNS = ("fit_keras_3", "fit_tf_keras", "loop_keras_3", "loop_tf_keras", "estimator")
+WITH_ESTIMATOR = ("default", "one_device", "mirrored", "central_storage")  # in one process
+ROWS = (*WITH_ESTIMATOR, "multi_worker", "parameter_server", "tpu")
+ESTIMATOR_PYTHON = BUILD / "estimator-venv" / "bin" / "python"
 TASKS = {  # the processes of the strategies that need several
     "multi_worker": {"worker": 2},
     "parameter_server": {"chief": 1, "worker": 2, "ps": 1},
 }
 RUNS = 5  # of each case of parameter servers, of which the one with the highest loss is recorded
 PACKAGES = ("tensorflow", "tf-keras", "keras")
-ESTIMATOR_PACKAGES = ("tensorflow-cpu", "tensorflow", "tensorflow-estimator")
+ESTIMATOR_PACKAGES = ("tensorflow-cpu", "tensorflow")
 
 _DUMP = re.compile(r"\{\n.*?\n\}", re.DOTALL)  # the values of a tensor, which say nothing of the error
 # What another run would name otherwise: addresses and ports, places in memory, numbers of processes.
@@ -36,27 +34,18 @@ _OF_THIS_RUN = re.compile(
 )
 
 
-def case(column: str, row: str) -> Case:
-    """Returns the case of a cell of the table.
+def outcome(column: str, row: str) -> Outcome | None:
+    """Returns what became of a case, in as many processes as its strategy needs; None where it is not asked.
 
     Args:
-        column: the API, one of `strategy_support.COLUMNS`.
-        row: the strategy, one of `strategy_support.ROWS`.
-
-    Raises:
-        CourseError: there is no such column or row.
+        column: the API, one of `COLUMNS`.
+        row: the strategy, one of `ROWS`.
     """
-    one_of(column, strategy_support.COLUMNS, f"There is no column {column!r}.", cure="Name one of these.")
-    one_of(row, strategy_support.ROWS, f"There is no case {row!r}.", cure="Name one of these.")
     if column == "estimator":
-        return Case(SCRIPTS / "estimator.py", (row,), str(ESTIMATOR_PYTHON))
+        estimator = Case(SCRIPTS / "estimator.py", (row,), str(ESTIMATOR_PYTHON))
+        return together({"": run(estimator)}) if row in WITH_ESTIMATOR else None
     way, _underscore, keras = column.partition("_")
-    return Case(SCRIPTS / "under_strategy.py", (row, way, keras))
-
-
-def outcome(column: str, row: str) -> Outcome:
-    """Returns what became of a case, in as many processes as its strategy needs."""
-    asked = case(column, row)
+    asked = Case(SCRIPTS / "under_strategy.py", (row, way, keras))
     if row == "parameter_server":  # no two runs are alike
         return together({f"run {time}": together(cluster.run(asked, TASKS[row])) for time in range(RUNS)})
     return together(cluster.run(asked, TASKS[row]) if row in TASKS else {"": run(asked)})
@@ -91,39 +80,18 @@ def of_any_run(message: str) -> str:
     return _OF_THIS_RUN.sub("...", _DUMP.sub("{...}", message))
 
 
-def measure() -> Support:
+def measure() -> dict[str, Any]:
     """Returns what became of every case.
 
     Raises:
         CourseError: there is no environment with Estimators.
     """
-    if not ESTIMATOR_PYTHON.exists():
-        raise CourseError(
-            "There is no environment with Estimators.",
-            allowed="one in build/estimator-venv",
-            cure="Make it: make estimator.",
-        )
-    cells = {
-        row: {
-            column: _cell(column, row)
-            for column in strategy_support.COLUMNS
-            if strategy_support.is_asked(column, row)
-        }
-        for row in strategy_support.ROWS
-    }
-    there = versions(str(ESTIMATOR_PYTHON), ESTIMATOR_PACKAGES)
-    estimators = there.get("tensorflow-cpu") or there["tensorflow"]
+    there = versions(required(ESTIMATOR_PYTHON, "estimator"), ESTIMATOR_PACKAGES)
     how = {
         "command": "make estimator; .venv/bin/python -m benchmarks.results 09_strategies",
         "python": platform.python_version(),
         **versions(sys.executable, PACKAGES),
-        "tensorflow with Estimators": estimators,
+        "tensorflow with Estimators": there.get("tensorflow-cpu") or there["tensorflow"],
         "runs with parameter servers": str(RUNS),
     }
-    return Support(how, cells)
-
-
-def _cell(column: str, row: str) -> Cell:
-    found = cell_of(outcome(column, row))
-    print(f"{row:17} {column:14} {found.text():28} {found.difference} {found.message[:100]}", flush=True)
-    return found
+    return {"how": how, "support": measured(ROWS, COLUMNS, outcome)}

@@ -1,4 +1,4 @@
-"""How a train step's time depends on the size of the batch: one device against eight, under two settings.
+"""How a train step's time depends on the size of the batch: one device against eight, under three settings.
 
 As `setup` has it, two operations run at a time, on one thread each: one device uses about one core and
 eight use two. With TensorFlow's own numbers of threads one device uses all cores too. The third setting
@@ -9,11 +9,13 @@ without DTensor and eight with it take turns. The steps are those of lesson 04's
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from benchmarks.rows import Row, compared, table
-from benchmarks.worker import serve, worker
 
 BATCH_SIZES = (64, 512, 2048, 4096, 8192)
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "2"}
@@ -34,33 +36,37 @@ def measure(repeats: int = 5, batch_sizes: Sequence[int] = BATCH_SIZES) -> list[
     """
     rows = []
     for setting, environment in SETTINGS.items():
-        with worker([sys.executable, "-m", "benchmarks.sweep", "--serve"], environment) as ask:
-            for batch_size in batch_sizes:
-                pairs = [(ask(f"eight {batch_size}"), ask(f"one {batch_size}")) for _repeat in range(repeats)]
-                rows.append(compared(f"{setting}: batch {batch_size:,}, eight / one device", pairs))
+        command = [sys.executable, "-m", "benchmarks.sweep", str(repeats), *map(str, batch_sizes)]
+        done = subprocess.run(
+            command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
+        )
+        for batch_size, pairs in json.loads(done.stdout).items():
+            what = f"{setting}: batch {int(batch_size):,}, eight / one device"
+            rows.append(compared(what, [(eight, one) for eight, one in pairs]))
     return rows
 
 
-def make(what: str) -> Callable[[], float]:
-    """Returns a function that trains some steps and returns the seconds a step.
-
-    Args:
-        what: "one" or "eight" devices, and the size of the batch, such as "eight 64".
-    """
+def pairs_of(repeats: int, batch_sizes: Sequence[int]) -> dict[int, list[tuple[float, float]]]:
+    """Returns for each batch size the seconds of a step on eight devices and on one, in turns."""
     import course_lib
 
     course_lib.setup(devices=8)
     from course_lib.specs.plan import data_parallel
     from course_lib.training.step_times import timed_steps
 
-    devices, batch_size = what.split()
-    return timed_steps(None if devices == "one" else data_parallel(8), int(batch_size))
+    found = {}
+    for batch_size in batch_sizes:
+        eight, one = timed_steps(data_parallel(8), batch_size), timed_steps(None, batch_size)
+        eight(), one()
+        found[batch_size] = [(eight(), one()) for _repeat in range(repeats)]
+    return found
 
 
 def main() -> None:
-    """Prints the table, or measures for the process that asks."""
-    if "--serve" in sys.argv:
-        serve(make)
+    """Prints the table, or measures for the process that asks for so many repeats of some sizes."""
+    if sys.argv[1:]:
+        repeats, *batch_sizes = map(int, sys.argv[1:])
+        print(json.dumps(pairs_of(repeats, batch_sizes)))
     else:
         print(table(measure()))
 

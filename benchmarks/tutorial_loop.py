@@ -11,8 +11,7 @@ Source: https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from course_lib.data.examples import Examples
@@ -26,33 +25,15 @@ from tensorflow.experimental import dtensor  # noqa: E402
 
 LEARNING_RATE, BATCH_SIZE = 1e-2, 64
 WHOLE = dtensor.UNSHARDED
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """One of the tutorial's three: its mesh, and the axes of each layout.
-
-    Attributes:
-        dims: the names and sizes of the mesh dimensions.
-        hidden: how the first weight is split.
-        logits: how the second is.
-        inputs: how a batch is.
-    """
-
-    dims: tuple[tuple[str, int], ...]
-    hidden: tuple[str, str]
-    logits: tuple[str, str]
-    inputs: tuple[str, str]
-
-
+# The mesh dimensions of each of the three, then how the first weight, the second, and a batch are split.
 SCHEMES = {
-    "data": Scheme((("batch", 8),), (WHOLE, WHOLE), (WHOLE, WHOLE), ("batch", WHOLE)),
-    "model": Scheme((("batch", 4), ("model", 2)), (WHOLE, "model"), ("model", WHOLE), ("batch", WHOLE)),
-    "spatial": Scheme(
-        (("batch", 2), ("feature", 2), ("model", 2)),
-        ("feature", "model"),
-        ("model", WHOLE),
-        ("batch", "feature"),
+    "data": ([("batch", 8)], [WHOLE, WHOLE], [WHOLE, WHOLE], ["batch", WHOLE]),
+    "model": ([("batch", 4), ("model", 2)], [WHOLE, "model"], ["model", WHOLE], ["batch", WHOLE]),
+    "spatial": (
+        [("batch", 2), ("feature", 2), ("model", 2)],
+        ["feature", "model"],
+        ["model", WHOLE],
+        ["batch", "feature"],
     ),
 }
 
@@ -76,8 +57,9 @@ class TutorialMLP(tf.Module):
     The tutorial draws its first values sharded; here they are the course's, which costs the loop nothing.
     """
 
-    def __init__(self, values: Mapping[str, Any], hidden: Any, logits: Any) -> None:
+    def __init__(self, hidden: Any, logits: Any) -> None:
         super().__init__()
+        values = initial_values()
         self.hidden = Dense(values["hidden_weight"], values["hidden_bias"], hidden)
         self.logits = Dense(values["logits_weight"], values["logits_bias"], logits)
 
@@ -131,12 +113,10 @@ def training(scheme: str, examples: Examples) -> Callable[[int], float]:
         scheme: one of `SCHEMES`.
         examples: the training set, taken in its order, again and again.
     """
-    mesh = dtensor.create_mesh(list(SCHEMES[scheme].dims), devices=[f"CPU:{at}" for at in range(8)])
-    hidden, logits, of_inputs, of_labels = (
-        dtensor.Layout(list(specs), mesh)
-        for specs in (SCHEMES[scheme].hidden, SCHEMES[scheme].logits, SCHEMES[scheme].inputs, ("batch",))
-    )
-    model = TutorialMLP(initial_values(), hidden, logits)
+    dims, *specs = SCHEMES[scheme]
+    mesh = dtensor.create_mesh(dims, devices=[f"CPU:{at}" for at in range(8)])
+    hidden, logits, of_inputs, of_labels = (dtensor.Layout(each, mesh) for each in (*specs, ["batch"]))
+    model = TutorialMLP(hidden, logits)
     sliced = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
     batches = iter(sliced.batch(BATCH_SIZE, drop_remainder=True).repeat())
 

@@ -25,29 +25,29 @@ Array = npt.NDArray[Any]
 _MOST_AXES_DIRECTLY = 2
 
 
-def create_mesh(mesh: MeshSpec, devices: Sequence[int] | None = None) -> Any:
-    """Returns the real `dtensor.Mesh` of `mesh`, on devices of the kind that `setup` was given.
-
-    Args:
-        mesh: the names and sizes of the mesh dimensions.
-        devices: the numbers of the devices to use, one for each place on the mesh, row by row.
-            The first `mesh.size` devices if left out.
-
-    Raises:
-        CourseError: another number of devices than the mesh has places, a device given twice, or a device
-            that is not configured. In a cluster: a mesh that does not have all devices of all processes.
+def create_mesh(mesh: MeshSpec) -> Any:
+    """Returns the real `dtensor.Mesh` of `mesh`, on the first devices of the kind that `setup` was given.
 
     In a cluster (`dtensor.num_clients() > 1`) the first devices are those of process 0, and so on; every
     process makes the same mesh, and holds the components of its own devices only.
+
+    Raises:
+        CourseError: the mesh has more places than there are devices. In a cluster: a mesh that does not have
+            all devices of all processes.
     """
     kind = device_kind()
     if dtensor.num_clients() > 1:
         mesh.require_size(dtensor.num_clients() * num_devices())
         return dtensor.create_distributed_mesh(list(mesh.dims), device_type=kind)
-    chosen = range(mesh.size) if devices is None else devices
-    mesh.require_size(len(chosen))
-    names = [f"{kind}:{device_id}" for device_id in _checked_devices(chosen, kind)]
-    return dtensor.create_mesh(list(mesh.dims), devices=names)
+    last = whole_number(
+        mesh.size - 1,
+        _("There is no device {kind}:{device_id}.", kind=kind, device_id=mesh.size - 1),
+        most=num_devices() - 1,
+        cure=_("Use fewer devices, or ask for more in setup(devices=...) and restart the kernel."),
+    )
+    return dtensor.create_mesh(
+        list(mesh.dims), devices=[f"{kind}:{device_id}" for device_id in range(last + 1)]
+    )
 
 
 def to_layout(layout: LayoutSpec, mesh: Any | None = None) -> Any:
@@ -215,27 +215,6 @@ def _may_mix_up(target: LayoutSpec) -> bool:
 
 def _read(tensor: Any) -> Any:
     return tensor.read_value() if isinstance(tensor, tf.Variable) else tensor
-
-
-def _checked_devices(devices: Sequence[int], kind: str) -> list[int]:
-    configured = len(tf.config.list_logical_devices(kind))
-    checked = [
-        whole_number(
-            device_id,
-            _("There is no device {kind}:{device_id}.", kind=kind, device_id=device_id),
-            most=configured - 1,
-            cure=_("Use fewer devices, or ask for more in setup(devices=...) and restart the kernel."),
-        )
-        for device_id in devices
-    ]
-    for device_id in checked:
-        if checked.count(device_id) > 1:
-            raise CourseError(
-                _("The device {kind}:{device_id} is given twice.", kind=kind, device_id=device_id),
-                allowed=_("each device once"),
-                cure=_("Give another device. TensorFlow would accept this and compute something wrong."),
-            )
-    return checked
 
 
 def _check_components(arrays: Sequence[Array], layout: LayoutSpec) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from course_lib import dtensor
 from course_lib.combining import no_combining
-from course_lib.errors import CourseError, one_of
+from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs import communication
@@ -76,8 +76,8 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
         wanted: the layout that the one reader of the product gives it.
 
     Raises:
-        CourseError: as `communication.product`; elements of another size than those of float32 and float64;
-            a mesh with more devices than there are; an all-to-all that TensorFlow runs wrongly.
+        CourseError: as `communication.product`; a mesh with more devices than there are; an all-to-all that
+            TensorFlow runs wrongly.
     """
     predicted = communication.product(left, right, wanted)
     factors = [_filled(left), _filled(right)]
@@ -120,14 +120,8 @@ def _compared(
 
 def _filled(sharding: Sharding) -> Array:
     """Returns a tensor, `[...] global`, of small whole numbers, so that no sum is rounded."""
-    num_bytes = 4 if sharding.element_bytes is None else sharding.element_bytes
-    one_of(
-        num_bytes,
-        _DTYPES,
-        _("No real tensor is made with element_bytes={size}.", size=num_bytes),
-        cure=_("Leave element_bytes out: the elements are then of float32."),
-    )
-    return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(_DTYPES[num_bytes])
+    dtype = _DTYPES[sharding.element_bytes or 4]
+    return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(dtype)
 
 
 def _run(

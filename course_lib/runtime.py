@@ -20,7 +20,6 @@ from course_lib.i18n import _
 
 MAX_DEVICES = 64
 KINDS = ("CPU", "GPU")
-_LARGEST_SEED = 2**32 - 1  # NumPy's
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,15 @@ def setup(
         seed: for Python, NumPy and, once it starts, TensorFlow.
 
     Raises:
-        CourseError: an unknown language or kind, an impossible number of devices or seed, or TensorFlow
-            already runs with other devices.
+        CourseError: an unknown language or kind, an impossible number of devices, or TensorFlow already runs
+            with other devices.
     """
-    _check_language(language)
+    one_of(
+        language,
+        i18n.languages(),
+        _("The course has no language {language!r}.", language=language),
+        cure=_("Set LANGUAGE in the first cell to one of these."),
+    )
     i18n.set_language(language)
     request = _checked_request(devices, kind, seed)
     for name, value in _ENVIRONMENT.items():
@@ -73,7 +77,8 @@ def setup(
     if _tensorflow_has_started():
         _require_devices(sys.modules["tensorflow"], request)
     _asked["for"] = request
-    _set_seeds(request.seed)
+    random.seed(seed)
+    np.random.seed(seed)
 
 
 def start_tensorflow() -> Any:
@@ -87,7 +92,11 @@ def start_tensorflow() -> Any:
     with _quiet_native_logs():
         tf = importlib.import_module("tensorflow")
         if not _tensorflow_has_started():
-            _start(tf, _asked["for"])
+            request = _asked["for"]
+            _choose_devices(tf, request)
+            tf.get_logger().setLevel("ERROR")
+            tf.random.set_seed(request.seed)
+            tf.config.list_logical_devices()
     _require_devices(tf, _asked["for"])
     return tf
 
@@ -100,13 +109,6 @@ def device_kind() -> str:
 def num_devices() -> int:
     """Returns how many devices there are to make meshes of: what `setup` was given."""
     return _asked["for"].devices
-
-
-def _start(tf: Any, request: _Request) -> None:
-    _choose_devices(tf, request)
-    tf.get_logger().setLevel("ERROR")
-    tf.random.set_seed(request.seed)
-    tf.config.list_logical_devices()
 
 
 def _choose_devices(tf: Any, request: _Request) -> None:
@@ -148,15 +150,6 @@ def _quiet_native_logs() -> Iterator[None]:
             os.close(saved)
 
 
-def _check_language(language: str) -> None:
-    one_of(
-        language,
-        i18n.languages(),
-        _("The course has no language {language!r}.", language=language),
-        cure=_("Set LANGUAGE in the first cell to one of these."),
-    )
-
-
 def _checked_request(devices: int, kind: str, seed: int) -> _Request:
     one_of(
         kind,
@@ -171,13 +164,7 @@ def _checked_request(devices: int, kind: str, seed: int) -> _Request:
         most=MAX_DEVICES,
         cure=_("The lessons use 8."),
     )
-    checked_seed = whole_number(
-        seed,
-        _("{seed!r} cannot be the seed.", seed=seed),
-        most=_LARGEST_SEED,
-        cure=_("The lessons use 0."),
-    )
-    return _Request(num_devices, kind, checked_seed)
+    return _Request(num_devices, kind, seed)
 
 
 def _too_few_gpus(found: int, wanted: int) -> CourseError:
@@ -224,11 +211,6 @@ def local_names(devices: Iterable[Any]) -> set[str]:
     {'CPU:0'}
     """
     return {device.name.rpartition("device:")[2] for device in devices}
-
-
-def _set_seeds(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed)
 
 
 def _use_japanese_font(language: str) -> None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -36,63 +36,41 @@ import tensorflow as tf
 import tf_keras
 
 KERAS = {"keras_3": keras_3, "tf_keras": tf_keras}
-PARTS = {  # how many parts train at a time, and on which device each copy of a variable stands
-    "default": (1, ["CPU:0"]),
-    "one_device": (1, ["CPU:1"]),
-    "mirrored": (2, ["CPU:0", "CPU:1"]),
-    "central_storage": (2, ["CPU:0"]),
-    "multi_worker": (2, ["CPU:0"]),  # in each of two processes
-    "parameter_server": (1, ["job:ps"]),
-}
 TASK = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {}).get("type", "")
+TWO_CPUS = ["CPU:0", "CPU:1"]
 
 
-def main() -> None:
-    """Runs the case that the command line names; where TF_CONFIG makes this process a server, serves."""
-    if TASK == "ps" or (TASK == "worker" and "chief" in os.environ["TF_CONFIG"]):
-        _serve()
-    if not TASK:
-        cpu = tf.config.list_physical_devices("CPU")[0]
-        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    answer(CASES)
-
-
-def default() -> Any:
-    """Returns the strategy that is there when none was made."""
-    return tf.distribute.get_strategy()
-
-
-def one_device() -> Any:
-    """Returns a strategy for one device, which is not the one that TensorFlow takes by itself."""
-    return tf.distribute.OneDeviceStrategy("CPU:1")
-
-
-def mirrored() -> Any:
-    """Returns a strategy with a copy of each variable on both devices."""
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], tf.distribute.ReductionToOneDevice())
-
-
-def central_storage() -> Any:
-    """Returns a strategy with the variables on one device, and computation on both."""
-    return tf.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:0")
-
-
-def multi_worker() -> Any:
-    """Returns a strategy with a copy of each variable in every worker that TF_CONFIG names."""
-    return tf.distribute.MultiWorkerMirroredStrategy()
-
-
-def parameter_server() -> Any:
-    """Returns a strategy with the variables on a server, and computation on workers."""
-    return tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
-
-
-def tpu() -> Any:
-    """Returns a strategy for the TPU that TensorFlow finds."""
+def _tpu_strategy() -> Any:
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver()
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     return tf.distribute.TPUStrategy(resolver)
+
+
+# How each is made, how many parts train at a time, and on which device each copy of a variable stands.
+STRATEGIES: Mapping[str, tuple[Any, int, list[str]]] = {
+    "default": (tf.distribute.get_strategy, 1, ["CPU:0"]),
+    "one_device": (lambda: tf.distribute.OneDeviceStrategy("CPU:1"), 1, ["CPU:1"]),  # not TensorFlow's choice
+    "mirrored": (
+        lambda: tf.distribute.MirroredStrategy(TWO_CPUS, tf.distribute.ReductionToOneDevice()),
+        2,
+        TWO_CPUS,
+    ),
+    "central_storage": (
+        lambda: tf.distribute.experimental.CentralStorageStrategy(TWO_CPUS, "CPU:0"),
+        2,
+        ["CPU:0"],
+    ),
+    "multi_worker": (tf.distribute.MultiWorkerMirroredStrategy, 2, ["CPU:0"]),  # in each of two processes
+    "parameter_server": (
+        lambda: tf.distribute.ParameterServerStrategy(
+            tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        ),
+        1,
+        ["job:ps"],
+    ),
+    "tpu": (_tpu_strategy, 1, ["TPU:0"]),
+}
 
 
 def fit(strategy: Any, keras: Any) -> tuple[Any, list[float]]:
@@ -115,8 +93,8 @@ def loop(strategy: Any, keras: Any) -> tuple[Any, list[float]]:
 
     def replica_step(features: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            each = loss_of(labels, model(features, training=True))
-            loss = tf.nn.compute_average_loss(each, global_batch_size=BATCH_SIZE)
+            losses = loss_of(labels, model(features, training=True))
+            loss = tf.nn.compute_average_loss(losses, global_batch_size=BATCH_SIZE)
         gradients = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
@@ -140,48 +118,30 @@ def _scheduled(strategy: Any, step: Any) -> list[float]:
     return [float(loss.fetch()) for loss in losses]
 
 
-def trained(strategy: Callable[[], Any], way: Callable[..., Any], keras: str) -> Mapping[str, Any]:
+def trained(name: str, way: Any, keras: str) -> Mapping[str, Any]:
     """Trains 20 steps, and returns what became of variables and losses."""
-    made = strategy()
-    model, losses = way(made, KERAS[keras])
-    num_parts, places = PARTS[strategy.__name__]
+    make, num_parts, places = STRATEGIES[name]
+    strategy = make()
+    model, losses = way(strategy, KERAS[keras])
     held = [_copies(variable) for variable in model.weights]
-    placed = all(len(copies) == len(places) and all(map(_stands_on, copies, places)) for copies in held)
-    distributed = placed and made.num_replicas_in_sync == num_parts
+    placed = all(
+        len(copies) == len(places)
+        and all(place in copy.device for copy, place in zip(copies, places, strict=True))
+        for copies in held
+    )
+    distributed = placed and strategy.num_replicas_in_sync == num_parts
     copies = [[each.numpy() for each in copies] for copies in zip(*held, strict=True)]
-    if strategy is parameter_server:  # of Keras 3's counter of steps, workers overwrite each other's counts
-        (values,) = copies
-        return {
-            "distributed": distributed,
-            "losses": [oracle.mean_loss(first_values()), oracle.mean_loss(values)],
-        }
-    distributed = distributed and int(model.optimizer.iterations.numpy()) == STEPS
+    if name == "parameter_server":  # of Keras 3's counter of steps, workers overwrite each other's counts
+        before, after = (oracle.mean_loss(values) for values in (first_values(), *copies))
+        return {"distributed": distributed, "losses": [before, after]}
     expected, expected_values = oracle.trained()
     if way is fit:
         expected = [float(np.mean(expected))]
-    apart = [difference(values, expected_values) for values in copies]
     return {
-        "distributed": distributed,
-        "difference": max(apart),
+        "distributed": distributed and int(model.optimizer.iterations.numpy()) == STEPS,
+        "difference": max(difference(values, expected_values) for values in copies),
         "reported_difference": difference(losses, expected),
     }
-
-
-CASES = {
-    f"{strategy.__name__} {way.__name__} {keras}": partial(trained, strategy, way, keras)
-    for strategy in (default, one_device, mirrored, central_storage, multi_worker, parameter_server, tpu)
-    for way in (fit, loop)
-    for keras in KERAS
-}
-
-
-def _serve() -> None:
-    """Serves until the process is ended."""
-    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-    server = tf.distribute.Server(
-        resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc"
-    )
-    server.join()
 
 
 def _dataset() -> Any:
@@ -215,8 +175,23 @@ def _copies(variable: Any) -> list[Any]:
     return list(getattr(held, "values", [held]))
 
 
-def _stands_on(copy: Any, place: str) -> bool:
-    return place in copy.device
+def main() -> None:
+    """Runs the case that the command line names; where TF_CONFIG makes this process a server, serves."""
+    if TASK == "ps" or (TASK == "worker" and "chief" in os.environ["TF_CONFIG"]):
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        place = {"job_name": resolver.task_type, "task_index": resolver.task_id}
+        tf.distribute.Server(resolver.cluster_spec(), protocol="grpc", **place).join()
+    if not TASK:
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    ways = (fit, loop)
+    cases = {
+        f"{strategy} {way.__name__} {keras}": partial(trained, strategy, way, keras)
+        for strategy in STRATEGIES
+        for way in ways
+        for keras in KERAS
+    }
+    answer(cases)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What models are trained on: stand-ins made here and the real sets, as examples on the host."""
+"""What models are trained on: stand-ins and the real sets, as examples on the host."""
 
 from course_lib.lazy import face
 

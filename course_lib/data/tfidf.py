@@ -17,7 +17,7 @@ from course_lib.specs.text_path import TextPath
 tf = start_tensorflow()
 
 _PUNCTUATION = r"""[!"#$%&()*+,\-./:;<=>?@\[\\\]^_`{|}~']"""
-_TEXTS_PER_BATCH = 2_048  # a batch of dense rows at a time, then only what is not zero is kept
+_TEXTS_PER_BATCH = 2_048
 
 
 @dataclass(frozen=True)
@@ -77,53 +77,14 @@ class _VectorizerModule(tf.Module):  # type: ignore[misc, name-defined]
         return _scaled(rows) if self.unit_length else rows
 
 
-@dataclass(frozen=True)
-class Tables:
-    """The tf-idf of some texts: the tokens that were found in them, and what is not zero in their rows.
-
-    Attributes:
-        vocabulary: `[tokens] global`, strings: as `Vectorizer.vocabulary`.
-        idf_weights: `[tokens] global`, float32: as `Vectorizer.idf_weights`.
-        values: what is not zero, row by row, `[values] global`, float32.
-        columns: the column of each value, `[values] global`.
-        counts: how many values each row has, `[texts] global`.
-    """
-
-    vocabulary: npt.NDArray[np.str_]
-    idf_weights: npt.NDArray[np.float32]
-    values: npt.NDArray[np.float32]
-    columns: npt.NDArray[np.unsignedinteger[Any]]
-    counts: npt.NDArray[np.int32]
-
-    def vectorizer(self, num_tokens: int, *, unit_length: bool) -> Vectorizer:
-        """Returns the vectorizer that knows these tokens."""
-        return Vectorizer(tuple(self.vocabulary.tolist()), self.idf_weights, num_tokens, unit_length)
-
-    def rows(self, num_tokens: int, *, unit_length: bool) -> npt.NDArray[np.float32]:
-        """Returns the rows of all texts, scaled if asked for: `[texts, num_tokens] global`."""
-        num_texts = len(self.counts)
-        rows, values = np.repeat(np.arange(num_texts), self.counts), self.values
-        if unit_length:
-            squares = np.bincount(rows, weights=np.square(values, dtype=np.float64), minlength=num_texts)
-            values = (values / np.sqrt(squares)[rows]).astype(np.float32)
-        dense = np.zeros((num_texts, num_tokens), np.float32)
-        dense[rows, self.columns] = values
-        return dense
+def rows_of(vectorizer: Vectorizer, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Returns the rows of many texts, a batch at a time: `[len(texts), num_tokens] global`."""
+    return np.concatenate([vectorizer(texts[batch]) for batch in _batches(len(texts))])
 
 
-def _scaled(rows: Any) -> Any:
-    """Returns the rows scaled to length 1, in float64 as `Tables.rows` does it: so both round alike."""
-    exact = tf.cast(rows, tf.float64)
-    lengths = tf.sqrt(tf.reduce_sum(tf.square(exact), axis=1, keepdims=True))
-    return tf.cast(tf.math.divide_no_nan(exact, lengths), tf.float32)
-
-
-def make_tables(train: Sequence[str], test: Sequence[str], num_tokens: int) -> Tables:
-    """Returns the tables of both splits, `train` first; the tokens are those of `train` alone."""
-    vectorizer = fit(train, num_tokens)
-    parts = [_not_zero(vectorizer(texts), num_tokens) for split in (train, test) for texts in _batches(split)]
-    values, columns, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Tables(np.array(vectorizer.vocabulary), vectorizer.idf_weights, values, columns, counts)
+def unit_rows(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Returns rows scaled to length 1, bit for bit as a vectorizer scales them; empty ones stay 0."""
+    return np.concatenate([np.asarray(_scaled(rows[batch])) for batch in _batches(len(rows))])
 
 
 def fit(texts: Sequence[str], num_tokens: int) -> Vectorizer:
@@ -137,15 +98,15 @@ def fit(texts: Sequence[str], num_tokens: int) -> Vectorizer:
     return Vectorizer(vocabulary, _idf_weights(layer, vocabulary), num_tokens, unit_length=False)
 
 
-def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(texts), _TEXTS_PER_BATCH):
-        yield texts[start : start + _TEXTS_PER_BATCH]
+def _batches(length: int) -> Iterator[slice]:
+    for start in range(0, length, _TEXTS_PER_BATCH):
+        yield slice(start, start + _TEXTS_PER_BATCH)
 
 
-def _not_zero(dense: npt.NDArray[np.float32], num_tokens: int) -> tuple[npt.NDArray[Any], ...]:
-    rows, columns = np.nonzero(dense)
-    counts = np.bincount(rows, minlength=len(dense)).astype(np.int32)
-    return dense[rows, columns], columns.astype(np.min_scalar_type(num_tokens)), counts
+def _scaled(rows: Any) -> Any:
+    exact = tf.cast(rows, tf.float64)
+    lengths = tf.sqrt(tf.reduce_sum(tf.square(exact), axis=1, keepdims=True))
+    return tf.cast(tf.math.divide_no_nan(exact, lengths), tf.float32)
 
 
 def library_versions() -> dict[str, str]:

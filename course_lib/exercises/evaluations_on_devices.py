@@ -1,4 +1,4 @@
-"""Evaluations of a small model on eight devices, and a model that notes how its devices share the work."""
+"""A small model on eight devices that notes how its devices share the work of a reader's function."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from course_lib.errors import CourseError
 from course_lib.exercises import real_devices
-from course_lib.exercises.evaluations import DEVICES, Array, padded, small_values
+from course_lib.exercises.evaluations import DEVICES, small_values
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel
 
 
@@ -34,7 +30,7 @@ class Watched:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._calls, self._shared = 0, True
+        self._rows, self._shared = 0, True
         self.asked_to_train = False
 
     def __call__(self, inputs: Any) -> Any:
@@ -52,16 +48,20 @@ class Watched:
 
     def evaluate_logits(self, inputs: Any) -> Any:
         """Returns the model's logits, `[batch, classes] global`."""
-        self._calls += 1
+        self._rows += inputs.shape[0]
         components = import_module("course_lib.dtensor").unpack(inputs)
         self._shared &= all(len(each) == inputs.shape[0] // DEVICES for each in components)
         return self._model.evaluate_logits(inputs)
 
-    def fault(self) -> str | None:
-        """Returns what is wrong with the work of the devices, where the values are right."""
-        if not self._calls:
+    def fault(self, num_rows: int) -> str | None:
+        """Returns what is wrong with the work of the devices, where the values are right.
+
+        Args:
+            num_rows: of all rows that it should have been given. As many on each device are copies.
+        """
+        if not self._rows:
             return _("The values are right, but the model was never asked: call model.evaluate_logits.")
-        if not self._shared:
+        if not self._shared or self._rows >= DEVICES * num_rows:
             return _(
                 "The values are right, but every device computed all rows."
                 " Split the rows over `batch` where you pack them."
@@ -119,36 +119,3 @@ def _explained(error: Exception) -> Exception:
             cure=_("Read the logits back first and slice on the host, or use weights instead of slicing."),
         )
     return error
-
-
-def evaluate(model: Any, features: Array, labels: Array) -> tuple[float, float]:
-    """Returns the mean loss and the accuracy, computed on eight devices."""
-    rows, labels_of_rows = padded(features, labels)
-    weights = np.float32(np.arange(len(rows)) < len(labels))
-    losses, hits = each_row(model, rows, labels_of_rows)
-    return float(losses @ weights) / len(labels), float(hits @ weights) / len(labels)
-
-
-def each_row(
-    model: Any, rows: Array, labels: Array, *, split: bool = True, compiled: bool = False
-) -> tuple[Array, Array]:
-    """Returns the loss of each row and whether it was classified rightly, from a model on eight devices."""
-    tf, dtensor = start_tensorflow(), import_module("course_lib.dtensor")
-    mesh = data_parallel(DEVICES).mesh
-    layout = LayoutSpec(["batch", UNSHARDED], mesh) if split else LayoutSpec.replicated(mesh, 2)
-    logits_of = tf.function(model.evaluate_logits) if compiled else model.evaluate_logits
-    logits = dtensor.to_numpy(logits_of(dtensor.pack(rows, layout)))
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits).numpy()
-    return losses, np.asarray(np.argmax(logits, axis=1) == labels, np.float32)
-
-
-def on_every_device(model: Any, features: Array, labels: Array) -> tuple[float, float]:
-    """Lets every device compute all rows."""
-    losses, hits = each_row(model, features, labels, split=False)
-    return float(losses.mean()), float(hits.mean())
-
-
-def compiled_on_every_device(model: Any, features: Array, labels: Array) -> tuple[float, float]:
-    """Lets every device compute all rows, in a `tf.function`."""
-    losses, hits = each_row(model, features, labels, split=False, compiled=True)
-    return float(losses.mean()), float(hits.mean())

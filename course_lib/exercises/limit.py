@@ -15,19 +15,19 @@ from course_lib.i18n import _
 SECONDS = 10.0  # for one call of a reader's function
 
 
-class TooLong(CourseError):
+class TooLong(CourseError):  # noqa: N818
     """A reader's function did not end in time."""
 
 
-class _Over(BaseException):  # no `except Exception` of the reader's may catch it
-    """The time is over."""
+class _Over(BaseException):
+    """The time is over: an error that no `except Exception` of the reader's catches."""
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float = SECONDS) -> Iterator[None]:
-    """Ends the code in the block after some seconds.
+def time_limit() -> Iterator[None]:
+    """Ends the code in the block after `SECONDS`.
 
-    It does so where cells run, in the main thread of a process on Linux or macOS; elsewhere there is no limit.
+    It does so where cells run, in the main thread on Linux or macOS; elsewhere there is no limit.
 
     Raises:
         TooLong: the time was over.
@@ -36,12 +36,12 @@ def time_limit(seconds: float = SECONDS) -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, _end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
     try:
         yield
     except _Over:
         raise TooLong(
-            _("Your function still ran after {seconds:g} s.", seconds=seconds),
+            _("Your function still ran after {seconds:g} s.", seconds=SECONDS),
             allowed=_("a function that ends"),
             cure=_("Look at its loops: does each come to its end, for example by `step += 1`?"),
         ) from None

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _, join_sentences
-from course_lib.measured.batch_sizes import this_machine
+from course_lib.measured.machine import sentences, this_machine
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.bars import Bars, bar_lines, bars_drawing
 from course_lib.pictures.figures import Figure
@@ -114,4 +114,4 @@ class MeasuringExplorer(ObservingExplorer):
 
 
 def _measured_here() -> str:
-    return join_sentences([_("Measured here:"), this_machine().sentences()])
+    return join_sentences([_("Measured here:"), sentences(this_machine())])

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.errors import whole_number
-from course_lib.i18n import _
-from course_lib.models.variables import require_seed
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
@@ -29,25 +26,20 @@ def convolutional(
         filters: the number of filters of the two convolutions.
         hidden: the number of hidden units.
 
-    Raises:
-        CourseError: an impossible seed, or a size below 1.
-
     Source: https://www.tensorflow.org/tutorials/distribute/custom_training (Create the model).
     """
-    first, second, units = (_size(each) for each in (*filters, hidden))
-    start = require_seed(seed)
     layers = tf.keras.layers
     with strategy.scope():
         return tf.keras.Sequential(
             [
                 tf.keras.Input(IMAGE),
-                layers.Conv2D(first, 3, activation="relu", kernel_initializer=_drawn(start, 0)),
+                layers.Conv2D(filters[0], 3, activation="relu", kernel_initializer=_drawn(seed, 0)),
                 layers.MaxPooling2D(),
-                layers.Conv2D(second, 3, activation="relu", kernel_initializer=_drawn(start, 1)),
+                layers.Conv2D(filters[1], 3, activation="relu", kernel_initializer=_drawn(seed, 1)),
                 layers.MaxPooling2D(),
                 layers.Flatten(),
-                layers.Dense(units, activation="relu", kernel_initializer=_drawn(start, 2)),
-                layers.Dense(CLASSES, kernel_initializer=_drawn(start, 3)),
+                layers.Dense(hidden, activation="relu", kernel_initializer=_drawn(seed, 2)),
+                layers.Dense(CLASSES, kernel_initializer=_drawn(seed, 3)),
             ]
         )
 
@@ -55,8 +47,3 @@ def convolutional(
 def _drawn(seed: int, layer: int) -> Any:
     """Returns Xavier's uniform values, other ones for each layer and seed."""
     return tf.keras.initializers.GlorotUniform((_MOST_LAYERS * seed + layer) % 2**31)
-
-
-def _size(given: int) -> int:
-    problem = _("{size!r} is no size of a layer.", size=given)
-    return whole_number(given, problem, least=1, cure=_("Leave it out: the lesson uses 32 and 64 filters."))

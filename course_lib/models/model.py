@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from course_lib.models.placement import OneDevice, OnMesh, Placement
-from course_lib.models.variables import ModelSpec, Values, digest, to_float32
+from course_lib.models.variables import ModelSpec, Values, digest
 from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs.collectives import require_right
 from course_lib.specs.plan import BATCH, Plan
@@ -44,14 +45,15 @@ class Model(tf.Module):  # type: ignore[misc, name-defined]
             plan: how they are laid out; whole on one device if left out.
 
         Raises:
-            CourseError: a value is missing or unknown, shapes do not fit each other, the plan does not fit
-                the model, or training would take an all-to-all that TensorFlow runs wrongly.
+            CourseError: a value is missing, shapes do not fit each other, the plan does not fit the model, or
+                training would take an all-to-all that TensorFlow runs wrongly.
         """
         super().__init__(name=type(self).__name__.lower())
         self.sizes = MappingProxyType(self.spec.sizes(values))
-        arrays = to_float32(values)
+        arrays = {name: np.asarray(values[name], np.float32) for name in self.spec.variables}
         if plan is not None:
             plan.check(self.spec.tensors)
+        if plan is not None and self.spec.layers:
             step = self.spec.step_collectives(plan, {**self.sizes, BATCH: plan.num_shards(BATCH)})
             require_right(step.collectives, device_kind())
         self.plan = plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,34 +21,12 @@ from tensorflow.experimental import dtensor  # noqa: E402
 Array = npt.NDArray[Any]
 
 
-class Placement(Protocol):
-    """Makes variables and sends tensors by the names of their axes."""
-
-    @property
-    def batch_shards(self) -> int:
-        """Into how many parts a batch is split."""
-
-    def require_batch(self, batch_size: int) -> int:
-        """Returns the size of a batch that can be split evenly, or raises a `CourseError`."""
-
-    def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
-        """Returns a new variable that holds `value`, `[*axes] global`."""
-
-    def send(self, array: Array, axes: Sequence[str]) -> Any:
-        """Returns an array of the host, `[*axes] global`, as a tensor on the devices."""
-
-    def fetch(self, tensor: Any) -> Array:
-        """Returns a whole tensor or variable, `[...] global`, on the host."""
-
-    def lay_out(self, tensor: Any, axes: Sequence[str]) -> Any:
-        """Returns the same tensor, `[*axes] global`, gathered along the axes that are not split.
-
-        Two of its axes may be split at most, before and after.
-        """
-
-
 class OneDevice:
-    """Whole tensors and plain variables on one device: the reference without DTensor."""
+    """Whole tensors and plain variables on one device: the reference without DTensor.
+
+    Attributes:
+        batch_shards: into how many parts a batch is split.
+    """
 
     batch_shards = 1
 
@@ -57,12 +35,12 @@ class OneDevice:
         return require_batch_size(batch_size)
 
     def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
-        """Returns a plain variable."""
+        """Returns a new plain variable that holds `value`, `[*axes] global`."""
         del axes
         return tf.Variable(value, trainable=trainable, name=name)
 
     def send(self, array: Array, axes: Sequence[str]) -> Any:
-        """Returns an array as a plain tensor."""
+        """Returns an array of the host, `[*axes] global`, as a plain tensor."""
         del axes
         return tf.constant(array)
 
@@ -99,11 +77,11 @@ class OnMesh:
 
     @explaining_aborts()
     def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
-        """Returns a DVariable."""
+        """Returns a new DVariable that holds `value`, `[*axes] global`."""
         return dtensor.DVariable(self.send(value, axes), trainable=trainable, name=name)
 
     def send(self, array: Array, axes: Sequence[str]) -> Any:
-        """Returns a DTensor, having sent each device only its own component."""
+        """Returns an array of the host, `[*axes] global`, each device having been sent its own component."""
         return pack(array, self.plan.layout(axes), self._mesh)
 
     def fetch(self, tensor: Any) -> Array:
@@ -119,3 +97,6 @@ class OnMesh:
         names = [self.plan.splits.get(axis, UNSHARDED) for axis in axes]
         entries = [UNSHARDED if name in names[:at] else name for at, name in enumerate(names)]
         return dtensor.relayout(tensor, to_layout(LayoutSpec(entries, self.plan.mesh), self._mesh))
+
+
+Placement = OneDevice | OnMesh

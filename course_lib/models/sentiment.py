@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.errors import CourseError, whole_number
-from course_lib.i18n import _
 from course_lib.models.model import Model, Update
 from course_lib.models.normalisation import normalise
 from course_lib.models.variables import ONES, RANDOM, ModelSpec, Values, VariableSpec
@@ -37,6 +35,7 @@ class MLP(Model):
         },
         inputs=("batch", "features"),
         outputs=("batch", "classes"),
+        layers=("features", "hidden", "classes"),
         normalised=("hidden",),
     )
     loss_reduction = "sum"  # as in TensorFlow's tutorial
@@ -75,15 +74,6 @@ def initial_values(seed: int = 0, scheme: str = "he", dims: Sequence[int] = DEFA
         For each variable its value, `[...] global`, float32.
 
     Raises:
-        CourseError: an unknown scheme, an impossible seed, or dims that are not three numbers from 1.
+        CourseError: an unknown scheme.
     """
-    axes = MLP.spec.axes
-    problem = _("{dims} cannot be the sizes of the model.", dims=dims)
-    if len(dims) != len(axes):
-        raise CourseError(
-            problem,
-            allowed=_("three whole numbers from 1: features, hidden units, classes"),
-            cure=_("The lessons use (1200, 48, 2)."),
-        )
-    sizes = [whole_number(size, problem, least=1, cure=_("The lessons use (1200, 48, 2).")) for size in dims]
-    return MLP.spec.initial_values(dict(zip(axes, sizes, strict=True)), seed, scheme)
+    return MLP.spec.initial_values(dict(zip(MLP.spec.axes, dims, strict=True)), seed, scheme)

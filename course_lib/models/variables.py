@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError, one_of, whole_number
+from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
 from course_lib.specs.plan import BATCH, Axes, Plan
 from course_lib.specs.step_communication import StepCommunication, step_collectives
@@ -22,7 +22,6 @@ Shape = tuple[int, ...]
 Draw = Callable[[np.random.Generator, Shape], npt.NDArray[np.float64]]
 
 ZEROS, ONES, RANDOM = "zeros", "ones", "random"
-LARGEST_SEED = 2**64 - 1
 ELEMENT_BYTES = 4  # every variable is float32
 
 
@@ -68,6 +67,8 @@ class ModelSpec:
         inputs: the axes of a batch of inputs, the batch first.
         outputs: the axes of the logits, the batch first and the classes last.
         labels: the axes of a batch of labels.
+        layers: the axes that dense layers join, the inputs' first and the classes last. Empty where the model
+            is no chain of dense layers: then it is not known what its step exchanges.
         normalised: the axes with batch normalisation behind them.
     """
 
@@ -75,6 +76,7 @@ class ModelSpec:
     inputs: Axes
     outputs: Axes
     labels: Axes = (BATCH,)
+    layers: Axes = ()
     normalised: Axes = ()
 
     @property
@@ -88,14 +90,8 @@ class ModelSpec:
         """The axes of the variables, in the order in which they are declared."""
         return tuple(dict.fromkeys(axis for variable in self.variables.values() for axis in variable.axes))
 
-    @property
-    def layers(self) -> Axes:
-        """The axes that the dense layers join, the inputs' first and the classes last."""
-        weights = [variable.axes for variable in self.variables.values() if len(variable.axes) > 1]
-        return (*self.inputs[1:], *(axes[-1] for axes in weights))
-
     def step_collectives(self, plan: Plan, sizes: Mapping[str, int]) -> StepCommunication:
-        """Returns what the devices exchange to train on one batch.
+        """Returns what the devices exchange to train on one batch; only for chains of dense layers.
 
         Args:
             plan: any plan that the model can be trained with.
@@ -138,11 +134,11 @@ class ModelSpec:
             scheme: one of `SCHEMES`, for the variables that are drawn at random.
 
         Raises:
-            CourseError: an unknown scheme, or a seed that is no whole number from 0 to 2**64 - 1.
+            CourseError: an unknown scheme.
         """
         problem = _("There are no initial values called {scheme!r}.", scheme=scheme)
         one_of(scheme, SCHEMES, problem, cure=_("Choose one of these."))
-        random = np.random.Generator(np.random.Philox(require_seed(seed)))
+        random = np.random.Generator(np.random.Philox(seed))
         draws: dict[str, Draw] = {
             ZEROS: lambda _random, shape: np.zeros(shape),
             ONES: lambda _random, shape: np.ones(shape),
@@ -157,7 +153,7 @@ class ModelSpec:
         """Returns the size of each axis, taken from the shapes of the variables' values.
 
         Raises:
-            CourseError: a value is missing or unknown, or shapes do not fit each other.
+            CourseError: a value is missing, or shapes do not fit each other.
         """
         given = {name: np.shape(value) for name, value in values.items()}
         sizes: dict[str, int] = {}
@@ -165,63 +161,21 @@ class ModelSpec:
             if len(given.get(name, ())) == len(variable.axes):
                 for axis, size in zip(variable.axes, given[name], strict=True):
                     sizes.setdefault(axis, size)
-        for name in [*self.variables, *given]:
-            self._require_shape(name, given.get(name), sizes)
+        for name, variable in self.variables.items():
+            wanted = tuple(sizes.get(axis) for axis in variable.axes)
+            if given.get(name) != wanted:
+                declared = (f"{name} [{', '.join(spec.axes)}]" for name, spec in self.variables.items())
+                raise CourseError(
+                    _(
+                        "The value of {name!r} has the shape {given}; the model wants {wanted}.",
+                        name=name,
+                        given=given.get(name),
+                        wanted=wanted,
+                    ),
+                    allowed=", ".join(declared),
+                    cure=_("Take the values from initial_values(...)."),
+                )
         return sizes
-
-    def _require_shape(self, name: str, given: Shape | None, sizes: Mapping[str, int]) -> None:
-        wanted = (
-            tuple(sizes.get(axis) for axis in self.variables[name].axes) if name in self.variables else None
-        )
-        if given is None or given != wanted:
-            declared = (f"{name} [{', '.join(variable.axes)}]" for name, variable in self.variables.items())
-            raise CourseError(
-                _(
-                    "The value of {name!r} has the shape {given}; the model wants {wanted}.",
-                    name=name,
-                    given=given,
-                    wanted=wanted,
-                ),
-                allowed=", ".join(declared),
-                cure=_("Take the values from initial_values(...)."),
-            )
-
-
-def to_float32(values: Mapping[str, npt.ArrayLike]) -> Values:
-    """Returns the values as float32, whatever kind of real numbers they are.
-
-    Raises:
-        CourseError: a value is not made of finite real numbers.
-    """
-    return {name: _to_float32(name, value) for name, value in values.items()}
-
-
-def _to_float32(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    array = np.asarray(value)
-    if array.dtype.kind in "fiu":
-        with np.errstate(over="ignore"):  # a number too large for float32 becomes infinite, and is refused
-            converted = array.astype(np.float32)
-        if np.isfinite(converted).all():
-            return converted
-    raise CourseError(
-        _("The value of {name!r} is not made of finite numbers.", name=name),
-        allowed=_("finite real numbers that float32 can hold"),
-        cure=_("Take the values from initial_values(...)."),
-    )
-
-
-def require_seed(seed: int) -> int:
-    """Returns a seed of random numbers.
-
-    Raises:
-        CourseError: it is no whole number from 0 to 2**64 - 1.
-    """
-    return whole_number(
-        seed,
-        _("{seed!r} cannot be a seed.", seed=seed),
-        most=LARGEST_SEED,
-        cure=_("Give for example seed=0."),
-    )
 
 
 def digest(values: Mapping[str, npt.NDArray[Any]]) -> str:

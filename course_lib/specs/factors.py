@@ -23,7 +23,7 @@ def require_factors(left: Sharding, right: Sharding) -> None:
         right: `B`, of the shape `[inner, columns] global`.
 
     Raises:
-        CourseError: they are no matrices, their inner lengths or their meshes differ, or two mesh dimensions
+        CourseError: they are no matrices, their inner lengths differ, or two mesh dimensions
             split the inner axis.
     """
     shapes = left.global_shape, right.global_shape
@@ -37,12 +37,6 @@ def require_factors(left: Sharding, right: Sharding) -> None:
             ),
             allowed=_("as many columns in the first matrix as rows in the second"),
             cure=_("Make the inner lengths equal."),
-        )
-    if left.mesh != right.mesh:
-        raise CourseError(
-            _("The factors are on different meshes: {left} and {right}.", left=left.mesh, right=right.mesh),
-            allowed=_("one mesh for both"),
-            cure=_("Lay both out on the same mesh."),
         )
     inner = left.layout.sharding_specs[1], right.layout.sharding_specs[0]
     if UNSHARDED not in inner and inner[0] != inner[1]:
@@ -64,14 +58,8 @@ def require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
     layout, but looks for the split of the factors in it ("Non-contracting dimension").
 
     Raises:
-        CourseError: the layout is no matrix's or on another mesh, or it names another mesh dimension there.
+        CourseError: the layout names another mesh dimension there.
     """
-    if wanted.num_axes != _MATRIX_AXES or wanted.mesh != left.mesh:
-        raise CourseError(
-            _("The product cannot have the layout {layout} on {mesh}.", layout=wanted, mesh=wanted.mesh),
-            allowed=_("layouts of two axes on the mesh of the factors, {mesh}", mesh=left.mesh),
-            cure=_("Give the rows and the columns a dimension of that mesh each, or leave them unsharded."),
-        )
     rows, columns = left.layout.sharding_specs[0], right.layout.sharding_specs[1]
     others = {*wanted.sharded_dims} - {rows}
     if rows == columns != UNSHARDED and others:
@@ -85,28 +73,4 @@ def require_wanted(left: Sharding, right: Sharding, wanted: LayoutSpec) -> None:
             ),
             allowed=f"[unsharded, unsharded], [{rows}, unsharded], [unsharded, {rows}]",
             cure=_("Relayout the product to one of these first, and then to the layout that you want."),
-        )
-
-
-def require_relayout(source: Sharding, target: LayoutSpec) -> None:
-    """Checks that it is known what devices exchange to give a tensor another layout.
-
-    Raises:
-        CourseError: the tensor has three axes or more, or the layout is on another mesh.
-    """
-    if target.num_axes > _MATRIX_AXES:
-        raise CourseError(
-            _("What a relayout of the shape {shape} takes is not known.", shape=source.global_shape),
-            allowed=_("tensors of at most two axes"),
-            cure=_("See what really runs: course_lib.observed tells."),
-        )
-    if source.mesh != target.mesh:
-        raise CourseError(
-            _(
-                "The tensor is on the mesh {mesh}; the layout is on {other}.",
-                mesh=source.mesh,
-                other=target.mesh,
-            ),
-            allowed=_("one mesh for both"),
-            cure=_("Write the layout for the mesh that the tensor is on."),
         )

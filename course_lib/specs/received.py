@@ -123,13 +123,7 @@ def split(values: Sequence[float], num_replicas: int) -> tuple[tuple[float, ...]
         values: a value for each example, in their order.
         num_replicas: the number of replicas.
 
-    Raises:
-        CourseError: there is no such number of replicas.
-
     Source: https://www.tensorflow.org/tutorials/distribute/input (Batching), and a test that compares.
     """
-    problem = _("{count!r} is no number of replicas.", count=num_replicas)
-    cure = _("Give for example 2 replicas.")
-    count = whole_number(num_replicas, problem, least=1, cure=cure)
-    size = -(-len(values) // count)
-    return tuple(tuple(values[at * size : (at + 1) * size]) for at in range(count))
+    size = -(-len(values) // num_replicas)
+    return tuple(tuple(values[at * size : (at + 1) * size]) for at in range(num_replicas))

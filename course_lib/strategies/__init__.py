@@ -12,7 +12,6 @@ __getattr__, __dir__ = face(
         "require_alone": "making",
         "physical_devices": "devices",
         "require_devices": "devices",
-        "require_real_devices": "devices",
         "require_in_scope": "checks",
         "require_no_plain_updates": "checks",
         "require_per_example": "checks",

@@ -13,34 +13,22 @@ from course_lib.runtime import start_tensorflow
 tf = start_tensorflow()
 
 _resources = import_module("tensorflow.python.framework.auto_control_deps_utils")
-_PER_EXAMPLE = ("none", "sum")
 
 
 def require_in_scope(strategy: Any, *owners: Any) -> None:
     """Checks that models, optimizers, metrics or variables were made in the scope of a strategy.
 
     Raises:
-        CourseError: one of them has a variable that was made elsewhere, or has no variables yet: there is
-            nothing to check then, and under CentralStorageStrategy Keras 3 cannot make them in a step.
+        CourseError: one of them has a variable that was made elsewhere.
     """
     for owner in owners:
-        variables = list(_variables(owner))
-        if not variables:
-            raise CourseError(
-                _("{owner} has no variables yet.", owner=_named(owner)),
-                allowed=_("what has its variables before the first step"),
-                cure=_(
-                    "In the scope, begin the model with tf.keras.Input, and build the optimizer:"
-                    " optimizer.build(model.trainable_variables)."
-                ),
-            )
-        for variable in variables:
+        for variable in _variables(owner):
             if not strategy.extended.variable_created_in_scope(variable):
                 raise CourseError(
                     _(
                         "The variable {name!r} of {owner} was made outside the scope of this {strategy}.",
                         name=variable.name,
-                        owner=_named(owner),
+                        owner=f"{type(owner).__name__} {getattr(owner, 'name', '')!r}",
                         strategy=type(strategy).__name__,
                     ),
                     allowed=_("models, optimizers and metrics made in the scope of the strategy"),
@@ -90,39 +78,24 @@ def require_per_example(loss: Any) -> None:
     """Checks that a Keras loss leaves the division by the global batch to the training step.
 
     Raises:
-        CourseError: the loss divides by itself, or does not say whether. Keras 3 then accepts it, and a step
-            that divides by the global batch as well trains with gradients that are too small.
+        CourseError: the loss divides by itself. Keras 3 then accepts it, and a step that divides by the
+            global batch as well trains with gradients that are too small.
     """
-    cure = _("Write for example {example}.", example='tf.keras.losses.MeanSquaredError(reduction="none")')
-    if not hasattr(loss, "reduction"):
-        raise CourseError(
-            _("{loss!r} does not say whether it divides its sum.", loss=loss),
-            allowed=_("a loss object of Keras with the reduction none or sum"),
-            cure=cure,
-        )
     reduction = "none" if loss.reduction is None else loss.reduction
     problem = _(
         "{loss} has the reduction {reduction!r}: it divides by the size of a replica's batch already.",
         loss=type(loss).__name__,
         reduction=reduction,
     )
-    one_of(reduction, _PER_EXAMPLE, problem, cure=cure)
+    cure = _("Write for example {example}.", example='tf.keras.losses.MeanSquaredError(reduction="none")')
+    one_of(reduction, ("none", "sum"), problem, cure=cure)
 
 
 def _variables(owner: Any) -> Iterator[Any]:
     """Yields TensorFlow's variables; those of Keras 3 hold one each."""
-    found = owner.variables if hasattr(owner, "variables") else [owner]
-    for variable in found() if callable(found) else found:
-        yield getattr(variable, "value", variable) if _is_keras_3(variable) else variable
-
-
-def _is_keras_3(variable: Any) -> bool:
-    return isinstance(variable, tf.keras.Variable)
-
-
-def _named(owner: Any) -> str:
-    name = getattr(owner, "name", "")
-    return f"{type(owner).__name__} {name!r}" if name else type(owner).__name__
+    variables = owner.variables if hasattr(owner, "variables") else [owner]
+    for variable in variables() if callable(variables) else variables:
+        yield variable.value if isinstance(variable, tf.keras.Variable) else variable
 
 
 def _has_copies(strategy: Any, variable: Any) -> bool:

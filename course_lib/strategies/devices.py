@@ -11,8 +11,6 @@ from course_lib.runtime import KINDS, start_tensorflow
 
 tf = start_tensorflow()
 
-_KINDS = (*KINDS, "TPU")
-
 
 def physical_devices(kind: str) -> list[Any]:
     """Returns the devices of a kind that this machine has.
@@ -22,7 +20,7 @@ def physical_devices(kind: str) -> list[Any]:
     """
     one_of(
         kind,
-        _KINDS,
+        (*KINDS, "TPU"),
         _("There is no kind of device {kind!r}.", kind=kind),
         cure=_("Write it in upper case: of others, TensorFlow says that there are none, in silence."),
     )
@@ -33,78 +31,27 @@ def require_devices(devices: Iterable[str]) -> tuple[str, ...]:
     """Returns the full names of devices, each of which exists.
 
     Raises:
-        CourseError: no device, one that does not exist or is named twice, or a text in place of a list. A
-            strategy accepts those that do not exist, and computes on CPU:0 in their place.
+        CourseError: one does not exist. A strategy accepts it, and computes on CPU:0 in its place.
     """
-    if isinstance(devices, str):
-        raise CourseError(
-            _("{devices!r} is one text, not a list of devices.", devices=devices),
-            allowed=_("a list with the name of each device"),
-            cure=_("Write for example {example}.", example=[devices]),
-        )
-    names = [_full_name(device) for device in devices]
-    if not names or len(set(names)) < len(names):
-        raise CourseError(
-            _(
-                "The devices {devices} are no devices of a strategy.",
-                devices=", ".join(map(_short, names)) or "[]",
-            ),
-            allowed=_("one device or more, each named once"),
-            cure=_("Name each device once, such as {example}.", example='["CPU:0", "CPU:1"]'),
-        )
-    return tuple(names)
-
-
-def require_real_devices(strategy: Any) -> None:
-    """Checks that the devices of a strategy exist: those that compute, and those with its variables.
-
-    Raises:
-        CourseError: one does not; the strategy computes on CPU:0 in its place.
-    """
-    extended = strategy.extended
-    try:
-        devices = (*extended.worker_devices, *extended.parameter_devices)
-    except RuntimeError:  # the default strategy has no devices of its own
-        return
-    for device in devices:
-        _full_name(device)
-
-
-def _full_name(device: object) -> str:
-    names = [_canonical(each.name) for each in tf.config.list_logical_devices()]
-    if isinstance(device, str):
-        wanted = _canonical(device)
-        if wanted and wanted in names:
-            return wanted
-    raise CourseError(
-        _("There is no device {device}.", device=_short(device) if isinstance(device, str) else repr(device)),
-        allowed=_(", ").join(_short(name) for name in names if name),
-        cure=_(
-            "Name a device that exists, or ask setup for more: in its place a strategy would compute on"
-            " CPU:0, in silence."
-        ),
-    )
-
-
-def _canonical(device: str) -> str | None:
-    try:
-        spec = tf.DeviceSpec.from_string(_with_slash(device))
-    except ValueError:
-        return None
-    if spec.device_type is None:
-        return None
-    local = tf.DeviceSpec(job="localhost", replica=0, task=0, device_type="CPU", device_index=0)
-    return str(local.make_merged_spec(spec).to_string())
-
-
-def _with_slash(device: str) -> str:
-    return device if device.startswith("/") else f"/{device}"
+    existing = {_short(device.name): device.name for device in tf.config.list_logical_devices()}
+    wanted = [_short(device) for device in devices]
+    for device in wanted:
+        if device not in existing:
+            raise CourseError(
+                _("There is no device {device}.", device=device),
+                allowed=_(", ").join(existing),
+                cure=_(
+                    "Name a device that exists, or ask setup for more: in its place a strategy would compute"
+                    " on CPU:0, in silence."
+                ),
+            )
+    return tuple(existing[device] for device in wanted)
 
 
 def _short(device: str) -> str:
     """Returns the name as it is written by hand.
 
-    >>> _short("/job:localhost/replica:0/task:0/device:CPU:1")
-    'CPU:1'
+    >>> [_short(name) for name in ("/job:localhost/replica:0/task:0/device:CPU:1", "/gpu:0", "CPU:2")]
+    ['CPU:1', 'GPU:0', 'CPU:2']
     """
-    return device.rpartition("/device:")[2]
+    return device.upper().rpartition("DEVICE:")[2].removeprefix("/")

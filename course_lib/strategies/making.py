@@ -12,7 +12,7 @@ from course_lib.strategies.devices import require_devices
 
 tf = start_tensorflow()
 
-_collectives: dict[str, Any] = {"strategy": None}  # the one that may use them, also when nobody else keeps it
+_known: list[Any] = []  # who may use collectives, also when nobody else keeps it
 
 
 def mirrored(num_replicas: int | None = None) -> Any:
@@ -43,13 +43,12 @@ def require_alone(strategy: Any) -> Any:
     one number, and fail, or wait for ever.
 
     Raises:
-        CourseError: another strategy uses collectives, or did when it was here.
+        CourseError: another strategy uses collectives.
     """
-    if not _uses_collectives(strategy):
-        return strategy
-    known = _collectives["strategy"]
-    others = [known] if known is not None else [each for each in gc.get_objects() if _is_mirrored(each)]
-    if any(other is not strategy and _uses_collectives(other) for other in others):
+    others = (each for each in gc.get_objects() if type(each) is tf.distribute.MirroredStrategy)
+    if _uses_collectives(strategy) and any(
+        _uses_collectives(other) for other in others if other is not strategy
+    ):
         raise CourseError(
             _("A second MirroredStrategy would exchange data by collectives, as another one does already."),
             allowed=_("one such strategy in a process, and any number with cross_device_ops of another kind"),
@@ -58,12 +57,8 @@ def require_alone(strategy: Any) -> Any:
                 example="cross_device_ops=tf.distribute.ReductionToOneDevice()",
             ),
         )
-    _collectives["strategy"] = strategy
+    _known.append(strategy)
     return strategy
-
-
-def _is_mirrored(thing: object) -> bool:
-    return type(thing) is tf.distribute.MirroredStrategy
 
 
 def _uses_collectives(strategy: Any) -> bool:

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import whole_number
-from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()
@@ -39,12 +37,7 @@ def several_steps(step: Step, count: int) -> Epoch:
     Args:
         step: trains on one batch.
         count: the number of steps in a call; where fewer are left at the end, the last call has fewer.
-
-    Raises:
-        CourseError: `count` is no whole number from 1.
     """
-    problem = _("{count!r} steps cannot be made in a call.", count=count)
-    most = whole_number(count, problem, least=1, cure=_("Give for example 10."))
 
     @tf.function(reduce_retracing=True)  # type: ignore[untyped-decorator]
     def steps(iterator: Any, due: Any) -> Any:
@@ -55,7 +48,7 @@ def several_steps(step: Step, count: int) -> Epoch:
 
     def epoch(dataset: Any) -> npt.NDArray[np.float32]:
         iterator, left = iter(dataset), int(dataset.cardinality)
-        sizes = [min(most, left - done) for done in range(0, left, most)]
+        sizes = [min(count, left - done) for done in range(0, left, count)]
         return np.concatenate([steps(iterator, tf.constant(size)).numpy() for size in sizes])
 
     return epoch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,7 @@ from course_lib.i18n import _
 from course_lib.models.model import Model
 from course_lib.training.batches import DROP
 from course_lib.training.checkpoints import CheckpointFolder
-from course_lib.training.optimizers.optimizer import Optimizer, require_optimizer
+from course_lib.training.optimizers.optimizer import Optimizer
 from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import Record
 from course_lib.training.settings import Settings
@@ -61,8 +60,7 @@ def train(
         CourseError: a setting or the examples cannot be used, the batch does not divide among the devices,
             the folder cannot be written to, or its checkpoints come from another training.
     """
-    size = model.place.require_batch(batch_size)
-    settings = Settings(epochs, size, seed, last_batch)
+    settings = Settings(epochs, model.place.require_batch(batch_size), seed, last_batch)
     trainer = ModelTrainer(model, _optimizer(optimizer, learning_rate))
     return TrainingRun(trainer, train_set, test_set, settings=settings, checkpoints=checkpoints)
 
@@ -71,8 +69,7 @@ class TrainingRun:
     """Iterates over a training's records; the training happens as they are asked for.
 
     Steps run several at a time, but `close` goes back to the last record that was handed out. It may be
-    called from any thread, waits for the call under way, and is what leaving a `with` block does. A run is
-    read once, by one loop at a time; a loop that was left may be followed by another.
+    called from any thread, waits for the call under way, and is what leaving a `with` block does.
 
     Attributes:
         total_steps: the number of steps of all the epochs.
@@ -106,12 +103,11 @@ class TrainingRun:
         Raises:
             CourseError: as `train`.
         """
-        self._work = Work(
-            trainer, train_set, test_set, settings, _folder(checkpoints), steps_per_call=steps_per_call
-        )
+        if isinstance(checkpoints, (str, os.PathLike)):
+            checkpoints = CheckpointFolder(checkpoints)
+        self._work = Work(trainer, train_set, test_set, settings, checkpoints, steps_per_call=steps_per_call)
         self._records = self._work.records()
         self._lock = threading.Lock()
-        self._reader: weakref.ref[Iterator[Record]] | None = None  # the loop that is reading
         self.finished = self.closed = False
         self.steps_per_epoch = self._work.order.steps_per_epoch
         self.total_steps = settings.epochs * self.steps_per_epoch
@@ -123,25 +119,35 @@ class TrainingRun:
         return self._work.progress.step
 
     def __iter__(self) -> Iterator[Record]:
-        """Returns a reader of the records that are still to come.
+        """Returns the run, which hands out the records that are still to come.
 
         Raises:
-            CourseError: the run has ended, or another loop is reading it.
+            CourseError: the run has ended.
         """
-        self._require_open()
-        self._require_no_reader()
-        reader = self._read()
-        self._reader = weakref.ref(reader)
-        return reader
+        if self.closed or self.finished:
+            raise CourseError(
+                _("This run was closed after step {step}.", step=self.step)
+                if self.closed
+                else _("This run has finished: it has handed out every record."),
+                allowed=_("a run that has not ended"),
+                cure=_("Begin another run with training.train(...); with a checkpoint folder it goes on."),
+            )
+        return self
 
     def __next__(self) -> Record:
-        """Returns the next record.
-
-        Raises:
-            CourseError: a loop is reading the run.
-        """
-        self._require_no_reader()
-        return self._advance()
+        """Returns the next record."""
+        with self._lock:
+            try:
+                return next(self._records)
+            except StopIteration:
+                self.finished = not self.closed
+                raise
+            except KeyboardInterrupt:
+                self._end()
+                raise
+            except Exception:
+                self.closed = True
+                raise
 
     def __enter__(self) -> TrainingRun:
         return self
@@ -154,54 +160,16 @@ class TrainingRun:
         with self._lock:
             self._end()
 
-    def _read(self) -> Iterator[Record]:
-        while True:
-            try:
-                record = self._advance()
-            except StopIteration:
-                return
-            yield record
-
-    def _advance(self) -> Record:
-        with self._lock:
-            try:
-                return next(self._records)
-            except StopIteration:
-                self.finished = self.finished or not self.closed
-                raise
-            except KeyboardInterrupt:
-                self._end()
-                raise
-            except Exception:
-                self.closed = True
-                raise
-
     def _end(self) -> None:
         self.closed = True
         self._records.close()
         self._work.settle()
 
-    def _require_open(self) -> None:
-        if self.closed or self.finished:
-            raise CourseError(
-                _("This run was closed after step {step}.", step=self.step)
-                if self.closed
-                else _("This run has finished: it has handed out every record."),
-                allowed=_("a run that has not ended"),
-                cure=_("Begin another run with training.train(...); with a checkpoint folder it goes on."),
-            )
-
-    def _require_no_reader(self) -> None:
-        if self._reader is not None and self._reader() is not None:
-            raise CourseError(
-                _("Another loop is already reading this run: each would get only some of the records."),
-                allowed=_("one loop at a time"),
-                cure=_("Read the records in one place, or begin another run."),
-            )
-
 
 def _optimizer(optimizer: Optimizer | None, learning_rate: float | None) -> Optimizer:
-    if optimizer is not None and learning_rate is not None:
+    if optimizer is None:
+        return SGD() if learning_rate is None else SGD(learning_rate)
+    if learning_rate is not None:
         raise CourseError(
             _(
                 "Both an optimizer and learning_rate={learning_rate!r} are given.",
@@ -210,12 +178,4 @@ def _optimizer(optimizer: Optimizer | None, learning_rate: float | None) -> Opti
             allowed=_("one of them"),
             cure=_("Give the learning rate to the optimizer."),
         )
-    if optimizer is not None:
-        return require_optimizer(optimizer)
-    return SGD() if learning_rate is None else SGD(learning_rate)
-
-
-def _folder(checkpoints: Folder | None) -> CheckpointFolder | None:
-    if checkpoints is None or isinstance(checkpoints, CheckpointFolder):
-        return checkpoints
-    return CheckpointFolder(checkpoints)
+    return optimizer

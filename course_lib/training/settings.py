@@ -9,7 +9,6 @@ from numbers import Real
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
-from course_lib.models.variables import require_seed
 from course_lib.specs.plan import require_batch_size
 from course_lib.training.batches import DROP, LAST_BATCH, BatchOrder
 
@@ -25,7 +24,8 @@ class Settings:
         last_batch: "drop" or "pad", as `BatchOrder` has it.
 
     Raises:
-        CourseError: one of them is impossible.
+        CourseError: the number of epochs or the batch size is no whole number from 1, or the last batch is
+            neither dropped nor padded.
     """
 
     epochs: int
@@ -36,9 +36,8 @@ class Settings:
     def __post_init__(self) -> None:
         problem = _("{epochs!r} epochs cannot be trained.", epochs=self.epochs)
         cure = _("Give the number of epochs in all, for example epochs=3.")
-        object.__setattr__(self, "epochs", whole_number(self.epochs, problem, least=1, cure=cure))
-        object.__setattr__(self, "batch_size", require_batch_size(self.batch_size))
-        object.__setattr__(self, "seed", require_seed(self.seed))
+        whole_number(self.epochs, problem, least=1, cure=cure)
+        require_batch_size(self.batch_size)
         problem = _("{last_batch!r} cannot be done with the last batch.", last_batch=self.last_batch)
         cure = _("Leave the last, smaller batch out, or fill it up with rows that do not count.")
         one_of(self.last_batch, LAST_BATCH, problem, cure=cure)
@@ -115,18 +114,13 @@ def require_same(given: Mapping[str, object], saved: Mapping[str, object], folde
             )
 
 
-def is_finite_number(value: object) -> bool:
-    """Returns whether a value is a finite real number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def require_learning_rate(learning_rate: float) -> None:
     """Checks a learning rate.
 
     Raises:
         CourseError: it is no finite number above 0.
     """
-    if not (is_finite_number(learning_rate) and learning_rate > 0):
+    if not (isinstance(learning_rate, Real) and math.isfinite(learning_rate) and learning_rate > 0):
         raise CourseError(
             _("{learning_rate!r} cannot be a learning rate.", learning_rate=learning_rate),
             allowed=_("finite numbers above 0"),

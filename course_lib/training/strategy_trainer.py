@@ -7,15 +7,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from course_lib.aborts import explaining_aborts
 from course_lib.data.examples import Examples
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.models.variables import digest
 from course_lib.runtime import start_tensorflow
-from course_lib.training import keras_checks
+from course_lib.strategies.checks import require_in_scope
 from course_lib.training.batches import Features, Labels, Weights, padded
 from course_lib.training.compiled import repeated
 from course_lib.training.evaluate import example_losses
@@ -34,13 +31,13 @@ _origins: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 class StrategyTrainer:
     """Trains a Keras 3 model where a strategy put it; under every strategy as on one device.
 
-    Each replica divides the losses of its rows by the examples of the global batch, and each regularisation
-    loss by the number of replicas, so that the sum of the gradients over the replicas is the gradient of one
-    device. A replica may get fewer rows than others, or none: rows of weight 0 fill it up, which keeps the
-    shapes of the compiled function. The records' losses are those of the examples alone.
+    Each replica divides the losses of its rows by the examples of the global batch, so that the sum of the
+    gradients over the replicas is the gradient of one device. A replica may get fewer rows than others, or
+    none: rows of weight 0 fill it up, which keeps the shapes of the compiled function.
 
     Dropout draws the same mask on every replica, so that a training with it follows from the seeds and the
-    number of replicas, and differs from one device.
+    number of replicas, and differs from one device. Not for what takes the rows of one replica apart, such as
+    BatchNormalization that is not synchronised, an `activity_regularizer`, or `clipnorm`.
 
     Attributes:
         model: the model, which gives logits.
@@ -59,35 +56,25 @@ class StrategyTrainer:
             strategy: such as a `MirroredStrategy`, or `tf.distribute.get_strategy()` for one device.
 
         Raises:
-            CourseError: as `keras_checks.require_trainable`, or the optimizer belongs to another model.
+            CourseError: the model or the optimizer was made outside the strategy's scope.
         """
-        keras_checks.require_trainable(model, optimizer, strategy)
+        require_in_scope(strategy, model, optimizer)
         self.model, self.optimizer, self.strategy = model, optimizer, strategy
         if not optimizer.built:
             with strategy.scope():
                 optimizer.build(model.trainable_variables)
-        keras_checks.require_own_optimizer(model, optimizer)
-        self._seeds = keras_checks.seed_states(model)
+        self._seeds = _seed_states(model)
         self._train = tf.function(self._train_on_stack, autograph=False)
         self._evaluate = tf.function(self._evaluate_rows, autograph=False)
-        _origins.setdefault(model, digest(self._values()))
+        values = {str(at): variable.numpy() for at, variable in enumerate(model.variables)}
+        _origins.setdefault(model, digest(values))
 
     def examples(self, given: Any) -> Examples:
         """Returns the examples as the model takes them."""
         return to_examples(given, self.model.input_shape[1:], self.model.output_shape[-1])
 
     def send(self, inputs: Features, labels: Labels, weights: Weights | None) -> ReplicaBatches:
-        """Returns a stack of batches, each replica having been sent its own rows.
-
-        Raises:
-            CourseError: a batch is filled up, and the model's moments would count the rows that fill it.
-        """
-        if weights is not None and keras_checks.normalises_batches(self.model):
-            raise CourseError(
-                _("The model normalises batches, and the last batch of an epoch is filled up."),
-                allowed=_('last_batch="drop" where a layer computes moments over the batch'),
-                cure=_('Leave last_batch="pad" out: the moments would count the rows that fill up.'),
-            )
+        """Returns a stack of batches, each replica having been sent its own rows."""
         return sent_batches(self.strategy, inputs, labels, weights)
 
     @explaining_aborts()
@@ -112,7 +99,7 @@ class StrategyTrainer:
 
     def is_finite(self) -> bool:
         """Returns whether every variable of the model holds finite numbers."""
-        return all(bool(np.isfinite(value).all()) for value in self._values().values())
+        return all(bool(np.isfinite(variable.numpy()).all()) for variable in self.model.variables)
 
     def state(self) -> list[Any]:
         """Returns the present values of the model, its seeds and the optimizer; tensors cannot be changed."""
@@ -138,9 +125,6 @@ class StrategyTrainer:
             "layers": [type(layer).__name__ for layer in self.model.layers],
             "initial_values": _origins[self.model],
         }
-
-    def _values(self) -> dict[str, npt.NDArray[Any]]:
-        return {str(at): variable.numpy() for at, variable in enumerate(self.model.variables)}
 
     def _variables(self) -> list[Any]:
         return [*self.model.variables, *self.optimizer.variables]
@@ -179,7 +163,6 @@ class StrategyTrainer:
             logits = tf.cast(self.model(rows, training=True), tf.float32)
             losses = example_losses(logits, classes, None)
             objective = tf.nn.compute_average_loss(losses, counted, tf.gather(sizes, step))
-            keras_checks.require_known_losses(self.model)
             if self.model.losses:
                 objective += tf.nn.scale_regularization_loss(self.model.losses)
         gradients = tape.gradient(objective, self.model.trainable_variables)
@@ -190,6 +173,15 @@ class StrategyTrainer:
         rows, classes, counted = (tf.gather(part, 0) for part in (inputs, labels, weights))
         logits = tf.cast(self.model(rows, training=False), tf.float32)
         return tf.reduce_sum(example_losses(logits, classes, counted)), _hits(logits, classes, counted)
+
+
+def _seed_states(model: Any) -> list[Any]:
+    """Returns the variables from which layers such as dropout draw.
+
+    `tf.train.Checkpoint` does not find them in a model of Keras 3: they must be named beside it.
+    """
+    of_layers = set(map(id, model.weights))
+    return [variable for variable in model.variables if id(variable) not in of_layers]
 
 
 def _hits(logits: Any, labels: Any, weights: Any) -> Any:

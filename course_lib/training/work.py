@@ -89,7 +89,6 @@ class Work:
                 self._run_steps(first, self.progress.step - first)
             self._undo = None
         if self._checkpoints is not None and self._saved != self.progress:
-            self._require_finite()
             self._save(self.progress)
 
     def _some_steps(self) -> Iterator[StepRecord]:
@@ -123,7 +122,10 @@ class Work:
     def _finish_epoch(self) -> EpochRecord:
         now, examples = self.progress, self.order.examples_per_epoch
         self._undo = now.step, self._trainer.state()
-        self._require_finite()
+        if not self._trainer.is_finite():
+            raise self._diverged(
+                _("After step {step} the model holds numbers that are not finite.", step=now.step)
+            )
         self._trainer.end_epoch(self._stack(now.step))
         test_loss, test_accuracy = (
             (None, None) if self._test_set is None else self._trainer.evaluate(self._test_set)
@@ -151,7 +153,7 @@ class Work:
             return Progress()
         folder = str(checkpoints.path)
         require_same(self._identity, saved.fact("settings"), folder)
-        progress = Progress(**saved.fact("progress", asdict(Progress())))
+        progress = Progress(**saved.fact("progress"))
         require_not_beyond(progress.step, self.order, self._settings.epochs, folder)
         restore(saved, **self._trainer.content())
         return progress
@@ -162,26 +164,13 @@ class Work:
         who = {**self._settings.identity(), **self._trainer.identity()}
         return {**who, "train_set": fingerprint(self._train_set)}
 
-    def _require_finite(self) -> None:
-        if not self._trainer.is_finite():
-            step = self.progress.step
-            raise self._diverged(
-                _("After step {step} the model holds numbers that are not finite.", step=step)
-            )
-
     def _diverged(self, problem: str) -> CourseError:
         """Leaves the model as it was before the call, sees to it that it is not saved, and says so."""
         if self._undo is not None:
             self._trainer.set_state(self._undo[1])
         self._undo, self._saved = None, self.progress
-        kept = None if self._checkpoints is None else self._checkpoints.latest()
         return CourseError(
             problem,
             allowed=_("losses and values that are finite numbers"),
-            cure=_("Make the model anew and train it with a smaller learning rate.")
-            if kept is None
-            else _(
-                "Use a smaller learning rate. The checkpoint {name} is from before this and untouched.",
-                name=kept.name,
-            ),
+            cure=_("Make the model anew and train it with a smaller learning rate."),
         )

@@ -387,8 +387,22 @@ for label, moved in {"replicated": replicated, "sharded": copied, "relayout": co
 # %% exercise-missing-bytes
 missing_bytes = (8 * 2 - 2 * 2) * 4  # solution
 
-# %%
-check("01-missing-bytes", missing_bytes)
+# %% check-missing-bytes [markdown]
+# `missing_bytes`
+#
+# - [x] `48`
+# - [ ] `64`
+#   That is all that device 3 holds afterwards.
+#   Some of it is there already.
+# - [ ] `32`
+#   32 is what it holds before, and also 64 - 32.
+#   Not all it held is in its half of the columns: count only what is new.
+# - [ ] `16`
+#   That is what it holds already of its half of the columns.
+# - [ ] `12`
+#   That is a number of elements; the question is about bytes.
+# - otherwise
+#   Which rows of its half of the columns does device 3 hold before, and which not?
 
 # %% reading [markdown]
 # ### Read it
@@ -597,8 +611,22 @@ print("relayout:", unpack(relayout(small, turned, cube_mesh))[1].ravel())
 # %% exercise-weight-part
 weight_part = ((1200 // 3, 48 // 2), 1200 // 3 * (48 // 2) * 4)  # solution
 
-# %%
-check("01-weight-part", weight_part)
+# %% check-weight-part [markdown]
+# `weight_part`
+#
+# - [x] `((400, 24), 38400)`
+# - [ ] `((600, 16), 38400)`
+#   A layout has its entries in the order of the axes: which one splits the rows?
+# - [ ] `((200, 24), 19200)`, `((400, 12), 19200)`
+#   The dimension batch does not split the weight: it makes copies of it.
+# - [ ] `((400, 48), 76800)`, `((1200, 24), 115200)`
+#   That divides only one axis; the layout splits both.
+# - [ ] `((400, 24), 9600)`
+#   That is the number of elements.
+#   How many bytes does a float32 take?
+# - otherwise
+#   First the shape: divide each axis by the size of the mesh dimension that splits it.
+#   Then the bytes of such a part, 4 for each element.
 
 # %% score
 score("01")

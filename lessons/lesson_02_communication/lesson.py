@@ -174,8 +174,25 @@ first = ("all-reduce", "y", 32 // 4 * 4 * 4)
 second = ("all-gather", "x", 8 * (4 // 2) * 4)
 # solution end
 
-# %%
-check("02-products", (first, second))
+# %% check-products [markdown]
+# `(first, second)`
+#
+# - [x] `(("all-reduce", "y", 128), ("all-gather", "x", 64))`
+# - [ ] `(("all-reduce", "y", 512), ("all-gather", "x", 64))`
+#   The second is right.
+#   In the first, 512 bytes are the whole product: a device has some of its rows only.
+# - [ ] `(("all-reduce", "y", 128), ("all-gather", "x", 128))`
+#   The first is right.
+#   In the second, 128 bytes are all of B, but its columns are split too.
+# - [ ] `(("all-reduce", "y", 32), ("all-gather", "x", 16))`
+#   These are numbers of elements; an element has 4 bytes.
+# - [ ] `(("all-reduce", "y", 128), ("all-gather", "x", 16))`
+#   The first is right.
+#   In the second, 16 bytes are what one device brings: count what it holds afterwards.
+# - otherwise
+#   Where A and B are split alike along the inner axis, a device computes a partial sum;
+#   where it lacks rows of B, they are gathered, over the mesh dimension that splits them.
+#   The bytes are those of the part that one device holds afterwards.
 
 # %% refused-text [markdown]
 # TensorFlow refuses the last line of the table:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
-from collections import defaultdict, deque
+import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +13,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError, one_of, whole_number
+from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
 
 Array = npt.NDArray[Any]
 OnDevice = Callable[[Array, "Device"], Any]
 
 _NUMBERS = "biuf"  # NumPy's letters for truth values, whole numbers and fractions
+_PAUSE_SECONDS, _MOST_PAUSES = 0.05, 40  # to end a thread
+
+
+class EndlessError(CourseError):
+    """A function did not end in time on some device."""
+
+
+class _Ended(BaseException):
+    """Ends the thread of a device; no `except Exception` of a reader's catches it."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +40,14 @@ class Exchange:
         bytes_sent: how many bytes each device sent.
         arrays_sent: how many arrays each device sent.
         numbers_sent: how many numbers were in them.
+        numbers_received: how many numbers each device received.
     """
 
     results: tuple[Any, ...]
     bytes_sent: tuple[int, ...]
     arrays_sent: tuple[int, ...]
     numbers_sent: tuple[int, ...]
+    numbers_received: tuple[int, ...]
 
 
 class Device:
@@ -48,7 +61,6 @@ class Device:
     def __init__(self, device_id: int, count: int, post: _Post, *, ring: bool) -> None:
         self.id, self.count = device_id, count
         self._post, self._ring = post, ring
-        self._sent: list[Array] = []
 
     @property
     def next(self) -> int:
@@ -59,11 +71,6 @@ class Device:
     def previous(self) -> int:
         """The device before this one in the ring."""
         return (self.id - 1) % self.count
-
-    @property
-    def sent(self) -> tuple[Array, ...]:
-        """The arrays that this device has sent so far."""
-        return tuple(self._sent)
 
     def __repr__(self) -> str:
         return f"<device {self.id} of {self.count}>"
@@ -82,7 +89,6 @@ class Device:
                 allowed=_("an array or a number"),
                 cure=_("Send one array at a time."),
             )
-        self._sent.append(array)
         self._post.put(self.id, int(to), array)
 
     def receive(self, sender: int) -> Array:
@@ -98,72 +104,92 @@ class Device:
         return self._post.take(int(sender), self.id)
 
     def _require(self, other: int, neighbour: int, problem: str) -> None:
-        cure = _("Each device sends to `device.next` and receives from `device.previous`.")
         if self._ring:
+            cure = _("Each device sends to `device.next` and receives from `device.previous`.")
             one_of(other, [neighbour], problem, cure=cure)
-            return
-        cure = _("Leave out the device itself and numbers that no device has.")
-        whole_number(other, problem, most=self.count - 1, cure=cure)
-        one_of(other, [each for each in range(self.count) if each != self.id], problem, cure=cure)
+        else:
+            cure = _("Leave out the device itself and numbers that no device has.")
+            one_of(other, [each for each in range(self.count) if each != self.id], problem, cure=cure)
 
 
-def run_on_each(function: OnDevice, parts: Sequence[npt.ArrayLike], *, ring: bool = False) -> Exchange:
+def run_on_each(
+    function: OnDevice, parts: Sequence[npt.ArrayLike], *, ring: bool = False, seconds: float = 20.0
+) -> Exchange:
     """Returns what a function makes of the part of each device, and how much the devices sent each other.
 
-    It runs on all devices at the same time and sees the part of its own device only.
+    It runs on all devices at the same time and sees the part of its own device only. No thread goes on
+    when this returns or raises.
 
     >>> def swapped(mine, device):
     ...     device.send(device.next, mine)
     ...     return device.receive(device.previous)
-    >>> run_on_each(swapped, [[1.0], [2.0]])
-    Exchange(results=(array([2.]), array([1.])), bytes_sent=(8, 8), arrays_sent=(1, 1), numbers_sent=(1, 1))
+    >>> exchange = run_on_each(swapped, [[1.0], [2.0]])
+    >>> exchange.results, exchange.bytes_sent
+    ((array([2.]), array([1.])), (8, 8))
 
     Args:
         function: `function(mine, device)`, where `mine` is a copy of the part and `device` a `Device`.
         parts: an array for each device.
         ring: whether a device can reach its neighbours only.
+        seconds: after which a function that has not ended is ended.
 
     Raises:
+        EndlessError: the function has not ended in time.
         CourseError: a device waits for a message that nobody sends, or sends where it cannot.
         Exception: what the function raised, on the first device on which it did.
     """
-    post = _Post(len(parts))
-    devices = [Device(at, len(parts), post, ring=ring) for at in range(len(parts))]
-    runs = [_Run(function, np.array(part), device) for part, device in zip(parts, devices, strict=True)]
-    threads = [threading.Thread(target=run, args=(post,), daemon=True) for run in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    failed = [run.error for run in runs if run.error is not None]
-    for error in sorted(failed, key=lambda error: error in post.in_vain):
-        raise error
-    sent = [device.sent for device in devices]
-    return Exchange(
-        tuple(run.result for run in runs),
-        bytes_sent=tuple(sum(array.nbytes for array in arrays) for arrays in sent),
-        arrays_sent=tuple(map(len, sent)),
-        numbers_sent=tuple(sum(array.size for array in arrays) for arrays in sent),
-    )
+    post, devices = _Post(len(parts)), range(len(parts))
+    results: list[Any] = [None] * len(parts)
+    errors: dict[int, BaseException] = {}
 
-
-@dataclass
-class _Run:
-    """A function on one device, and what came of it."""
-
-    function: OnDevice
-    mine: Array
-    device: Device
-    result: Any = None
-    error: BaseException | None = None
-
-    def __call__(self, post: _Post) -> None:
+    def run(device: Device) -> None:
         try:
-            self.result = self.function(self.mine, self.device)
+            results[device.id] = function(np.array(parts[device.id]), device)
         except BaseException as error:  # raised again in the thread that called
-            self.error = error
+            errors[device.id] = error
         finally:
             post.leave()
+
+    threads = [
+        threading.Thread(target=run, args=(Device(at, len(parts), post, ring=ring),), daemon=True)
+        for at in devices
+    ]
+    in_time = _run_all(threads, post, seconds)
+    in_order = [errors[at] for at in devices if at in errors]
+    for error in in_order:
+        if error not in post.in_vain and not isinstance(error, _Ended):
+            raise error
+    if not in_time:
+        raise _endless(seconds)
+    for error in in_order:
+        raise error
+    counts = (post.bytes_sent, post.arrays_sent, post.numbers_sent, post.numbers_received)
+    return Exchange(tuple(results), *(tuple(count[at] for at in devices) for count in counts))
+
+
+def _run_all(threads: Sequence[threading.Thread], post: _Post, seconds: float) -> bool:
+    """Runs threads, ends those that go on for longer, and returns whether none did."""
+    deadline = time.monotonic() + seconds
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in threads)
+    finally:  # also where the reader stops the cell
+        post.close()
+        _end(threads)
+
+
+def _end(threads: Sequence[threading.Thread]) -> None:
+    """Ends threads: those that send or receive end by themselves now, and others at their next line."""
+    for pause in range(_MOST_PAUSES):
+        running = [thread for thread in threads if thread.is_alive()]
+        for thread in running if pause else []:
+            ident, ended = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Ended)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ended)
+        for thread in running:
+            thread.join(_PAUSE_SECONDS / len(running))
 
 
 class _Post:
@@ -175,14 +201,21 @@ class _Post:
 
     def __init__(self, num_devices: int) -> None:
         self.in_vain: list[BaseException] = []
+        self.bytes_sent, self.arrays_sent, self.numbers_sent, self.numbers_received = (
+            Counter[int]() for _count in range(4)
+        )
         self._changed = threading.Condition()
         self._on_the_way: dict[tuple[int, int], deque[Array]] = defaultdict(deque)
-        self._running, self._stuck = num_devices, False
+        self._running, self._stuck, self._closed = num_devices, False, False
         self._waiting: dict[int, int] = {}  # for each device that waits, for whom
 
     def put(self, sender: int, receiver: int, array: Array) -> None:
         with self._changed:
+            self._require_open()
             self._on_the_way[sender, receiver].append(array)
+            self.bytes_sent[sender] += array.nbytes
+            self.arrays_sent[sender] += 1
+            self.numbers_sent[sender] += array.size
             if self._waiting.get(receiver) == sender:
                 del self._waiting[receiver]
             self._changed.notify_all()
@@ -193,10 +226,12 @@ class _Post:
             if not arrays:
                 self._waiting[receiver] = sender
                 self._settle()
-                self._changed.wait_for(lambda: arrays or self._stuck)
+                self._changed.wait_for(lambda: arrays or self._stuck or self._closed)
+            self._require_open()
             if not arrays:
                 self.in_vain.append(_nothing_comes(sender, receiver))
                 raise self.in_vain[-1]
+            self.numbers_received[receiver] += arrays[0].size
             return arrays.popleft()
 
     def leave(self) -> None:
@@ -204,10 +239,19 @@ class _Post:
             self._running -= 1
             self._settle()
 
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
     def _settle(self) -> None:
         if self._waiting and len(self._waiting) == self._running:
             self._stuck = True
             self._changed.notify_all()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise _Ended
 
 
 def _nothing_comes(sender: int, receiver: int) -> CourseError:
@@ -219,4 +263,12 @@ def _nothing_comes(sender: int, receiver: int) -> CourseError:
         ),
         allowed=_("as many `receive` as `send`"),
         cure=_("Let every device send as often as its receiver receives from it."),
+    )
+
+
+def _endless(seconds: float) -> EndlessError:
+    return EndlessError(
+        _("The function has not ended after {seconds:g} seconds.", seconds=seconds),
+        allowed=_("loops that end on every device"),
+        cure=_("Does the loop count its steps? A `while` needs a line such as `step += 1`."),
     )

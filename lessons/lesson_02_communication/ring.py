@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
 
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER = KINDS = ("all-reduce", "reduce-scatter", "all-gather")
-MOST_DEVICES = 64
+LEAST_DEVICES, MOST_DEVICES = 2, 8  # each has a colour of its own in the picture
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Holding:
     sent_on: bool = False
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Ring:
     """A collective of devices that stand in a ring: in each step each of them sends one chunk to the next.
 
@@ -66,16 +65,16 @@ class Ring:
     >>> ring = Ring("all-reduce", 4, whole_bytes=800)
     >>> ring.num_steps, ring.bytes_sent(ring.num_steps), float(ring.share_sent(ring.num_steps))
     (6, 1200, 1.5)
-    >>> [message.sources for message in ring.messages(2)]
+    >>> [message.sources for message in ring.after(2).messages]
     [(3, 0), (0, 1), (1, 2), (2, 3)]
 
     Attributes:
         kind: one of `KINDS`.
-        num_devices: how many devices stand in the ring.
+        num_devices: how many devices stand in the ring, from 2 to 8.
         whole_bytes: the size of the whole array: of what each device adds, or of what all have gathered.
 
     Raises:
-        CourseError: another kind, no whole number of 2 to 64 devices, or bytes that make no equal chunks.
+        CourseError: another kind or number of devices, or bytes that make no equal chunks.
 
     Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
     """
@@ -84,26 +83,21 @@ class Ring:
     num_devices: int
     whole_bytes: int
 
-    def __init__(self, kind: str, num_devices: int, whole_bytes: int) -> None:
+    def __post_init__(self) -> None:
         cure = _('Write for example Ring("all-reduce", 4, whole_bytes=800).')
-        one_of(kind, KINDS, _("{kind!r} does not run in a ring here.", kind=kind), cure=cure)
-        problem = _("{count!r} is no number of devices for a ring.", count=num_devices)
-        count = whole_number(num_devices, problem, least=2, most=MOST_DEVICES, cure=cure)
-        problem = _("An array cannot have {size!r} bytes.", size=whole_bytes)
-        size = whole_number(whole_bytes, problem, least=0, cure=cure)
-        if size % count:
+        one_of(self.kind, KINDS, _("{kind!r} does not run in a ring here.", kind=self.kind), cure=cure)
+        problem = _("{count!r} is no number of devices for a ring.", count=self.num_devices)
+        whole_number(self.num_devices, problem, least=LEAST_DEVICES, most=MOST_DEVICES, cure=cure)
+        if self.whole_bytes % self.num_devices:
             raise CourseError(
                 _(
                     "The size, {size}, does not divide by the number of devices, {count}.",
-                    size=size,
-                    count=count,
+                    size=self.whole_bytes,
+                    count=self.num_devices,
                 ),
-                allowed=_("multiples of {count}", count=count),
+                allowed=_("multiples of {count}", count=self.num_devices),
                 cure=_("Pad the array until its chunks are equal."),
             )
-        object.__setattr__(self, "kind", str(kind))
-        object.__setattr__(self, "num_devices", count)
-        object.__setattr__(self, "whole_bytes", size)
 
     @property
     def num_rounds(self) -> int:
@@ -115,14 +109,9 @@ class Ring:
         """The steps of the whole collective."""
         return self.num_rounds * (2 if self.kind == ALL_REDUCE else 1)
 
-    @property
-    def chunk_bytes(self) -> int:
-        """The bytes of one chunk."""
-        return self.whole_bytes // self.num_devices
-
     def bytes_sent(self, step: int) -> int:
         """Returns how many bytes each device has sent after `step` steps."""
-        return step * self.chunk_bytes
+        return step * self.whole_bytes // self.num_devices
 
     def share_sent(self, step: int) -> Fraction:
         """Returns the same as a share of the array; at the end of an all-reduce 2 (n - 1) / n."""
@@ -138,19 +127,9 @@ class Ring:
         """Returns the number of a step within its phase; both are counted from 1."""
         return (step - 1) % self.num_rounds + 1
 
-    def chunk_of(self, sender: int, step: int) -> int:
-        """Returns the number of the chunk that a device sends in a step, counted from 1."""
-        ahead = 1 if self.phase(step) == REDUCE_SCATTER else 0
-        return (sender - ahead - self.round(step) + 1) % self.num_devices
-
-    def messages(self, step: int) -> tuple[Message, ...]:
-        """Returns what is sent in a step, counted from 1, in the order of the senders.
-
-        Raises:
-            CourseError: there is no such step.
-        """
-        self._require_step(step, least=1)
-        return self.after(step).messages
+    def added(self, chunk: int, count: int) -> tuple[int, ...]:
+        """Returns the devices whose values are in a chunk when `count` devices have added theirs."""
+        return tuple((chunk + 1 + at) % self.num_devices for at in range(count))
 
     def after(self, step: int) -> RingMoment:
         """Returns what the devices hold after `step` steps. It draws itself.
@@ -158,12 +137,9 @@ class Ring:
         Raises:
             CourseError: there are fewer steps.
         """
-        return RingMoment(self, self._require_step(step))
-
-    def _require_step(self, step: int, least: int = 0) -> int:
         problem = _("The ring has no step {step!r}.", step=step)
         cure = _("Give the number of one of its steps.")
-        return whole_number(step, problem, least=least, most=self.num_steps, cure=cure)
+        return RingMoment(self, whole_number(step, problem, most=self.num_steps, cure=cure))
 
 
 @dataclass(frozen=True)
@@ -187,51 +163,37 @@ class RingMoment(DrawsItself):
     @property
     def messages(self) -> tuple[Message, ...]:
         """What was sent in the last of these steps, in the order of the senders; nothing before the first."""
-        return self._played[0]
+        return tuple(self._message(sender) for sender in range(self.ring.num_devices)) if self.step else ()
 
     @property
     def holdings(self) -> tuple[tuple[Holding, ...], ...]:
         """For each device what it has of each chunk."""
-        return self._played[1]
+        devices = range(self.ring.num_devices)
+        return tuple(tuple(self._holding(device_id, chunk) for chunk in devices) for device_id in devices)
 
-    @cached_property
-    def _played(self) -> tuple[tuple[Message, ...], tuple[tuple[Holding, ...], ...]]:
-        """The messages of the last step, and the holdings after all of them."""
-        messages: list[Message] = []
-        held = [list(row) for row in _start(self.ring)]
-        for step in range(1, self.step + 1):
-            messages = _sent(self.ring, step, held)
-            for message in messages:
-                _deliver(message, held, self.ring.num_devices)
-        return tuple(messages), tuple(map(tuple, held))
+    def _message(self, sender: int) -> Message:
+        ring, made = self.ring, self.ring.round(self.step)
+        receiver = (sender + 1) % ring.num_devices
+        if ring.phase(self.step) == REDUCE_SCATTER:
+            chunk = (sender - made) % ring.num_devices
+            return Message(sender, receiver, chunk, ring.added(chunk, made), adds=True)
+        chunk = (sender - made + 1) % ring.num_devices
+        return Message(sender, receiver, chunk, self._whole(chunk).sources, adds=False)
 
+    def _whole(self, chunk: int) -> Holding:
+        ring = self.ring
+        return Holding(
+            (chunk,) if ring.kind == ALL_GATHER else ring.added(chunk, ring.num_devices), whole=True
+        )
 
-def _start(ring: Ring) -> list[list[Holding]]:
-    """Returns what each device has of each chunk at first: its values of all, or one chunk of the whole."""
-    devices = range(ring.num_devices)
-    if ring.kind == ALL_GATHER:
-        held = [[Holding((), whole=False)] * ring.num_devices for _device in devices]
-        for device_id in devices:
-            held[device_id][device_id] = Holding((device_id,), whole=True)
-        return held
-    return [[Holding((device_id,), whole=False)] * ring.num_devices for device_id in devices]
-
-
-def _sent(ring: Ring, step: int, held: list[list[Holding]]) -> list[Message]:
-    """Returns what all devices send at once, out of what they had before the step."""
-    adds = ring.phase(step) == REDUCE_SCATTER
-    chunks = [ring.chunk_of(sender, step) for sender in range(ring.num_devices)]
-    return [
-        Message(sender, (sender + 1) % ring.num_devices, chunk, held[sender][chunk].sources, adds)
-        for sender, chunk in enumerate(chunks)
-    ]
-
-
-def _deliver(message: Message, held: list[list[Holding]], num_devices: int) -> None:
-    chunk, there = message.chunk, held[message.receiver]
-    if message.adds:
-        sources = (*message.sources, *there[chunk].sources)
-        there[chunk] = Holding(sources, whole=len(sources) == num_devices)
-        held[message.sender][chunk] = replace(held[message.sender][chunk], sent_on=True)
-    else:
-        there[chunk] = Holding(message.sources, whole=True)
+    def _holding(self, device_id: int, chunk: int) -> Holding:
+        ring = self.ring
+        behind = (device_id - chunk) % ring.num_devices  # the device that has the whole chunk first
+        copied = self.step - (0 if ring.kind == ALL_GATHER else ring.num_rounds)
+        if behind <= copied:
+            return self._whole(chunk)
+        if ring.kind == ALL_GATHER:
+            return Holding((), whole=False)
+        place = (behind - 1) % ring.num_devices  # on the way of the sum, which begins behind that device
+        sources = ring.added(chunk, place + 1) if place <= self.step else (device_id,)
+        return Holding(sources, whole=False, sent_on=place < self.step)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course_lib.errors import whole_number
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures import arranging
 from course_lib.pictures.figures import Figure, figure
@@ -13,10 +12,16 @@ from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, Move, State
 from lessons.lesson_02_communication import ring_text
-from lessons.lesson_02_communication.ring import ALL_REDUCE, KINDS, Ring, RingMoment
-from lessons.lesson_02_communication.ring_picture import MOST_DEVICES, chunks_drawing, legend, sent_drawing
+from lessons.lesson_02_communication.ring import (
+    ALL_REDUCE,
+    KINDS,
+    LEAST_DEVICES,
+    MOST_DEVICES,
+    Ring,
+    RingMoment,
+)
+from lessons.lesson_02_communication.ring_picture import chunks_drawing, legend, sent_drawing
 
-LEAST_DEVICES = 2
 WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to 8 devices
 
 
@@ -37,18 +42,13 @@ class RingExplorer(Explorer):
     name = "ring"
 
     def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4, step: int = 0) -> None:
-        problem = _("{count!r} is no number of devices for the stepper.", count=num_devices)
-        cure = _("Write for example RingExplorer(num_devices=4).")
-        whole_number(num_devices, problem, least=LEAST_DEVICES, most=MOST_DEVICES, cure=cure)
         moment = Ring(kind, num_devices, WHOLE_BYTES).after(step)
-        super().__init__(
-            {"kind": moment.ring.kind, "num_devices": moment.ring.num_devices, "step": moment.step}
-        )
+        super().__init__({"kind": kind, "num_devices": num_devices, "step": moment.step})
 
     @property
     def ring(self) -> Ring:
         """The collective and the devices that the reader chose."""
-        return _ring(self.state)
+        return self.moment.ring
 
     @property
     def moment(self) -> RingMoment:

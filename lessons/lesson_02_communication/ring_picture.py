@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
@@ -16,8 +15,6 @@ from course_lib.pictures.text import devices_text
 from course_lib.specs.blocks import block_label
 from lessons.lesson_02_communication import ring_text
 from lessons.lesson_02_communication.ring import ALL_GATHER, REDUCE_SCATTER, Holding, RingMoment
-
-MOST_DEVICES = len(shapes.PALETTE)  # each has a colour of its own
 
 _CELL, _CELL_HEIGHT, _COLUMN_GAP, _ROW_GAP, _HEADER = 72.0, 30.0, 6.0, 20.0, 16.0
 _LOOP, _DIGIT_SIZE, _LEAST_WIDTH = 14.0, 12.0, 440.0
@@ -51,16 +48,15 @@ def legend(moment: RingMoment) -> list[str]:
 
 
 def chunks_drawing(moment: RingMoment) -> Drawing:
-    """Returns every device with its chunks, and the arrows of what was sent in the last step.
-
-    Raises:
-        CourseError: more devices than there are colours.
-    """
-    _require_few(moment)
+    """Returns every device with its chunks, and the arrows of what was sent in the last step."""
     devices = range(moment.ring.num_devices)
     left = arranging.text_width(devices_text([devices[-1]]), 12) + 10
     right, bottom = left + _x(devices[-1]) + _CELL, _y(devices[-1]) + _CELL_HEIGHT + _ROW_GAP
-    names = (_name(left + _x(chunk) + _CELL / 2, 12, block_label(chunk)) for chunk in devices)
+    middles = [left + _x(chunk) + _CELL / 2 for chunk in devices]
+    names = (
+        shapes.text(x, 12, block_label(chunk), anchor="middle", fill=shapes.SOFT_INK, bold=True)
+        for chunk, x in enumerate(middles)
+    )
     rows = (_row(moment, device_id, left) for device_id in devices)
     loop = _loop(right + 4, _y(0) + _CELL_HEIGHT / 2, bottom - _ROW_GAP - _CELL_HEIGHT / 2)
     return Drawing(right + 4 + _LOOP, bottom, (*names, *rows, loop, *_arrows(moment, left)))
@@ -68,12 +64,12 @@ def chunks_drawing(moment: RingMoment) -> Drawing:
 
 def sent_drawing(moment: RingMoment) -> Drawing:
     """Returns the array, and what each device sends of it, chunk by chunk on the same scale."""
-    ring, steps = moment.ring, range(1, moment.ring.num_steps + 1)
+    ring = moment.ring
     labels = _("Bytes of the array"), _("Bytes sent by each device")
     figures = f"{ring.whole_bytes:,}", ring_text.sent_text(moment)
     width = _ARRAY / ring.num_devices
-    array = [_part(width, shapes.EMPTY) for _chunk in range(ring.num_devices)]
-    sent = [_sent_part(moment, step, width) if step <= moment.step else _part(width) for step in steps]
+    array = [_chunk(width, shapes.EMPTY)] * ring.num_devices
+    sent = [_part(moment, step, width) for step in range(1, ring.num_steps + 1)]
     left = max(arranging.text_width(label, _BAR_TEXT) for label in labels) + 10
     bars = zip(labels, (array, sent), figures, strict=True)
     return arranging.stacked([_bar(label, parts, text, left) for label, parts, text in bars], _BAR_GAP)
@@ -91,18 +87,19 @@ def _bar(label: str, parts: Sequence[Drawing], figure_text: str, left: float) ->
     return Drawing(end + arranging.text_width(figure_text, _BAR_TEXT), _BAR_HEIGHT, nodes)
 
 
-def _part(width: float, fill: str = "none", *inside: Node) -> Drawing:
-    """Returns a chunk of a bar: without a fill one that is still to be sent."""
+def _part(moment: RingMoment, step: int, width: float) -> Drawing:
+    """Returns the chunk of a step: striped if it was a partial sum, dashed if it is still to be sent."""
+    reducing, still = moment.ring.phase(step) == REDUCE_SCATTER, step > moment.step
+    return _chunk(
+        width, "none" if still else shapes.PANEL if reducing else shapes.LINE, striped=reducing and not still
+    )
+
+
+def _chunk(width: float, fill: str, *, striped: bool = False) -> Drawing:
     dashes = "2 3" if fill == "none" else None
     edge = shapes.rectangle(0, 0, width, _BAR_HEIGHT, fill=fill, stroke=shapes.SOFT_INK, dashes=dashes)
-    return Drawing(width, _BAR_HEIGHT, (edge, *inside))
-
-
-def _sent_part(moment: RingMoment, step: int, width: float) -> Drawing:
-    """Returns the chunk that was sent in a step, striped if it was a partial sum."""
-    if moment.ring.phase(step) == REDUCE_SCATTER:
-        return _part(width, shapes.PANEL, shapes.stripes(width, _BAR_HEIGHT, stroke=shapes.SOFT_INK))
-    return _part(width, shapes.LINE)
+    stripes = [shapes.stripes(width, _BAR_HEIGHT, stroke=shapes.SOFT_INK)] if striped else []
+    return Drawing(width, _BAR_HEIGHT, (edge, *stripes))
 
 
 def _row(moment: RingMoment, device_id: int, left: float) -> Node:
@@ -166,35 +163,26 @@ def _arrows(moment: RingMoment, left: float) -> list[Node]:
     """Returns an arrow for each message; that of the last device leaves below and comes in above."""
     arrows = []
     for message in moment.messages:
-        x, start = left + _x(message.chunk) + _CELL / 2, _y(message.sender) + _CELL_HEIGHT
-        if message.receiver:
-            arrows.append(_arrow(x, start + 1, _ROW_GAP - 3))
-        else:
-            arrows += [_arrow(x, start + 1, _ROW_GAP - 3), _arrow(x, _y(0) - _ROW_GAP + 2, _ROW_GAP - 4)]
+        x = left + _x(message.chunk) + _CELL / 2
+        arrows.append(_down(x, _y(message.sender) + _CELL_HEIGHT + 1, _ROW_GAP - 3))
+        if not message.receiver:
+            arrows.append(_down(x, _y(0) - _ROW_GAP + 2, _ROW_GAP - 4))
     return arrows
 
 
-def _arrow(x: float, y: float, length: float) -> Node:
+def _down(x: float, y: float, length: float) -> Node:
     line = f"M{number(x)} {number(y)}v{number(length - 6)}"
     head = f"M{number(x - 5)} {number(y + length - 8)}h10l-5 8z"
-    return node(
-        "g",
-        node("path", d=line, stroke=shapes.INK, stroke_width=2.5),
-        node("path", d=head, fill=shapes.INK),
-        class_="sent",
-    )
+    line_node = node("path", d=line, stroke=shapes.INK, stroke_width=2.5)
+    return node("g", line_node, node("path", d=head, fill=shapes.INK), class_="sent")
 
 
 def _loop(x: float, top: float, bottom: float) -> Node:
     """Returns the line from the last device back to the first, which closes the ring."""
     line = f"M{number(x)} {number(bottom)}h{number(_LOOP - 4)}V{number(top)}h-{number(_LOOP - 10)}"
     head = f"M{number(x + 7)} {number(top - 3.5)}l-6 3.5l6 3.5z"
-    return node(
-        "g",
-        node("path", d=line, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2),
-        node("path", d=head, fill=shapes.SOFT_INK),
-        class_="loop",
-    )
+    line_node = node("path", d=line, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2)
+    return node("g", line_node, node("path", d=head, fill=shapes.SOFT_INK), class_="loop")
 
 
 def _x(chunk: int) -> float:
@@ -203,17 +191,3 @@ def _x(chunk: int) -> float:
 
 def _y(device_id: int) -> float:
     return _HEADER + _ROW_GAP + device_id * (_CELL_HEIGHT + _ROW_GAP)
-
-
-def _name(x: float, y: float, content: str) -> Node:
-    return shapes.text(x, y, content, anchor="middle", fill=shapes.SOFT_INK, bold=True)
-
-
-def _require_few(moment: RingMoment) -> None:
-    count = moment.ring.num_devices
-    if count > MOST_DEVICES:
-        raise CourseError(
-            _("{count} is too large a number of devices for a picture of a ring.", count=count),
-            allowed=_("up to {most} devices", most=MOST_DEVICES),
-            cure=_("Look at a smaller ring: its steps are of the same kind."),
-        )

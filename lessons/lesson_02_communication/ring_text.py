@@ -36,10 +36,9 @@ def sentences(moment: RingMoment) -> list[str]:
     """Returns what was sent in the last step, why, and what came of it; before the first what is wanted."""
     if moment.step == 0:
         return [_aim(moment)]
+    reducing = moment.ring.phase(moment.step) == REDUCE_SCATTER
     last = [_result(moment)] if moment.step == moment.ring.num_steps else []
-    if moment.ring.phase(moment.step) == REDUCE_SCATTER:
-        return [_sent_sum(moment), _sums(moment), *last]
-    return [_sent_copy(moment), _copies(moment), *last]
+    return [*(_reduced(moment) if reducing else _gathered(moment)), *last]
 
 
 def lines(moment: RingMoment) -> list[str]:
@@ -142,42 +141,38 @@ def _aim(moment: RingMoment) -> str:
     )
 
 
-def _sent_sum(moment: RingMoment) -> str:
-    return _(
+def _reduced(moment: RingMoment) -> list[str]:
+    count = moment.ring.round(moment.step) + 1
+    sent = _(
         "Reduce-scatter, step {round} of {rounds}: each device sends one chunk to the next device, which adds"
         " its own values. Device {sender} sends chunk {chunk} to device {receiver}.",
         **_example(moment),
     )
-
-
-def _sums(moment: RingMoment) -> str:
-    count = len(moment.messages[0].sources) + 1
     if count == moment.ring.num_devices:
-        return _("Now each device has the whole sum of one chunk: device 0 of chunk A, and so on.")
-    return ngettext(
+        return [sent, _("Now each device has the whole sum of one chunk: device 0 of chunk A, and so on.")]
+    partly = ngettext(
         "The chunks that moved now hold the sum over {count} device. They go on in the next step.",
         "The chunks that moved now hold the sum over {count} devices. They go on in the next step.",
         count,
     )
+    return [sent, partly]
 
 
-def _sent_copy(moment: RingMoment) -> str:
-    return _(
+def _gathered(moment: RingMoment) -> list[str]:
+    count, of = moment.ring.round(moment.step) + 1, moment.ring.num_devices
+    sent = _(
         "All-gather, step {round} of {rounds}: each device sends one whole chunk to the next device, which"
         " keeps a copy. Device {sender} sends chunk {chunk} to device {receiver}.",
         **_example(moment),
     )
-
-
-def _copies(moment: RingMoment) -> str:
-    count = moment.ring.round(moment.step) + 1
-    if count == moment.ring.num_devices:
-        return _("Now each device has all chunks.")
-    return _(
+    if count == of:
+        return [sent, _("Now each device has all chunks.")]
+    partly = _(
         "Now each device has {count} chunks of {all}. Next it sends on the one that just came.",
         count=count,
-        all=moment.ring.num_devices,
+        all=of,
     )
+    return [sent, partly]
 
 
 def _example(moment: RingMoment) -> dict[str, object]:

@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.runtime import setup, start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -63,25 +61,13 @@ def same_names(num_devices: int) -> list[tuple[Message, ...]]:
 
 
 def seen() -> Silent:
-    """Returns what goes wrong, from processes of their own; it tries until all that can go wrong did.
-
-    Raises:
-        CourseError: the process ends without an answer.
-    """
-    run = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise CourseError(
-            _("The process that was to go wrong ended with {code}.", code=run.returncode),
-            allowed=_("a process that starts TensorFlow with 12 devices"),
-            cure=_(
-                "Run `python -m lessons.lesson_02_communication.silent` in a terminal and read what it says."
-            ),
-        )
-    found = json.loads(run.stdout.splitlines()[-1])
-    return Silent(tuple(map(tuple, found["swapped"])), *map(tuple, found["three_axes"]))
+    """Returns what goes wrong, from processes of their own; it tries until all that can go wrong did."""
+    run = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=True)
+    swapped, three_axes = json.loads(run.stdout.splitlines()[-1])
+    return Silent(tuple(map(tuple, swapped)), *map(tuple, three_axes))
 
 
-def _find() -> dict[str, Any]:
+def _find() -> tuple[list[Message], list[list[int]]]:
     """Returns what processes found that were forked off this one, which has imported TensorFlow for them."""
     # With fewer threads than devices a collective is sooner aborted, and then nothing more can be seen.
     os.environ["TF_NUM_INTEROP_THREADS"] = str(_NUM_DEVICES)
@@ -95,10 +81,10 @@ def _find() -> dict[str, Any]:
         swapped |= found
         if swapped >= _doomed():
             break
-    return {"swapped": sorted(swapped), "three_axes": three_axes}
+    return sorted(swapped), three_axes
 
 
-def _find_once() -> tuple[tuple[list[int], list[int]], set[Message]]:
+def _find_once() -> tuple[list[list[int]], set[Message]]:
     """Returns what this process gets wrong; afterwards it is good for nothing else."""
     setup(devices=_NUM_DEVICES)
     start_tensorflow()
@@ -107,16 +93,16 @@ def _find_once() -> tuple[tuple[list[int], list[int]], set[Message]]:
 
 def _doomed() -> set[Message]:
     """Returns the messages that another one shares its name with."""
-    return {message for messages in same_names(_NUM_DEVICES) for message in messages}
+    return set(itertools.chain(*same_names(_NUM_DEVICES)))
 
 
-def _relayout_of_three_axes() -> tuple[list[int], list[int]]:
+def _relayout_of_three_axes() -> list[list[int]]:
     """Returns what device 1 holds after `dtensor.relayout`, and what it should hold."""
     cube = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
     source, target = LayoutSpec(["z", "x", UNSHARDED], cube), LayoutSpec(["y", UNSHARDED, "x"], cube)
     numbers = numbered_tensor((2, 2, 2))
-    held, right = _relaid(numbers, source, target)[1], target.of(numbers.shape).split(numbers)[1]
-    return held.ravel().astype(int).tolist(), right.ravel().astype(int).tolist()
+    on_device_1 = _relaid(numbers, source, target)[1], target.of(numbers.shape).split(numbers)[1]
+    return [part.ravel().astype(int).tolist() for part in on_device_1]
 
 
 def _swapped() -> set[Message]:

@@ -1,134 +1,97 @@
-"""The exercises of lesson 03 on layouts and bytes; importing it registers the others and the predictions."""
+"""The exercises of lesson 03 on layouts and on the mean; importing it registers that of the step too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
-from course_lib.exercises.checks import exercise, same
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from lessons.lesson_03_one_step import checks_mean as lesson_03_mean  # noqa: F401 - each registers what it holds
-from lessons.lesson_03_one_step import checks_step as lesson_03_step  # noqa: F401 - each registers what it holds
+from lessons.lesson_03_one_step import checks_step  # noqa: F401 - it registers its exercise
 
-_MESH, _OTHER_MESH = MeshSpec([("batch", 8)]), MeshSpec([("x", 8)])
-_AXES = {"images": 3, "labels": 1, "losses": 1, "gradient": 2, "mean_loss": 0}
-_WEIGHTS = 784 * 700 + 700 * 10
-_GRADIENT_BYTES = 4 * (_WEIGHTS + 700 + 10)
+Array = npt.NDArray[Any]
 
-
-def _layouts(**changed: Sequence[str]) -> dict[str, LayoutSpec]:
-    right: dict[str, Sequence[str]] = {
-        "images": ["batch", UNSHARDED, UNSHARDED],
-        "labels": ["batch"],
-        "losses": ["batch"],
-        "gradient": [UNSHARDED, UNSHARDED],
-        "mean_loss": [],
-    }
-    return {name: LayoutSpec(entries, _MESH) for name, entries in {**right, **changed}.items()}
+_MESH = MeshSpec([("batch", 8)])
+_LAYOUTS = {
+    "images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH),
+    "labels": LayoutSpec(["batch"], _MESH),
+    "losses": LayoutSpec(["batch"], _MESH),
+    "gradient": LayoutSpec([UNSHARDED, UNSHARDED], _MESH),
+    "mean_loss": LayoutSpec([], _MESH),
+}
 
 
-@exercise(
-    "03-layouts",
-    right=_layouts(),
-    wrong=[
-        (_layouts(images=[UNSHARDED, "batch", UNSHARDED]), "first axis"),
-        (_layouts(images=[UNSHARDED] * 3), "first axis"),
-        (_layouts(images=["batch", UNSHARDED]), "3 axes"),
-        (_layouts(labels=[UNSHARDED]), "like the images"),
-        (_layouts(losses=[UNSHARDED]), "its own images"),
-        (_layouts(gradient=["batch", UNSHARDED]), "whole weight"),
-        (_layouts(gradient=[UNSHARDED, "batch"]), "whole weight"),
-        (_layouts(mean_loss=["batch"]), "0 axes"),
-        ({"images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH)}, "labels"),
-        (
-            {name: LayoutSpec.replicated(_OTHER_MESH, num) for name, num in _AXES.items()},
-            "plan.mesh",
-        ),
-    ],
-)
+@exercise("03-layouts", right=_LAYOUTS)
 def layouts(answer: dict[str, Any]) -> str | None:
     """The layouts of a data-parallel step on images."""
-    for name, num_axes in _AXES.items():
-        hint = _layout_hint(name, answer.get(name), num_axes)
-        if hint is not None:
-            return hint
-    if answer["images"].sharding_specs != ("batch", UNSHARDED, UNSHARDED):
-        return _("The examples lie along the first axis of the images; split only that.")
-    if answer["labels"].sharding_specs != ("batch",):
-        return _("The labels are split like the images that they belong to.")
-    if answer["losses"].sharding_specs != ("batch",):
-        return _("Each device computes the losses of its own images. No device needs those of the others.")
-    if answer["gradient"].sharded_dims:
-        return _("A gradient is laid out as its variable, and each device holds the whole weight.")
+    hints = {
+        "images": _("The examples lie along the first axis of the images; split only that."),
+        "labels": _("The labels are split like the images that they belong to."),
+        "losses": _(
+            "Each device computes the losses of its own images. No device needs those of the others."
+        ),
+        "gradient": _("A gradient is laid out as its variable, and each device holds the whole weight."),
+    }
+    for name, right in _LAYOUTS.items():
+        layout = answer.get(name)
+        if not isinstance(layout, LayoutSpec):
+            return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
+        if layout.num_axes != right.num_axes:
+            return ngettext(
+                "The tensor {name!r} has {count} axis.",
+                "The tensor {name!r} has {count} axes.",
+                right.num_axes,
+                name=name,
+            )
+        if layout.mesh != _MESH:
+            return _("Use plan.mesh, with its one dimension batch of 8.")
+        if layout != right:
+            return hints[name]
     return None
 
 
-def _layout_hint(name: str, layout: object, num_axes: int) -> str | None:
-    if not isinstance(layout, LayoutSpec):
-        return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
-    if layout.num_axes != num_axes:
-        return ngettext(
-            "The tensor {name!r} has {count} axis.",
-            "The tensor {name!r} has {count} axes.",
-            num_axes,
-            name=name,
-        )
-    return None if layout.mesh == _MESH else _("Use plan.mesh, with its one dimension batch of 8.")
+def _mean_of_reviews(losses: Array, weights: Array) -> float:
+    return float(np.dot(losses, weights) / max(np.sum(weights), 1))
 
 
-@exercise(
-    "03-gradient-bytes",
-    right=(_GRADIENT_BYTES, _GRADIENT_BYTES),
-    wrong=[
-        ((_GRADIENT_BYTES, 8 * _GRADIENT_BYTES), "does not depend on the batch"),
-        ((_GRADIENT_BYTES // 8, _GRADIENT_BYTES // 8), "not split"),
-        ((_GRADIENT_BYTES // 4, _GRADIENT_BYTES // 4), "elements"),
-        ((4 * _WEIGHTS, 4 * _WEIGHTS), "biases"),
-        ((4 * (_WEIGHTS + 700), 4 * (_WEIGHTS + 700)), "one of the two biases"),
-        ((4 * (_WEIGHTS + 10), 4 * (_WEIGHTS + 10)), "one of the two biases"),
-        ((8 * _GRADIENT_BYTES, 8 * _GRADIENT_BYTES), "all eight devices bring together, or the bits"),
-        ((_GRADIENT_BYTES // 2, _GRADIENT_BYTES // 2), "float16"),
-        ((2 * _GRADIENT_BYTES, 2 * _GRADIENT_BYTES), "float64"),
-        ((16 * _GRADIENT_BYTES, 128 * _GRADIENT_BYTES), "summed over the rows"),
-        ((128 * _GRADIENT_BYTES, 1024 * _GRADIENT_BYTES), "summed over the rows"),
-        ((7 * _GRADIENT_BYTES // 4, 7 * _GRADIENT_BYTES // 4), "not what travels"),
-        ((7 * _GRADIENT_BYTES // 8, 7 * _GRADIENT_BYTES // 8), "not what travels"),
-        ((7, 7), "each weight and each bias"),
-    ],
-)
-def gradient_bytes(answer: Sequence[float]) -> str | None:
-    """The bytes of all gradients, for two sizes of the batch."""
-    if len(answer) != 2:
-        return _("Give two numbers: the bytes with a batch of 128, and with one of 1,024.")
-    hints = {
-        _GRADIENT_BYTES // 8: _("The variables are not split, so neither are their gradients."),
-        _GRADIENT_BYTES // 4: _("That is the number of elements. How many bytes does a float32 take?"),
-        4 * _WEIGHTS: _("Those are the two weights. The biases have gradients too."),
-        8 * _GRADIENT_BYTES: _(
-            "That is what all eight devices bring together, or the bits of one device."
-            " How many bytes does one bring?"
+@exercise("03-mean-loss", right=_mean_of_reviews)
+def mean_loss(answer: Callable[..., Any]) -> str | None:
+    """The mean of the losses whose weight is 1."""
+    one_review = Case(
+        _batch([5, 7], [1, 0]),
+        _("With one review and one row of padding the mean is the loss of that one review."),
+    )
+    no_review = Case(
+        _batch([5, 7], [0, 0]),
+        _("A batch that is all padding has no reviews to divide by: return 0 for it."),
+    )
+    misconceptions: dict[Callable[[Array, Array], Any], str] = {
+        lambda losses, weights: losses.mean(): _("This is the mean of all losses: the padding counts too."),
+        lambda losses, weights: (losses * weights).mean(): _(
+            "This divides by the number of all rows. How many of them are reviews?"
         ),
-        _GRADIENT_BYTES // 2: _("An element of float16 takes so many bytes. The gradients are float32."),
-        **dict.fromkeys(
-            (4 * (_WEIGHTS + 700), 4 * (_WEIGHTS + 10)), _("Here one of the two biases is left out.")
-        ),
-        **dict.fromkeys(
-            (7 * _GRADIENT_BYTES // 4, 7 * _GRADIENT_BYTES // 8),
-            _("So much a device may send in a ring. Asked is what it brings into the sum, not what travels."),
-        ),
-        2 * _GRADIENT_BYTES: _("An element of float64 takes so many bytes. The gradients are float32."),
-        **dict.fromkeys(
-            (16 * _GRADIENT_BYTES, 128 * _GRADIENT_BYTES),
-            _("A device brings one gradient, already summed over the rows that it has."),
+        lambda losses, weights: losses @ weights: _("This is the sum. Divide it by the number of reviews."),
+        lambda losses, weights: losses[: int(weights.sum())].mean() if weights.any() else 0.0: _(
+            "This takes the first rows. Padding need not stand at the end: look at the weights."
         ),
     }
-    for wrong, hint in hints.items():
-        if same(answer[0], wrong):
-            return hint
-    if not same(answer[0], _GRADIENT_BYTES):
-        return _("Count the elements of each weight and each bias. An element takes 4 bytes.")
-    if not same(answer[1], answer[0]):
-        return _("A gradient has the shape of its variable. That does not depend on the batch.")
-    return None
+    cases = [*drawn(_padded_batch), one_review, no_review]
+    return judge(answer, _mean_of_reviews, cases, misconceptions=misconceptions)
+
+
+def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:
+    """Returns losses, of which some are 0, and weights with at least two reviews among them."""
+    size = int(random.choice([4, 5, 8]))
+    losses, weights = random.integers(0, 10, size), random.integers(0, 2, size)
+    weights[random.choice(size, 2, replace=False)] = 1
+    return _batch(losses / 2, weights)
+
+
+def _batch(losses: npt.ArrayLike, weights: npt.ArrayLike) -> tuple[Array, Array]:
+    return np.array(losses, np.float32), np.array(weights, np.float32)

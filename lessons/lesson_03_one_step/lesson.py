@@ -441,14 +441,30 @@ plan.mesh.reduction("batch", to_biases, received, digits=2)
 # How many bytes of gradients does each of eight devices bring into the sum with a batch of 128?
 # And with a batch of 1,024?
 
-# %% exercise-bytes
+# %% exercise-gradient-bytes
 # solution begin
 bytes_with_128 = 4 * (784 * 700 + 700 + 700 * 10 + 10)
 bytes_with_1024 = bytes_with_128
 # solution end
 
-# %%
-check("03-gradient-bytes", (bytes_with_128, bytes_with_1024))
+# %% check-gradient-bytes [markdown]
+# `(bytes_with_128, bytes_with_1024)`
+#
+# - [x] `(2226040, 2226040)`
+# - [ ] `(2226040, 17808320)`
+#   A gradient has the shape of its variable.
+#   That does not depend on the batch.
+# - [ ] `(278255, 278255)`
+#   The variables are not split, so neither are their gradients.
+# - [ ] `(556510, 556510)`
+#   That is the number of elements.
+#   How many bytes does a float32 take?
+# - [ ] `(2223200, 2223200)`
+#   Those are the two weights.
+#   The biases have gradients too.
+# - otherwise
+#   Count the elements of each weight and each bias.
+#   An element takes 4 bytes.
 
 # %% predict-coupled [markdown]
 # Now with batch normalisation: the gradients of the eight parts are again computed one by one on one device,

@@ -11,7 +11,7 @@ from course_lib.pictures.cells import colour
 from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.specs.mesh import MeshSpec
-from lessons.lesson_03_one_step.timeline import Event, Timeline
+from lessons.lesson_03_one_step.step import Event, Timeline
 
 _LANE, _BOX_WIDTH, _BOX_HEIGHT, _GAP = 26.0, 20.0, 15.0, 5.0
 _TEXT_GAP, _TEXT_SIZE, _TEXT_WIDTH, _LEAST_WIDTH = 14.0, 11.5, 250.0, 440.0
@@ -21,7 +21,11 @@ _TEXT_GAP, _TEXT_SIZE, _TEXT_WIDTH, _LEAST_WIDTH = 14.0, 11.5, 250.0, 440.0
 def _timeline_figure(timeline: Timeline) -> Figure:
     mesh = timeline.plan.mesh
     title = _("A step under the plan {plan!r} on the mesh {mesh}", plan=timeline.plan.name, mesh=mesh)
-    head = Drawing(_LANE * mesh.size, 13, tuple(_number(device_id) for device_id in range(mesh.size)))
+    numbers = (
+        shapes.text(_LANE * (device_id + 0.5), 11, str(device_id), anchor="middle", bold=True)
+        for device_id in range(mesh.size)
+    )
+    head = Drawing(_LANE * mesh.size, 13, tuple(numbers))
     lanes = arranging.stacked([head, *(_row(mesh, event) for event in timeline.events)], _GAP)
     told, says = _told(timeline), [_says(event) for event in timeline.events]
     legend = [_("Stripes mark a partial sum that waits to be added.")] if timeline.all_reduces else []
@@ -37,7 +41,7 @@ def _timeline_figure(timeline: Timeline) -> Figure:
 def _told(timeline: Timeline) -> list[str]:
     """Returns what the lanes mean, and for each mesh dimension which devices wait for each other."""
     lines = [_("From the top down: an order in which it can happen, without times.")]
-    for name in timeline.summing_dims:
+    for name in dict.fromkeys(event.mesh_dim for event in timeline.all_reduces if event.mesh_dim):
         groups = " / ".join(" ".join(map(str, group)) for group in timeline.plan.mesh.groups(name))
         lines.append(_("Over {name}, these wait for each other: {groups}.", name=name, groups=groups))
     return lines
@@ -90,7 +94,3 @@ def _box(device_id: int, y: float, fill: str, striped: str | None = None) -> Nod
     edge = shapes.rectangle(0, 0, *size, fill="none", stroke=shapes.SOFT_INK)
     place = Drawing(*size, (face, *stripes, edge)).at(_LANE * device_id + (_LANE - _BOX_WIDTH) / 2, y)
     return node("g", place, class_="wait" if stripes else "compute", data_device=str(device_id))
-
-
-def _number(device_id: int) -> Node:
-    return shapes.text(_LANE * (device_id + 0.5), 11, str(device_id), anchor="middle", bold=True)

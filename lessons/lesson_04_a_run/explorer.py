@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 
 from course_lib.explorers.measuring import MeasuringExplorer
 from course_lib.i18n import _, join_sentences
-from course_lib.measured.batch_sizes import BATCH_SIZES, recorded
+from course_lib.measured.files import load
+from course_lib.measured.machine import sentences
 from course_lib.pictures.bars import Bar, Bars
 from course_lib.training.records import StepTimes
 from course_lib.widgets.controls import State
 
+BATCH_SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
 Measure = Callable[[int], StepTimes]
 
 
@@ -46,12 +48,12 @@ class BatchSizeExplorer(MeasuringExplorer):
 
     def recorded(self, state: State) -> tuple[Sequence[StepTimes], str]:
         """Returns the recorded times up to the chosen batch size, and what to say of them."""
-        found = recorded()
-        if found is None:
-            return [], ""
-        times = [each for each in found.times if each.batch_size <= (state["batch_size"] or 0)]
-        source = _("Not measured on this page, but recorded earlier by {command}:", command=found.command)
-        return times, join_sentences([source, found.machine.sentences()])
+        measured = load("04_batch_sizes")
+        largest = state["batch_size"] or 0
+        times = [StepTimes(**times) for times in measured.step_times if times.batch_size <= largest]
+        command = measured.how.command
+        source = _("Not measured on this page, but recorded earlier by {command}:", command=command)
+        return times, join_sentences([source, sentences(measured.machine)])
 
     def bars(self, times: StepTimes) -> Bars:
         """Returns the times of a batch size, with the speed-up above them."""

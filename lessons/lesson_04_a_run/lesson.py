@@ -86,8 +86,22 @@ print("above 0.8" if last.test_accuracy > 0.8 else "below 0.8")
 mean_learning_rate = 64 * 0.01
 # solution end
 
-# %%
-check("04-learning-rate", mean_learning_rate)
+# %% check-learning-rate [markdown]
+# `mean_learning_rate`
+#
+# - [x] `0.64`
+# - [ ] `0.01`
+#   With the same rate every update is 64 times smaller: the mean is the sum divided by 64.
+# - [ ] `0.00015625`
+#   That goes the wrong way: the gradient of the mean is smaller, so the rate must be larger.
+# - [ ] `0.08`
+#   8 times the rate counts the devices, or takes a root of 64.
+#   How many losses does the sum add up?
+# - [ ] `64`
+#   That is by how much the rate changes.
+#   What is the rate then?
+# - otherwise
+#   Compare the gradient of the sum with the gradient of the mean over 64 reviews.
 
 # %% choose-text [markdown]
 # ## Reviews to choose by
@@ -470,8 +484,7 @@ reveal("04-resume", float(max(gaps)))
 #   What is added, the all-reduces and eight computations to start, takes longer than what is saved.
 
 # %% reveal-step
-from course_lib import step_times
-from course_lib.measured import batch_sizes
+from course_lib import measured, step_times
 from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
 
 times = step_times.measure(64)
@@ -509,7 +522,7 @@ reveal("04-step", faster)
 BatchSizeExplorer(step_times.measure)
 
 # %% recorded
-for each in batch_sizes.recorded().times:
+for each in measured.load("04_batch_sizes").step_times:
     one = 1_000 * each.one_device_seconds
     eight = 1_000 * each.eight_devices_seconds
     print(f"{each.batch_size:5} reviews: {one:4.1f} {eight:4.1f}")
@@ -583,7 +596,7 @@ check("04-break-even", break_even)
 from course_lib import measured
 
 results = measured.load("04_imdb")
-lowest, highest = results.runs["he"].spread("test_accuracy")[-1]
+lowest, highest = measured.spread(results.runs["he"], "test_accuracy")[-1]
 reveal("04-seeds", round(highest - lowest, 2))
 
 # %% real-results
@@ -591,7 +604,7 @@ for name, seeded in results.runs.items():
     by_epoch = zip(*seeded.epochs, strict=True)
     groups = [" ".join(f"{seed.test_accuracy:.2f}" for seed in seeds) for seeds in by_epoch]
     print(f"{name:9}", "   ".join(groups))
-measured.picture(results)
+measured.picture(results.runs)
 
 # %% [markdown]
 # Each group holds the test accuracies of the three seeds, after epochs 1, 2 and 3.

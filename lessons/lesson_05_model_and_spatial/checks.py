@@ -1,87 +1,60 @@
-"""The exercises of lesson 05; importing it registers those of its other modules."""
+"""What code checks in lesson 05: layouts of two layers, and a plan; importing it registers the others too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from lessons.lesson_05_model_and_spatial import checks_plan as lesson_05_plan  # noqa: F401 - each registers what it holds
-from lessons.lesson_05_model_and_spatial import checks_product as lesson_05_product  # noqa: F401 - each registers what it holds
-from lessons.lesson_05_model_and_spatial import checks_restore as lesson_05_restore  # noqa: F401 - each registers what it holds
+from course_lib.specs.plan import Plan
+from course_lib.specs.step_communication import step_collectives
+from lessons.lesson_05_model_and_spatial import checks_components  # noqa: F401 - it registers two exercises
 
 _MESH = MeshSpec([("batch", 2), ("model", 4)])
-_ENTRIES: dict[str, Sequence[str]] = {
-    "W1": [UNSHARDED, "model"],
-    "b1": ["model"],
-    "y1": ["batch", "model"],
-    "W2": ["model", UNSHARDED],
-    "b2": [UNSHARDED],
-    "y2": ["batch", UNSHARDED],
+_LAYOUTS = {
+    "W1": LayoutSpec([UNSHARDED, "model"], _MESH),
+    "b1": LayoutSpec(["model"], _MESH),
+    "y1": LayoutSpec(["batch", "model"], _MESH),
+    "W2": LayoutSpec(["model", UNSHARDED], _MESH),
+    "b2": LayoutSpec([UNSHARDED], _MESH),
+    "y2": LayoutSpec(["batch", UNSHARDED], _MESH),
 }
 
+SIZES = {"batch": 1_024, "features": 1_200, "hidden": 48, "classes": 2}
+MOST_HELD, MOST_SENT = 700_000, 300_000
+_LEAST_REVIEWS = SIZES["batch"] * SIZES["features"] * 4 // 8  # float32, over eight devices
 
-def _layouts(**changed: Sequence[str]) -> dict[str, LayoutSpec]:
-    return {name: LayoutSpec(entries, _MESH) for name, entries in {**_ENTRIES, **changed}.items()}
 
-
-@exercise(
-    "05-layouts",
-    right=_layouts(),
-    wrong=[
-        (_layouts(W1=["model", UNSHARDED]), "inputs first"),
-        (_layouts(W1=[UNSHARDED, UNSHARDED]), "inputs first"),
-        (_layouts(W1=["batch", "model"]), "no example"),
-        (_layouts(b1=[UNSHARDED]), "added to `x W1`"),
-        (_layouts(y1=["batch", UNSHARDED]), "its columns are `hidden`"),
-        (_layouts(y1=[UNSHARDED, "model"]), "rows of `y1`"),
-        (_layouts(W2=[UNSHARDED, UNSHARDED]), "sums over `hidden`"),
-        (_layouts(W2=[UNSHARDED, "model"]), "sums over `hidden`"),
-        (_layouts(W2=["model", "batch"]), "no example"),
-        (_layouts(b2=["model"]), "nothing splits `second`"),
-        (_layouts(y2=["batch", "model"]), "nothing splits `second`"),
-        (_layouts(y2=[UNSHARDED, UNSHARDED]), "rows of `y2`"),
-        (_layouts(y1=["batch"]), "2 axes"),
-        ({"W1": LayoutSpec([UNSHARDED, "model"], _MESH)}, "b1"),
-        (
-            {name: LayoutSpec.replicated(MeshSpec([("x", 8)]), len(each)) for name, each in _ENTRIES.items()},
-            "Use `mesh`",
-        ),
-    ],
-)
+@exercise("05-layouts", right=_LAYOUTS)
 def layouts(answer: dict[str, Any]) -> str | None:
     """The layouts of two dense layers of which the first one's units are split."""
-    for name, entries in _ENTRIES.items():
-        hint = _layout_hint(name, answer.get(name), len(entries))
-        if hint is not None:
-            return hint
-    return next((hint for name in _ENTRIES if (hint := _entries_hint(name, answer[name]))), None)
+    wrong = next((name for name, layout in _LAYOUTS.items() if answer.get(name) != layout), None)
+    return None if wrong is None else _layout_hint(wrong, answer.get(wrong))
 
 
-def _layout_hint(name: str, layout: object, num_axes: int) -> str | None:
+def _layout_hint(name: str, layout: object) -> str:
+    """Returns what is wrong with the layout of a tensor."""
+    right = _LAYOUTS[name]
     if not isinstance(layout, LayoutSpec):
         return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
-    if layout.num_axes != num_axes:
+    if layout.num_axes != right.num_axes:
         return ngettext(
             "The tensor {name!r} has {count} axis.",
             "The tensor {name!r} has {count} axes.",
-            num_axes,
+            right.num_axes,
             name=name,
         )
-    return None if layout.mesh == _MESH else _("Use `mesh`, with its dimensions batch of 2 and model of 4.")
-
-
-def _entries_hint(name: str, layout: LayoutSpec) -> str | None:
-    """Returns what is wrong with a layout on the right mesh, with the right number of axes."""
-    entries = layout.sharding_specs
-    if entries == tuple(_ENTRIES[name]):
-        return None
-    if name not in ("y1", "y2") and "batch" in entries:
+    if layout.mesh != _MESH:
+        return _("Use `mesh`, with its dimensions batch of 2 and model of 4.")
+    if "batch" in layout.sharding_specs and "batch" not in right.sharding_specs:
         return _("A variable holds no example: leave `batch` out of the layout of `{name}`.", name=name)
-    if name in ("y1", "y2") and entries[0] != "batch":
+    if right.sharding_specs[0] == "batch" != layout.sharding_specs[0]:
         return _("The rows of `{name}` are the examples: which dimension splits these?", name=name)
     hints = {
         "W1": _("`W1` has the axes inputs first, then `hidden`. Which of them is split over `model`?"),
@@ -90,3 +63,59 @@ def _entries_hint(name: str, layout: LayoutSpec) -> str | None:
         "W2": _("`y1 W2` sums over `hidden`. Which axis of `W2` is that, and what splits it in `y1`?"),
     }
     return hints.get(name) or _("In this plan nothing splits `second`: every device of a replica has all.")
+
+
+@exercise(
+    "05-plan",
+    right=Plan("mine", MeshSpec([("batch", 2), ("feature", 4)]), {"batch": "batch", "features": "feature"}),
+    on_devices=True,
+)
+def plan_within_limits(answer: Any) -> str | None:
+    """A plan for eight devices within a limit of bytes held and one of bytes sent."""
+    if not isinstance(answer, Plan):
+        return _("Answer with a plan: Plan(name, mesh, splits).")
+    reviews, variables = _held_on_devices(answer)
+    if reviews + variables > MOST_HELD:
+        held = _(
+            "In bytes, a device holds {held} under this plan: {reviews} of reviews and {variables} of"
+            " variables. It may hold {most}.",
+            held=f"{reviews + variables:,}",
+            reviews=f"{reviews:,}",
+            variables=f"{variables:,}",
+            most=f"{MOST_HELD:,}",
+        )
+        return f"{held}\n{_what_to_make_smaller(reviews)}"
+    step = step_collectives(answer, SIZES)
+    if step.bytes_sent > MOST_SENT:
+        return _(
+            "Between steps a device of this plan holds little enough, but it sends too many bytes in a step:"
+            " {sent}. It may send {most}. The most goes to `{largest}`.",
+            sent=f"{step.bytes_sent:,.0f}",
+            most=f"{MOST_SENT:,}",
+            largest=max(step.exchanges, key=lambda exchange: exchange.collective.bytes_sent),
+        )
+    return None
+
+
+def _what_to_make_smaller(reviews: int) -> str:
+    if reviews > _LEAST_REVIEWS:
+        return _("The reviews can still take fewer bytes: do all eight devices hold different parts of them?")
+    return _(
+        "The reviews are as small as eight devices can make them. The variables have to become smaller: of"
+        " the axes that the reviews have, which one is also an axis of `W1`?"
+    )
+
+
+def _held_on_devices(plan: Plan) -> tuple[int, int]:
+    """Returns how many bytes of a batch and of the model's variables a real device holds, at the most."""
+    with on_devices() as (_tf, dtensor):
+        sentiment = import_module("course_lib.models.sentiment")
+        model = sentiment.MLP(sentiment.initial_values(), plan)
+        rows = np.zeros((SIZES["batch"], SIZES["features"]), np.float32)
+        batch = dtensor.unpack(dtensor.pack(rows, plan.layout(("batch", "features"))))
+        variables = [dtensor.unpack(getattr(model, name)) for name in model.spec.variables]
+    return _most_bytes(batch), sum(map(_most_bytes, variables))
+
+
+def _most_bytes(components: list[Any]) -> int:
+    return max(int(component.nbytes) for component in components)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import atexit
-import functools
+import tempfile
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,15 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.overlay import STYLES
 from course_lib.pictures.shapes import Node
-from course_lib.training.records import History
 from course_lib.turns import let_cells_take_turns, turns
 from course_lib.watch import trains_now
-from course_lib.watch.live import Run
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.table import page_table
 from lessons.lesson_05_model_and_spatial import lab_setting, lab_view
-from lessons.lesson_05_model_and_spatial.lab_folder import LabFolder
-from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, Status
+from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, train
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
-from lessons.lesson_05_model_and_spatial.lab_thread import Begin, train
 
 _STILL_WIDTH = 440.0
 _END_SECONDS = 10.0  # how long a kernel that is shut down waits for the last checkpoint
@@ -50,15 +45,9 @@ class TrainingLab(TreeWidget):
         test_set: what to evaluate on after each epoch.
         folder: where each run gets a folder for its checkpoints; those of earlier sessions are offered too.
             A new temporary folder if left out.
-        checkpoints: folders with checkpoints of other trainings, by what they are called.
-        recorded: runs that are shown first, each as what was asked for and its records.
-        scheme: what is chosen first: "one device", "data", "model" or "spatial".
-        setting: the numbers that are chosen first.
-        optimizer: the class of the optimizer, `SGD` or `Adam`; SGD if left out.
-        begin: makes a run of a setting, in place of the library's own training.
 
     Raises:
-        CourseError: the values do not fit the model, there is no such scheme, or a folder has no name.
+        CourseError: the values do not fit the model.
     """
 
     kind = "explorer"
@@ -71,35 +60,22 @@ class TrainingLab(TreeWidget):
         test_set: Any = None,
         *,
         folder: str | Path | None = None,
-        checkpoints: Mapping[str, Any] | None = None,
-        recorded: Sequence[tuple[Setting, History]] = (),
-        scheme: str = "data",
-        setting: Setting | None = None,
-        optimizer: Any = None,
-        begin: Begin | None = None,
     ) -> None:
-        slot_bytes = (lambda _trained: 0) if optimizer is None else optimizer.slot_bytes
         num_examples = len(train_set[1] if isinstance(train_set, tuple) else train_set)
-        self._subject = Subject(model.spec, model.spec.sizes(values), num_examples, slot_bytes)
-        self._folder = LabFolder(folder, checkpoints or {})
-        given = {"model": model, "values": values, "train_set": train_set, "test_set": test_set}
-        self._begin_run: Begin = begin or functools.partial(_begin, optimizer=optimizer, **given)
-        self._runs = [
-            LabRun(number, asked, history, status=Status.RECORDED)
-            for number, (asked, history) in enumerate(recorded, start=1)
-        ]
-        self._recorded = tuple(self._runs)
+        self._subject = Subject(model.spec, model.spec.sizes(values), num_examples)
+        self._trained = {"model": model, "values": values, "train_set": train_set, "test_set": test_set}
+        self._folder = Path(tempfile.mkdtemp() if folder is None else folder)
+        self._runs: list[LabRun] = []
         self._said = ""
         self._thread: threading.Thread | None = None
         self._painting = threading.RLock()  # two threads paint: the one that trains, and the kernel's
-        self._numbers = setting or Setting(None)
-        super().__init__(lab_setting.first_state(self._numbers, scheme, self._subject))
+        super().__init__(lab_setting.first_state("data", self._subject))
         _labs.add(self)
         let_cells_take_turns()
 
     @property
     def runs(self) -> tuple[LabRun, ...]:
-        """The runs so far, recorded ones first."""
+        """The runs so far."""
         return tuple(self._runs)
 
     @property
@@ -109,7 +85,7 @@ class TrainingLab(TreeWidget):
         Raises:
             CourseError: it is impossible.
         """
-        return lab_setting.setting_of(self.state, self._subject, self._folder.starts())
+        return lab_setting.setting_of(self.state, self._subject, lab_setting.starts_in(self._folder))
 
     def run_choice(self) -> LabRun:
         """Begins the chosen training in a thread and returns its run, which fills.
@@ -118,16 +94,13 @@ class TrainingLab(TreeWidget):
             CourseError: the choice is impossible, or another training runs.
         """
         setting = self.setting
-        run = LabRun(self._next_number(), setting)
+        earlier = [*lab_setting.run_numbers(self._folder), *(run.number for run in self._runs)]
+        number = 1 + max(earlier, default=0)
+        run = LabRun(number, setting, lab_setting.run_folder(self._folder, number))
         trains_now.begin_lab(run.stop.set)
-        try:
-            run.folder = self._folder.make(run.number)
-        except CourseError:
-            trains_now.end_lab()
-            raise
         self._runs.append(run)
         self._said = ""
-        self._thread = threading.Thread(target=self._train, args=(run, run.folder), daemon=True)
+        self._thread = threading.Thread(target=self._train, args=(run,), daemon=True)
         self._thread.start()
         for lab in tuple(_labs):
             lab.show()
@@ -145,23 +118,22 @@ class TrainingLab(TreeWidget):
 
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the plan, the numbers and the starts; on a page the schemes."""
-        return lab_setting.groups(state, self._folder.starts(), page=page)
+        return lab_setting.groups(state, lab_setting.starts_in(self._folder), page=page)
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state made whole after a choice; on a page that of the chosen scheme."""
         if page:
-            return lab_setting.first_state(self._numbers, state["scheme"], self._subject)
-        return lab_setting.settled(state, self._subject, self._folder.starts())
+            return lab_setting.first_state(state["scheme"], self._subject)
+        return lab_setting.settled(state, self._subject, lab_setting.starts_in(self._folder))
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the buttons, the curves and costs of the runs, and the code of the choice."""
-        starts = {} if page else self._folder.starts()
         chosen, refused = None, []
         try:
-            chosen = lab_setting.setting_of(state, self._subject, starts)
+            chosen = lab_setting.setting_of(state, self._subject, lab_setting.starts_in(self._folder))
         except CourseError as error:
             refused = [pieces.refusal(error)]
-        runs = self._shown(page=page)
+        runs = () if page else self.runs[-len(STYLES) :]
         return [
             *refused,
             *self._buttons(legal=not refused, page=page),
@@ -175,11 +147,9 @@ class TrainingLab(TreeWidget):
         return {"table": page_table(self)}
 
     def still(self) -> str:
-        """Returns what the lab is, with the recorded runs, for pages where scripts do not run."""
-        words = arranging.lines_of_text(self._lines(), size=14, max_width=_STILL_WIDTH)
-        curves = lab_view.curve_drawings(self._recorded) if self._recorded else []
-        drawing = arranging.stacked([words, *curves], 12)
-        return shapes.to_svg(arranging.document(drawing, self.title()))
+        """Returns what the lab is, for pages where scripts do not run."""
+        words = arranging.lines_of_text(repr(self).split("\n"), size=14, max_width=_STILL_WIDTH)
+        return shapes.to_svg(arranging.document(arranging.stacked([words], 0), self.title()))
 
     def close(self) -> None:
         """Takes the lab off the page; its runs and their checkpoints stay."""
@@ -194,13 +164,8 @@ class TrainingLab(TreeWidget):
             super().show()
 
     def __repr__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> list[str]:
-        return [
-            self.title(),
-            _("Choose how the model and the batch are laid out, and train: run beside run."),
-        ]
+        purpose = _("Choose how the model and the batch are laid out, and train: run beside run.")
+        return f"{self.title()}\n{purpose}"
 
     def heard(self, name: str) -> None:
         """Begins the chosen training or ends the one that runs, and says why it cannot."""
@@ -213,9 +178,9 @@ class TrainingLab(TreeWidget):
                 self._said = f"✗ {error}"
         self.show()
 
-    def _train(self, run: LabRun, folder: Path) -> None:
+    def _train(self, run: LabRun) -> None:
         try:
-            train(run, folder, self._begin_run, self.show)
+            train(run, self._trained, self.show)
         finally:
             trains_now.end_lab()
             for lab in tuple(_labs):
@@ -224,26 +189,14 @@ class TrainingLab(TreeWidget):
 
     def _buttons(self, *, legal: bool, page: bool) -> list[Node]:
         if page:
-            return pieces.button(_("Run"), name="run", why_not=_on_a_page())
+            why_not = _("The button needs a running notebook: open this lesson in Jupyter or Colab.")
+            return pieces.button(_("Run"), name="run", why_not=why_not)
         illegal = "" if legal else _("This choice cannot be trained.")
         return [
             *pieces.button(_("Run"), name="run", why_not=illegal),
             *pieces.button(_("Stop"), name="stop", idle=not trains_now.a_lab()),
             pieces.spoken("verdict", self._said or lab_view.announced(self._runs)),
         ]
-
-    def _shown(self, *, page: bool) -> tuple[LabRun, ...]:
-        return (self._recorded if page else self.runs)[-len(STYLES) :]
-
-    def _next_number(self) -> int:
-        return 1 + max([self._folder.last_number(), *(run.number for run in self._runs)])
-
-
-def _begin(setting: Setting, folder: Path, **given: Any) -> Run:
-    run: Run = import_module("lessons.lesson_05_model_and_spatial.lab_training").begin(
-        setting, folder, **given
-    )
-    return run
 
 
 @atexit.register
@@ -252,7 +205,3 @@ def _end() -> None:
     trains_now.stop_lab()
     for lab in tuple(_labs):
         lab.wait(_END_SECONDS)
-
-
-def _on_a_page() -> str:
-    return _("The button needs a running notebook: open this lesson in Jupyter or Colab.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from course_lib.errors import CourseError, one_of
+from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
@@ -21,17 +21,7 @@ _NEW_NAMES = ("batch", "model", "feature", "x")  # one more than dimensions, as 
 
 
 def first_state(scheme: str, axes: Sequence[str], devices: int) -> State:
-    """Returns the state of a scheme, or of one device, before the reader has chosen.
-
-    Raises:
-        CourseError: there is no such scheme.
-    """
-    one_of(
-        scheme,
-        [ONE_DEVICE, *SCHEMES],
-        _("The lab has no scheme {scheme!r}.", scheme=scheme),
-        cure=_("Name one of these first; everything else is chosen in the lab."),
-    )
+    """Returns the state of a scheme, or of one device, before the reader has chosen."""
     begin = {"scheme": scheme, "laid_out": "", "num_dims": 1, "mesh": [], "splits": {}}
     return settled(settled({**begin, "scheme": "data"}, axes, devices) | {"scheme": scheme}, axes, devices)
 
@@ -104,8 +94,7 @@ def described(plan: Plan | None) -> str:
         return _("one device")
     known = {SCHEMES[name](8).name: _scheme_name(name) for name in SCHEMES}
     splits = _(", ").join(f"{axis} → {name}" for axis, name in plan.splits.items())
-    name = known.get(plan.name) or (splits if plan.name == OWN else plan.name) or _("all unsharded")
-    return _("{plan} on {mesh}", plan=name, mesh=plan.mesh)
+    return _("{plan} on {mesh}", plan=known.get(plan.name) or splits or _("all unsharded"), mesh=plan.mesh)
 
 
 def _scheme_name(name: str) -> str:

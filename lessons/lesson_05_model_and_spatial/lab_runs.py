@@ -1,20 +1,26 @@
-"""The runs of a training lab: what each was asked for, what it recorded, and how far runs differ."""
+"""The runs of a training lab: how each trains in a thread, what it recorded, and how far runs differ."""
 
 from __future__ import annotations
 
 import itertools
+import shutil
 import statistics
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from course_lib.errors import CourseError
 from course_lib.pictures.curves import QUANTITIES, Quantity
-from course_lib.training.records import History
+from course_lib.training.records import History, Record
+from course_lib.turns import turns
 from course_lib.watch.curves import last_step
+from course_lib.watch.live import Pace, Run, collect
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting
 
 
@@ -26,7 +32,6 @@ class Status(Enum):
     FINISHED = "finished"
     STOPPED = "stopped"
     FAILED = "failed"
-    RECORDED = "recorded"
 
 
 @dataclass
@@ -36,8 +41,8 @@ class LabRun:
     Attributes:
         number: the number of the run.
         setting: what was asked for.
+        folder: where its checkpoints are.
         history: its records, from its start on.
-        folder: where its checkpoints are; None for a recorded one.
         status: how far it has come.
         total_steps: the number of its last step, once that is known.
         error: why it failed, in the reader's language.
@@ -46,8 +51,8 @@ class LabRun:
 
     number: int
     setting: Setting
+    folder: Path
     history: History = field(default_factory=History)
-    folder: Path | None = None
     status: Status = Status.PREPARING
     total_steps: int = 0
     error: str = ""
@@ -68,25 +73,98 @@ class LabRun:
     def step_seconds(self) -> float | None:
         """The median time of a step; None while there are only those of the first call, which compiles."""
         seconds = [record.seconds for record in tuple(self.history.steps)]
-        after_the_first_call = [
-            each for each in seconds if each != seconds[0]
-        ]  # a call's steps share one time
-        return statistics.median(after_the_first_call) if after_the_first_call else None
+        later = [each for each in seconds if each != seconds[0]]  # a call's steps share one time
+        return statistics.median(later) if later else None
 
 
-@dataclass(frozen=True)
-class Difference:
+def train(run: LabRun, subject: Mapping[str, Any], show: Callable[[], None]) -> None:
+    """Trains a run to its end, or until it is stopped; what goes wrong is kept in the run.
+
+    Nothing is printed or raised: it would appear in whatever cell runs.
+
+    Args:
+        run: what to train; its records, its status and its error are filled in.
+        subject: what `begin` is given beside the setting.
+        show: shows how far the run has come; called now and then.
+    """
+    pace = Pace()
+
+    def after_each() -> None:
+        run.status = Status.TRAINING
+        if pace.is_due():
+            pace.time(show)
+
+    try:
+        with turns.of_training():
+            training = begin(run.setting, run.folder, **subject)
+        run.total_steps = training.total_steps
+        in_turns = _InTurns(training)
+        collect(cast(Run, in_turns), iter(in_turns), run.history, run.stop, after_each)
+        run.status = Status.FINISHED if run.step == run.total_steps else Status.STOPPED
+    except CourseError as error:
+        run.status, run.error = Status.FAILED, str(error)
+    except Exception as error:
+        run.status, run.error = Status.FAILED, f"{type(error).__name__}: {error}"
+
+
+def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set: Any, test_set: Any) -> Run:
+    """Returns the run that a setting asks for, with its checkpoints in `folder`.
+
+    Where it goes on from a checkpoint, a copy of that one is the first in the folder: what others still
+    train, or removed, does not matter to it.
+
+    Raises:
+        CourseError: the devices, the checkpoint or the examples do not fit.
+    """
+    folder.mkdir(parents=True)
+    if setting.start is not None:
+        saved = setting.start.saved
+        shutil.copytree(saved.path, folder / saved.name)
+    run: Run = import_module("course_lib.training.run").train(
+        model(values, setting.plan),
+        train_set,
+        test_set,
+        epochs=setting.epochs,
+        batch_size=setting.batch_size,
+        learning_rate=setting.learning_rate,
+        checkpoints=folder,
+    )
+    return run
+
+
+class _InTurns:
+    """A training that uses the devices only when nobody else does, in turns with the cells."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.steps_per_epoch = run.steps_per_epoch
+
+    def __iter__(self) -> Iterator[Record]:
+        records = iter(self._run)
+        while True:
+            with turns.of_training():
+                record = next(records, None)
+            if record is None:
+                return
+            yield record
+
+    def close(self) -> None:
+        with turns.of_training():
+            self._run.close()
+
+
+class Difference(NamedTuple):
     """The largest difference between two runs in the same step.
 
     Attributes:
-        quantity: "loss" or "accuracy".
         value: how large it is.
+        quantity: "loss" or "accuracy".
         step: where.
         runs: the numbers of the two runs.
     """
 
-    quantity: Quantity
     value: float
+    quantity: Quantity
     step: int
     runs: tuple[int, int]
 
@@ -97,31 +175,29 @@ def largest_differences(runs: Sequence[LabRun]) -> list[Difference]:
     Two runs do the same step where batch size and learning rate are equal: then the rows and, but for
     rounding, the weights are the same, wherever the runs began.
     """
-    found = []
-    for first, second in itertools.combinations(runs, 2):
-        if first.setting.steps_alike == second.setting.steps_alike:
-            found += _differences(first, second)
-    of_a_kind = ([each for each in found if each.quantity == quantity] for quantity in QUANTITIES)
-    return [max(each, key=lambda difference: difference.value) for each in of_a_kind if each]
+    alike = [
+        (first, second)
+        for first, second in itertools.combinations(runs, 2)
+        if _decides_a_step(first.setting) == _decides_a_step(second.setting)
+    ]
+    found = [[_difference(*pair, quantity) for pair in alike] for quantity in QUANTITIES]
+    return [max(filter(None, each)) for each in found if any(each)]
 
 
-def _differences(first: LabRun, second: LabRun) -> list[Difference]:
-    left, right = tuple(first.history.steps), tuple(second.history.steps)
-    steps, *places = np.intersect1d(
-        np.array([record.step for record in left], np.int64),
-        np.array([record.step for record in right], np.int64),
-        assume_unique=True,
-        return_indices=True,
-    )
-    if not len(steps):
-        return []
-    found = []
-    for quantity in QUANTITIES:
-        values = (
-            np.array([getattr(records[at], quantity) for at in those])
-            for records, those in zip((left, right), places, strict=True)
-        )
-        gaps = np.abs(np.subtract(*values))
-        at = int(gaps.argmax())
-        found.append(Difference(quantity, float(gaps[at]), int(steps[at]), (first.number, second.number)))
-    return found
+def _decides_a_step(setting: Setting) -> tuple[int, float]:
+    return setting.batch_size, setting.learning_rate
+
+
+def _difference(first: LabRun, second: LabRun, quantity: Quantity) -> Difference | None:
+    """Returns the largest difference of two runs; None where they have no step in common."""
+    values = [
+        {record.step: getattr(record, quantity) for record in tuple(run.history.steps)}
+        for run in (first, second)
+    ]
+    steps = sorted(values[0].keys() & values[1].keys())
+    if not steps:
+        return None
+    ours, theirs = (np.array([of_a_run[step] for step in steps]) for of_a_run in values)
+    gaps = np.abs(ours - theirs)
+    at = int(gaps.argmax())
+    return Difference(float(gaps[at]), quantity, steps[at], (first.number, second.number))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from functools import cached_property
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
@@ -12,12 +13,14 @@ from course_lib.models.variables import ModelSpec
 from course_lib.runtime import device_kind, num_devices
 from course_lib.specs.collectives import require_right
 from course_lib.specs.plan import BATCH, Plan
-from course_lib.training.saved import Saved
+from course_lib.training.saved import Saved, names_in, whole_in
 from course_lib.training.settings import Settings, require_learning_rate
 from course_lib.widgets.controls import Choice, Group, Number, State
 from lessons.lesson_05_model_and_spatial import lab_plan
 
 FRESH = ""  # the start from initial values
+_RUN = "run-"  # and the number of the run: its folder
+_NUMBERS = {"batch_size": 64, "learning_rate": 1e-2, "epochs": 3}
 _KEPT = ("batch_size", "learning_rate")  # what a training that goes on does not change
 
 
@@ -29,15 +32,13 @@ class Subject:
         spec: the model's declaration.
         sizes: the size of each axis of its variables.
         num_examples: the number of training examples.
-        slot_bytes: how many bytes of its own the optimizer keeps beside so many bytes of trained variables.
     """
 
     spec: ModelSpec
     sizes: Mapping[str, int]
     num_examples: int
-    slot_bytes: Callable[[int], int] = lambda _trained_bytes: 0
 
-    @cached_property
+    @property
     def axes(self) -> tuple[str, ...]:
         """The named axes that a plan may split, the batch first."""
         return tuple(dict.fromkeys((BATCH, *self.spec.inputs, *self.spec.axes)))
@@ -48,15 +49,16 @@ class Start:
     """A checkpoint from which a training can go on.
 
     Attributes:
-        run: what the run is called that left it.
+        number: of the run that left it.
         saved: the checkpoint.
     """
 
-    run: str
+    number: int
     saved: Saved
 
     def __str__(self) -> str:
-        return _("{run}, step {step}", run=self.run, step=self.saved.step)
+        run = _("run {number}", number=self.number)
+        return _("{run}, step {step}", run=run, step=self.saved.step)
 
 
 @dataclass(frozen=True)
@@ -77,23 +79,44 @@ class Setting:
     epochs: int = 3
     start: Start | None = None
 
-    @property
-    def steps_alike(self) -> tuple[int, float]:
-        """What two runs must share for their steps to be the same but for rounding."""
-        return self.batch_size, self.learning_rate
+
+def run_folder(folder: Path, number: int) -> Path:
+    """Returns where a run of that number keeps its checkpoints."""
+    return folder / f"{_RUN}{number:03d}"
 
 
-def first_state(setting: Setting, scheme: str, subject: Subject) -> State:
+def run_numbers(folder: Path) -> Iterator[int]:
+    """Yields the numbers of the runs that have a folder, those of earlier sessions too."""
+    paths = sorted(folder.glob(f"{_RUN}[0-9]*")) if folder.is_dir() else []
+    yield from (int(path.name.removeprefix(_RUN)) for path in paths)
+
+
+def starts_in(folder: Path) -> dict[str, Start]:
+    """Returns the whole checkpoints of a lab's runs, by a name of each, oldest runs first."""
+    starts: dict[str, Start] = {}
+    for number in run_numbers(folder):
+        path = run_folder(folder, number)
+        starts |= _starts_of_a_run(number, path, names_in(path))
+    return starts
+
+
+@functools.cache  # a checkpoint is read once, not at each refresh
+def _starts_of_a_run(number: int, path: Path, _names: tuple[str, ...]) -> dict[str, Start]:
+    return {f"{path.name}/{saved.name}": Start(number, saved) for saved in whole_in(path)}
+
+
+def first_state(scheme: str, subject: Subject) -> State:
     """Returns the state that a lab begins with."""
-    own = {name: asdict(setting)[name] for name in (*_KEPT, "epochs")}
-    return {**lab_plan.first_state(scheme, subject.axes, num_devices()), **own, "start": FRESH}
+    return {**lab_plan.first_state(scheme, subject.axes, num_devices()), **_NUMBERS, "start": FRESH}
 
 
 def settled(state: State, subject: Subject, starts: Mapping[str, Start]) -> State:
     """Returns the state made whole after a choice: a training that goes on keeps its settings."""
     state = lab_plan.settled(state, subject.axes, num_devices())
-    start = starts.get(state["start"])
-    return state if start is None else {**state, **_kept(start)}
+    if state["start"] not in starts:
+        return state
+    kept = starts[state["start"]].saved.fact("settings")
+    return {**state, **{name: kept[name] for name in _KEPT}}
 
 
 def groups(state: State, starts: Mapping[str, Start], *, page: bool) -> list[Group]:
@@ -154,8 +177,3 @@ def _start(name: str, starts: Mapping[str, Start], epochs: int) -> Start | None:
             cure=_("Ask for more epochs than {done}, or choose another start.", done=done),
         )
     return starts[name]
-
-
-def _kept(start: Start) -> State:
-    settings = start.saved.facts.get("settings", {})
-    return {name: settings[name] for name in _KEPT if name in settings}

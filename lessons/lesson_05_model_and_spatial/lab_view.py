@@ -6,21 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
 from course_lib.i18n import _, ngettext
+from course_lib.models.variables import ELEMENT_BYTES
 from course_lib.pictures import arranging
-from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.curves import QUANTITIES
 from course_lib.pictures.overlay import STYLES, Overlaid, overlay_drawing, swatch
 from course_lib.pictures.shapes import Node, node
-from course_lib.specs.plan import Plan
-from course_lib.specs.step_communication import Exchange
+from course_lib.specs.plan import BATCH, Plan, replicated
+from course_lib.specs.step_communication import Exchange, StepCommunication
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
-from lessons.lesson_05_model_and_spatial.lab_costs import held, step_communication
 from lessons.lesson_05_model_and_spatial.lab_plan import described
 from lessons.lesson_05_model_and_spatial.lab_runs import Difference, LabRun, Status, largest_differences
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
+
+_LABEL_BYTES = 8  # int64
 
 
 def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
@@ -29,8 +30,14 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
         return []
     told = _("; ").join(f"{run.number}: {summary(run.history)}" for run in runs)
     titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
-    drawn = zip(QUANTITIES, curve_drawings(runs), strict=True)
-    shown = [pieces.panel(titles[quantity], pieces.image(drawing, told)) for quantity, drawing in drawn]
+    overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
+    last = max(run.total_steps if run.trains else run.step for run in runs)
+    shown = [
+        pieces.panel(
+            titles[quantity], pieces.image(overlay_drawing(overlaid, quantity, last, _("step")), told)
+        )
+        for quantity in QUANTITIES
+    ]
     lines = ngettext(
         "Lines: training, {count} step. Rings: held out.",
         "Lines: training, mean of {count} steps. Rings: held out.",
@@ -44,21 +51,13 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
     ]
 
 
-def curve_drawings(runs: Sequence[LabRun]) -> list[Drawing]:
-    """Returns the loss, and then the accuracy, of the runs over each other."""
-    overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
-    last = max(run.total_steps if run.trains else run.step for run in runs)
-    return [overlay_drawing(overlaid, quantity, last, _("step")) for quantity in QUANTITIES]
-
-
 def _style(run: LabRun) -> int:
     return (run.number - 1) % len(STYLES)
 
 
 def _legend(run: LabRun) -> Node:
     words = [f"{run.number}", setting_told(run.setting), _status(run)]
-    seconds = None if run.status is Status.RECORDED else run.step_seconds
-    if seconds is not None:
+    if (seconds := run.step_seconds) is not None:
         words.append(_("{milliseconds} ms a step", milliseconds=f"{1000 * seconds:.1f}"))
     errors = [node("div", run.error, class_="refusal", role="alert")] if run.error else []
     line = arranging.part_of_a_page(swatch(_style(run)), aria_hidden="true")
@@ -78,7 +77,7 @@ def setting_told(setting: Setting) -> str:
 
 def announced(runs: Sequence[LabRun]) -> str:
     """Returns what is read aloud of the newest run: that it trains, and how it ended, but not each step."""
-    if not runs or runs[-1].status is Status.RECORDED:
+    if not runs:
         return ""
     newest = runs[-1]
     if newest.trains and not newest.stop.is_set():
@@ -96,7 +95,6 @@ def _status(run: LabRun) -> str:
         Status.FINISHED: _("finished after step {step}", **values),
         Status.STOPPED: _("stopped after step {step} of {total_steps}", **values),
         Status.FAILED: _("failed after step {step}", **values),
-        Status.RECORDED: _("recorded earlier"),
     }[run.status]
 
 
@@ -127,19 +125,37 @@ def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]
     ]
 
 
+def held(subject: Subject, plan: Plan | None, batch_size: int) -> dict[str, int]:
+    """Returns the bytes that one device holds under a plan, by what they are; alone, if there is none."""
+    plan, spec, sizes = plan or replicated(1), subject.spec, {**subject.sizes, BATCH: batch_size}
+    variables = spec.bytes_on_a_device(sizes, plan)
+    batch = plan.of({"inputs": spec.inputs, "labels": spec.labels}, sizes).shardings
+    return {
+        _("parameters"): sum(variables.values()),
+        _("gradients"): sum(variables[name] for name, each in spec.variables.items() if each.trainable),
+        _("batch"): batch["inputs"].bytes_per_device(ELEMENT_BYTES)
+        + batch["labels"].bytes_per_device(_LABEL_BYTES),
+    }
+
+
 def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
     costs = {label: held(subject, each.plan, each.batch_size) for label, each in settings.items()}
-    values = {
-        _("parameters"): {label: cost.parameters for label, cost in costs.items()},
-        _("gradients"): {label: cost.gradients for label, cost in costs.items()},
-        _("optimizer"): {label: cost.optimizer for label, cost in costs.items()},
-        _("batch"): {label: cost.batch for label, cost in costs.items()},
-    }
-    return _bars({heading: of_runs for heading, of_runs in values.items() if any(of_runs.values())})
+
+    def bars(heading: str) -> tuple[Bar, ...]:
+        return tuple(Bar(label, cost[heading], _bytes(cost[heading])) for label, cost in costs.items())
+
+    return _picture([Bars(heading, bars(heading)) for heading in next(iter(costs.values()))])
+
+
+def _step_communication(subject: Subject, setting: Setting) -> StepCommunication:
+    """Returns what the devices exchange in a training step: nothing where there is one."""
+    if setting.plan is None:
+        return StepCommunication(())
+    return subject.spec.step_collectives(setting.plan, {**subject.sizes, BATCH: setting.batch_size})
 
 
 def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
-    steps = {label: step_communication(subject, s.plan, s.batch_size) for label, s in settings.items()}
+    steps = {label: _step_communication(subject, setting) for label, setting in settings.items()}
     figures = {
         label: ngettext(
             "{bytes_sent} bytes in {count} collective",
@@ -153,15 +169,6 @@ def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
     return _picture([Bars(_("all collectives"), bars)])
 
 
-def _bars(values: Mapping[str, Mapping[str, int]]) -> Node:
-    return _picture(
-        [
-            Bars(heading, tuple(Bar(label, size, _bytes(size)) for label, size in sizes.items()))
-            for heading, sizes in values.items()
-        ]
-    )
-
-
 def _picture(groups: Sequence[Bars]) -> Node:
     return pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
 
@@ -172,8 +179,8 @@ def _bytes(size: int) -> str:
 
 def _exchanges(subject: Subject, setting: Setting) -> Node:
     """Returns the collectives of a step under the present choice, one a line, to unfold."""
-    found = step_communication(subject, setting.plan, setting.batch_size).exchanges
-    lines = [node("li", _exchange_told(exchange)) for exchange in found] or [node("li", _("none"))]
+    exchanges = _step_communication(subject, setting).exchanges
+    lines = [node("li", _exchange_told(exchange)) for exchange in exchanges] or [node("li", _("none"))]
     return pieces.panel(_("Collectives of a step under this choice"), node("ol", *lines, class_="exchanges"))
 
 

@@ -628,9 +628,9 @@ check("05-plan", mine)
 # the sums of loss and right answers are left out.
 
 # %% step-parts
-from course_lib.measured import step_parts
+from course_lib import measured
 
-parts = step_parts.recorded().schemes
+parts = measured.load("05_step_parts").step_parts
 for name, each in parts.items():
     collectives, step = 1_000 * each.exchanges, 1_000 * each.step
     print(f"{name:8} {each.num_collectives} collectives, {each.payload_bytes:7,} bytes:", end=" ")
@@ -686,12 +686,12 @@ TrainingLab(models.MLP, values, train_set, reviews.test)
 # To compare plans, compare the first steps, or begin with a checkpoint.
 
 # %% real-results
-from course_lib.measured import schemes
+from course_lib import measured
 
-recorded = schemes.load("imdb")
-print("from equal initial values", schemes.differences(recorded.equal), sep="\n")
-print("from one checkpoint", schemes.differences(recorded.continued), sep="\n")
-display(schemes.loss_differences(recorded.equal), schemes.picture(recorded.equal))
+recorded = measured.load("05_schemes_imdb")
+print("from equal initial values", measured.differences(recorded.equal), sep="\n")
+print("from one checkpoint", measured.differences(recorded.continued), sep="\n")
+display(measured.loss_differences(recorded.equal), measured.picture(recorded.equal))
 
 # %% score
 score("05")

@@ -1,118 +1,217 @@
-"""The exercises of lesson 06; importing it registers those of its other modules."""
+"""What code checks in lesson 06; importing it registers the exercise of the server too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.evaluations import DEVICES, logits_of, small_values, softmax, some_reviews
+from course_lib.exercises.evaluations_on_devices import Watched, called, small_model
 from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _
-from lessons.lesson_06_save_and_serve import checks_gather as lesson_06_gather  # noqa: F401 - each registers what it holds
-from lessons.lesson_06_save_and_serve import checks_on_mesh as lesson_06_on_mesh  # noqa: F401 - each registers what it holds
-from lessons.lesson_06_save_and_serve import checks_server as lesson_06_server  # noqa: F401 - each registers what it holds
-from lessons.lesson_06_save_and_serve import small_classifier
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.sharding import Sharding
+from lessons.lesson_06_save_and_serve import checks_server  # noqa: F401 - it registers an exercise
 
 Array = npt.NDArray[Any]
 Values = dict[str, Array]
+Combine = Callable[[list[Array], Sharding], Array]
+
+_PLANS = (
+    data_parallel(8),
+    model_parallel(4, 2),
+    spatial_parallel(2, 2, 2),
+    Plan("turned", MeshSpec([("model", 2), ("feature", 2)]), {"features": "feature", "hidden": "model"}),
+)
 
 
-def _small_values(random: np.random.Generator) -> Values:
-    """Returns the values of a model with 3 features, 4 hidden units and 2 classes."""
-    shapes = {
-        "hidden_weight": (3, 4),
-        "hidden_bias": (4,),
-        "logits_weight": (4, 2),
-        "logits_bias": (2,),
-        "moving_mean": (4,),
-    }
-    values = {name: random.integers(-8, 9, shape) / 4 for name, shape in shapes.items()}
-    values["logits_bias"] = np.array([0.25, -0.5]) + np.round(random.normal(size=2), 1)
-    return {**values, "moving_variance": random.integers(1, 8, 4) / 4}
+def _combined(combine: Combine) -> Callable[[Values, Plan], Values]:
+    """Returns what an answer gives that makes each variable of its components in this way."""
+
+    def of_values(values: Values, plan: Plan) -> Values:
+        variables = import_module("course_lib.models.sentiment").MLP.spec.variables
+        shardings = {name: plan.layout(variables[name].axes).of(values[name].shape) for name in values}
+        return {name: combine(each.split(values[name]), each) for name, each in shardings.items()}
+
+    return of_values
 
 
-def _cases() -> list[Case]:
+def _added(components: list[Array], sharding: Sharding) -> Array:
+    whole = np.zeros(sharding.global_shape, np.float32)
+    for device_id, component in enumerate(components):
+        whole[sharding.shards[device_id]] += component
+    return whole
+
+
+@exercise("06-gather", right=lambda model: model.values(), on_devices=True)
+def gather(answer: Callable[[Any], Any]) -> str | None:
+    """The whole variables of a model that lies on a mesh."""
+    values, hints = small_values(), []
+
+    def run(function: Callable[[Any], Any], values: Values, plan: Plan) -> Any:
+        with on_devices() as (tf, _dtensor):
+            made = function(import_module("course_lib.models.sentiment").MLP(values, plan))
+            hints.append(_hint_on_names(made, values, tf))
+            return {name: made[name] for name in values if name in made} if isinstance(made, dict) else made
+
+    hint = judge(
+        answer,
+        lambda values, plan: values,
+        [Case((values, plan), told=_("a model on the mesh {mesh}", mesh=plan.mesh)) for plan in _PLANS],
+        misconceptions={
+            _combined(lambda components, sharding: np.concatenate(components)): _(
+                "This lays the components one after the other, in the order of the devices. Which part of the"
+                " whole does each of them hold?"
+            ),
+            _combined(lambda components, sharding: components[0]): _(
+                "This is what the first device holds. Where a variable is split, others hold the rest."
+            ),
+            _combined(_added): _(
+                "This adds a block once for each device that holds it. Copies are equal: write them over each"
+                " other."
+            ),
+        },
+        run=run,
+        tolerance=0.0,
+        advice=_("Which part of the whole does device `d` hold? `sharding.shards[d]` says it."),
+    )
+    return next(filter(None, hints), hint)
+
+
+def _hint_on_names(made: Any, values: Values, tf: Any) -> str | None:
+    """Returns what is wrong with the dictionary, or None; `judge` has a hint where there is nothing."""
+    if made is None or made is ...:
+        return None
+    if not isinstance(made, dict):
+        return _("Return a dictionary: for the name of each variable an array.")
+    for name in values:
+        if name not in made:
+            return _("The dictionary needs {name!r}, too: serving needs every variable.", name=name)
+        if tf.experimental.dtensor.is_dtensor(made[name]):
+            return _(
+                "`{name}` is still a DTensor on its mesh. Put its components together, and return NumPy"
+                " arrays.",
+                name=name,
+            )
+    return None
+
+
+def answered_on_mesh(model: Any, rows: Array) -> Array:
+    """Returns the probabilities of each row, having given each device an eighth of the rows."""
+    dtensor = import_module("course_lib.dtensor")
+    layout = data_parallel(DEVICES).layout(("batch", "features"))
+    logits = model.evaluate_logits(dtensor.pack(_filled_up(rows), layout))
+    return softmax(dtensor.to_numpy(logits)[: len(rows)])
+
+
+def _filled_up(rows: Array) -> Array:
+    return np.pad(rows, ((0, -len(rows) % DEVICES), (0, 0)))
+
+
+def _served(rows: Array) -> Array:
+    return softmax(logits_of(small_values(), rows))
+
+
+def _requests() -> list[Case]:
+    random = np.random.default_rng(6)
+    few = _("With so few rows some devices get nothing but rows that fill up.")
+    even = _("The devices share these rows evenly. How many rows were filled up here?")
+    hints = {11: "", 13: "", 21: "", 3: few, 1: few, 8: even, 16: even}
+    return [Case((some_reviews(random, count)[0],), hint) for count, hint in hints.items()]
+
+
+@exercise("06-on-mesh", right=answered_on_mesh, on_devices=True)
+def on_mesh(answer: Callable[[Any, Array], Any]) -> str | None:
+    """The probabilities of rows, whether their number divides by 8 or not, from a model on eight devices."""
+    model, cases = Watched(small_model()), _requests()
+    unread: list[bool] = []
+
+    def run(function: Callable[[Any, Array], Any], rows: Array) -> Any:
+        answers = called(function, model, rows)
+        unread.append(start_tensorflow().experimental.dtensor.is_dtensor(answers))
+        return answers
+
+    hint = judge(
+        answer,
+        _served,
+        cases,
+        misconceptions={
+            lambda rows: _served(_filled_up(rows)): _(
+                "There is an answer for each row that was filled up, too. Return those of the request alone."
+            ),
+            lambda rows: logits_of(small_values(), rows): _(
+                "These are the logits. Probabilities are their softmax."
+            ),
+            lambda rows: _served(rows[: len(rows) // DEVICES * DEVICES]): _(
+                "A server answers every row: fill the rows up instead of leaving some out."
+            ),
+            lambda rows: _served(rows)[:, 1]: _("Return both probabilities of each row, bad first."),
+        },
+        run=run,
+    )
+    if hint and model.asked_to_train:
+        return _(
+            "Training normalises a row with the moments of its batch, and here rows of zeros are in the"
+            " batch. Ask `model.evaluate_logits`, which takes the moving moments."
+        )
+    if not hint and any(unread):
+        return _("The values are right, but they are still a DTensor. Read it back with `to_numpy`.")
+    return hint or model.fault(sum(len(case.inputs[0]) for case in cases))
+
+
+def _of_the_last_bias(values: Values, row: Array) -> Array:
+    return softmax(values["logits_bias"])
+
+
+def _single_rows() -> list[Case]:
+    """Returns models with 3 features, 4 hidden units and 2 classes, each with a row."""
     random = np.random.default_rng(0)
+    shapes = {"hidden_weight": (3, 4), "hidden_bias": (4,), "logits_weight": (4, 2), "moving_mean": (4,)}
     told = _("a model of 3 features, 4 hidden units and 2 classes, and a row of 3 numbers")
-    return [Case((_small_values(random), random.integers(1, 5, 3) / 2), told=told) for _number in range(20)]
-
-
-def _of_one(
-    function: Callable[[Values, Array], Array],
-) -> Callable[[Values, Array], Array]:
-    return lambda values, row: np.asarray(function(values, row[None])[0])
-
-
-def _computed(values: Values, row: Array) -> Array:
-    return np.asarray(small_classifier.with_own_moments(values, row[None])[0])
-
-
-def _divided_by_zero(values: Values, row: Array) -> Array:
-    """Adds nothing to the variance of one row; with one less than the number of rows it is the same."""
-    units = small_classifier.hidden(values, row[None])
-    with np.errstate(all="ignore"):
-        return np.asarray(_classified(values, (units - units.mean(axis=0)) / units.std(axis=0))[0])
+    cases = []
+    for _number in range(20):
+        values = {name: random.integers(-8, 9, shape) / 4 for name, shape in shapes.items()}
+        values["logits_bias"] = np.array([0.25, -0.5]) + np.round(random.normal(size=2), 1)
+        values["moving_variance"] = random.integers(1, 8, 4) / 4
+        cases.append(Case((values, random.integers(1, 5, 3) / 2), told=told))
+    return cases
 
 
 def _over_the_units(values: Values, row: Array) -> Array:
     """Takes the mean and the variance over the hidden units of the row."""
-    units = small_classifier.hidden(values, row)
-    return _classified(values, (units - units.mean(axis=0)) / np.sqrt(units.var(axis=0) + 0.00001))
+    hidden = np.maximum(row @ values["hidden_weight"] + values["hidden_bias"], 0)
+    return softmax(logits_of({**values, "moving_mean": hidden.mean(), "moving_variance": hidden.var()}, row))
 
 
-def _classified(values: Values, normal: Array) -> Array:
-    return small_classifier.softmax(normal @ values["logits_weight"] + values["logits_bias"])
-
-
-@exercise(
-    "06-alone",
-    right=lambda values, row: small_classifier.softmax(values["logits_bias"]),
-    also=[_computed],
-    wrong=[
-        (_of_one(small_classifier.served), "moving moments"),
-        (_of_one(small_classifier.without_moments), "not normalised"),
-        (lambda values, row: values["logits_bias"], "logits"),
-        (lambda values, row: (0.5, 0.5), "last bias"),
-        (_divided_by_zero, "0 / 0"),
-        (_over_the_units, "over the units"),
-        (lambda values, row: small_classifier.with_own_moments(values, row[None]), "without an axis"),
-        (lambda values, row: float(small_classifier.softmax(values["logits_bias"])[1]), "both"),
-        (lambda values, row: None, "return"),
-        (lambda values, row: small_classifier.softmax(values["hidden_bias"]), "By how much"),
-        ((0.5, 0.5), "function"),
-    ],
-)
+@exercise("06-alone", right=_of_the_last_bias)
 def alone(answer: Callable[..., Any]) -> str | None:
     """What a model answers for a single row where it normalises with the moments of the batch."""
     return judge(
         answer,
-        lambda values, row: small_classifier.softmax(values["logits_bias"]),
-        _cases(),
+        _of_the_last_bias,
+        _single_rows(),
         misconceptions={
-            _of_one(small_classifier.served): _(
+            lambda values, row: softmax(logits_of(values, row)): _(
                 "These are the answers with the moving moments. Here the batch's own are asked for."
             ),
-            _of_one(small_classifier.without_moments): _(
-                "The hidden units are not normalised here. Subtract their mean over the batch first."
-            ),
             lambda values, row: values["logits_bias"]: _("These are logits. Take the softmax of them."),
-            lambda values, row: (0.5, 0.5): _("So it would be if the last bias were zero. It need not be."),
-            _divided_by_zero: _(
+            lambda values, row: np.full(2, np.nan): _(
                 "This is 0 / 0 somewhere. Is 0.00001 added to the variance, under the root? And does the"
                 " variance divide by the number of rows, not by one less?"
             ),
             _over_the_units: _(
                 "This is the mean over the units. The mean over the batch is of each unit, over the rows."
             ),
-            lambda values, row: small_classifier.with_own_moments(values, row[None]): _(
+            lambda values, row: _of_the_last_bias(values, row)[None]: _(
                 "Return two numbers, without an axis for the one row."
             ),
-            lambda values, row: small_classifier.softmax(values["logits_bias"])[1]: _(
-                "Return both probabilities."
-            ),
         },
-        advice=_("By how much does a hidden unit of a single row differ from its mean over the batch?"),
     )

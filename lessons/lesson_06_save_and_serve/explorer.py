@@ -7,7 +7,7 @@ from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, join_sentences
-from course_lib.measured.export import REVIEWS, recorded
+from course_lib.measured.files import load
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.figures import Figure
@@ -19,6 +19,16 @@ from course_lib.widgets.controls import Choice, Group, State, Text
 Ask = Callable[[Sequence[str]], Any]
 _REVIEW = ("review",)
 _STILL_WIDTH, _ALL = 440.0, 100
+_MEASURED = "06_export"
+# `make results` asks the exported model, for the page: what the reader types there nobody can answer.
+REVIEWS = (
+    "A wonderful film, moving and funny to the end.",
+    "Boring, badly acted and far too long.",
+    "The acting is great, but the story is a mess.",
+    "Not bad at all: I loved every minute of it.",
+    "Not good at all: I hated every minute of it.",
+    "I expected the worst film of the year. It was the best.",
+)
 
 
 class ReviewExplorer(Explorer):
@@ -28,7 +38,8 @@ class ReviewExplorer(Explorer):
     that `make results` recorded, and the widget says so.
 
     Args:
-        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first: what `serving.load` returns. Without it the widget says what is missing.
+        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first: what `serving.load`
+            returns. Without it the widget says what is missing.
     """
 
     name = "reviews"
@@ -60,7 +71,7 @@ class ReviewExplorer(Explorer):
         if not state["review"].strip():
             return told
         try:
-            good = _recorded(state["review"]) if page else self.good(state["review"])
+            good = load(_MEASURED).answers[state["review"]] if page else self.good(state["review"])
         except CourseError as error:
             return [pieces.refusal(error)]
         return told if good is None else [*told, _panel(good, _source() if page else _("Computed here."))]
@@ -87,20 +98,13 @@ class ReviewExplorer(Explorer):
         return "" if state["review"].strip() else _("Type a review, or choose one.")
 
 
-def _recorded(review: str) -> float | None:
-    found = recorded()
-    return None if found is None else found.answers.get(review)
-
-
 def _source() -> str:
-    found = recorded()
+    command = load(_MEASURED).how.command
     return join_sentences(
         [
-            _("Not computed on this page, but recorded earlier by {command}:", command=found.how["command"]),
+            _("Not computed on this page, but recorded earlier by {command}:", command=command),
             _("the answers of a model that was trained on the real reviews."),
         ]
-        if found
-        else []
     )
 
 

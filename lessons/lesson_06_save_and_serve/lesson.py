@@ -597,11 +597,11 @@ except course_lib.CourseError as error:
 # Below stand the probabilities of "good" for six sentences that the course made up.
 
 # %% real-results
-from course_lib.measured import export
+from course_lib import measured
 
-measured = export.load()
-print(export.table(measured))
-for review, good in measured.answers.items():
+recorded = measured.load("06_export")
+print(measured.exports(recorded.models))
+for review, good in recorded.answers.items():
     print(f"{good:.2f}  {review}")
 
 # %% widget-text [markdown]

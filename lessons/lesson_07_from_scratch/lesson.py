@@ -53,9 +53,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% first-run
 import numpy as np
 
-from course_lib import ImageGrid, data_parallel, live, placement, training, yours_or_ours
+from course_lib import ImageGrid, data_parallel, live, measured, placement, training, yours_or_ours
 from course_lib import mnist as data
-from course_lib.measured import results
 from lessons.lesson_07_from_scratch import mnist_model as mnist
 
 tf = course_lib.start_tensorflow()
@@ -68,11 +67,11 @@ run = training.train(digits_model, digits.train, digits.test, **options)
 history = await live.watch(run)
 
 # %% results
-for name in results.names():
+for name in measured.names():
     if name.startswith("07"):
-        found = results.load(name)
+        found = measured.load(name)
         print(found.how["data"])
-        print(results.table(found))
+        print(measured.accuracies(found.runs))
 some = digits.test.take(slice(24))  # a number of images that eight devices can share
 place = digits_model.place
 logits = digits_model.evaluate_logits(place.send(some.features, ("batch", "features")))

@@ -30,6 +30,7 @@ class MLP(Model):
         },
         inputs=("batch", "features"),
         outputs=("batch", "classes"),
+        layers=("features", "hidden", "hidden_2", "classes"),
     )
 
     def train_logits(self, inputs: Any, weights: Any | None = None) -> tuple[Any, list[Update]]:
@@ -52,6 +53,6 @@ def initial_values(seed: int = 0, scheme: str = "xavier") -> Values:
         scheme: one of `variables.SCHEMES`.
 
     Raises:
-        CourseError: an unknown scheme or an impossible seed.
+        CourseError: an unknown scheme.
     """
     return MLP.spec.initial_values(SIZES, seed, scheme)

@@ -704,11 +704,11 @@ reveal("08-keras", found)
 # The first lines name the versions; `keras beside JAX` is the Keras of JAX's environment.
 
 # %% table
-from course_lib.measured import keras_support
+from course_lib import measured
 
-recorded = keras_support.recorded()
+recorded = measured.load("08_keras")
 print(*(f"{name}: {value}" for name, value in recorded.how.items()), sep="\n")
-keras_support.table(recorded)
+measured.table(recorded.support)
 
 # %% choose [markdown]
 # What follows for a choice today:

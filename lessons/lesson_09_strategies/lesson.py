@@ -649,11 +649,11 @@ except ValueError as error:
 # The commands in the first line below repeat it.
 
 # %% table
-from course_lib.measured import strategy_support
+from course_lib import measured
 
-recorded = strategy_support.recorded()
+recorded = measured.load("09_strategies")
 print(*(f"{name}: {value}" for name, value in recorded.how.items()), sep="\n")
-strategy_support.table(recorded)
+measured.table(recorded.support)
 
 # %% estimators [markdown]
 # ## What became of Estimators

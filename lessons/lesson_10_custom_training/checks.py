@@ -10,9 +10,9 @@ import numpy as np
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
+from course_lib.specs.received import split
 from lessons.lesson_10_custom_training import checks_objective as lesson_10_objective  # noqa: F401 - each registers what it holds
 from lessons.lesson_10_custom_training import checks_step as lesson_10_step  # noqa: F401 - each registers what it holds
-from course_lib.specs.received import split
 
 Sizes = Sequence[int]
 

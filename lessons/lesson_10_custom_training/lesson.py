@@ -82,7 +82,7 @@ for name in measured.names():
     if name.startswith("10"):
         found = measured.load(name)
         print(found.how["data"])
-        print(measured.restored_table(found))
+        print(measured.restored(found.runs))
 names, some = fashion.class_names(), garments.test.take(slice(20))
 predictions = tf.argmax(trainer.model(garments.test.features), axis=1).numpy()
 print("test accuracy above 0.6:", (predictions == garments.test.labels).mean() > 0.6)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _
@@ -46,8 +44,7 @@ class LossScaling(DrawsItself):
         division: one of `DIVISIONS`.
 
     Raises:
-        CourseError: there is no example, more than the batch size, values that are no finite numbers,
-            gradients that do not belong to the losses, or another division.
+        CourseError: there is no example, more than the batch size, or another division.
 
     Source: https://www.tensorflow.org/tutorials/distribute/custom_training (Define the loss function);
     https://github.com/keras-team/keras/blob/v3.13.0/keras/src/losses/loss.py (reduce_values).
@@ -68,28 +65,20 @@ class LossScaling(DrawsItself):
         gradients: Sequence[Sequence[float]] | None = None,
         division: str = GLOBAL,
     ) -> None:
-        parts = _parts(losses)
-        count = sum(map(len, parts))
+        count = sum(map(len, losses))
         if not count:
             raise CourseError(
                 _("There is no loss in {losses!r}.", losses=losses),
                 allowed=_("a sequence of losses for each replica, with at least one loss in all"),
-                cure=_write_for_example(),
+                cure=_("Write for example LossScaling([[2, 3], [4, 5]], gradients=[[1, 2], [3, 4]])."),
             )
         problem = _("{size!r} cannot be the batch size of these examples.", size=batch_size)
         cure = _("Give the number of examples in a full global batch, or leave it out.")
         size = count if batch_size is None else whole_number(batch_size, problem, least=count, cure=cure)
-        slopes = None if gradients is None else _parts(gradients)
-        if slopes is not None and list(map(len, slopes)) != list(map(len, parts)):
-            raise CourseError(
-                _("The gradients are not those of these losses."),
-                allowed=_("one gradient for each loss, replica by replica"),
-                cure=_write_for_example(),
-            )
         problem = _("The losses are not divided by {division!r}.", division=division)
         one_of(division, DIVISIONS, problem, cure=_("Choose one of these."))
-        object.__setattr__(self, "losses", parts)
-        object.__setattr__(self, "gradients", slopes)
+        object.__setattr__(self, "losses", _parts(losses))
+        object.__setattr__(self, "gradients", None if gradients is None else _parts(gradients))
         object.__setattr__(self, "batch_size", size)
         object.__setattr__(self, "division", division)
 
@@ -121,17 +110,10 @@ class LossScaling(DrawsItself):
             division: one of `DIVISIONS`.
 
         Raises:
-            CourseError: as for the losses, or another number of targets than of inputs.
+            CourseError: as for the losses.
         """
-        (weights,), (xs,), (wanted,) = _parts([[weight]]), _parts([inputs]), _parts([targets])
-        if len(xs) != len(wanted):
-            raise CourseError(
-                _("{inputs} inputs have {targets} targets.", inputs=len(xs), targets=len(wanted)),
-                allowed=_("one target for each input"),
-                cure=_("Write for example inputs=[1, 2], targets=[1, 3]."),
-            )
-        errors = [weights[0] * x - target for x, target in zip(xs, wanted, strict=True)]
-        slopes = [x * _sign(error) for x, error in zip(xs, errors, strict=True)]
+        errors = [weight * x - target for x, target in zip(inputs, targets, strict=True)]
+        slopes = [x * _sign(error) for x, error in zip(inputs, errors, strict=True)]
         return cls(
             split([abs(error) for error in errors], num_replicas),
             batch_size,
@@ -171,29 +153,17 @@ class LossScaling(DrawsItself):
 
     @property
     def true_gradient(self) -> float:
-        """The gradient of the true mean.
-
-        Raises:
-            CourseError: the gradients are not known.
-        """
+        """The gradient of the true mean."""
         return _sum(self._slopes()) / self.num_examples
 
     @property
     def gradient_reports(self) -> tuple[float, ...]:
-        """The gradient on each replica; over no example it is 0 even where the loss is NaN.
-
-        Raises:
-            CourseError: the gradients are not known.
-        """
+        """The gradient on each replica; over no example it is 0 even where the loss is NaN."""
         return tuple(self._report(part, empty=0.0) for part in self._slopes())
 
     @property
     def gradient(self) -> float:
-        """The sum over the replicas of their gradients: what the optimizer is given.
-
-        Raises:
-            CourseError: the gradients are not known.
-        """
+        """The sum over the replicas of their gradients: what the optimizer is given."""
         return math.fsum(self.gradient_reports)
 
     @property
@@ -203,11 +173,7 @@ class LossScaling(DrawsItself):
         return right and (self.gradients is None or _same(self.gradient, self.true_gradient))
 
     def divided(self, division: str) -> LossScaling:
-        """Returns the same losses, divided in another way.
-
-        Raises:
-            CourseError: there is no such division.
-        """
+        """Returns the same losses, divided in another way."""
         return LossScaling(self.losses, self.batch_size, gradients=self.gradients, division=division)
 
     def divisors(self, replica: int) -> tuple[int, ...]:
@@ -242,27 +208,13 @@ class LossScaling(DrawsItself):
             raise CourseError(
                 _("The gradients of these losses are not known."),
                 allowed=_("losses that were given with their gradients"),
-                cure=_write_for_example(),
+                cure=_("Write for example LossScaling([[2, 3], [4, 5]], gradients=[[1, 2], [3, 4]])."),
             )
         return self.gradients
 
 
-def _write_for_example() -> str:
-    return _("Write for example LossScaling([[2, 3], [4, 5]], gradients=[[1, 2], [3, 4]]).")
-
-
-def _parts(given: Any) -> Parts:
-    try:
-        parts = tuple(tuple(part) for part in given)
-    except TypeError:
-        parts = ((math.nan,),)  # no sequences: refused below
-    if not all(isinstance(value, Real) and math.isfinite(value) for part in parts for value in part):
-        raise CourseError(
-            _("{given!r} are not finite numbers, a sequence for each replica.", given=given),
-            allowed=_("finite numbers"),
-            cure=_write_for_example(),
-        )
-    return parts
+def _parts(values: Sequence[Sequence[float]]) -> Parts:
+    return tuple(tuple(part) for part in values)
 
 
 def _sum(parts: Parts) -> float:

@@ -14,17 +14,13 @@ _HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})"
 def require_address(address: object, task: str) -> str:
     """Returns an address that is one, such as "host0:12345" or "[::1]:12345".
 
-    TensorFlow 2.21 checks none: it starts a server on what it can read, and waits for the others in silence.
-
-    Args:
-        address: what the reader gave.
-        task: whose address it is, for the message.
+    TensorFlow 2.21 checks none, and waits for the others in silence.
 
     Raises:
         CourseError: it is no host with a port.
     """
-    found = _HOST_AND_PORT.fullmatch(address) if isinstance(address, str) else None
-    if found is None or not 1 <= int(found[2]) <= LAST_PORT:
+    match = _HOST_AND_PORT.fullmatch(str(address))
+    if match is None or not 1 <= int(match[2]) <= LAST_PORT:
         raise CourseError(
             _("{address!r} cannot be the address of {task}.", address=address, task=task),
             allowed=_("host:port with a port from 1 to {last}, and nothing before or after", last=LAST_PORT),

@@ -11,38 +11,24 @@ from course_lib.aborts import explaining_aborts
 from course_lib.runtime import start_tensorflow
 from course_lib.training.checkpoints import CheckpointFolder
 
-tf = start_tensorflow()
+start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
 
 
 class ClientCheckpoints(CheckpointFolder):
     """A folder into which all clients of a mesh write together; they call the same methods in the same order.
 
-    One client makes folders, manifests and names; between these, all wait for each other. Each counts the
+    One client makes folders, facts and names; between these, all wait for each other. Each counts the
     checkpoints from `prepare` on: other machines may see a new one only later, over a network.
     """
 
     def __init__(self, path: str | os.PathLike[str], mesh: Any, *, writes_names: bool, keep: int = 3) -> None:
-        """Takes a folder that all clients share.
-
-        Args:
-            path: the folder.
-            mesh: the mesh on which the variables lie.
-            writes_names: whether this client makes folders, manifests and names; one of them does.
-            keep: how many checkpoints are kept.
-
-        Raises:
-            CourseError: as `CheckpointFolder`.
-        """
+        """Takes a folder that all clients share, and the mesh; one of them `writes_names`."""
         super().__init__(path, keep)
-        self._mesh, self._writes_names, self._count = mesh, writes_names, 0
+        self._mesh, self._writes_names, self._count, self._prepared = mesh, writes_names, 0, False
 
     def prepare(self) -> None:
-        """Makes the folder, and waits until it is made.
-
-        Raises:
-            CourseError: it cannot be made or written to.
-        """
+        """Makes the folder, and waits until it is made."""
         if self._writes_names:
             super().prepare()
         self._count = max(self._count, self._newest_number())
@@ -50,29 +36,19 @@ class ClientCheckpoints(CheckpointFolder):
         self._wait("prepared")
 
     def save(self, step: int, facts: Mapping[str, Any], **content: Any) -> str:
-        """Writes a checkpoint together with the other clients, and returns its name.
-
-        Raises:
-            CourseError: as `CheckpointFolder.save`, or another client failed.
-        """
+        """Writes a checkpoint together with the other clients, and returns its name."""
         if not self._prepared:
             self.prepare()
         self._count += 1
         if self._writes_names:
             super().save(step, facts, **content)
         else:
-            self._write_shards(self._unfinished(self._name(step)), content)
+            self._write(self._unfinished(self._name(step)), content)
         self._wait("named")
         return self._name(step)
 
     def _name(self, step: int) -> str:
         return self._numbered(self._count, step)
-
-    def _write_shards(self, folder: Path, content: Mapping[str, Any]) -> None:
-        try:
-            self._write(folder, content)
-        except (OSError, tf.errors.OpError) as error:
-            raise self._cannot_write(error) from error
 
     def _write(self, folder: Path, content: Mapping[str, Any]) -> None:
         self._wait("made")

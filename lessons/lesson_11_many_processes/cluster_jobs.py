@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _, ngettext
 from lessons.lesson_11_many_processes.addresses import require_address
 
@@ -21,66 +21,46 @@ def checked(jobs: Mapping[str, Iterable[str]]) -> Jobs:
         CourseError: no task, an unknown job, the evaluator, what is no address, an address given twice, two
             chiefs, or parameter servers without a chief or a worker.
     """
-    if not isinstance(jobs, Mapping) or not jobs:
-        problem = _("The cluster {jobs!r} has no task.", jobs=jobs)
-        raise _refused(problem, _("a dictionary: for each job the list of its addresses"))
     for job in jobs:
         _require_job(job)
-    given = {job: _addresses(job, jobs[job]) for job in IN_CLUSTER if job in jobs}
-    _require_different(given)
-    _require_roles(given)
-    return given
-
-
-def _refused(problem: str, allowed: str) -> CourseError:
-    example = '{"worker": ["host0:12345", "host1:12345"]}'
-    return CourseError(problem, allowed=allowed, cure=_("Write for example {example}.", example=example))
-
-
-def _require_job(job: object) -> None:
-    if job == EVALUATOR:
+    addresses = {job: tuple(jobs[job]) for job in IN_CLUSTER if job in jobs}
+    if not all(addresses.values()) or not addresses:
+        example = '{"worker": ["host0:12345", "host1:12345"]}'
         raise CourseError(
-            _("The evaluator is among the jobs of the cluster, but takes no part in the training."),
-            allowed=_("the jobs {jobs}", jobs=_(", ").join(IN_CLUSTER)),
-            cure=_(
-                "Leave it out; only its own task names it: {task}.", task='{"type": "evaluator", "index": 0}'
-            ),
+            _("The cluster {jobs!r} has no task.", jobs=jobs),
+            allowed=_("an address for each task; a job without tasks is left out"),
+            cure=_("Write for example {example}.", example=example),
         )
-    if job not in IN_CLUSTER:
-        raise CourseError(
-            _("A cluster has no job {job!r}.", job=job),
-            allowed=_("the jobs {jobs}", jobs=_(", ").join(IN_CLUSTER)),
-            cure=_("Rename it: who leads is the chief, who trains a worker, who holds variables a ps."),
-        )
-
-
-def _addresses(job: str, given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        problem = _("The job {job!r} has {given!r} in place of its addresses.", job=job, given=given)
-        raise _refused(problem, _("a list, also where there is only one address"))
-    addresses = tuple(require_address(each, f"{job} {index}") for index, each in enumerate(given))
-    if not addresses:
-        problem = _("The job {job!r} has no address.", job=job)
-        raise _refused(problem, _("an address for each task; a job without tasks is left out"))
+    _require_different(addresses)
+    _require_roles(addresses)
     return addresses
 
 
+def _require_job(job: str) -> None:
+    if job == EVALUATOR:
+        task = '{"type": "evaluator", "index": 0}'
+        raise CourseError(
+            _("The evaluator is among the jobs of the cluster, but takes no part in the training."),
+            allowed=_("the jobs {jobs}", jobs=_(", ").join(IN_CLUSTER)),
+            cure=_("Leave it out; only its own task names it: {task}.", task=task),
+        )
+    cure = _("Rename it: who leads is the chief, who trains a worker, who holds variables a ps.")
+    one_of(job, IN_CLUSTER, _("A cluster has no job {job!r}.", job=job), cure=cure)
+
+
 def _require_different(jobs: Jobs) -> None:
-    found: dict[str, str] = {}
+    tasks: dict[str, str] = {}
     for job, addresses in jobs.items():
         for index, address in enumerate(addresses):
-            if address in found:
+            task = f"{job} {index}"
+            first = tasks.setdefault(require_address(address, task), task)
+            if first != task:
+                same = {"first": first, "second": task, "address": address}
                 raise CourseError(
-                    _(
-                        "{first} and {second} have the same address, {address}.",
-                        first=found[address],
-                        second=f"{job} {index}",
-                        address=address,
-                    ),
+                    _("{first} and {second} have the same address, {address}.", **same),
                     allowed=_("an address of its own for each task"),
                     cure=_("Give one of them another port, or the address of another machine."),
                 )
-            found[address] = f"{job} {index}"
 
 
 def _require_roles(jobs: Jobs) -> None:

@@ -60,9 +60,6 @@ def port_taken(task: str, address: str) -> CourseError:
 def in_tensorflow(cluster: ClusterSpec, mistake: str) -> str:
     """Returns what TensorFlow 2.21 does with a mistake: measured, with all tasks on one machine.
 
-    Without servers MultiWorkerMirroredStrategy reads TF_CONFIG; with servers a worker starts a
-    `tf.distribute.Server`, and only the chief makes a strategy, which looks closer.
-
     Args:
         cluster: the one that was meant.
         mistake: one of `MISTAKES`, or `NO_CHIEF`.

@@ -27,10 +27,8 @@ def _place_figure(place: Place) -> Figure:
 
 
 def _figure(cluster: ClusterSpec, marked: Task | None) -> Figure:
-    drawings = [
-        arranging.lines_of_text([title(cluster)], size=14, max_width=_WIDTH),
-        cluster_drawing(cluster, marked),
-    ]
+    heading = arranging.lines_of_text([title(cluster)], size=14, max_width=_WIDTH)
+    drawings = [heading, cluster_drawing(cluster, marked)]
     return framed(title(cluster), drawings, cluster_lines(cluster, marked))
 
 
@@ -87,11 +85,9 @@ def roles(cluster: ClusterSpec, task: Task) -> list[str]:
     saves = {CHIEF: _("saves checkpoints"), WORKER: _("saves checkpoints, as chief")}
     if task.job == PS:
         part, count = task.index + 1, cluster.num_tasks(PS)
-        return [
-            _("variables, part {part} of {count}", part=part, count=count)
-            if count > 1
-            else _("all variables")
-        ]
+        if count == 1:
+            return [_("all variables")]
+        return [_("variables, part {part} of {count}", part=part, count=count)]
     if task.job == EVALUATOR:
         return [_("evaluates checkpoints")]
     if cluster.has_servers:
@@ -126,41 +122,25 @@ def _boxes(cluster: ClusterSpec, row: Sequence[Task], width: float, marked: Task
     """Returns the tasks of a row, all of one height."""
     words = [[_address(cluster, task), *roles(cluster, task)] for task in row]
     height = _HEAD + _LINE * max(map(len, words)) + 8
-    return [
-        _box(task, lines, width, height, marked=task == marked)
-        for task, lines in zip(row, words, strict=True)
-    ]
+    tasks = zip(row, words, strict=True)
+    return [_box(task, lines, width, height, marked=task == marked) for task, lines in tasks]
 
 
 def _box(task: Task, words: Sequence[str], width: float, height: float, *, marked: bool) -> Drawing:
     """Returns a task: its name above, its address and what it does below."""
-    stroke = shapes.INK if marked else shapes.SOFT_INK
+    frame = (0.5, 0.5, width - 1, height - 1)
+    stroke, stroke_width = (shapes.INK, 3) if marked else (shapes.SOFT_INK, 1)
     nodes = [
-        shapes.rectangle(0.5, 0.5, width - 1, height - 1, fill=shapes.PANEL, stroke_width=0, radius=6),
+        shapes.rectangle(*frame, fill=shapes.PANEL, stroke_width=0, radius=6),
         shapes.tab(1, 1, width - 2, _HEAD - 2, fill=shapes.PALETTE[_COLOURS[task.job]], radius=5),
-        shapes.rectangle(
-            0.5,
-            0.5,
-            width - 1,
-            height - 1,
-            fill="none",
-            stroke=stroke,
-            stroke_width=3 if marked else 1,
-            radius=6,
-        ),
+        shapes.rectangle(*frame, fill="none", stroke=stroke, stroke_width=stroke_width, radius=6),
         shapes.text(_PAD, 16, str(task), size=_SIZE, bold=True),
-        *([shapes.text(width - _PAD, 16, _("this task"), size=_SIZE, anchor="end")] if marked else []),
-        *(
-            shapes.text(
-                _PAD,
-                _HEAD + _LINE * (at + 1) - 3,
-                each,
-                size=_SIZE,
-                monospace=at == 0 and task.job != EVALUATOR,
-            )
-            for at, each in enumerate(words)
-        ),
     ]
+    if marked:
+        nodes.append(shapes.text(width - _PAD, 16, _("this task"), size=_SIZE, anchor="end"))
+    for at, line in enumerate(words):
+        address = at == 0 and task.job != EVALUATOR
+        nodes.append(shapes.text(_PAD, _HEAD + _LINE * (at + 1) - 3, line, size=_SIZE, monospace=address))
     return Drawing(width, height, (node("g", *nodes, class_="holder this" if marked else "holder"),))
 
 

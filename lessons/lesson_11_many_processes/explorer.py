@@ -32,7 +32,6 @@ class ClusterExplorer(Explorer):
         servers: how many parameter servers, up to 2.
         task: the task whose TF_CONFIG is shown first.
         chief: whether there is a chief.
-        evaluator: whether there is an evaluator.
 
     Raises:
         CourseError: other numbers, servers without a chief, or no such task.
@@ -41,30 +40,20 @@ class ClusterExplorer(Explorer):
     name = "cluster"
 
     def __init__(
-        self,
-        workers: int = 3,
-        servers: int = 2,
-        task: str = "worker 1",
-        *,
-        chief: bool = True,
-        evaluator: bool = False,
+        self, workers: int = 3, servers: int = 2, task: str = "worker 1", *, chief: bool = True
     ) -> None:
         cure = _("Write for example {example}.", example="ClusterExplorer(workers=3, servers=2)")
         problem = _("{count!r} is no number of workers here.", count=workers)
         workers = whole_number(workers, problem, least=1, most=MOST_WORKERS, cure=cure)
         problem = _("{count!r} is no number of parameter servers here.", count=servers)
         servers = whole_number(servers, problem, most=MOST_SERVERS, cure=cure)
-        state = {"workers": workers, "servers": servers, "chief": bool(chief), "evaluator": bool(evaluator)}
+        state = {"workers": workers, "servers": servers, "chief": bool(chief), "evaluator": False}
         named = _cluster(state).task(task)
         super().__init__({**state, "task": str(named), "mistake": NO_MISTAKE})
 
     @property
     def place(self) -> Place:
-        """The cluster and the task that the reader chose.
-
-        Raises:
-            CourseError: there are servers, but no chief, or the TF_CONFIG shown has a mistake in it.
-        """
+        """The cluster and the task that the reader chose; a mistake that is shown is raised."""
         return _place(self.state)
 
     def title(self) -> str:
@@ -75,7 +64,7 @@ class ClusterExplorer(Explorer):
         """Returns the numbers of tasks, which of them is shown, and the mistakes."""
         del page
         yes_or_no = [(True, _("yes")), (False, _("no"))]
-        wrong = [(NO_MISTAKE, _("none")), *((each, _mistake_text(each)) for each in mistakes.MISTAKES)]
+        wrong = [(NO_MISTAKE, _("none")), *_mistake_texts().items()]
         groups = [
             Group(_("Workers"), [_numbers("workers", range(1, MOST_WORKERS + 1))]),
             Group(_("Parameter servers"), [_numbers("servers", range(MOST_SERVERS + 1))]),
@@ -103,11 +92,7 @@ class ClusterExplorer(Explorer):
         return {**state, "task": state["task"] if state["task"] in tasks else tasks[0]}
 
     def figure(self) -> Figure:
-        """Returns the picture of the cluster.
-
-        Raises:
-            CourseError: as `place`.
-        """
+        """Returns the picture of the cluster; a mistake that is shown is raised."""
         return figure(self.place)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
@@ -129,13 +114,11 @@ class ClusterExplorer(Explorer):
 def _refused(state: State, error: CourseError) -> list[Node]:
     mistake = state["mistake"] or mistakes.NO_CHIEF
     meant = _cluster({**state, "chief": state["chief"] or state["servers"] > 0})
-    told = pieces.spoken("told", mistakes.in_tensorflow(meant, mistake))
+    told = [pieces.refusal(error), pieces.spoken("told", mistakes.in_tensorflow(meant, mistake))]
     if mistake == mistakes.NO_CHIEF:
-        return [pieces.refusal(error), told]
-    wrong = listing(
-        _("TF_CONFIG of {task}", task=state["task"]), tf_config.spread(mistakes.mistaken(meant, mistake))
-    )
-    return [wrong, pieces.refusal(error), told]
+        return told
+    wrong = tf_config.spread(mistakes.mistaken(meant, mistake))
+    return [listing(_("TF_CONFIG of {task}", task=state["task"]), wrong), *told]
 
 
 def _what_differs(place: Place) -> str:
@@ -170,7 +153,7 @@ def _numbers(name: str, counts: Sequence[int]) -> Choice:
     return Choice((name,), [(count, str(count)) for count in counts])
 
 
-def _mistake_text(mistake: str) -> str:
+def _mistake_texts() -> dict[str, str]:
     return {
         mistakes.ONE_ADDRESS_TWICE: _("one address twice"),
         mistakes.INDEX_FROM_ONE: _("index counted from 1"),
@@ -179,4 +162,4 @@ def _mistake_text(mistake: str) -> str:
         mistakes.EVALUATOR_INSIDE: _("evaluator in the cluster"),
         mistakes.NO_JSON: _("Python instead of JSON"),
         mistakes.PORT_TAKEN: _("port taken"),
-    }[mistake]
+    }

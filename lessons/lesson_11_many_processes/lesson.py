@@ -120,7 +120,7 @@ for text in wrong:
 # - [ ] `waits` It waits for the others.
 #   For whom?
 #   It knows of nobody.
-# - [x] `1` It trains with one replica.
+# - [x] `'1'` It trains with one replica.
 #   It trains alone, and so does each of its colleagues: several models, and no error.
 
 # %% reveal-alone

@@ -41,73 +41,53 @@ def spread(text: str) -> str:
     return f'{{\n  "cluster": {{\n{jobs}\n  }},\n  "task": {json.dumps(config["task"])}\n}}'
 
 
-def parts(text: object) -> tuple[Any, Any, int]:
+def parts(text: str | None) -> tuple[Any, Any, int]:
     """Returns the cluster, the job and the index that a TF_CONFIG names, not yet checked against each other.
 
     An index in quotes counts as its number, as in TensorFlow. TensorFlow 2.21 trains alone, in silence, where
-    TF_CONFIG is not set or has no "cluster"; without a "task" MultiWorkerMirroredStrategy raises ValueError.
+    TF_CONFIG is not set or has no "cluster".
 
     Raises:
         CourseError: it is not set, no JSON, or lacks a part.
     """
-    config = _json(text)
-    cluster, task = (_part(config, key, "TF_CONFIG") for key in ("cluster", "task"))
-    job, index = (_part(task, key, '"task"') for key in ("type", "index"))
-    return cluster, job, _index(index)
-
-
-def _json(text: object) -> object:
-    if text is None or text == "":
+    if not text:
         raise _refused(_("TF_CONFIG is not set."), _("Set it for each task before its program starts."))
-    if not isinstance(text, str):
-        raise _refused(_("TF_CONFIG is {value!r}.", value=text), _("Give its text, as os.environ has it."))
     try:
-        return json.loads(text)
+        config = json.loads(text)
     except json.JSONDecodeError as error:
         where = _("line {line}, column {column}", line=error.lineno, column=error.colno)
         problem = _("TF_CONFIG is no JSON ({where}): {text}", where=where, text=text)
         raise _refused(problem, _cure(text)) from error
+    cluster, task = (_part(config, key, "TF_CONFIG") for key in ("cluster", "task"))
+    job, index = (_part(task, key, '"task"') for key in ("type", "index"))
+    try:
+        return cluster, job, int(index)
+    except ValueError as error:
+        raise _refused(
+            _("The task's index is {index!r}.", index=index),
+            _("Give the number of the task within its job, counted from 0."),
+        ) from error
 
 
 def _cure(text: str) -> str:
     """Returns how to mend what is no JSON: most often it is what Python prints of a dictionary."""
     try:
         ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, SyntaxError):
         return _("Write it with json.dumps, which sets every bracket and quote.")
     return _("This is how Python writes a dictionary. Write it with json.dumps instead of str.")
 
 
-def _part(whole: object, key: str, name: str) -> Any:
-    if not isinstance(whole, dict):
+def _part(whole: Any, key: str, name: str) -> Any:
+    if not isinstance(whole, dict) or key not in whole:
+        keys = _(", ").join(whole if isinstance(whole, dict) else ()) or _("none")
         raise _refused(
-            _("{name} is {value!r}, not an object in braces.", name=name, value=whole),
-            _("Write for example {example}.", example=EXAMPLE),
-        )
-    if key not in whole:
-        found = _(", ").join(map(str, whole)) or _("none")
-        raise _refused(
-            _('{name} has no "{key}"; it has: {found}.', name=name, key=key, found=found),
+            _('{name} has no "{key}"; it has: {found}.', name=name, key=key, found=keys),
             _("Write for example {example}.", example=EXAMPLE),
         )
     return whole[key]
 
 
-def _index(index: object) -> int:
-    digits = index if isinstance(index, str) else ""
-    if isinstance(index, int) and not isinstance(index, bool):
-        return index
-    if digits.isascii() and digits.isdecimal():
-        return int(digits)
-    raise _refused(
-        _("The task's index is {index!r}.", index=index),
-        _("Give the number of the task within its job, counted from 0."),
-    )
-
-
 def _refused(problem: str, cure: str) -> CourseError:
-    return CourseError(
-        problem,
-        allowed=_('JSON with "cluster", the same for every task, and "task", with "type" and "index"'),
-        cure=cure,
-    )
+    allowed = _('JSON with "cluster", the same for every task, and "task", with "type" and "index"')
+    return CourseError(problem, allowed=allowed, cure=cure)

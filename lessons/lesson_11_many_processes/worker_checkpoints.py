@@ -23,10 +23,6 @@ class OthersCheckpoints(CheckpointFolder):
         """Does nothing: the chief makes the folder, and clears it."""
 
     def save(self, step: int, facts: Mapping[str, Any], **content: Any) -> str:
-        """Writes a checkpoint into a folder that is then deleted; returns its name there, not the kept one's.
-
-        Raises:
-            CourseError: the disk refused, or the devices can no longer send each other data.
-        """
+        """Writes a checkpoint into a folder that is then deleted; returns its name there."""
         with tempfile.TemporaryDirectory() as elsewhere:
             return CheckpointFolder(elsewhere).save(step, facts, **content)

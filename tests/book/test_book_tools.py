@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from course_lib.measured import results
-from course_lib.training.records import EpochRecord, History, StepRecord
 from tests.book import built_site, standin
 from tests.book.standin import ROOT, build, sources
 from tools.book import __main__ as book
 from tools.book import facts, mathjax, pages
 from tools.book.licences import notices
+from tools.book.results import measured_values
 from tools.lesson.sources import Course
 
 
@@ -126,26 +124,20 @@ def test_the_same_sources_give_the_same_bytes(tmp_path, site, lessons):
     assert digests(build(tmp_path, lessons, standin.REPOSITORY)) == digests(site)
 
 
-def test_results_are_in_the_contents_once_they_were_measured(tmp_path, monkeypatch, lessons):
-    monkeypatch.setattr(results, "_FOLDER", tmp_path / "measured")
-    (without, *_others) = pages.find_editions(sources(lessons))
-    assert {"results", "initial_values"}.isdisjoint(without.pages)
-    (tmp_path / "measured").mkdir()
-    steps = [StepRecord(step, 1, 0.9 - step / 10, 0.5, 64, 0.0) for step in (1, 2)]
-    seeds = [(EpochRecord(1, 2, loss, 0.625, 0.5, 0.875, None),) for loss in (0.75, 0.5)]
-    run = results.SeededRun(History(steps, list(seeds[0])), tuple(seeds))
-    measured = results.Measured("04_imdb", {"command": "make results"}, {"ours": run})
-    results.save(measured, tmp_path / "measured")
-    editions = pages.find_editions(sources(lessons))
-    for edition in editions:
-        assert "results" in edition.pages
-        pages.stage(sources(lessons), editions, edition, tmp_path / edition.language)
-        page = (tmp_path / edition.language / "results.md").read_text(encoding="utf-8")
-        assert "| 1 | 0.500–0.750 | 0.625–0.625 | 0.500–0.500 | 0.875–0.875 |" in page
-        assert "make results" in page
-        compared = (tmp_path / edition.language / "initial_values.md").read_text(encoding="utf-8")
-        assert re.search(r"^\| .+ \| 0\.875–0\.875 \|$", compared, re.M)
-        assert (tmp_path / edition.language / "04_imdb.png").read_bytes().startswith(b"\x89PNG")
+def test_results_are_drawn_and_tabled_in_each_language(tmp_path):
+    for language in ("en", "ja"):
+        folder = tmp_path / language
+        folder.mkdir()
+        values = measured_values(language, folder)
+        (imdb,) = [shown for shown in values["results"] if shown["name"] == "04_imdb"]
+        *_others, ours = imdb["runs"].values()
+        assert ours[-1]["test_accuracy"] == "0.859–0.860"
+        assert (folder / imdb["picture"]).read_bytes().startswith(b"\x89PNG")
+        assert [row["otherwise"] for row in values["exports"]] == ["", "0", "0"]
+        assert values["step"]["rows"]["explained"] == ["94%", "90%", "94%"]
+        one, first, *_rest = values["schemes"][0]["kinds"]["equal"]
+        assert (one["loss"], first["steps"]) == ("–", "first")
+        assert any("<wbr>" in title for title in values["strategies"]["rows"])
 
 
 @pytest.mark.parametrize(("language", "caption"), [("en", "Appendix"), ("ja", "付録")])
@@ -163,16 +155,6 @@ def test_appendices_stand_between_lessons_and_reference(tmp_path, language, capt
     assert (tmp_path / "staged" / "A1_first.ipynb").exists()
     landing = (tmp_path / "staged" / "index.md").read_text(encoding="utf-8")
     assert f"[{standin.TITLES[language][0]}](A1_first.ipynb)" in landing
-
-
-def test_a_lesson_without_a_title_is_refused(tmp_path):
-    notebooks = standin.write_lessons(tmp_path)
-    path = notebooks / "ja" / "02_second.ipynb"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["cells"] = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
-    path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"02_second\.ipynb has no title"):
-        pages.find_editions(sources(notebooks))
 
 
 def test_mathjax_comes_from_the_environment_and_is_version_3(site):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib.measured import export
-from course_lib.measured.export import REVIEWS
-from lessons.lesson_06_save_and_serve.explorer import ReviewExplorer
+from course_lib.measured import files
+from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, answered, write_pages
-from tests.unit.test_reviews import MEASURED
+from tests.unit.test_reviews import RECORDED
 from tools.book.explorers import write_explorer_tables
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    export.save(MEASURED, folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "_FOLDER", folder)
+        patch.setattr(files, "FOLDER", folder)
+        files.save("06_export", RECORDED)
         write_explorer_tables(["en"], folder, [ReviewExplorer])
         write_pages(folder, {"reviews": ReviewExplorer().to_html(), "none": ""})
     return folder

@@ -11,8 +11,8 @@ from axe_playwright_python.base import AXE_SCRIPT
 from axe_playwright_python.sync_playwright import Axe
 
 from tests.book.built_site import SITE, pages, watch
-from tests.lab.reading import EXPLORER
 from tests.course import lesson_with
+from tests.lab.reading import EXPLORER
 
 PAGES = pages() or ["en/index.html"]  # one page, so that a missing site is noticed
 DATA_THEME = "document.documentElement.dataset.theme"

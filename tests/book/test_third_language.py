@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.measured import keras_support, results, strategy_support
+from course_lib.measured.files import load
+from course_lib.measured.files import names as measured
+from course_lib.measured.titles import title
 from tests import pseudo_language
 from tests.book.built_site import served
 from tests.course import COURSE
@@ -112,23 +114,17 @@ def test_every_page_is_there_and_linked_with_its_twins(course):
 def test_no_text_of_a_page_is_left_in_english(course):
     names = {f"{notice.name} {notice.licence}" for notice in licences.notices(course / "jupyter_book")}
     names |= {package.tested for package in facts.tested_packages(course)}
-    for name in results.names():
-        names |= {"TensorFlow", "Python", *results.load(name).how.values()}
-    names |= {
-        "tf_keras Keras JAX DTensorDataset PyDataset",
-        *keras_support.recorded().how.values(),
-        *strategy_support.recorded().how.values(),
-        *map(strategy_support.row_title, strategy_support.ROWS[1:]),
-        *kinds_of_errors(keras_support),
-        *kinds_of_errors(strategy_support),
-    }
+    names |= {"TensorFlow", "Python", "tf_keras Keras JAX DTensorDataset PyDataset"}
+    names |= {value for name in measured() for value in load(name).how.values()}
+    names |= set(map(title, list(load("09_strategies").support)[1:]))
+    names |= kinds_of_errors("08_keras") | kinds_of_errors("09_strategies")
     for name, page in pages(course, LANGUAGE).items():
         assert words(Texts(page).texts) - words([THEMES, *names]) == set(), name
 
 
-def kinds_of_errors(table) -> set[str]:
-    rows = table.recorded().cells.values()
-    return {cell.message.partition(":")[0] for cells in rows for cell in cells.values()}
+def kinds_of_errors(name) -> set[str]:
+    rows = load(name).support.values()
+    return {cell.get("message", "").partition(":")[0] for cells in rows for cell in cells.values()}
 
 
 def test_the_buttons_of_three_languages_fit_on_a_telephone(course, chromium):

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests.course import COURSE, lesson_with
 from tests.kernels import execute, notebook_of
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab, write_notebook
@@ -19,7 +20,6 @@ from tests.lab.predicting import NOTEBOOK, predict_and_reveal, write_lesson
 from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
 from tests.lab.training import CELLS, train_stop_and_go_on
 from tests.lab.training import NOTEBOOK as TRAINING_LAB
-from tests.course import COURSE, lesson_with
 
 # The code is the same in every language: one of them in each CI run, all by hand and weekly.
 LANGUAGES = [

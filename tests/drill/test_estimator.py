@@ -5,14 +5,12 @@ import shutil
 import nbformat
 import pytest
 
-from benchmarks.strategy_table import ESTIMATOR_PYTHON, outcome
+from benchmarks.strategy_table import ESTIMATOR_PYTHON, WITH_ESTIMATOR, outcome
 from benchmarks.tables import cell_of
-from course_lib.measured.strategy_support import WITH_ESTIMATOR
-from course_lib.measured.support import EQUAL
+from tests.course import COURSE
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import OUTPUTS, Reader, jupyterlab
 from tests.lab.reading import take_screenshot
-from tests.course import COURSE
 from tests.notebooks.nbval import IN_THEIR_KERNELS, compared
 from tools.environments import estimator
 from tools.lesson.texts import OTHER_KERNEL
@@ -31,7 +29,7 @@ def ready():
 def test_it_trains_and_evaluates_as_by_hand(strategy):
     assert str(ESTIMATOR_PYTHON).startswith(str(estimator.ENVIRONMENT))
     found = cell_of(outcome("estimator", strategy))
-    assert found.verdict == EQUAL, found
+    assert found.verdict == "equal", found
 
 
 @pytest.mark.drill_all

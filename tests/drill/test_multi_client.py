@@ -1,4 +1,7 @@
-"""DTensor over the devices of two processes: equal to one process, sharded checkpoints, resumed by either."""
+"""DTensor over the devices of two processes: equal to one process, sharded checkpoints, resumed by either.
+
+From two clients to one: lesson 11 itself.
+"""
 
 import numpy as np
 import pytest
@@ -26,20 +29,15 @@ def losses_of(started, *arguments):
         return told[0], running.told("worker 0")
 
 
+@pytest.mark.drill_all
 @pytest.mark.parametrize(
     ("first", "then", "plan"),
-    [
-        pytest.param(clients, alone, "model", marks=pytest.mark.drill),
-        pytest.param(alone, clients, "data", marks=pytest.mark.drill_all),
-        pytest.param(clients, clients, "spatial", marks=pytest.mark.drill_all),
-    ],
-    ids=["two-one", "one-two", "two-two"],
+    [(alone, clients, "data"), (clients, clients, "spatial")],
+    ids=["one-two", "two-two"],
 )
 def test_clients_train_as_one_process_and_each_goes_on_from_the_others(tmp_path, first, then, plan):
     expected, _told = losses_of(alone, "--plan", plan, "--steps", 6)
-    begun, told = losses_of(first, "--plan", plan, "--checkpoints", tmp_path, "--steps", 3)
-    if first is clients and plan == "model":
-        assert told[:2] == ["worker 0 of 2, devices 0 to 3", "hidden weight (784, 24) in each"]
+    begun, _told = losses_of(first, "--plan", plan, "--checkpoints", tmp_path, "--steps", 3)
     ended, told = losses_of(then, "--plan", plan, "--checkpoints", tmp_path, "--steps", 6)
     assert told[2] == "goes on after step 3"
     found, steps = begun | ended, range(1, 7)

@@ -98,18 +98,6 @@ def test_two_clients_train_as_one(tmp_path):
 
 
 @pytest.mark.drill_all
-@pytest.mark.parametrize(
-    ("script", "tasks", "saved"),
-    [("multi_client", 2, "saved after step 5"), ("parameter_server", 4, "saved after 5 steps")],
-)
-def test_what_the_time_limit_ends_goes_on_when_it_is_requeued(script, tasks, saved, tmp_path):
-    first = Job(script, tasks, tmp_path, steps=300, FAKE_SIGTERM_AFTER=saved)
-    assert (first.status, first.requeued) == (143, True), first.output[-3000:]
-    second = Job(script, tasks, tmp_path, steps=300, FAKE_SIGTERM_AFTER="goes on after")
-    assert re.search(r"^0: course: goes on after (step )?\d+", second.output, re.MULTILINE)
-
-
-@pytest.mark.drill_all
 def test_a_coordinator_ends_the_job_of_workers_and_servers(tmp_path):
     job = Job("parameter_server", 4, tmp_path)
     assert (job.status, job.requeued) == (0, False), job.output[-3000:]
@@ -118,12 +106,3 @@ def test_a_coordinator_ends_the_job_of_workers_and_servers(tmp_path):
     assert server[0] == "ps 0 serves"
     assert [told[0] for told in workers] == ["worker 0 serves", "worker 1 serves"]
     assert not list((tmp_path / "checkpoints").glob("ended-*"))
-
-
-@pytest.mark.drill_all
-def test_a_coordinator_that_fails_fails_the_job(tmp_path):
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "checkpoint").write_text('model_checkpoint_path: "none"')
-    job = Job("parameter_server", 4, tmp_path)
-    assert job.status == 137, job.output[-3000:]  # Slurm killed the others
-    assert not job.requeued

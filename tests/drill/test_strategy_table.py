@@ -2,16 +2,15 @@
 
 import pytest
 
-from benchmarks.strategy_table import outcome
+from benchmarks.strategy_table import COLUMNS, ROWS, outcome
 from benchmarks.tables import cell_of
-from course_lib.measured import strategy_support
-from course_lib.measured.support import EQUAL
+from course_lib.measured.files import load
 
 IN_EACH_CI_RUN = [("mirrored", "loop_keras_3"), ("multi_worker", "fit_tf_keras")]
 OTHERS = [
     (row, column)
-    for row in strategy_support.ROWS
-    for column in strategy_support.COLUMNS
+    for row in ROWS
+    for column in COLUMNS
     if column != "estimator" and (row, column) not in IN_EACH_CI_RUN
 ]
 
@@ -19,11 +18,11 @@ OTHERS = [
 @pytest.mark.drill
 @pytest.mark.parametrize(("row", "column"), IN_EACH_CI_RUN)
 def test_it_equals_one_device(row, column):
-    assert cell_of(outcome(column, row)).verdict == EQUAL
+    assert cell_of(outcome(column, row)).verdict == "equal"
 
 
 @pytest.mark.drill_all
 @pytest.mark.parametrize(("row", "column"), OTHERS)
 def test_it_is_as_recorded(row, column):
-    found, recorded = cell_of(outcome(column, row)), strategy_support.recorded().cells[row][column]
-    assert (found.verdict, found.message) == (recorded.verdict, recorded.message)
+    found, recorded = cell_of(outcome(column, row)), load("09_strategies").support[row][column]
+    assert (found.verdict, found.get("message")) == (recorded.verdict, recorded.get("message"))

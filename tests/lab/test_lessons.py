@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.course import COURSE, lesson_with
 from tests.lab.clustering import WORKERS, build_watch_and_interrupt
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
 from tests.lab.reading import (
@@ -19,7 +20,6 @@ from tests.lab.reading import (
     scale_measure_and_stop,
     stop_resume_and_measure,
 )
-from tests.course import COURSE, lesson_with
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.lab.jupyterlab import Reader, jupyterlab, write_notebook
 from tests.lab.training import CELLS, NOTEBOOK, survive_a_restart, train_stop_and_go_on
 
 
-@pytest.mark.parametrize("language", ["ja"])
-def test_a_reader_trains_stops_goes_on_and_restarts(chromium, tmp_path, language):
+def test_a_reader_trains_stops_goes_on_and_restarts(chromium, tmp_path):
     folder, state = tmp_path / "lessons", tmp_path / "state"
     folder.mkdir()
-    write_notebook(folder / NOTEBOOK, CELLS, language)
+    write_notebook(folder / NOTEBOOK, CELLS, "ja")
     with jupyterlab(folder, state) as address:
 
         def reading(lesson, name):
             train_stop_and_go_on(lesson, name)
             survive_a_restart(lesson, name)
 
-        Reader(chromium, address, folder).read(NOTEBOOK, reading, f"training-lab-{language}")
+        Reader(chromium, address, folder).read(NOTEBOOK, reading, "training-lab-ja")

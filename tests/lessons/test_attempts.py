@@ -1,4 +1,4 @@
-"""Every check accepts what is right in other ways than the lesson's, and refuses what is plausible and wrong."""
+"""Every check accepts what is right in other ways, and refuses what is plausible and wrong."""
 
 import importlib
 

@@ -1,4 +1,4 @@
-"""The real reviews: read as tensorflow_datasets reads them; missing, unreachable or damaged, said clearly."""
+"""The real sets: read as tensorflow_datasets reads them; missing or out of reach, said within seconds."""
 
 from __future__ import annotations
 
@@ -9,138 +9,67 @@ import os
 import tarfile
 import threading
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
 
-from course_lib import CourseError, i18n, start_tensorflow
-from course_lib.data import imdb as data
-from course_lib.data import prepared, real_reviews
+from course_lib import CourseError, i18n
+from course_lib.data import fashion, imdb, mnist, sources
 
-tf = start_tensorflow()
-
-PREPARED = Path(os.environ.get("TFDS_DATA_DIR") or Path(__file__).parents[3] / "shared" / "tfds").resolve()
-SET = Path("imdb_reviews/plain_text/1.0.0")
-TEST_RECORDS = "imdb_reviews-test.tfrecord-00000-of-00001"
-needs_the_set = pytest.mark.skipif(
-    not (PREPARED / SET).is_dir(), reason="the real reviews are not here: set TFDS_DATA_DIR to their folder"
+PREPARED = Path(os.environ.get("TFDS_DATA_DIR", "no folder"))
+needs_the_sets = pytest.mark.skipif(
+    not (PREPARED / "imdb_reviews").is_dir(), reason="set TFDS_DATA_DIR to the folder of the real sets"
 )
 
 
-@pytest.fixture(params=["en", "ja"])
-def language(request):
-    i18n.set_language(request.param)
-    yield request.param
-    i18n.set_language(i18n.SOURCE_LANGUAGE)
+# --- Prepared sets
 
 
-@pytest.fixture
-def folder(monkeypatch, tmp_path):
-    """Returns a copy of the prepared set, where every file may be replaced."""
-    for file in (PREPARED / SET).iterdir():
-        (tmp_path / SET).mkdir(parents=True, exist_ok=True)
-        (tmp_path / SET / file.name).symlink_to(file)
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    monkeypatch.setattr(prepared.RealSet, "_download", refuse_to_download)
-    return tmp_path / SET
-
-
-def refuse_to_download(_real_set, _builder):
-    raise AssertionError("it wanted to download")
-
-
-@pytest.fixture
-def empty_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "nothing"))
-    return tmp_path / "nothing"
-
-
-# --- A prepared set
-
-
-@needs_the_set
-def test_the_prepared_set_is_read_as_tensorflow_datasets_reads_it(folder):
+def as_they_read(name: str, split: str, count: int):
     import tensorflow_datasets as tfds
 
-    reviews = data.load_imdb("tfds")
+    return (
+        tfds.load(name, split=split, data_dir=str(PREPARED), download=False).take(count).as_numpy_iterator()
+    )
+
+
+@needs_the_sets
+def test_the_real_reviews_are_read_as_tensorflow_datasets_reads_them():
+    reviews = imdb.load_imdb("tfds")
     for split, examples in (("train", reviews.train), ("test", reviews.test)):
         assert len(examples.texts) == 25_000
         assert np.bincount(examples.labels).tolist() == [12_500, 12_500]
-        theirs = tfds.load(
-            "imdb_reviews", split=split, data_dir=str(folder.parents[2]), as_supervised=True, download=False
-        )
-        for place, (text, label) in enumerate(theirs.take(500).as_numpy_iterator()):
-            assert examples.texts[place] == text.decode()
-            assert examples.labels[place] == label
+        for place, example in enumerate(as_they_read("imdb_reviews", split, 500)):
+            assert examples.texts[place] == example["text"].decode()
+            assert examples.labels[place] == example["label"]
 
 
-def replace(file: Path, content: bytes) -> None:
-    file.unlink()
-    file.write_bytes(content)
+DIGITS_OF_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
-def cut_off(folder):
-    replace(folder / TEST_RECORDS, (folder / TEST_RECORDS).read_bytes()[:1_000_000])
+@needs_the_sets
+@pytest.mark.parametrize(
+    ("images", "name", "counts"), [(mnist, "mnist", DIGITS_OF_TEST), (fashion, "fashion_mnist", [1_000] * 10)]
+)
+def test_the_real_images_are_read_as_tensorflow_datasets_reads_them(monkeypatch, images, name, counts):
+    monkeypatch.setenv("COURSE_DATA", "tfds")
+    loaded = images.load(num_train=1_000, num_test=10_000)
+    assert loaded.source == "tfds"
+    assert (len(loaded.train), len(loaded.test)) == (1_000, 10_000)
+    assert np.bincount(loaded.test.labels).tolist() == counts
+    for split, part in (("train", loaded.train), ("test", loaded.test)):
+        for place, example in enumerate(as_they_read(name, split, 200)):
+            assert np.array_equal(part.images[place], example["image"][..., 0])
+            assert part.labels[place] == example["label"]
 
 
-def cut_off_between_records(folder):
-    content = (folder / TEST_RECORDS).read_bytes()
-    replace(folder / TEST_RECORDS, content[: 8 + 4 + int.from_bytes(content[:8], "little") + 4])
-
-
-def flip_a_bit(folder):
-    content = bytearray((folder / TEST_RECORDS).read_bytes())
-    content[len(content) // 2] ^= 1
-    replace(folder / TEST_RECORDS, bytes(content))
-
-
-def lose_the_records(folder):
-    (folder / TEST_RECORDS).unlink()
-
-
-def lose_the_description(folder):
-    (folder / "dataset_info.json").unlink()
-
-
-def garble_the_description(folder):
-    replace(folder / "dataset_info.json", b"{")
-
-
-def lose_everything(folder):
-    for file in folder.iterdir():
-        file.unlink()
-
-
-DAMAGES = [
-    cut_off,
-    cut_off_between_records,
-    flip_a_bit,
-    lose_the_records,
-    lose_the_description,
-    garble_the_description,
-    lose_everything,
-]
-
-
-@needs_the_set
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_or_partial_set_is_refused_with_the_cure(folder, damage):
-    damage(folder)
-    with pytest.raises(CourseError) as caught:
-        data.load_imdb("tfds")
-    assert str(folder.parents[2]) in caught.value.problem
-    assert "imdb_reviews" in caught.value.cure
-    assert '"built-in"' in caught.value.cure
-
-
-@needs_the_set
-def test_damage_is_said_in_the_readers_language(folder, language):
-    lose_the_records(folder)
-    with pytest.raises(CourseError) as caught:
-        data.load_imdb("tfds")
-    assert str(folder.parents[2]) in str(caught.value)
+@needs_the_sets
+@pytest.mark.drill
+def test_all_60000_are_there_on_request():
+    digits = mnist.load("tfds", num_train=60_000, num_test=1)
+    assert digits.train.features.shape == (60_000, 784)
+    counts = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+    assert np.bincount(digits.train.labels).tolist() == counts
 
 
 # --- No set
@@ -170,15 +99,52 @@ def home(monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         server.downloads, server.archive = [], b""
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}/reviews"
-        monkeypatch.setattr(real_reviews, "REAL_SET", prepared.RealSet(real_reviews.REAL_SET.name, address))
+        address = f"http://127.0.0.1:{server.server_port}/aclImdb.tar.gz"
+        monkeypatch.setattr(imdb, "REAL_SET", sources.RealSet(imdb.REAL_SET.name, address))
+        module = "tensorflow_datasets.datasets.imdb_reviews.imdb_reviews_dataset_builder"
+        monkeypatch.setattr(f"{module}._DOWNLOAD_URL", address)
         yield server
         server.shutdown()
 
 
 @pytest.fixture
-def archive(home, monkeypatch):
-    """Makes the home serve an archive of the reviews' form, with few reviews in it."""
+def empty_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "nothing"))
+    return tmp_path / "nothing"
+
+
+def assert_refused_with_the_cure(load, name: str, problem: str) -> None:
+    with pytest.raises(CourseError, match=problem) as caught:
+        load("tfds")
+    assert all(words in caught.value.cure for words in ("TFDS_DATA_DIR", '"built-in"', name))
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, monkeypatch, language):
+    i18n.set_language(language)
+    for module, load in ((mnist, mnist.load), (fashion, fashion.load), (imdb, imdb.load_imdb)):
+        nobody = sources.RealSet(module.REAL_SET.name, "http://127.0.0.1:1/nobody-listens-here")
+        monkeypatch.setattr(module, "REAL_SET", nobody)
+        assert_refused_with_the_cure(load, nobody.name, "Errno")
+    assert not empty_folder.exists()
+
+
+def test_a_network_that_never_answers_does_not_hang(empty_folder, monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setattr(sources, "_ask", lambda _address, _errors: answered.wait(300))
+    monkeypatch.setattr(sources, "_ANSWER_SECONDS", -0.9)
+    assert_refused_with_the_cure(imdb.load_imdb, "imdb_reviews", "no answer in time")
+    answered.set()
+
+
+def test_a_home_that_refuses_is_no_network(empty_folder, home, monkeypatch):
+    monkeypatch.setattr(Answer, "status", 503)
+    assert_refused_with_the_cure(imdb.load_imdb, "imdb_reviews", "503")
+    assert home.downloads == []
+
+
+def test_with_a_network_the_missing_set_is_downloaded_once_and_read(empty_folder, home):
+    """The download is tensorflow_datasets' own, from a small archive of the reviews' form on this machine."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as tar:
         for split, kind, number in itertools.product(("train", "test"), ("pos", "neg", "unsup"), range(3)):
@@ -187,86 +153,16 @@ def archive(home, monkeypatch):
             member.size = len(text)
             tar.addfile(member, io.BytesIO(text))
     home.archive = content.getvalue()
-    address = f"http://127.0.0.1:{home.server_port}/aclImdb.tar.gz"
-    module = "tensorflow_datasets.datasets.imdb_reviews.imdb_reviews_dataset_builder"
-    monkeypatch.setattr(f"{module}._DOWNLOAD_URL", address)
-
-
-@pytest.fixture
-def downloads(monkeypatch):
-    """Returns the list of the calls to download, which do nothing."""
-    import tensorflow_datasets as tfds
-
-    download = create_autospec(tfds.core.DatasetBuilder.download_and_prepare)
-    monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", download)
-    return download.call_args_list
-
-
-def assert_names_the_cure(error):
-    assert "TFDS_DATA_DIR" in error.cure
-    assert '"built-in"' in error.cure
-    assert "imdb_reviews" in error.cure
-
-
-def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, downloads, monkeypatch, language):
-    nobody = prepared.RealSet(real_reviews.REAL_SET.name, "http://127.0.0.1:1/nobody-listens-here")
-    monkeypatch.setattr(real_reviews, "REAL_SET", nobody)
-    with pytest.raises(CourseError) as caught:
-        data.load_imdb("tfds")
-    assert_names_the_cure(caught.value)
-    assert downloads == []
-    assert not empty_folder.exists()
-
-
-def test_a_network_that_never_answers_does_not_hang(empty_folder, downloads, monkeypatch):
-    answered = threading.Event()
-    monkeypatch.setattr(prepared, "_ask", lambda _address: answered.wait(300))
-    monkeypatch.setattr(prepared, "_ANSWER_SECONDS", -0.9)
-    with pytest.raises(CourseError) as caught:
-        data.load_imdb("tfds")
-    answered.set()
-    assert_names_the_cure(caught.value)
-    assert downloads == []
-
-
-@pytest.mark.parametrize("status", [403, 404, 503])
-def test_a_home_that_refuses_is_no_network(empty_folder, home, downloads, monkeypatch, status):
-    monkeypatch.setattr(Answer, "status", status)
-    with pytest.raises(CourseError, match=str(status)):
-        data.load_imdb("tfds")
-    assert downloads == []
-
-
-def test_with_a_network_the_missing_set_is_downloaded_once_and_read(empty_folder, home, archive):
-    """The download is tensorflow_datasets' own, from a small archive on this machine."""
     for _start in range(2):
-        reviews = data.load_imdb("tfds")
+        reviews = imdb.load_imdb("tfds")
         assert sorted(reviews.train.texts) == ["bad 0", "bad 1", "bad 2", "good 0", "good 1", "good 2"]
-        assert all(
-            text.startswith("good") == bool(label)
-            for text, label in zip(reviews.train.texts, reviews.train.labels, strict=True)
-        )
+        good = [text.startswith("good") for text in reviews.train.texts]
+        assert reviews.train.labels.tolist() == good
         assert len(reviews.test) == 6
     assert home.downloads == ["/aclImdb.tar.gz"]
 
 
-def test_a_set_in_another_file_format_is_read_too():
-    batches = tf.data.Dataset.from_tensors({"text": ["good", "bad"], "label": tf.constant([1, 0], tf.int64)})
-    info = SimpleNamespace(
-        file_format=SimpleNamespace(value="array_record"), splits={"train": SimpleNamespace(num_examples=2)}
-    )
-    builder = SimpleNamespace(info=info, as_dataset=lambda **_options: batches)
-    examples = real_reviews._read(builder, "train")
-    assert (examples.texts, examples.labels.tolist()) == (("good", "bad"), [1, 0])
-
-
-def test_a_download_that_fails_is_said_with_the_cure(empty_folder, home, monkeypatch):
-    import tensorflow_datasets as tfds
-
-    def fails(_builder, **_options):
-        raise ConnectionError("the line broke")
-
-    monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", fails)
-    with pytest.raises(CourseError, match="the line broke") as caught:
-        data.load_imdb("tfds")
-    assert_names_the_cure(caught.value)
+def test_a_download_that_fails_is_said_with_the_cure(empty_folder, home):
+    assert_refused_with_the_cure(
+        imdb.load_imdb, "imdb_reviews", "cannot be downloaded"
+    )  # it sends no archive

@@ -38,24 +38,11 @@ def indices(count: int, batch_size: int):
     return tf.data.Dataset.range(count).batch(batch_size)
 
 
-def test_the_last_batch_may_be_uneven(two):
-    received = received_examples(two, indices(7, 4))
-    assert received.batches == (((0, 1), (2, 3)), ((4, 5), (6,)))
-    assert received.sizes == ((2, 2), (2, 1))
-
-
 def test_five_examples_in_batches_of_four_leave_one_for_the_first_of_two_replicas(two):
     received = received_examples(two, indices(5, 4))
     assert received.batches == (((0, 1), (2, 3)), ((4,), ()))
     assert received.sizes == ((2, 2), (1, 0))
     assert received.empty == ((1, 1),)
-
-
-def test_four_replicas_may_leave_several_empty(four):
-    """A batch is cut in parts of a quarter of its own size, rounded up: whoever comes last gets less."""
-    ten, thirteen = (received_examples(four, indices(count, 8)) for count in (10, 13))
-    assert ten.batches == (((0, 1), (2, 3), (4, 5), (6, 7)), ((8,), (9,), (), ()))
-    assert thirteen.batches[1] == ((8, 9), (10, 11), (12,), ())
 
 
 def test_each_replica_that_runs_sees_what_is_told_of_it(two):
@@ -97,44 +84,7 @@ def test_a_data_set_without_end_is_cut_off(two):
     assert received.repeated == (0, 1, 2, 3)
 
 
-def test_one_device_gets_everything():
-    received = received_examples(tf.distribute.OneDeviceStrategy("CPU:0"), indices(5, 4))
-    assert received.batches == (((0, 1, 2, 3),), ((4,),))
-
-
-def test_a_data_set_that_is_not_batched_is_refused(two, language):
-    unbatched = tf.data.Dataset.range(5)
-    for data in (unbatched, lambda context: unbatched):
-        with pytest.raises(CourseError) as caught:
-            distribute(two, data)
-        assert "batch(" in caught.value.cure
-        assert "()" in caught.value.problem
-
-
-def test_images_and_labels_that_are_not_batched_are_refused(two, language):
-    labelled = tf.data.Dataset.from_tensor_slices((np.zeros((5, 3)), np.arange(5)))
-    with pytest.raises(CourseError) as caught:
-        received_examples(two, labelled)
-    assert "(3,)" in caught.value.problem
-
-
-@pytest.mark.parametrize("data", [None, [1, 2], np.arange(4), lambda context: None])
-def test_what_is_no_data_set_is_refused(two, language, data):
-    with pytest.raises(CourseError, match=r"NoneType|list|ndarray") as caught:
-        distribute(two, data)
-    assert "tf.data.Dataset" in caught.value.allowed
-
-
 def test_examples_without_indices_are_refused(two, language):
     with pytest.raises(CourseError, match="float64") as caught:
         received_examples(two, tf.data.Dataset.from_tensor_slices(np.zeros((4, 3))).batch(4))
     assert "enumerate()" in caught.value.cure
-
-
-def test_no_batch_and_impossible_numbers_of_batches_are_refused(two, language):
-    with pytest.raises(CourseError, match="drop_remainder"):
-        received_examples(two, tf.data.Dataset.range(3).batch(4, drop_remainder=True))
-    for count in (0, 21, 1.5):
-        with pytest.raises(CourseError, match="20") as caught:
-            received_examples(two, indices(4, 4), most_batches=count)
-        assert repr(count) in caught.value.problem

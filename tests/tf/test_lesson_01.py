@@ -23,7 +23,6 @@ from lessons.lesson_01_mesh_and_layout.explorer import numbered_tensor
 MESH = MeshSpec([("x", 3), ("y", 2)])
 ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH), LayoutSpec([UNSHARDED, "y"], MESH)
 BLOCKS, WHOLE = LayoutSpec(["x", "y"], MESH), LayoutSpec.replicated(MESH, 2)
-NUMBERS = numbered_tensor((6, 4))
 
 
 @pytest.fixture(scope="module")
@@ -37,71 +36,6 @@ def variable(value, mesh):
     sharded = array.ndim and array.shape[0] % 3 == 0
     layout = LayoutSpec(["x" if sharded else UNSHARDED, *[UNSHARDED] * (array.ndim - 1)][: array.ndim], MESH)
     return dtensor.DVariable(pack(np.zeros_like(array), layout, mesh))
-
-
-TAKEN = [
-    *[np.array(2, dtype) for dtype in ("float32", "float64", "int8", "int32", "int64", "bool")],
-    *[np.arange(count, dtype=dtype) for count in (1, 18, 19) for dtype in ("int32", "int64")],
-    np.arange(18, dtype="int32").reshape(3, 6),
-]
-REFUSED = [
-    *[np.ones(shape, "float32") for shape in ((1,), (1, 1), (6, 4))],
-    *[np.arange(count, dtype=dtype) for count in (20, 21) for dtype in ("int32", "int64")],
-    *[np.ones(1, dtype) for dtype in ("float64", "int8", "uint8", "bool")],
-]
-
-
-@pytest.mark.parametrize("value", TAKEN, ids=lambda value: f"{value.dtype}{value.shape}")
-def test_ordinary_values_that_a_variable_takes(value, mesh):
-    changed = variable(value, mesh)
-    changed.assign(tf.constant(value))
-    assert (to_numpy(changed) == value).all()
-
-
-@pytest.mark.parametrize("value", REFUSED, ids=lambda value: f"{value.dtype}{value.shape}")
-def test_ordinary_values_that_a_variable_refuses(value, mesh):
-    with pytest.raises(tf.errors.UnimplementedError, match="got a regular tensor for input 1"):
-        variable(value, mesh).assign(tf.constant(value))
-
-
-def test_a_variable_takes_text_of_any_length(mesh):
-    layout = dtensor.Layout(["x"], mesh)
-    changed = dtensor.DVariable(dtensor.pack([tf.fill([10], "")] * 6, layout))
-    changed.assign(tf.as_string(tf.range(30)))
-    assert [part[0] for part in unpack(changed)] == [b"0", b"0", b"10", b"10", b"20", b"20"]
-
-
-def test_operations_follow_the_rule_of_variables(mesh):
-    rows = pack(NUMBERS, ROWS, mesh)
-    assert (to_numpy(rows + 1.0) == NUMBERS + 1).all()
-    with pytest.raises(tf.errors.UnimplementedError, match="but was expecting a DTensor"):
-        rows + tf.constant(NUMBERS)
-    with pytest.raises(tf.errors.UnimplementedError, match="but was expecting a DTensor"):
-        rows + tf.ones([1])
-    whole_numbers = pack(NUMBERS.astype("int32"), ROWS, mesh)
-    assert (to_numpy(whole_numbers + tf.range(4)) == NUMBERS + np.arange(4)).all()
-
-
-def test_arguments_of_a_function_follow_the_rule_of_variables(mesh):
-    add = tf.function(lambda one, other: one + other)
-    rows, whole_numbers = pack(NUMBERS, ROWS, mesh), pack(NUMBERS.astype("int32"), ROWS, mesh)
-    assert (to_numpy(add(rows, tf.constant(1.0))) == NUMBERS + 1).all()
-    assert (to_numpy(add(whole_numbers, tf.range(4))) == NUMBERS + np.arange(4)).all()
-    for tensor, value in ((rows, NUMBERS), (rows, np.ones(1, "float32")), (whole_numbers, NUMBERS)):
-        with pytest.raises(tf.errors.UnimplementedError, match="but was expecting a DTensor"):
-            add(tensor, tf.constant(value, tensor.dtype))
-
-
-def test_only_a_replicated_tensor_can_be_read(mesh):
-    assert (pack(NUMBERS, WHOLE, mesh).numpy() == NUMBERS).all()
-    with pytest.raises(tf.errors.UnimplementedError, match="non-replicated DTensor is not supported"):
-        pack(NUMBERS, ROWS, mesh).numpy()
-
-
-def test_some_operations_collect_the_parts_unasked(mesh):
-    summed = tf.cumsum(pack(NUMBERS, ROWS, mesh), axis=0)
-    assert fetch_layout(summed) == WHOLE
-    assert (summed.numpy() == NUMBERS.cumsum(axis=0)).all()
 
 
 def drawn(layout, mesh):
@@ -128,24 +62,6 @@ def test_the_position_of_the_device_chooses_the_random_numbers_not_that_of_its_b
     assert not np.array_equal(one[1].ravel()[:2], one[2].ravel()[:2])
 
 
-def test_replicated_random_numbers_are_those_of_one_device(mesh):
-    ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2]).numpy()
-    assert (to_numpy(drawn(WHOLE, mesh)) == ordinary).all()
-    for layout in (ROWS, BLOCKS):
-        assert unpack(drawn(layout, mesh))[0][0, 0] != ordinary[0, 0]
-    for layout in (ROWS, BLOCKS):
-        moved = dtensor.relayout(drawn(WHOLE, mesh), to_layout(layout, mesh))
-        assert (to_numpy(moved) == ordinary).all()
-
-
-def test_drawing_needs_a_function(mesh):
-    draw = tf.random.stateless_normal
-    with pytest.raises(tf.errors.UnknownError, match="requires matching rank") as caught:
-        dtensor.call_with_layout(draw, to_layout(ROWS, mesh), shape=[6, 4], seed=[1, 2])
-    assert "[Op:StatelessRandomGetKeyCounter]" in str(caught.value)  # which makes a vector of the seed
-    assert fetch_layout(dtensor.call_with_layout(tf.zeros, to_layout(ROWS, mesh), shape=[6, 4])) == ROWS
-
-
 def test_a_relayout_of_three_axes_is_wrong_in_silence_and_the_courses_is_right():
     cube, numbers = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)]), numbered_tensor((2, 2, 2))
     mesh, turned = create_mesh(cube), LayoutSpec(["feature", UNSHARDED, "batch"], cube)
@@ -157,36 +73,6 @@ def test_a_relayout_of_three_axes_is_wrong_in_silence_and_the_courses_is_right()
     assert (
         unpack(right)[1].ravel().tolist() == turned.of((2, 2, 2)).split(numbers)[1].ravel().tolist() == [0, 2]
     )
-
-
-@pytest.mark.parametrize("dims", [[("x", 2)], [("x", 2), ("y", 2)]], ids=["one dimension", "two"])
-def test_a_relayout_of_four_axes_is_wrong_in_silence_on_smaller_meshes_too(dims):
-    spec, numbers = MeshSpec(dims), numbered_tensor((2, 2, 2, 2))
-    mesh, last = create_mesh(spec), LayoutSpec([UNSHARDED, UNSHARDED, UNSHARDED, "x"], spec)
-    turned = LayoutSpec([UNSHARDED, UNSHARDED, "x", UNSHARDED], spec)
-    moved = unpack(dtensor.relayout(pack(numbers, last, mesh), to_layout(turned, mesh)))
-    expected = turned.of((2, 2, 2, 2)).split(numbers)
-    assert not all(np.array_equal(*pair) for pair in zip(moved, expected, strict=True))
-
-
-def test_only_a_mesh_in_use_shows_that_a_name_is_repeated():
-    twice = dtensor.create_mesh([("x", 2), ("x", 2)], devices=[f"CPU:{device_id}" for device_id in range(4)])
-    layout = dtensor.Layout(["x"], twice)
-    with pytest.raises(ValueError, match="repeated mesh dimension"):
-        dtensor.pack([tf.ones([1])] * 4, layout)
-
-
-def test_a_variable_takes_new_values_and_keeps_its_layout(mesh):
-    variable = dtensor.DVariable(pack(NUMBERS, ROWS, mesh))
-    variable.assign(pack(NUMBERS, COLUMNS, mesh) + 100.0)
-    assert fetch_layout(variable) == ROWS
-    assert (unpack(variable)[5] == NUMBERS[4:] + 100).all()
-
-
-def test_components_in_the_wrong_order_pass(mesh):
-    components = [tf.fill([2, 4], float(at)) for at in (2, 2, 1, 1, 0, 0)]
-    packed = to_numpy(dtensor.pack(components, to_layout(ROWS, mesh)))
-    assert packed[:, 0].tolist() == [2, 2, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -238,17 +124,3 @@ def tensors(whole, layout):
 )
 def test_a_split_may_be_written_in_tensorflow(function):
     assert check("01-split", function).passed
-
-
-def test_a_split_that_packs_is_told_to_cut():
-    def packed(whole, layout):
-        return unpack(pack(whole, layout))
-
-    assert "Cut it yourself" in check("01-split", packed).message
-
-
-@pytest.mark.parametrize(
-    "missing", [tf.constant(48), tf.constant(48.0), tf.Variable(48)], ids=["int", "float", "variable"]
-)
-def test_numbers_may_be_tensors(missing):
-    assert check("01-missing-bytes", missing).passed

@@ -3,10 +3,8 @@
 Only claims about a whole epoch have bands: training amplifies the last bit.
 """
 
-import inspect
 import itertools
 import linecache
-import re
 
 import numpy as np
 import pytest
@@ -14,9 +12,9 @@ from tensorflow.experimental import dtensor
 
 import course_lib
 from course_lib import models, training
-from course_lib.dtensor import layout_spec, pack, to_layout, to_numpy, unpack
+from course_lib.dtensor import pack, to_layout, to_numpy, unpack
 from course_lib.exercises import checks, replicas
-from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.plan import data_parallel
 from tests.tf import oracles
 from tools.lesson.sources import Course
 
@@ -29,7 +27,8 @@ CELLS = {cell.cell_id: cell for cell in Course.here().lesson("03_one_step").cell
 @pytest.fixture(scope="module")
 def lesson():
     """The names that the lesson's cells make, but for the live run, whose model is trained here."""
-    names = {"course_lib": course_lib, "plan": data_parallel(8)}
+    names = {name: getattr(course_lib, name) for name in ("check", "predict", "reveal", "score")}
+    names |= {"course_lib": course_lib, "plan": data_parallel(8)}
     for cell_id, cell in CELLS.items():
         if cell_id == "first-run":
             names["trained"] = models.MLP(models.initial_values(seed=0, scheme="he"), names["plan"])
@@ -61,31 +60,6 @@ def distance(ours, theirs):
     return np.linalg.norm(joined(ours) - joined(theirs)) / np.linalg.norm(joined(theirs))
 
 
-def test_the_opening_run_learns(lesson):
-    *steps, last = lesson["records"]
-    assert last.step == 378
-    assert 0.84 < last.test_accuracy < 0.91
-    assert steps[0].loss > 0.65
-
-
-def test_the_lessons_model_and_the_librarys_have_the_same_sums():
-    library = inspect.getsource(models.MLP)
-    for method in ("_hidden", "_logits"):
-        line = re.compile(rf"def {method}\(.*?\n\s+(return .*)")
-        assert line.search(CELLS["mlp"].source)[1] == line.search(library)[1]
-    declared = {name: spec.axes for name, spec in models.MLP.spec.variables.items() if spec.trainable}
-    names = {}
-    exec(CELLS["axes"].source[CELLS["axes"].source.index("AXES") :].split("\nsplit_hidden")[0], names)
-    assert names["AXES"] == declared
-
-
-@pytest.mark.parametrize("plan", [data_parallel(8), model_parallel(4, 2), spatial_parallel(2, 2, 2)])
-def test_a_biass_layout_is_its_weights_without_the_first_entry(plan):
-    for weight, bias in (("features", "hidden"), ("hidden", "classes")):
-        real = to_layout(plan.layout((weight, bias)))
-        assert layout_spec(real.delete([0])) == plan.layout((bias,))
-
-
 def test_twenty_steps_are_those_of_numpy(lesson):
     values = {name: lesson["values"][name].astype(np.float64) for name in replicas.NAMES}
     losses = []
@@ -96,11 +70,6 @@ def test_twenty_steps_are_those_of_numpy(lesson):
     np.testing.assert_allclose(lesson["pairs"], np.transpose([losses, losses]), atol=5e-5)
     held = {name: to_numpy(variable) for name, variable in lesson["eight_devices"].trained.items()}
     assert distance(held, values) < 1e-4
-
-
-def test_copies_stay_equal_to_the_last_bit(lesson):
-    for variable in lesson["eight_devices"].trained.values():
-        assert np.ptp(np.stack(unpack(variable)), axis=0).max() == 0
 
 
 def test_the_iterator_of_a_dtensor_dataset_cannot_be_saved(tmp_path):
@@ -128,60 +97,8 @@ def test_gradients_of_parts_add_up_only_where_rows_do_not_see_each_other(lesson)
     assert distance(by_dtensor, whole) < 1e-5
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_with_other_seeds_and_batches_the_gradients_of_parts_are_as_far_off(lesson, seed):
-    values = {name: models.initial_values(seed=seed, scheme="he")[name] for name in replicas.NAMES}
-    for rows, labels in batches(lesson, 3):
-        _loss, whole = numpy_gradients(values, rows, labels)
-        parts = zip(np.split(rows, 8), np.split(labels, 8), strict=True)
-        partial = [numpy_gradients(values, *part)[1] for part in parts]
-        total = {name: sum(gradients[name] for gradients in partial) for name in replicas.NAMES}
-        assert 0.3 < distance(total, whole) < 1.3
-
-
 def plain(lesson):
     return lesson["Plain"](lesson["values"], lesson["plan"])
-
-
-def test_a_step_of_dtensor_is_the_step_that_the_exercise_asks_for(lesson):
-    group = replicas.draw_group(np.random.default_rng(1), (3, 1, 4))
-    rows, labels = (np.concatenate(arrays) for arrays in zip(*group.parts, strict=True))
-    plan, model = lesson["plan"], lesson["Plain"](group.values, lesson["plan"])
-    inputs = pack(rows, plan.layout(("batch", "features")))
-    lesson["train_step"](model, inputs, pack(labels, plan.layout(("batch",))), replicas.LEARNING_RATE)
-    expected = replicas.after_one_device(group)
-    for name, variable in model.trained.items():
-        np.testing.assert_allclose(to_numpy(variable), expected[f"replicas[0].{name}"], atol=1e-5)
-
-
-def group_step(lesson, of_part):
-    """Returns a step of a group of devices that takes the gradient of each part in its own way."""
-
-    def step(group, parts, learning_rate):
-        partial = [of_part(replica, parts, at) for at, replica in enumerate(group)]
-        for replica, name in itertools.product(group, replicas.NAMES):
-            replica.trained[name].assign_sub(learning_rate * sum(each[name] for each in partial))
-        return group
-
-    return step
-
-
-def test_a_replica_may_take_micro_batches_and_no_rows_of_others_in_graphs_too(lesson):
-    def of_rows(replica, rows, labels):
-        return lesson["loss_and_gradients"](replica, tf.constant(rows), tf.constant(labels))[1]
-
-    def in_micro_batches(replica, parts, at):
-        rows, labels = parts[at]
-        each = [
-            of_rows(replica, rows[row : row + 2], labels[row : row + 2]) for row in range(0, len(rows), 2)
-        ]
-        return {name: sum(gradients[name] for gradients in each) for name in replicas.NAMES}
-
-    def of_the_next(replica, parts, at):
-        return of_rows(replica, *parts[(at + 1) % len(parts)])
-
-    assert repr(checks.check("03-step", group_step(lesson, in_micro_batches))) == "✓ Right."
-    assert "8 replicas saw rows" in checks.check("03-step", group_step(lesson, of_the_next)).message
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -210,28 +127,6 @@ def test_six_epochs_train_without_normalisation_at_a_rate_that_fits(lesson, seed
     for _epoch in range(6):
         losses = [float(lesson["train_step"](model, *batch, rate)) for batch in batches(lesson, 126, rows)]
     assert bounds[0] < np.mean(losses[-20:]) < bounds[1]
-
-
-@pytest.mark.parametrize("rows", ["train_set", "raw_set"])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_adam_trains_both_sets_without_normalisation(lesson, seed, rows):
-    model, losses = lesson["Plain"](models.initial_values(seed=seed, scheme="he")), []
-    first, second = ({name: 0.0 for name in replicas.NAMES} for _moment in range(2))
-    for step, batch in enumerate(batches(lesson, 126, rows), start=1):
-        loss, gradients = lesson["loss_and_gradients"](model, *batch)
-        losses.append(float(loss) / 64)
-        for name, variable in model.trained.items():
-            gradient = gradients[name] / 64
-            first[name] = 0.9 * first[name] + 0.1 * gradient
-            second[name] = 0.999 * second[name] + 0.001 * gradient**2
-            mean, square = first[name] / (1 - 0.9**step), second[name] / (1 - 0.999**step)
-            variable.assign_sub(3e-3 * mean / (tf.sqrt(square) + 1e-7))
-    assert np.mean(losses[-20:]) < 0.4
-
-
-def test_raw_rows_are_longer(lesson):
-    assert np.linalg.norm(lesson["raw_set"].features, axis=1).min() > 9
-    np.testing.assert_allclose(np.linalg.norm(lesson["train_set"].features, axis=1), 1, atol=1e-6)
 
 
 def test_padding_changes_the_mean_until_the_moments_are_weighted(lesson):

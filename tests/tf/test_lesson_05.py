@@ -7,7 +7,7 @@ import pytest
 
 import course_lib
 from course_lib import UNSHARDED, LayoutSpec, observed
-from course_lib.dtensor import pack, to_numpy, unpack
+from course_lib.dtensor import pack, unpack
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
 from course_lib.training.checkpoints import CheckpointFolder
@@ -22,10 +22,6 @@ GRID = PLANS["model"].mesh
 DIMS, ROWS = (24, 8, 2), 16
 
 
-def test_the_variables_take_as_many_bytes_as_the_lesson_says():
-    assert sum(value.nbytes for value in initial_values().values()) == 231_368
-
-
 def test_the_devices_of_a_replica_receive_the_same_quarter_of_the_rows():
     rows = np.arange(64 * 12, dtype="float32").reshape(64, 12)
     parts = unpack(pack(rows, PLANS["model"].layout(("batch", "features"))))
@@ -33,27 +29,6 @@ def test_the_devices_of_a_replica_receive_the_same_quarter_of_the_rows():
         assert np.array_equal(parts[device_id], rows[32:48])
     halves = unpack(pack(rows[:12].T, PLANS["model"].layout(("features", "hidden"))))
     assert np.array_equal(np.concatenate(halves[4:6], axis=1), rows[:12].T)
-
-
-def gradients_of(watched):
-    def gradients(model, inputs, labels):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs))
-        return tape.gradient(losses, [inputs] if watched == "inputs" else model.trained)
-
-    return gradients
-
-
-@pytest.mark.usefixtures("optimized")
-@pytest.mark.parametrize(("watched", "count"), [("variables", 1), ("inputs", 2)])
-def test_only_a_layer_in_front_would_take_a_second_sum_within_a_replica(watched, count):
-    plan = PLANS["model"]
-    inputs = pack(np.ones((ROWS, DIMS[0]), "float32"), plan.layout(("batch", "features")))
-    labels = pack(np.zeros(ROWS, "int64"), plan.layout(("batch",)))
-    model = MLP(initial_values(dims=DIMS), plan)
-    found = observed.collectives(gradients_of(watched), model, inputs, labels, mesh=plan.mesh)
-    assert sum("model" in each.mesh_dims for each in found) == count
 
 
 def two_layers(x, w1, w2):
@@ -68,26 +43,10 @@ def factors(*entries):
     return arrays, [pack(*both) for both in zip(arrays, layouts, strict=True)]
 
 
-@pytest.mark.usefixtures("optimized")
-@pytest.mark.parametrize("entries", [["model", UNSHARDED], [UNSHARDED] * 2, [UNSHARDED, "model"]])
-def test_layouts_that_agree_or_are_unsharded_give_the_right_product(entries):
-    (x, w1, w2), packed = factors(*entries)
-    found = to_numpy(tf.function(two_layers)(*packed))
-    np.testing.assert_allclose(found, np.maximum(x @ w1, 0) @ w2, atol=1e-4)
-
-
 def test_columns_over_the_same_dimension_gather_the_hidden_units():
     _arrays, packed = factors(UNSHARDED, "model")
     (gathered,) = observed.collectives(two_layers, *packed, mesh=GRID)
     assert (gathered.mesh_dims, gathered.payload_bytes) == (("model",), 4 * 4 * 8)
-
-
-def test_layouts_that_disagree_are_refused_in_the_words_that_the_lesson_prints():
-    _arrays, packed = factors("batch", UNSHARDED)
-    with pytest.raises(tf.errors.OpError, match="Contracting dimension for matmul") as caught:
-        tf.function(two_layers)(*packed)
-    line = str(caught.value).partition("error: ")[2].splitlines()[0]
-    assert "model for the left input and batch for the right input" in line
 
 
 def test_a_checkpoint_holds_each_block_once_and_no_mesh(tmp_path):

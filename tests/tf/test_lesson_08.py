@@ -1,9 +1,7 @@
 """What lesson 08 says of Keras and does not show: seeds, late updates, forgotten meshes."""
 
 import contextlib
-import importlib
 import json
-import re
 import subprocess
 import sys
 
@@ -14,13 +12,9 @@ import course_lib
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.combining import no_combining
 from course_lib.dtensor import create_mesh, mesh_spec, pack, to_layout, to_numpy
-from lessons.lesson_08_keras.checks_step import gradients
 
 tf = course_lib.start_tensorflow()
-import keras  # noqa: E402
 import tf_keras  # noqa: E402
-
-from lessons.lesson_08_keras.keras_layouts import bytes_on_devices  # noqa: E402
 
 # Four devices, which compile in half the time; the exercise of the step holds the same on eight.
 GRID = MeshSpec([("batch", 2), ("model", 2)])
@@ -126,26 +120,6 @@ def test_a_compiled_step_is_late_and_right_once_nothing_is_combined(name):
     np.testing.assert_allclose(apart, right, atol=1e-5)
 
 
-def test_sgd_moves_all_but_one_variable_a_step_late():
-    random, slots, right, spared = np.random.default_rng(1), None, first_values(), None
-    model = split_model()
-    step = one_function(model, tf_keras.optimizers.SGD(0.5, momentum=0.9, mesh=MESH))
-    for _step in range(5):
-        inputs, labels = random.normal(size=(8, 6)).astype("float32"), random.integers(0, 3, 8)
-        loss, found = gradients(right, inputs, labels)
-        slots = slots or [np.zeros_like(value) for value in right]
-        new = [0.9 * slot - 0.5 * gradient for slot, gradient in zip(slots, found, strict=True)]
-        assert float(step(pack(inputs, ROWS, MESH), pack(labels, LABELS, MESH))) == pytest.approx(
-            loss, abs=1e-4
-        )
-        if spared is None:
-            pairs = zip(model.weights, right, strict=True)
-            (spared,) = [at for at, (ours, first) in enumerate(pairs) if np.any(to_numpy(ours) != first)]
-        used = [new[at] if at == spared else slot for at, slot in enumerate(slots)]
-        right = [value + each for value, each in zip(right, used, strict=True)]
-        slots = new
-
-
 def test_a_function_that_is_compiled_again_has_to_be_so_in_the_block():
     def losses(model, optimizer, split, block):
         step, random, found = one_function(model, optimizer), np.random.default_rng(1), []
@@ -182,36 +156,6 @@ def test_an_optimizer_that_clips_by_norms_is_right_only_outside_a_function(make_
     right = trained(whole_model(), sgd(0.5, clipnorm=0.1), split=False)
     found = trained(split_model(), sgd(0.5, clipnorm=0.1, mesh=MESH), split=True, make_step=make_step)
     assert (max(np.abs(np.subtract(found, right))) > 1e-3) == is_late
-
-
-def test_a_slot_is_split_like_its_variable():
-    model, optimizer = split_model(), tf_keras.optimizers.Adam(0.1, mesh=MESH)
-    optimizer.build(model.trainable_variables)
-    held = sum(bytes_on_devices(model.weights))
-    counters = sum(bytes_on_devices(each for each in optimizer.variables if not each.shape.rank))
-    assert sum(bytes_on_devices(optimizer.variables)) == 2 * held + counters
-
-
-def test_the_gradients_themselves_are_right():
-    model = split_model()
-
-    @tf.function
-    def found(inputs, labels):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs)))
-        return tape.gradient(loss, model.trainable_variables)
-
-    _loss, expected = gradients(first_values(), *next(batches(False)))
-    for ours, theirs in zip(found(*next(batches(True))), expected, strict=True):
-        np.testing.assert_allclose(to_numpy(ours), theirs, atol=1e-5)
-
-
-def test_without_a_seed_a_layer_with_a_layout_is_refused(monkeypatch):
-    tf_keras.utils.set_random_seed(0)
-    seeds = importlib.import_module("tf_keras.src.backend")._SEED_GENERATOR
-    monkeypatch.setattr(seeds, "generator", None)
-    with pytest.raises(ValueError, match=re.escape("tf.keras.utils.set_random_seed()")):
-        tf_keras.layers.Dense(8, kernel_layout=real(UNSHARDED, "model")).build((None, 6))
 
 
 def test_a_layer_that_lacks_a_layout_is_refused_outside_a_compiled_function():
@@ -301,17 +245,6 @@ def dataset(rows, mesh, layouts):
     )
 
 
-@pytest.mark.parametrize(("num_rows", "repeats"), [(4, False), (2, True)])
-def test_a_dtensor_dataset_needs_a_mesh_of_all_devices(num_rows, repeats):
-    grid = MeshSpec([("batch", num_rows), ("model", 2)])
-    mesh = create_mesh(grid)
-    layout = to_layout(LayoutSpec(["batch"], grid), mesh)
-    found = iter(dataset(tf.data.Dataset.range(24), mesh, layout))
-    for at in range(2):
-        expected = 2 * list(range(4 * at, 4 * at + 4)) if repeats else list(range(8 * at, 8 * at + 8))
-        assert to_numpy(next(found)).tolist() == expected
-
-
 def fitted(model, examples):
     loss = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(tf_keras.optimizers.Adam(0.01, mesh=ALL), loss)
@@ -342,108 +275,3 @@ def test_fit_counts_rightly_only_for_a_model_made_under_a_map():
     assert (
         fitted(split_model(mesh=ALL), examples[1]) < right / 1.5
     )  # the loss is divided by more examples than came
-
-
-def normalised(images, *, layouts=None, calls=1, **options):
-    layer = tf_keras.layers.BatchNormalization(**(layouts or {}), **options)
-    compiled = tf.function(layer)
-    for _call in range(calls):
-        output = compiled(images, training=True)
-    return output, layer.moving_mean, layer.moving_variance
-
-
-IMAGES = np.random.default_rng(0).random((8, 4, 4, 6), np.float32)
-
-
-def test_the_fused_operation_keeps_another_moving_variance():
-    fused, unfused = (normalised(IMAGES, momentum=0.0, fused=each)[2].numpy() for each in (True, False))
-    np.testing.assert_allclose(fused / unfused, 128 / 127, rtol=1e-5)  # 8 x 4 x 4 numbers a channel
-
-
-def test_images_split_by_rows_are_normalised_as_on_one_device():
-    names = ("gamma", "beta", "moving_mean", "moving_variance")
-    layouts = {f"{name}_layout": real(UNSHARDED) for name in names}
-    images = pack(IMAGES, LayoutSpec(["batch", "model", UNSHARDED, UNSHARDED], GRID), MESH)
-    found = normalised(images, layouts=layouts, calls=3, fused=False)
-    for ours, theirs in zip(found, normalised(IMAGES, calls=3, fused=False), strict=True):
-        np.testing.assert_allclose(to_numpy(ours), theirs.numpy(), atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "name"),
-    [
-        ("MultiHeadAttention", (2, 4), "kernel_layout"),
-        ("LSTM", (8,), "kernel_layout"),
-        ("DepthwiseConv2D", (3,), "depthwise_layout"),
-        ("SeparableConv2D", (4, 3), "depthwise_layout"),
-        ("GroupNormalization", (2,), "gamma_layout"),
-    ],
-)
-def test_some_layers_take_no_layouts_as_arguments(kind, arguments, name):
-    with pytest.raises(TypeError, match=name):
-        getattr(tf_keras.layers, kind)(*arguments, **{name: real(UNSHARDED, "model")})
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "name"),
-    [
-        ("Embedding", (8, 8), "embeddings_layout"),
-        ("Conv2D", (4, 3), "kernel_layout"),
-        ("Conv3DTranspose", (4, 3), "kernel_layout"),
-        ("BatchNormalization", (), "gamma_layout"),
-        ("LayerNormalization", (), "gamma_layout"),
-    ],
-)
-def test_other_layers_take_layouts_as_arguments(kind, arguments, name):
-    layer = getattr(tf_keras.layers, kind)(*arguments, **{name: real(UNSHARDED, "model")})
-    assert getattr(layer, name) == real(UNSHARDED, "model")
-
-
-def mapped_over_sequences(monkeypatch, make):
-    monkeypatch.setattr(importlib.import_module("tf_keras.src.backend"), "_USE_GENERATOR_FOR_RNG", True)
-    tf_keras.utils.set_random_seed(0)
-    with tf_keras.dtensor.experimental.LayoutMap(mesh=MESH).scope():
-        inputs = tf_keras.Input((5, 6))
-        model = tf_keras.Model(inputs, make()(inputs))
-    layout = LayoutSpec(["batch", UNSHARDED, UNSHARDED], GRID)
-    return tf.function(model)(pack(np.ones((8, 5, 6), np.float32), layout, MESH))
-
-
-def test_the_loop_of_an_lstm_does_not_run_on_a_mesh(monkeypatch):
-    with pytest.raises(tf.errors.OpError, match="does not implement layout propagation"):
-        mapped_over_sequences(monkeypatch, lambda: tf_keras.layers.LSTM(8))
-
-
-def test_attention_runs_under_a_map(monkeypatch):
-    def attention():
-        layer = tf_keras.layers.MultiHeadAttention(2, 4)
-        return lambda inputs: layer(inputs, inputs)
-
-    assert mapped_over_sequences(monkeypatch, attention).shape == (8, 5, 6)
-
-
-@pytest.mark.parametrize(("pattern", "fits"), [("model/hidden", False), (".*hidden/kernel", True)])
-def test_a_pattern_of_keras_3_has_to_fit_the_whole_path(pattern, fits):
-    distribution = keras.distribution
-    mesh = distribution.DeviceMesh((4, 2), ["batch", "model"], distribution.list_devices("cpu"))
-    layouts = distribution.LayoutMap(mesh)
-    layouts[pattern] = (None, "model")
-    assert (layouts["model/hidden/kernel"] is not None) is fits
-    layouts[".*kernel"] = (None, "model")
-    if fits:
-        with pytest.raises(ValueError, match="multiple"):
-            layouts["model/hidden/kernel"]
-        layouts["model/hidden/kernel"] = ("model", None)
-        assert tuple(layouts["model/hidden/kernel"].axes) == ("model", None)
-
-
-def test_layers_of_keras_3_refuse_tensors_on_a_mesh():
-    with pytest.raises(tf.errors.UnimplementedError, match="expecting a DTensor"):
-        keras.layers.Dense(8)(next(batches(True))[0])
-
-
-def test_the_module_for_tensorflow_says_of_itself_what_the_lesson_quotes():
-    import keras.src.backend.tensorflow.distribution_lib as module
-
-    assert module.__doc__.startswith("!!!DO NOT USE!!!")
-    assert "prototype" in module.__doc__

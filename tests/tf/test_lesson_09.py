@@ -61,27 +61,6 @@ def by_hand(features, labels, batch_size, *, rate=0.05, share=lambda size: 1.0, 
     return total / len(features), [weight, bias]
 
 
-@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras 3", "tf_keras"])
-def test_a_last_step_with_one_example_goes_half_as_far_and_the_loss_does_not_tell(library):
-    told, weights = fitted(mirrored(2), lambda: line(library), FEATURES, LABELS, 4)
-    loss, right = by_hand(FEATURES, LABELS, 4)
-    _loss, halved = by_hand(FEATURES, LABELS, 4, share=lambda size: 0.5 if size == 1 else 1.0)
-    assert told == pytest.approx(loss, rel=1e-5)
-    assert weights == pytest.approx(halved, rel=1e-5)
-    assert abs(weights[0] - right[0]) > 0.1
-
-
-def test_in_the_epoch_after_such_a_step_the_loss_is_told_rightly_and_is_another():
-    with mirrored(2).scope():
-        model = line()
-    told = model.fit(FEATURES, LABELS, batch_size=4, epochs=2, shuffle=False, verbose=0).history["loss"]
-    halving = {"share": lambda size: 0.5 if size == 1 else 1.0}
-    _loss, halved = by_hand(FEATURES, LABELS, 4, **halving)
-    _loss, right = by_hand(FEATURES, LABELS, 4)
-    assert told[1] == pytest.approx(by_hand(FEATURES, LABELS, 4, first=halved, **halving)[0], rel=1e-5)
-    assert abs(told[1] - by_hand(FEATURES, LABELS, 4, first=right)[0]) > 0.1
-
-
 @pytest.mark.parametrize(("replicas", "batch_size"), [(4, 10), (2, 3)])
 def test_keras_3_stops_before_the_first_step_where_the_first_batch_falls_into_unequal_parts(
     replicas, batch_size
@@ -94,14 +73,6 @@ def test_keras_3_stops_before_the_first_step_where_the_first_batch_falls_into_un
             call(ONES, ONES, batch_size=batch_size, verbose=0)
     assert [each.item() for each in model.get_weights()] == [0.0, 0.0]
     assert model.optimizer.iterations.numpy() == 0
-
-
-def test_validation_data_whose_first_batch_falls_into_unequal_parts_stop_fit_after_the_epoch():
-    with mirrored(2).scope():
-        model = line()
-    with pytest.raises(tf.errors.InvalidArgumentError, match="AddN must have the same size and shape"):
-        model.fit(ONES, ONES, batch_size=100, verbose=0, validation_data=(ONES[:3], ONES[:3]))
-    assert model.optimizer.iterations.numpy() == 1
 
 
 def test_tf_keras_takes_such_a_batch_and_trains_otherwise():
@@ -117,57 +88,11 @@ def test_equal_parts_give_any_kind_of_model_the_numbers_of_one_device(make):
     assert weights == pytest.approx(right, rel=1e-5)
 
 
-def test_a_data_set_is_split_as_an_array_is():
-    examples = tf.data.Dataset.from_tensor_slices((FEATURES[:12], LABELS[:12])).batch(4)
-    strategy = mirrored(2)
-    with strategy.scope():
-        model = line()
-    model.fit(examples, verbose=0)
-    right = by_hand(FEATURES[:12], LABELS[:12], 4)[1]
-    assert [each.item() for each in model.get_weights()] == pytest.approx(right, rel=1e-5)
-
-
 def test_two_replicas_on_a_device_that_takes_the_place_of_missing_ones_compute_the_right_numbers():
     absent = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"], tf.distribute.ReductionToOneDevice())
     told, weights = fitted(absent, line, FEATURES[:12], LABELS[:12], 4)
     loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
     assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
-
-
-def test_batch_normalisation_sees_only_its_replicas_part_so_equal_parts_are_not_one_device():
-    def normalised():
-        layers = [keras.Input((1,)), keras.layers.BatchNormalization(momentum=0.0), keras.layers.Dense(1)]
-        model = keras.Sequential(layers)
-        model.compile(keras.optimizers.SGD(0.0), "mse")
-        return model
-
-    variances = [
-        fitted(strategy, normalised, FEATURES[:4], LABELS[:4], 4)[1][3]
-        for strategy in (tf.distribute.get_strategy(), mirrored(2))
-    ]
-    assert variances == pytest.approx([FEATURES[:4].var(), FEATURES[:2].var()], rel=1e-5)
-
-
-@pytest.mark.parametrize(("replicas", "step"), [(None, 0.05), (2, 0.1)])
-def test_keras_3_clips_the_gradient_of_each_replica_so_equal_parts_are_not_one_device(replicas, step):
-    def clipping():
-        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, kernel_initializer="zeros")])
-        model.compile(keras.optimizers.SGD(0.05, clipnorm=1.0), "mse")
-        return model
-
-    strategy = mirrored(replicas) if replicas else tf.distribute.get_strategy()
-    _told, weights = fitted(strategy, clipping, FEATURES[8:12], LABELS[8:12], 4)
-    assert weights == pytest.approx([step, step], rel=1e-6)  # each gradient was more than 1
-
-
-def test_dropout_draws_the_same_mask_for_each_part():
-    strategy = mirrored(2)
-    with strategy.scope():
-        dropout = keras.layers.Dropout(0.5, seed=3)
-    masked = strategy.run(tf.function(lambda: dropout(tf.ones([16]), training=True)))
-    first, second = (each.numpy().tolist() for each in strategy.experimental_local_results(masked))
-    assert first == second
-    assert set(first) == {0.0, 2.0}
 
 
 def first_step(strategy):
@@ -235,26 +160,6 @@ def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
     assert total.result().numpy() == pytest.approx(2 * (2 * 3 + 6))  # of two replicas; 18 is right
     assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
     assert accuracy.result().numpy() == pytest.approx(2 / 3)
-
-
-def test_a_loop_that_divides_by_the_full_batch_goes_less_far_in_a_smaller_last_one():
-    strategy = mirrored(2)
-    with strategy.scope():
-        model = line()
-        model.optimizer.build(model.trainable_variables)
-    loss_of, variables = keras.losses.MeanSquaredError(reduction="none"), model.trainable_variables
-
-    def step(features, labels):
-        with tf.GradientTape() as tape:
-            loss = tf.nn.compute_average_loss(loss_of(labels, model(features)), global_batch_size=4)
-        model.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-
-    run = tf.function(lambda *batch: strategy.run(step, args=batch))
-    batches = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS)).batch(4)
-    for batch in strategy.experimental_distribute_dataset(batches):
-        run(*batch)
-    shortened = by_hand(FEATURES, LABELS, 4, share=lambda size: size / 4)[1]
-    assert [each.item() for each in model.get_weights()] == pytest.approx(shortened, rel=1e-5)
 
 
 def test_the_program_of_today_in_the_appendix_repeats_the_estimator():

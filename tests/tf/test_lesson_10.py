@@ -1,6 +1,5 @@
 """What lesson 10 says of TensorFlow and Keras without showing it, and the times that its widget asks for."""
 
-import numpy as np
 import pytest
 
 from course_lib import CourseError
@@ -46,14 +45,6 @@ def test_shares_of_five_examples_lead_to_another_weight_than_means():
     assert weight_after(four, inputs, tf.reduce_mean) == pytest.approx(-1.0)
 
 
-def test_with_clipnorm_the_gradients_of_each_replica_are_clipped(two):
-    share = lambda losses: tf.nn.compute_average_loss(losses, global_batch_size=4)  # noqa: E731
-    # The gradients of the shares are 0.75 and 1.75: the second is clipped to 1. One device clips their sum.
-    assert weight_after(two, sent(two, [1, 2], [3, 4]), share, clipnorm=1.0) == pytest.approx(3 - 0.4 * 1.75)
-    one = tf.distribute.get_strategy()
-    assert weight_after(one, tf.constant([1.0, 2, 3, 4]), share, clipnorm=1.0) == pytest.approx(3 - 0.4 * 1)
-
-
 def test_under_the_default_of_keras_an_example_counts_a_sixth_or_a_quarter(two):
     loss = tf.keras.losses.MeanAbsoluteError()
 
@@ -65,41 +56,11 @@ def test_under_the_default_of_keras_an_example_counts_a_sixth_or_a_quarter(two):
     assert total([0, 0, 0], [1, 0]) == pytest.approx(1 / 4)
 
 
-def test_the_defaults_of_both_kerases_have_the_names_that_are_told():
-    import tf_keras
-
-    assert tf_keras.losses.MeanAbsoluteError().reduction == "auto"
-    assert tf.keras.losses.MeanAbsoluteError().reduction == "sum_over_batch_size"
-
-
-def test_a_sample_weight_multiplies_the_losses_first():
-    losses, weights = tf.constant([2.0, 3.0]), tf.constant([1.0, 0.5])
-    share = tf.nn.compute_average_loss(losses, sample_weight=weights, global_batch_size=4)
-    assert float(share) == pytest.approx((2 + 1.5) / 4)
-
-
-@pytest.mark.parametrize("name", ["MeanSquaredError", "MeanAbsoluteError", "BinaryCrossentropy"])
-def test_a_loss_takes_the_mean_over_the_last_axis_alone(name):
-    loss = getattr(tf.keras.losses, name)(reduction="none")
-    labels, outputs = tf.ones((2, 4, 4)), np.random.default_rng(0).uniform(0.1, 0.9, (2, 4, 4))
-    elements = loss(labels[..., None], outputs[..., None])
-    np.testing.assert_allclose(loss(labels, outputs), np.mean(elements, axis=-1), rtol=1e-5)
-
-
 def test_a_checkpoint_is_not_consumed_by_more_variables_than_it_has(tmp_path):
     path = tf.train.Checkpoint(known=tf.Variable(1.0)).write(str(tmp_path / "variables"))
     more = tf.train.Checkpoint(known=tf.Variable(0.0), more=tf.Variable(0.0))
     with pytest.raises(AssertionError, match="not bound to checkpointed values"):
         more.read(path).assert_consumed()
-
-
-def test_with_a_dummy_axis_every_element_keeps_its_loss():
-    squared, ones = tf.keras.losses.MeanSquaredError(reduction="none"), tf.ones((2, 4, 4))
-    elements = squared(ones[..., None], 3 * ones[..., None])
-    np.testing.assert_array_equal(elements, np.full((2, 4, 4), 4))
-    of_examples = tf.reduce_mean(elements, axis=(1, 2))
-    assert float(tf.nn.compute_average_loss(of_examples, global_batch_size=2)) == 4
-    assert float(tf.nn.compute_average_loss(squared(ones, 3 * ones), global_batch_size=2)) == 16
 
 
 def test_the_widget_gets_a_time_for_each_way_unless_a_training_is_watched(two):

@@ -105,33 +105,3 @@ def test_a_mean_metric_over_the_reports_is_too_small_by_the_number_of_replicas()
 
     scaling = LossScaling([[2, 3], [4, 5]])
     assert (float(run()), float(metric.result())) == (scaling.total, scaling.metric) == (3.5, 1.75)
-
-
-def test_adam_hides_a_factor_that_a_step_of_sgd_shows():
-    strategy, inputs = mirrored(2), [[1, 2], [3, 4]]
-
-    def weight_after(optimizer_class, divide, steps=1):
-        with strategy.scope():
-            weight, optimizer = tf.Variable(float(WEIGHT)), optimizer_class(0.1)
-            optimizer.build([weight])
-
-        def on_replica(x):
-            with tf.GradientTape() as tape:
-                loss = divide((weight * x - (2 * x - 1)) ** 2)
-            optimizer.apply([tape.gradient(loss, weight)], [weight])
-
-        for _step in range(steps):
-            strategy.run(on_replica, (sent(strategy, inputs),))
-        return float(weight.numpy())
-
-    def shares(losses):
-        return tf.nn.compute_average_loss(losses, global_batch_size=4)
-
-    sgd, adam = tf.keras.optimizers.SGD, tf.keras.optimizers.Adam
-    right, doubled = (weight_after(sgd, divide) for divide in (shares, tf.reduce_mean))
-    assert doubled - WEIGHT == pytest.approx(2 * (right - WEIGHT))
-    assert weight_after(adam, shares) == pytest.approx(2.9, abs=1e-6)
-    for steps in (1, 5):
-        assert weight_after(adam, tf.reduce_mean, steps) == pytest.approx(
-            weight_after(adam, shares, steps), abs=1e-6
-        )

@@ -38,11 +38,6 @@ def test_a_value_is_moved_by_a_millionth_at_most_and_only_once(value):
     assert moved(moved(value)) == moved(value)
 
 
-@given(st.integers(-(2**18), 2**18))
-def test_whole_numbers_stay(number):
-    assert moved(np.float32(number)) == number
-
-
 @pytest.mark.drill
 def test_the_hook_moves_the_variables_of_tensorflow_keras_and_dtensor():
     path = [str(ROOT / "tests" / "drill" / "moved_values"), str(ROOT)]

@@ -1,12 +1,10 @@
 """Products and relayouts on real devices beside their prediction, and what running them leaves behind."""
 
-import os
-
 import numpy as np
 import pytest
 
 import course_lib
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, observed
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec, dtensor, observed
 from course_lib.specs.collectives import Kind
 
 course_lib.start_tensorflow()
@@ -14,7 +12,6 @@ pytestmark = pytest.mark.usefixtures("optimized")
 
 ROW = MeshSpec([("x", 8)])
 GRID = MeshSpec([("x", 4), ("y", 2)])
-COMBINE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 
 
 def factors(mesh, left, right, **options):
@@ -59,16 +56,6 @@ def test_elements_of_eight_bytes_cost_twice_as_much():
     assert [each.payload_bytes for each in compared.observed] == [2 * 16 * 24 * 4]
 
 
-@pytest.mark.parametrize("before", [None, "4"])
-def test_the_readers_setting_stays(before, monkeypatch):
-    if before is None:
-        monkeypatch.delenv(COMBINE, raising=False)
-    else:
-        monkeypatch.setenv(COMBINE, before)
-    observed.product(*factors(ROW, ["x", UNSHARDED], [UNSHARDED, "x"]))
-    assert os.environ.get(COMBINE) == before
-
-
 def test_values_that_differ_from_numpys_are_told(monkeypatch):
     right = dtensor.unpack
     monkeypatch.setattr(dtensor, "unpack", lambda tensor: [part + np.float32(1) for part in right(tensor)])
@@ -78,14 +65,3 @@ def test_values_that_differ_from_numpys_are_told(monkeypatch):
     assert compared.observed == compared.expected
     assert not compared.values_agree
     assert not compared.agrees
-
-
-def test_what_cannot_be_run_is_refused_before_tensorflow_sees_it():
-    with pytest.raises(CourseError, match="element_bytes=2"):
-        observed.product(*factors(ROW, [UNSHARDED, "x"], ["x", UNSHARDED], element_bytes=2))
-    wrong = LayoutSpec([UNSHARDED, "x"], GRID).of((8, 8)), LayoutSpec(["y", UNSHARDED], GRID).of((8, 8))
-    with pytest.raises(CourseError, match="split over x in one factor and over y"):
-        observed.product(*wrong)
-    large = MeshSpec([("x", 4), ("y", 4)])
-    with pytest.raises(CourseError, match="There is no device CPU:8"):
-        observed.relayout(LayoutSpec(["x", "y"], large).of((8, 8)), LayoutSpec([UNSHARDED] * 2, large))

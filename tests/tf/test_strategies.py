@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError
-from course_lib.i18n import set_language
 from course_lib.runtime import start_tensorflow
 from course_lib.strategies import (
     mirrored,
@@ -22,7 +21,6 @@ from course_lib.strategies import (
     require_in_scope,
     require_no_plain_updates,
     require_per_example,
-    require_real_devices,
 )
 
 tf = start_tensorflow()
@@ -73,13 +71,6 @@ def test_mirrored_takes_the_first_devices_and_many_live_side_by_side(replicas):
     assert copies(strategy, total) == [sum(range(replicas + 1))] * replicas
 
 
-@pytest.mark.parametrize("wrong", [0, 9, -1, 2.0, "2", True])
-def test_replicas_without_devices_are_refused(wrong):
-    with pytest.raises(CourseError, match=r"1 to 8") as caught:
-        mirrored(wrong)
-    assert repr(wrong) in caught.value.problem
-
-
 def test_a_device_that_does_not_exist_becomes_the_first_cpu_and_is_refused():
     for strategy in (
         tf.distribute.MirroredStrategy(["GPU:0", "CPU:9"], cross_device_ops=ONE()),
@@ -96,34 +87,7 @@ def test_a_device_that_does_not_exist_becomes_the_first_cpu_and_is_refused():
         ]
         assert set(used) == {"CPU:0"}  # the harm: two replicas, one device
         with pytest.raises(CourseError, match=r"There is no device GPU:0.\n  Allowed: CPU:0, CPU:1, "):
-            require_real_devices(strategy)
-    require_real_devices(mirrored(2))
-    require_real_devices(tf.distribute.OneDeviceStrategy("/cpu:7"))
-    require_real_devices(tf.distribute.get_strategy())
-
-
-def test_devices_are_asked_for_by_any_of_their_names():
-    first = "/job:localhost/replica:0/task:0/device:CPU:0"
-    assert require_devices(["CPU:0", "/cpu:7"]) == (first, first.replace("CPU:0", "CPU:7"))
-    assert require_devices([first, "/device:CPU:1"])[0] == first
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        (["CPU:0", "CPU:8"], "There is no device CPU:8"),
-        (["/gpu:0"], "There is no device"),
-        (["nonsense"], "There is no device nonsense"),
-        ([""], "There is no device"),
-        ([0], "There is no device 0"),
-        (["CPU:0", "/cpu:0"], "CPU:0, CPU:0 are no devices of a strategy"),
-        ([], "one device or more"),
-        ("CPU:0", r"'CPU:0' is one text.*\n.*\n.*\['CPU:0'\]"),
-    ],
-)
-def test_devices_that_a_strategy_cannot_have_are_refused_by_name(wrong, says):
-    with pytest.raises(CourseError, match=says):
-        require_devices(wrong)
+            require_devices(["/cpu:1", "GPU:0"])
 
 
 def test_the_lower_case_query_finds_nothing_and_is_refused():
@@ -222,33 +186,6 @@ def test_an_optimizer_made_outside_the_scope_lets_the_copies_drift_apart_and_is_
         require_in_scope(strategy, model, optimizer)
 
 
-def test_what_was_made_in_the_scope_stays_equal_and_is_accepted():
-    strategy = mirrored(2)
-    with strategy.scope():
-        model, metric, variable = small_model(), keras.metrics.Mean(), tf.Variable(0.0)
-        optimizer = keras.optimizers.SGD(0.1, momentum=0.9)
-        optimizer.build(model.trainable_variables)
-    require_in_scope(strategy, model, optimizer, metric, variable)
-    require_no_plain_updates(strategy, step_of(model, optimizer))
-    train = tf.function(lambda: strategy.run(step_of(model, optimizer)))
-    for _step in range(3):
-        train()
-    first, second = (copy.item() for copy in copies(strategy, model.trainable_variables[0].value))
-    assert first == second
-
-
-def test_what_has_no_variables_yet_and_another_strategys_variables_are_refused():
-    strategy, other = mirrored(2), mirrored(2)
-    with strategy.scope():
-        unbuilt, model = keras.Sequential([keras.layers.Dense(1)]), small_model()
-    with pytest.raises(CourseError, match=r"has no variables yet.*\n.*\n.*tf.keras.Input"):
-        require_in_scope(strategy, unbuilt)
-    with pytest.raises(CourseError, match=r"outside the scope of this MirroredStrategy"):
-        require_in_scope(other, model)
-    with pytest.raises(CourseError, match=r"The variable 'plain:0' of ResourceVariable"):
-        require_in_scope(strategy, tf.Variable(0.0, name="plain"))
-
-
 # What every replica changes
 
 
@@ -334,26 +271,3 @@ def test_a_loss_that_divides_already_is_divided_twice_and_is_refused(reduction, 
             CourseError, match=rf"MeanAbsoluteError has the reduction '{reduction}'.*\n.*none, sum"
         ):
             require_per_example(loss)
-
-
-def test_the_default_reduction_and_what_is_no_loss_are_refused():
-    tf_keras = pytest.importorskip("tf_keras")
-    for loss in (keras.losses.MeanSquaredError(), tf_keras.losses.MeanSquaredError()):
-        with pytest.raises(CourseError, match=r"MeanSquaredError has the reduction"):
-            require_per_example(loss)
-    require_per_example(tf_keras.losses.MeanSquaredError(reduction="none"))
-    for loss in (tf.math.squared_difference, "mse", None):
-        with pytest.raises(CourseError, match=r"does not say whether it divides"):
-            require_per_example(loss)
-
-
-def test_the_checks_speak_japanese():
-    set_language("ja")
-    for check, wrong in (
-        (require_devices, ["GPU:0"]),
-        (physical_devices, "gpu"),
-        (require_per_example, "mse"),
-    ):
-        with pytest.raises(CourseError, match=r"条件：.*\n.*対処") as caught:
-            check(wrong)
-        assert any(ord(letter) > 0x3000 for letter in caught.value.problem)

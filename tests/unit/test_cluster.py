@@ -1,13 +1,10 @@
 """A case in several processes: one failure told, who did not end told, and nobody left."""
 
-import os
-
 import pytest
 
 from benchmarks import cluster
 from benchmarks.cases import ANSWERED, ERROR, TIMEOUT, Case, Outcome
-from course_lib import CourseError
-from tests.unit.clusters import NEVER_ENDS, WRITES_ITS_ID, left
+from tests.unit.clusters import NEVER_ENDS, WRITES_ITS_ID, eventually, left
 
 TELLS_ITS_PLACE = """
 import json, os
@@ -15,7 +12,6 @@ print(json.dumps(json.loads(os.environ["TF_CONFIG"])))
 """
 FAILS = "others(2)\nif task['index'] == 1: raise ValueError('no')\n"
 LEADS = "if task['type'] != 'chief': time.sleep(600)\nothers(3)\nprint('{\"trained\": 20}')"
-SERVER_FAILS = "if task['type'] == 'ps': raise ValueError('no port')\n"
 
 
 @pytest.fixture
@@ -46,7 +42,7 @@ def test_one_failure_is_told_and_the_others_are_ended(script, ids, monkeypatch):
     monkeypatch.setattr(cluster, "GRACE_SECONDS", 0.1)
     outcomes = cluster.run(Case(script(WRITES_ITS_ID + FAILS + NEVER_ENDS), (str(ids),)), {"worker": 2})
     assert outcomes == {"worker 1": Outcome(ERROR, message="ValueError: no")}
-    assert left(ids) == []
+    assert eventually(lambda: left(ids) == [])
 
 
 def test_where_a_chief_leads_the_others_serve_until_it_has_ended(script, ids):
@@ -54,14 +50,7 @@ def test_where_a_chief_leads_the_others_serve_until_it_has_ended(script, ids):
     assert cluster.run(case, {"chief": 1, "ps": 1, "worker": 1}) == {
         "chief 0": Outcome(ANSWERED, {"trained": 20})
     }
-    assert left(ids) == []
-
-
-def test_a_server_that_fails_is_told(script, ids, monkeypatch):
-    monkeypatch.setattr(cluster, "GRACE_SECONDS", 0.0)
-    case = Case(script(WRITES_ITS_ID + SERVER_FAILS + NEVER_ENDS), (str(ids),))
-    outcomes = cluster.run(case, {"chief": 1, "worker": 1, "ps": 1})
-    assert outcomes == {"ps 0": Outcome(ERROR, message="ValueError: no port")}
+    assert eventually(lambda: left(ids) == [])
 
 
 def test_what_does_not_end_is_ended(script, ids):
@@ -70,11 +59,4 @@ def test_what_does_not_end_is_ended(script, ids):
     assert outcomes == dict.fromkeys(
         ["worker 0", "worker 1"], Outcome(TIMEOUT, message="no end within 0.5 s")
     )
-    assert left(ids) == []
-
-
-@pytest.mark.parametrize("tasks", [{}, {"worker": 0}, {"chief": 2}, {"master": 1}])
-def test_tasks_that_are_none_are_refused(script, tasks):
-    with pytest.raises(CourseError):
-        cluster.run(Case(script("")), tasks)
-    assert "TF_CONFIG" not in os.environ
+    assert eventually(lambda: left(ids) == [])

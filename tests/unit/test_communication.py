@@ -50,14 +50,6 @@ def test_a_relayout_ends_in_its_target_and_is_free_where_nothing_is_missing(sour
     assert bool(found.collectives) is missing
 
 
-def test_a_mesh_dimension_of_one_device_takes_no_part():
-    mesh = MeshSpec([("x", 8), ("y", 1)])
-    whole = LayoutSpec([UNSHARDED, UNSHARDED], mesh)
-    for entries, told in (["y", "x"], ["all-gather over x, 1024 bytes"]), (["y", UNSHARDED], []):
-        found = relayout(LayoutSpec(entries, mesh).of((16, 16)), whole)
-        assert [str(each) for each in found.collectives] == told
-
-
 def layout(entries: str) -> LayoutSpec:
     """Returns a layout of two letters, such as "x." for [x, unsharded]."""
     return LayoutSpec([UNSHARDED if entry == "." else entry for entry in entries], MESH)
@@ -107,32 +99,12 @@ def test_a_product_is_refused_where_its_reader_wants_another_split(wanted, other
     ("left", "right", "wanted", "says"),
     [
         (layout("x.").of((8, 4)), layout("..").of((8, 4)), None, r"\(8, 4\) cannot be multiplied by"),
-        (layout("x.").of((8, 4)), LayoutSpec(["x"], MESH).of((4,)), None, r"by one of shape \(4,\)"),
-        (layout("x.").of((8, 8)), LayoutSpec(["x", "y"], WIDE).of((8, 8)), None, "different meshes"),
         (layout(".x").of((8, 8)), layout("y.").of((8, 8)), None, "split over x in one factor and over y"),
-        (layout("..").of((8, 8)), layout("..").of((8, 8)), LayoutSpec(["x"], MESH), r"the layout \[x\]"),
-        (
-            layout("..").of((8, 8)),
-            layout("..").of((8, 8)),
-            LayoutSpec(["x", "y"], WIDE),
-            "on x 2 × y 2 × z 2",
-        ),
     ],
 )
 def test_factors_and_readers_that_do_not_fit_are_refused(left, right, wanted, says):
     with pytest.raises(CourseError, match=says):
         product(left, right, wanted)
-
-
-def test_a_relayout_stays_on_its_mesh():
-    with pytest.raises(CourseError, match="is on the mesh x 4 × y 2; the layout is on x 2 × y 2 × z 2"):
-        relayout(layout("..").of((8, 8)), LayoutSpec(["x", "y"], WIDE))
-
-
-def test_what_three_axes_take_is_not_told():
-    three = LayoutSpec(["x", UNSHARDED, UNSHARDED], MESH)
-    with pytest.raises(CourseError, match=r"the shape \(8, 8, 8\) takes is not known"):
-        relayout(three.of((8, 8, 8)), three)
 
 
 def test_all_to_alls_among_many_cpus_are_refused_and_nothing_else():

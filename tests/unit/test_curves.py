@@ -17,7 +17,7 @@ from course_lib.errors import CourseError
 from course_lib.pictures.curves import Curve, Panels
 from course_lib.training.records import History
 from course_lib.watch.curves import curves, smoothed, summary, training_curves
-from tests.fake_run import epoch_record, history, step_record
+from tests.fake_run import history, step_record
 
 batches = st.lists(st.tuples(st.floats(-50, 50), st.integers(1, 64)), max_size=60)
 
@@ -72,21 +72,6 @@ def test_the_same_numbers_give_the_same_bytes_whatever_was_drawn_before():
     assert fresh.png() == used.png()
 
 
-@pytest.mark.parametrize("num_steps", [0, 1, 45, 120])
-def test_what_is_kept_from_the_first_time_is_what_matplotlib_would_draw(num_steps):
-    panels = Panels([""], 120, 20)
-    panels.show([curves(history(10))])
-    panels.png()
-    panels.show([curves(history(num_steps))])
-    kept = pixels(panels.png())
-    for artist in panels._changing:
-        artist.set_animated(False)
-    panels._canvas.draw()
-    whole = np.asarray(panels._canvas.buffer_rgba())[..., :3].astype(np.int16)
-    # Lines and grid lie on the frame where they meet it, under it in matplotlib's own order.
-    assert (abs(kept - whole).max(axis=2) > 40).mean() < 3e-3
-
-
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 0.0])
 def test_a_run_that_diverged_is_still_drawn(loss):
     record = step_record(1)
@@ -113,16 +98,6 @@ def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
         f"raw rows: {summary(history(50))}; unit rows: {summary(history(120))}."
     )
     assert "0." not in repr(picture)  # nbval compares this text, so it holds no measured figure
-
-
-def test_a_summary_names_the_last_value_of_each_curve():
-    run = History(history(120).steps, [epoch_record(3)])
-    loss, _test_loss, accuracy, _test_accuracy = (curve.values[-1] for curve in curves(run))
-    assert summary(run) == (
-        f"at step 120: train loss {loss:.2f}, held-out loss 0.35, "
-        f"train accuracy {accuracy:.2f}, held-out accuracy 0.80"
-    )
-    assert summary(History()) == "no step yet"
 
 
 @pytest.mark.parametrize("count", [0, 6])

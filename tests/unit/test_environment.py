@@ -58,7 +58,9 @@ def test_the_lock_pins_every_requirement_with_a_hash(project):
     assert {requirement(line)[0] for line in required} <= {name.lower().replace("_", "-") for name in pinned}
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "tools/environments/uv.txt", "environment.yml", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "name", ["requirements.lock", "tools/environments/uv.txt", "environment.yml", "pyproject.toml"]
+)
 def test_no_registry_address_is_written_down(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert not re.findall(r"index-url|https?://(?!github\.com)", text)

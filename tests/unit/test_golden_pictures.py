@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
-from course_lib.data.digits import make_digits
+from course_lib.data import mnist
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
 from course_lib.pictures.figures import figure
@@ -19,8 +19,7 @@ from course_lib.specs.plan import data_parallel, model_parallel, spatial_paralle
 from course_lib.specs.received import ReceivedExamples
 from course_lib.specs.sharding import numbered_tensor
 from course_lib.specs.text_path import TextPath
-from lessons.lesson_03_one_step.step import mlp_step
-from lessons.lesson_03_one_step.timeline import Phase, Timeline
+from lessons.lesson_03_one_step.step import Phase, Timeline, mlp_step
 from tests.drawn import SVG, tree
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -30,7 +29,7 @@ MESH_3X2, THREE, FOUR = MeshSpec([("x", 3), ("y", 2)]), MeshSpec([("x", 3)]), Me
 ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH_3X2), LayoutSpec([UNSHARDED, "x"], THREE)
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 PARAMETERS = {"x": ("batch", "features"), "W1": ("features", "hidden"), "b1": ("hidden",)}
-PHASES = [Phase(("logits",), "hidden"), Phase(("loss",), "batch"), Phase(("update",))]
+PHASES = (Phase(("logits",), "hidden"), Phase(("loss",), "batch"), Phase(("update",)))
 CLOTHES = ["コート", "ショートブーツ"]
 
 
@@ -52,7 +51,8 @@ def ran_on_cpus():
 
 
 def images(labels, predictions=None, **options) -> ImageGrid:
-    return ImageGrid(make_digits(len(labels), 3)[0], labels, predictions, **options)
+    drawn = mnist.load("built-in", num_train=len(labels), num_test=1).train.images
+    return ImageGrid(drawn, labels, predictions, **options)
 
 
 PICTURES = {

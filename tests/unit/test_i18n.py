@@ -20,9 +20,7 @@ COUNTED = re.compile(
 )
 
 
-@pytest.mark.parametrize(
-    "path", [*Path("course_lib").rglob("*.py"), *Path("lessons").rglob("*.py")], ids=str
-)
+@pytest.mark.parametrize("path", [*Path("course_lib").rglob("*.py"), *Path("lessons").rglob("*.py")], ids=str)
 def test_no_text_hides_in_an_f_string_where_no_catalogue_finds_it(path):
     strings = [
         node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.JoinedStr)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from fractions import Fraction
 
 import pytest
@@ -12,14 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError
-from course_lib.i18n import set_language
-from course_lib.pictures import shapes
-from course_lib.widgets.base import key
-from course_lib.widgets.table import page_table
-from lessons.lesson_10_custom_training import loss_scaling_text as words
-from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling, split
+from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
-from tests.explored import choose, inputs, shown, whole
+from tests.explored import choose, shown
 
 EXAMPLE = LossScaling([[2, 3], [4, 5]])
 
@@ -106,29 +99,13 @@ def test_when_the_other_divisions_are_right(scaling):
 
 
 @pytest.mark.parametrize(
-    ("count", "replicas", "sizes"),
-    [(4, 2, [2, 2]), (5, 2, [3, 2]), (1, 2, [1, 0]), (5, 4, [2, 2, 1, 0]), (3, 4, [1, 1, 1, 0])],
-)
-def test_examples_are_split_as_tensorflow_splits_them(count, replicas, sizes):
-    parts = split(range(count), replicas)
-    assert list(map(len, parts)) == sizes
-    assert list(sum(parts, ())) == list(range(count))
-
-
-@pytest.mark.parametrize(
     ("make", "problem"),
     [
         (lambda: LossScaling([[], []]), "There is no loss in"),
         (lambda: LossScaling([]), "There is no loss in"),
-        (lambda: LossScaling([1, 2]), "are not finite numbers"),
-        (lambda: LossScaling([[math.nan]]), "are not finite numbers"),
-        (lambda: LossScaling([["2"]]), "are not finite numbers"),
         (lambda: LossScaling([[2, 3]], 1), "1 cannot be the batch size"),
-        (lambda: LossScaling([[2, 3]], gradients=[[1], [2]]), "The gradients are not those"),
         (lambda: LossScaling([[2]], division="mean"), "not divided by 'mean'.\n.*global, full, replica"),
         (lambda: EXAMPLE.gradient, "The gradients of these losses are not known."),
-        (lambda: LossScaling.of_a_line(3, [1, 2], [1], 2), "2 inputs have 1 targets."),
-        (lambda: split([1], 0), "0 is no number of replicas."),
         (lambda: LossScalingExplorer(3), "3 is no number of replicas for this explorer.\n.*2, 4"),
         (lambda: LossScalingExplorer(batch_size=6), "6 is no batch size"),
         (lambda: LossScalingExplorer(num_examples=5), "cannot have 5 examples.\n.*from 1 to 4"),
@@ -165,55 +142,6 @@ A Mean metric over what the replicas return shows 1.75, too small by the number 
     )
 
 
-def test_an_empty_replica_draws_itself_with_the_wrong_gradient_beside_the_right_one():
-    scaling = LossScalingExplorer(4, 8, 5, "replica").scaling
-    assert (
-        scaling.picture().text
-        == """
-Loss of 5 examples on 4 replicas
-Divided by: the replica's own examples
-
-Each replica returns
-  replica 0  (2 + 3) / 2 = 2.5
-  replica 1  (4 + 5) / 2 = 4.5
-  replica 2  6 / 1 = 6
-  replica 3  mean over no example = NaN
-
-Loss
-       4  true mean
-     NaN  sum of the replicas
-     NaN  Mean metric
-
-Gradient
-       3  true mean
-      10  sum of the replicas
-
-✗ The sum is NaN: a replica without an example returned the mean over nothing.
-The gradient is 10, 3.333 times the right one, 3.
-""".strip()
-    )
-
-
-def arrows(svg: str) -> list[float]:
-    """Returns the lengths of the shafts, signed: from where they begin to where they end."""
-    found = [each.split('"')[0] for each in svg.split('<path d="M') if "H" in each.split('"')[0]]
-    return [float(each.split("H")[1]) - float(each.split(" ")[0]) for each in found]
-
-
-def test_arrows_are_as_long_as_the_values_and_point_to_their_side():
-    picture = LossScaling([[2, 3], [4, 5]], gradients=[[1, 2], [-3, -4]], division="replica").picture()
-    loss, gradient = arrows(picture.svg)[:3], arrows(picture.svg)[3:]
-    assert [round(each + 8) for each in loss] == [100, 200, 100]
-    assert [round(each - 8) for each in gradient] == [-100, -200]
-
-
-@given(scalings())
-@settings(max_examples=30, deadline=None)
-def test_every_scaling_has_a_picture_without_nan_in_its_places(scaling):
-    assert not re.search(r'="[^"]*(nan|inf)', scaling.picture().svg)
-    assert words.sentences(scaling)
-
-
 # The explorer
 
 
@@ -233,34 +161,3 @@ def test_the_explorer_begins_with_the_worked_example_and_follows_clicks():
     assert list(map(len, explorer.scaling.losses)) == [2, 2, 2, 1]
     choose(explorer, "batch_size", 4)
     assert explorer.state["num_examples"] == 4
-
-
-def test_a_page_has_every_choice_and_each_input_leads_where_it_says():
-    explorer = LossScalingExplorer()
-    table = page_table(explorer)
-    states = [
-        {"num_replicas": replicas, "batch_size": size, "num_examples": count, "division": division}
-        for replicas in (2, 4)
-        for size in (4, 8)
-        for count in range(1, size + 1)
-        for division in DIVISIONS
-    ]
-    assert sorted(table["keys"]) == sorted(map(key, states))
-    for state in states[::17]:
-        place = table["keys"].index(key(state))
-        view = whole(table, table["views"][place])
-        assert view == shapes.to_json(explorer.tree(state, page=True))
-        for option, after in zip(inputs(view), table["leads_to"][place], strict=True):
-            (name,), value = json.loads(option["data-path"]), json.loads(option["data-value"])
-            assert table["keys"][after] == key(explorer.settled({**state, name: value}, page=True))
-    assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < 320_000
-    assert '"table":"loss_scaling.en.json"' in explorer.to_html()
-
-
-def test_it_speaks_the_readers_language():
-    set_language("ja")
-    try:
-        text = LossScalingExplorer(division="replica").to_html()
-    finally:
-        set_language("en")
-    assert "レプリカの合計は7で、正しい平均3.5とは異なります。" in text

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from course_lib import UNSHARDED, CourseError, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 
 MESH = MeshSpec([("a", 4), ("b", 2)])
@@ -56,12 +56,6 @@ def test_spatial_parallel_splits_the_features_too():
     }
 
 
-def test_replicated_splits_nothing():
-    plan = replicated(4)
-    assert str(plan.mesh) == "world 4"
-    assert all(plan.layout(axes).replicas == 4 for axes in TENSORS.values())
-
-
 @pytest.mark.parametrize(
     ("plan", "axis", "shards"),
     [
@@ -109,14 +103,6 @@ def test_one_mesh_dimension_for_two_axes_of_a_tensor_is_refused_with_both(splits
     assert caught.value.problem.endswith(says)
 
 
-@pytest.mark.parametrize(
-    "splits",
-    [{"batch": "a", "hidden": "a"}, {"features": "a", "classes": "a"}, {"batch": "a", "classes": "a"}],
-)
-def test_one_mesh_dimension_may_split_axes_that_no_tensor_has_together(splits):
-    Plan("mine", MESH, splits).check(TENSORS)
-
-
 def test_an_axis_that_the_model_lacks_is_refused_by_name():
     with pytest.raises(CourseError, match="'mine' splits an axis 'hiden' that the model lacks") as caught:
         Plan("mine", MESH, {"hiden": "b"}).check(TENSORS)
@@ -128,39 +114,8 @@ def test_a_mesh_dimension_that_does_not_exist_is_refused_at_once():
         Plan("mine", MESH, {"batch": "c"})
 
 
-def test_unsharded_stands_for_an_axis_that_is_left_out():
-    plan = Plan("mine", MESH, {"batch": "a", "hidden": UNSHARDED})
-    assert plan == Plan("mine", MESH, {"batch": "a"})
-    assert hash(plan) == hash(Plan("mine", MESH, {"batch": "a"}))
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan))])
 def test_a_plan_can_be_copied_and_sent(copied):
     assert copied(model_parallel()) == model_parallel()
     with pytest.raises(TypeError):
         copied(model_parallel()).splits["features"] = "model"
-
-
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        ((5, MESH, {}), "The name of a plan cannot be 5"),
-        (("mine", [("a", 4)], {}), r"The mesh of a plan cannot be \[\('a', 4\)\]"),
-        (("mine", MESH, "batch"), "The splits of a plan cannot be 'batch'"),
-        (("mine", MESH, None), "The splits of a plan cannot be None"),
-    ],
-)
-def test_a_field_of_another_kind_is_refused_at_once(fields, says):
-    with pytest.raises(CourseError, match=says):
-        Plan(*fields)
-
-
-@pytest.mark.parametrize("axes", ["batch", 3, None])
-def test_a_layout_is_of_a_list_of_names(axes):
-    with pytest.raises(CourseError, match=f"{axes!r} does not name the axes"):
-        data_parallel().layout(axes)
-
-
-def test_a_plan_cannot_be_changed():
-    with pytest.raises(TypeError):
-        data_parallel().splits["hidden"] = "batch"

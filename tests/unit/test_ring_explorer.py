@@ -62,8 +62,8 @@ def test_a_move_that_changes_nothing_says_so_and_keeps_its_place(step, idle):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ({"num_devices": 9}, "9 is no number of devices for the stepper.\n.*from 2 to 8"),
-        ({"num_devices": 1}, "1 is no number of devices for the stepper."),
+        ({"num_devices": 9}, "9 is no number of devices for a ring.\n.*from 2 to 8"),
+        ({"num_devices": 1}, "1 is no number of devices for a ring."),
         ({"kind": "all-to-all"}, "'all-to-all' does not run in a ring here."),
         ({"step": 7}, "The ring has no step 7.\n.*from 0 to 6"),
     ],

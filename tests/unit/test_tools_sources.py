@@ -76,9 +76,9 @@ check("07-rows", rows)
 
 @pytest.fixture
 def lesson(tmp_path):
-    path = tmp_path / "07_names.py"
+    path = tmp_path / "lesson.py"
     path.write_text(SOURCE, "utf-8")
-    return read_lesson(path)
+    return read_lesson("07_names", path)
 
 
 def test_cells_have_the_names_and_parts_that_their_places_give_them(lesson):

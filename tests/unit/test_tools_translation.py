@@ -91,7 +91,7 @@ UNSTYLED = {
 
 
 def test_every_rule_of_style_has_a_breach():
-    assert set(UNSTYLED) == set(japanese_style._RULES)
+    assert set(UNSTYLED) == set(japanese_style._RULES.values())
 
 
 @pytest.mark.parametrize("rule", UNSTYLED)

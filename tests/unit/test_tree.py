@@ -42,7 +42,7 @@ def code_of(path: Path) -> str:
 
 
 def named_in(path: Path) -> Iterator[str]:
-    """Yields the modules of the library and the lessons that a file imports, lazily or as a face's name too."""
+    """Yields the names that a file imports, lazily too, or takes from a face."""
     tree = ast.parse(code_of(path))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

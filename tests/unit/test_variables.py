@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError
-from course_lib.models.variables import ONES, RANDOM, ModelSpec, VariableSpec, digest, to_float32
+from course_lib.models.variables import ONES, RANDOM, ModelSpec, VariableSpec, digest
 from course_lib.specs.plan import data_parallel, model_parallel
 
 SPEC = ModelSpec(
@@ -55,13 +55,6 @@ def test_the_schemes_have_their_deviations():
     assert np.abs(found["xavier"]).max() <= (6 / 1200) ** 0.5
 
 
-@pytest.mark.parametrize("seed", [-1, 2**64, 0.5, None, True])
-def test_impossible_seeds_are_refused(seed):
-    with pytest.raises(CourseError, match="cannot be a seed"):
-        SPEC.initial_values(SIZES, seed, "he")
-    assert SPEC.initial_values(SIZES, np.uint64(2**64 - 1), "he")["weight"].shape == (6, 4)
-
-
 def test_the_sizes_of_the_axes_come_from_the_values():
     assert SPEC.sizes(SPEC.initial_values(SIZES, 0, "he")) == SIZES
 
@@ -71,7 +64,6 @@ def test_the_sizes_of_the_axes_come_from_the_values():
     [
         ({"bias": np.zeros(5)}, r"'bias' has the shape \(5,\); the model wants \(4,\)"),
         ({"bias": np.zeros((4, 1))}, r"'bias' has the shape \(4, 1\); the model wants \(4,\)"),
-        ({"gamma": np.zeros(4)}, r"'gamma' has the shape \(4,\); the model wants None"),
         ({"weight": None}, "'weight' has the shape"),
     ],
 )
@@ -86,19 +78,6 @@ def test_a_missing_value_is_named():
     del values["scale"]
     with pytest.raises(CourseError, match="'scale' has the shape None; the model wants"):
         SPEC.sizes(values)
-
-
-def test_real_numbers_of_any_kind_become_float32():
-    for given in ([1, 2], np.array([1.0, 2.0]), np.array([1, 2], np.uint8)):
-        (value,) = to_float32({"bias": given}).values()
-        assert value.dtype == np.float32
-        assert np.array_equal(value, [1.0, 2.0])
-
-
-@pytest.mark.parametrize("given", [["one"], [1e39], [float("nan")], [1j], [None], [True]])
-def test_what_is_no_finite_real_number_is_refused_by_name(given):
-    with pytest.raises(CourseError, match="'bias' is not made of finite numbers"):
-        to_float32({"bias": given})
 
 
 def test_other_values_or_names_have_another_digest():

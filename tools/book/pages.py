@@ -16,18 +16,10 @@ import polib
 import yaml
 
 from course_lib.i18n import set_language
-from course_lib.measured import results, step_parts
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
-from tools.book.results import (
-    keras_table,
-    shown_exports,
-    strategy_table,
-    write_results,
-    write_schemes,
-    write_step_parts,
-)
+from tools.book.results import measured_values
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE
@@ -44,12 +36,6 @@ PAGES = (
     "versions",
     "notices",
 )
-# What a page needs of `make results`, for those that are there once it was measured.
-_NEEDS: dict[str, Callable[[], Any]] = {
-    "results": results.names,
-    "initial_values": results.names,
-    "step_parts": step_parts.recorded,
-}
 
 
 @dataclass(frozen=True)
@@ -130,14 +116,13 @@ def _edition(sources: Sources, language: str) -> Edition:
     frame = yaml.safe_load((sources.book / "strings.yml").read_text(encoding="utf-8"))
     strings = {name: translate(english) for name, english in frame.items()}
     lessons, appendices = (_titles(sources.notebooks / language, each) for each in (LESSONS, APPENDICES))
-    shown = [page for page in PAGES if page not in _NEEDS or _NEEDS[page]()]
     return Edition(
         language=language,
         name=strings["language_name"],
         strings=strings,
         lessons=lessons,
         appendices=appendices,
-        pages=("index", *(name for name, _title in (*lessons, *appendices)), *shown),
+        pages=("index", *(name for name, _title in (*lessons, *appendices)), *PAGES),
     )
 
 
@@ -147,13 +132,9 @@ def _titles(folder: Path, pattern: str) -> tuple[tuple[str, str], ...]:
 
 def _title(notebook: Path) -> str:
     """Returns the first heading of a notebook."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        for line in "".join(cell["source"]).splitlines():
-            if cell["cell_type"] == "markdown" and line.startswith("# "):
-                return line.removeprefix("# ").strip()
-    raise SystemExit(
-        f"{notebook} has no title: its first Markdown cell must hold a line that starts with '# '."
-    )
+    first, *_others = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    heading = next(line for line in "".join(first["source"]).splitlines() if line.startswith("# "))
+    return heading.removeprefix("# ").strip()
 
 
 def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folder: Path) -> None:
@@ -210,16 +191,8 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
     translate = _translations(sources, edition.language)
-    values = _page_values(sources, edition) | {
-        "results": write_results(edition.language, folder),
-        "schemes": write_schemes(edition.language, folder),
-        "exports": shown_exports(edition.language),
-        "step": write_step_parts(edition.language, folder),
-        "keras": keras_table(edition.language),
-        "strategies": strategy_table(edition.language),
-        "_": translate,
-    }
-    for page in ("index", *(page for page in edition.pages if page in PAGES)):
+    values = _page_values(sources, edition) | measured_values(edition.language, folder) | {"_": translate}
+    for page in ("index", *PAGES):
         english = (sources.book / "pages" / f"{page}.md").read_text(encoding="utf-8")
         template = environment.from_string(markdown_blocks.translated(english, translate, page_parser()))
         (folder / f"{page}.md").write_text(template.render(values), encoding="utf-8")

@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools.checks.lesson_rules import lesson_faults
-from tools.checks.notebook_rules import first_picture, folded_outputs
+from tools.checks.notebook_rules import folded_outputs
 from tools.checks.output_rules import output_faults
 from tools.lesson import comments
 from tools.lesson.build import built_notebook
@@ -47,7 +47,7 @@ def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[
         return
     stored = nbformat.read(path, 4)
     yield from (f"{name}: {fault}" for fault in stale(stored, built_notebook(course, lesson, language)))
-    yield from (f"{name}: {fault}" for fault in _stored_faults(stored, lesson))
+    yield from (f"{name}: {fault}" for fault in _stored_faults(stored))
     if language != SOURCE_LANGUAGE:
         source = built_notebook(course, lesson, SOURCE_LANGUAGE)
         yield from (f"{name}: {fault}" for fault in different_code(stored, source))
@@ -77,7 +77,7 @@ def different_code(translation: NotebookNode, source: NotebookNode) -> Iterator[
                 yield f"cell {cell.id!r}: its code is not that of the English notebook"
 
 
-def _stored_faults(stored: NotebookNode, lesson: Lesson) -> Iterator[str]:
+def _stored_faults(stored: NotebookNode) -> Iterator[str]:
     if not is_executed(stored):
         yield "it is not executed from its first to its last cell"
         return
@@ -85,8 +85,6 @@ def _stored_faults(stored: NotebookNode, lesson: Lesson) -> Iterator[str]:
         yield "its outputs are not as tools.lesson.execute stores them"
     if old_scripts(stored):
         yield "its widgets hold a script that course_lib no longer has (execute again)"
-    if not lesson.is_appendix:  # the pictures are course_lib's
-        yield from first_picture(stored)
     yield from folded_outputs(stored)
     for cell in stored.cells:
         if cell.cell_type == "code":

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 from tools.lesson.markdown_blocks import parser
 
 _JA = r"[\u3040-\u30ff\u3400-\u9fff々〆ー]"
@@ -23,56 +25,18 @@ _CALL = re.compile(
 )  # code in a message of the library: layout.of(shape).shards
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")
 
-_RULES = {
-    "half-width punctuation after Japanese: use 、。，！？：；": rf"{_JA}\s*[,.!?:;]",
-    "half-width kana": r"[\uff61-\uff9f]",
-    "full-width Latin letters or digits": r"[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]",
-    "full-width space": "\u3000",
-    "space between Latin and Japanese": rf"{_LATIN} +{_JA}|{_JA} +{_LATIN_START}",
-    "space inside Japanese": rf"{_JA} +{_JA}",
-    "space beside full-width punctuation": r"[、。！？：；「」（）] +\S|\S +[、。！？：；「」（）]",
-    "half-width brackets around Japanese: use （）": rf"\([^()]*{_JA}[^()]*\)",
-    "comma of Latin text in Japanese: use 、": rf"{_JA}，",
-    "plain style: use です・ます": (
-        r"(?:である|のだ|だった|だろう|(?<![たく])する|なる|ある|いる|れる|せる|える|ない|(?<![まで])した|った|いた|だ)。"
-    ),
-}
+_CLASSES = {"<japanese>": _JA, "<latin>": _LATIN, "<latin start>": _LATIN_START, "<object>": _OBJECT}
+_STYLE = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text("utf-8"))
 
-_SHORTENED = (
-    "メモリ|レイヤ|サーバ|ユーザ|フォルダ|ブラウザ|パラメータ|コンパイラ|ワーカ|オプティマイザ|コンピュータ"
-)
-# What is not written, by its pattern, and what is written instead.
-_BETTER_WORDS = {
-    r"代用データ": "合成データ",
-    r"メッシュの次元": "メッシュ次元",
-    r"完全な(?:複製|シャーディング)": "完全複製, 完全シャーディング",
-    r"訓練(?:用)?データ|学習用データ|学習用の(?:データ|サンプル)": "学習データ",
-    r"テスト(?:用(?:の)?データ|用サンプル|セット)": "テストデータ",
-    r"検証(?:用(?:の)?データ|セット)": "検証データ",
-    r"(?:最後の小さ[いな]|半端な|余りの)バッチ": "端数のバッチ",
-    r"移動モーメント|モーメント(?!ム)": "平均と分散, and 移動平均と移動分散",
-    r"集合通信|集団演算": "集団通信",
-    r"単位長|長さ1の行|長さ(?:を|が)?1に": "L2ノルムを1に正規化: 長さ is a number of elements",
-    rf"(?:{_SHORTENED})(?![ァ-ヺー])": "the long vowel at the end, as in メモリー",
-    r"本物": "実データ, 実機 or 実際の",
-    r"自身": "nothing: ライブラリが生成する, not ライブラリ自身が",
-    r"あなた|私たち|われわれ|我々|彼ら|それら": "nothing, or the noun that is meant",
-    r"ちょうど": "nothing: a number is exact, 止めたステップから says it too",
-    r"拒[否むみま]": "エラーになる, or 使えない",
-    r"黙って|何も言わずに": "何の警告もなく",
-    r"(?<!次の)ことができ": "…できます",
-    rf"次元{_OBJECT}?(?:だけ)?を(?:\d+つ)?(?:だけ)?持": "次元が…のメッシュ: 持つ is for devices",
-    r"モデルを[^、。]{0,15}学習(?:し|する)": "モデルを学習させる: readers 学ぶ",
-    r"もう一度[^、。]{0,8}ないで": "見返さずに",
-    r"いちばん速く変わ": "番号は、まず最後のメッシュ次元に沿って増えていきます",
-    r"1つ1つの方向": "各方向",
-    r"予想してみましょう": "nothing: the card asks for the prediction",
-}
-# The same, where the beginning or the end tells what a text is: a label, a heading.
-_BETTER_FORMS = {
-    r"^(?:\d+\. |[-*] )?\*\*[^*]+\*\*。": "a noun as label, with a colon: **注意**：",
-    r"(?:でしょうか|ですか|ましょう)$": "a noun as heading: どのデバイスが何を持つか",
-}
+
+def _patterns(rules: dict[str, str]) -> dict[re.Pattern[str], str]:
+    """Returns what each rule finds, and what to say of it."""
+    whole = re.compile("|".join(map(re.escape, _CLASSES)))
+    return {re.compile(whole.sub(lambda name: _CLASSES[name[0]], rule)): said for rule, said in rules.items()}
+
+
+_RULES = _patterns({pattern: rule for rule, pattern in _STYLE["rules"].items()})
+_BETTER_WORDS, _BETTER_FORMS = _patterns(_STYLE["better_words"]), _patterns(_STYLE["better_forms"])
 _QUESTION = "でしょうか"
 
 
@@ -97,8 +61,8 @@ def style_problems(japanese: str) -> Iterator[str]:
     ['half-width punctuation after Japanese: use 、。，！？：；', 'space inside Japanese']
     """
     prose = _prose(japanese)
-    for rule, pattern in _RULES.items():
-        if re.search(pattern, prose):
+    for pattern, rule in _RULES.items():
+        if pattern.search(prose):
             yield rule
     yield from _worse_words(prose, _BETTER_WORDS)
     yield from _worse_words(_without_code(japanese), _BETTER_FORMS)
@@ -108,9 +72,9 @@ def style_problems(japanese: str) -> Iterator[str]:
         yield f"{_QUESTION} {count} times: ask once, as in …、…、のどれ{_QUESTION}"
 
 
-def _worse_words(text: str, better: dict[str, str]) -> Iterator[str]:
+def _worse_words(text: str, better: dict[re.Pattern[str], str]) -> Iterator[str]:
     for pattern, instead in better.items():
-        if found := re.search(pattern, text):
+        if found := pattern.search(text):
             yield f"「{found[0].replace(_OBJECT, '…')}」: write {instead}"
 
 

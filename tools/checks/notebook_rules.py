@@ -1,4 +1,4 @@
-"""What an executed notebook must show early, and what it must not show before the reader asks for it."""
+"""What an executed notebook must not show before the reader asks for it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,8 @@ from collections.abc import Iterator
 
 from nbformat import NotebookNode
 
-from tools.lesson.stored_outputs import WIDGET_VIEW
-
-NUM_FIRST_CELLS = 6
-
-_PICTURES = {"image/svg+xml", "image/png", WIDGET_VIEW}
 # JupyterLab leaves a line of the first of these that an output has (CodeCell.getOutputPlaceholderText, 4.6).
 _LEFT_A_LINE_OF = ("text/html", "image/svg+xml", "application/pdf", "text/markdown", "text/plain")
-
-
-def first_picture(notebook: NotebookNode) -> Iterator[str]:
-    """Yields a fault where no picture, curve or widget stands among the first cells; a question is none."""
-    shown = [
-        output
-        for cell in notebook.cells[:NUM_FIRST_CELLS]
-        if cell.cell_type == "code" and "predict" not in cell.metadata.get("tags", [])
-        for output in cell.outputs
-    ]
-    if not any(_PICTURES & output.get("data", {}).keys() for output in shown):
-        yield f"its first {NUM_FIRST_CELLS} cells show no picture, curve or widget"
 
 
 def folded_outputs(notebook: NotebookNode) -> Iterator[str]:

@@ -14,13 +14,6 @@ def tagged(lesson: Lesson, tag: str) -> list[Cell]:
     return [cell for cell in lesson.cells if tag in cell.tags]
 
 
-def at_least(lesson: Lesson, tag: str, least: int) -> Iterator[str]:
-    """Yields a fault where fewer cells play a part than a lesson has."""
-    found = len(tagged(lesson, tag))
-    if found < least:
-        yield f"{found} cells are tagged `{tag}`; a lesson has at least {least}"
-
-
 def unpaired(lesson: Lesson, tag: str, partner: str) -> Iterator[str]:
     """Yields the cells of two parts that do not follow each other, or are no code."""
     before: Cell | None = None

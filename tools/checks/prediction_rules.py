@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 
-from tools.checks.parts import at_least, calls, last_call, parsed, tagged, unpaired
+from tools.checks.parts import calls, last_call, parsed, tagged, unpaired
 from tools.lesson.cells import Cell
 from tools.lesson.sources import Lesson
 
-MIN_PREDICTIONS = 4
-
 
 def predictions(lesson: Lesson) -> Iterator[str]:
-    """Yields what is wrong with the predictions of a lesson, one by one, and with their number."""
+    """Yields what is wrong with the predictions of a lesson, one by one."""
     yield from unpaired(lesson, "predict", "reveal")
-    yield from at_least(lesson, "predict", MIN_PREDICTIONS)
     for cell, after in lesson.following():
         if "predict" in cell.tags and after is not None and "reveal" in after.tags:
-            yield from _card_faults(lesson, cell)
             yield from _reveal_faults(lesson, cell, after)
 
 
@@ -27,19 +22,6 @@ def scores(lesson: Lesson) -> Iterator[str]:
     *_others, last = [cell for cell in lesson.cells if cell.kind == "code"] or [Cell("code", "", "")]
     if tagged(lesson, "predict") and last_call(last, "score") != (lesson.number, []):
         yield f'the last code cell, {last.cell_id!r}, is not score("{lesson.number}")'
-
-
-def _card_faults(lesson: Lesson, cell: Cell) -> Iterator[str]:
-    call = last_call(cell, "predict")
-    if call is None or call[1]:
-        yield f'cell {cell.cell_id!r} does not end in predict("{lesson.number}-...")'
-        return
-    prediction_id, _nothing = call
-    if not prediction_id.startswith(f"{lesson.number}-"):
-        yield f"the prediction id {prediction_id!r} does not begin with {lesson.number}-"
-    # Imported here, so that a lesson's other rules do not wait for its predictions.
-    if importlib.import_module("course_lib.exercises.predictions").find(prediction_id) is None:
-        yield f"no prediction is registered for {prediction_id!r}"
 
 
 def _reveal_faults(lesson: Lesson, card: Cell, cell: Cell) -> Iterator[str]:

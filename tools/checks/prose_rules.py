@@ -1,8 +1,7 @@
-"""What keeps a lesson's source pleasant to read and compare: a sentence a line, imports first."""
+"""What keeps a lesson's source pleasant to read and compare: a sentence a line."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
@@ -46,36 +45,8 @@ def lines_of_prose(lesson: Lesson) -> Iterator[str]:
                 yield f"{here}: a line of more than {MAX_LINE_LENGTH} characters"
 
 
-def imports(lesson: Lesson) -> Iterator[str]:
-    """Yields the cells that import below other code, or after another cell of their section did."""
-    importer = ""
-    for cell in lesson.cells:
-        if cell.kind == "markdown":
-            importer = "" if re.search(r"^## ", cell.source, re.M) else importer
-        elif "setup" not in cell.tags and (found := _imports(cell)):
-            if importer:
-                yield f"cell {cell.cell_id!r} imports, as {importer!r} in the same section does: import there"
-            if found != list(range(len(found))):
-                yield f"cell {cell.cell_id!r} imports below other code"
-            importer = cell.cell_id
-
-
 def _prose(cell: Cell) -> Iterator[str]:
     lines = cell.source.split("\n")
     for block in blocks(cell.source):
         if not block.prefix.startswith("#") and not block.text.startswith(("|", "<")):
             yield from lines[block.first_line : block.end_line]
-
-
-def _imports(cell: Cell) -> list[int]:
-    """Returns which of a cell's statements import, start_tensorflow() included."""
-    try:
-        statements = ast.parse(cell.source).body
-    except SyntaxError:
-        return []
-    return [
-        number
-        for number, statement in enumerate(statements)
-        if isinstance(statement, ast.Import | ast.ImportFrom)
-        or ast.unparse(statement) == "tf = course_lib.start_tensorflow()"
-    ]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.models.model import Model, Update
 from course_lib.runtime import start_tensorflow
-from course_lib.training.optimizers.optimizer import require_gradients
-from course_lib.training.settings import is_finite_number, require_learning_rate
+from course_lib.training.settings import require_learning_rate
 
 tf = start_tensorflow()
 
@@ -46,8 +43,7 @@ class Adam:
             Keras ("epsilon hat" in the paper).
 
     Raises:
-        CourseError: the learning rate or epsilon is no finite number above 0, or a beta none from 0 to
-            below 1.
+        CourseError: the learning rate is no finite number above 0.
 
     Source: Kingma and Ba 2015, https://arxiv.org/abs/1412.6980 (algorithm 1, with the order of computation
         of section 2).
@@ -60,11 +56,6 @@ class Adam:
 
     def __post_init__(self) -> None:
         require_learning_rate(self.learning_rate)
-        for name in ("beta_1", "beta_2"):
-            self._require(name, _("finite numbers from 0 to below 1"), lambda value: 0 <= value < 1)
-        self._require("epsilon", _("finite numbers above 0"), lambda value: value > 0)
-        for name, value in asdict(self).items():
-            object.__setattr__(self, name, float(value))
 
     def slots(self, model: Model) -> AdamSlots:
         """Returns slots of zeros for the trained variables of `model`."""
@@ -79,7 +70,6 @@ class Adam:
         self, variables: Mapping[str, Any], gradients: Mapping[str, Any], slots: AdamSlots
     ) -> list[Update]:
         """Returns new values of the variables, of both their averages, and of the counter."""
-        require_gradients(variables, gradients)
         steps = slots.steps + 1
         rate = self.corrected_rate(steps)
         updates: list[Update] = [(slots.steps, steps)]
@@ -114,15 +104,6 @@ class Adam:
     def identity(self) -> dict[str, object]:
         """Returns the name and every setting."""
         return {"optimizer": type(self).__name__, **asdict(self)}
-
-    def _require(self, name: str, allowed: str, fits: Callable[[float], bool]) -> None:
-        value = getattr(self, name)
-        if not (is_finite_number(value) and fits(value)):
-            raise CourseError(
-                _("Adam's {name} cannot be {value!r}.", name=name, value=value),
-                allowed=allowed,
-                cure=_("Leave it out: the usual value is {usual}.", usual=getattr(type(self), name)),
-            )
 
 
 def _zeros_like_trained(model: Model, what: str) -> dict[str, Any]:

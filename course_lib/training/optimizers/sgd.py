@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_lib.models.model import Model, Update
-from course_lib.training.optimizers.optimizer import require_gradients
 from course_lib.training.settings import require_learning_rate
 
 
@@ -26,7 +25,6 @@ class SGD:
 
     def __post_init__(self) -> None:
         require_learning_rate(self.learning_rate)
-        object.__setattr__(self, "learning_rate", float(self.learning_rate))
 
     def slots(self, model: Model) -> None:
         """Returns None: it remembers nothing."""
@@ -42,7 +40,6 @@ class SGD:
     ) -> list[Update]:
         """Returns (variable, variable - learning rate * gradient) for each."""
         del slots
-        require_gradients(variables, gradients)
         return [
             (variable, variable - self.learning_rate * gradients[name])
             for name, variable in variables.items()

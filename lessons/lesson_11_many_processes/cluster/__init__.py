@@ -1,8 +1,4 @@
-"""Clusters of local processes: real workers, real ports, real deaths, and no process that outlives its cell.
-
-The processes run any Python program that finds its place in TF_CONFIG or in DTensor's variables, so the same
-program runs on real machines, started by what starts programs there.
-"""
+"""Clusters of local processes: real workers, real ports, real deaths; none outlives its cell."""
 
 from course_lib.lazy import face
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from itertools import starmap
-from typing import Any
+from typing import Any, Self
 
 _SECONDS_BETWEEN = 0.25
 _NOTHING = {"text/plain": ""}
@@ -30,8 +30,9 @@ class LiveLogs:
 
     def __init__(self, tails: Callable[[], Mapping[str, Sequence[str]]]) -> None:
         self._tails = tails
-        self._handle = _display(_NOTHING) if _in_a_kernel() else None
-        self._shown = ""
+        self._handle: Any = None
+        if _in_a_kernel():
+            self._handle = import_module("IPython.display").display(_NOTHING, raw=True, display_id=True)
         self._next = 0.0
 
     def refresh(self) -> None:
@@ -40,13 +41,12 @@ class LiveLogs:
             return
         self._next = time.monotonic() + _SECONDS_BETWEEN
         text = "".join(starmap(_column, self._tails().items()))
-        if text != self._shown:
-            self._shown = text
-            shown = f'<div style="{_ROW}">{text}</div>'
-            self._handle.update({"text/html": shown, **_NOTHING}, raw=True)
+        self._handle.update({"text/html": f'<div style="{_ROW}">{text}</div>', **_NOTHING}, raw=True)
 
-    def finish(self) -> None:
-        """Takes it away."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
         if self._handle is not None:
             self._handle.update(_NOTHING, raw=True)
 
@@ -54,10 +54,6 @@ class LiveLogs:
 def _column(heading: str, lines: Sequence[str]) -> str:
     name, text = html.escape(heading), html.escape("\n".join(lines))
     return f'<div style="{_COLUMN}"><strong>{name}</strong><pre style="{_LINES}">{text}</pre></div>'
-
-
-def _display(data: dict[str, str]) -> Any:
-    return import_module("IPython.display").display(data, raw=True, display_id=True)
 
 
 def _in_a_kernel() -> bool:

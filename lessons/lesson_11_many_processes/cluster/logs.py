@@ -45,15 +45,13 @@ class Log:
         self.stdout, self.stderr = (folder / f"{task.replace(' ', '-')}.{end}" for end in ("out", "err"))
         self._starts = self._stderr_starts = 0  # of the present run, in bytes
         for path in (self.stdout, self.stderr):
-            path.unlink(missing_ok=True)  # what another cluster left in a folder that the reader named
+            path.touch()
 
     def begin(self, note: str) -> None:
         """Begins another run: lines of earlier ones are kept, and `note` stands between."""
-        if self.stdout.exists():
-            with self.stdout.open("ab") as file:
-                file.write(f"\n{MARKER}{note}\n".encode())
-            self._starts = self.stdout.stat().st_size
-            self._stderr_starts = self.stderr.stat().st_size if self.stderr.exists() else 0
+        with self.stdout.open("ab") as file:
+            file.write(f"\n{MARKER}{note}\n".encode())
+        self._starts, self._stderr_starts = (path.stat().st_size for path in (self.stdout, self.stderr))
 
     def lines(self) -> list[str]:
         """Returns the lines that the task's program marked as its own, without the mark."""
@@ -65,9 +63,9 @@ class Log:
 
     def last_words(self) -> str:
         """Returns the last line on stderr of a run that has no line of its own; "" where there is either."""
-        if f"\n{MARKER}".encode() in b"\n" + _read_bytes(self.stdout)[self._starts :]:
+        if f"\n{MARKER}".encode() in b"\n" + self.stdout.read_bytes()[self._starts :]:
             return ""
-        written = _read_bytes(self.stderr)[self._stderr_starts :].decode(errors="replace")
+        written = self.stderr.read_bytes()[self._stderr_starts :].decode(errors="replace")
         return next((line.strip() for line in reversed(written.splitlines()) if line.strip()), "")
 
     def tail(self) -> list[str]:
@@ -79,7 +77,7 @@ class Log:
     def end_of(self, words: str) -> int | None:
         """Returns where the present run's first own line with these words ends; None before there is one."""
         place = self._starts
-        for line in _read_bytes(self.stdout)[self._starts :].splitlines(keepends=True):
+        for line in self.stdout.read_bytes()[self._starts :].splitlines(keepends=True):
             place += len(line)
             text = line.decode(errors="replace")
             if text.startswith(MARKER) and words in text and text.endswith("\n"):
@@ -93,8 +91,4 @@ class Log:
 
 
 def _read(path: Path) -> str:
-    return _read_bytes(path).decode(errors="replace")
-
-
-def _read_bytes(path: Path) -> bytes:
-    return path.read_bytes() if path.exists() else b""
+    return path.read_text(errors="replace")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib.errors import CourseError
 from course_lib.i18n import NEVER_FIRST, _, num_columns, padded
 
 _WIDEST = 88  # columns of text, as many as a page shows at once
@@ -26,8 +26,6 @@ class Told:
         lines: its own lines.
         status: its exit status, or the negative number of the signal that ended it; None while it runs.
         asked_to_end: whether it was killed or terminated on purpose.
-        stopped: whether it ran until the cluster was closed.
-        absent: whether it was never started.
         last_words: the last line on stderr of a task that said nothing of its own.
     """
 
@@ -35,8 +33,6 @@ class Told:
     lines: tuple[str, ...]
     status: int | None = None
     asked_to_end: bool = False
-    stopped: bool = False
-    absent: bool = False
     last_words: str = ""
 
     @property
@@ -50,14 +46,10 @@ class Told:
         >>> Told("worker 0", (), -9).ending(), Told("worker 1", ()).ending()
         ('ended by SIGKILL', 'runs')
         """
-        if self.absent:
-            return _("not started")
-        if self.stopped:
-            return _("ended with the cluster")
         if self.status is None:
             return _("runs")
         if self.status < 0:
-            return _("ended by {signal}", signal=_signal(-self.status))
+            return _("ended by {signal}", signal=signal.Signals(-self.status).name)
         return _("ended with exit status {status}", status=self.status) if self.status else _("ended")
 
     def heading(self) -> str:
@@ -99,19 +91,8 @@ class Report:
         return tuple(task for task in self.ended if self[task].failed)
 
     def __getitem__(self, task: str) -> Told:
-        """Returns what is known of a task.
-
-        Raises:
-            CourseError: the report has none of that name.
-        """
-        for told in self.told:
-            if told.task == task:
-                return told
-        raise CourseError(
-            _("The report has no task {task!r}.", task=task),
-            allowed=_(", ").join(told.task for told in self.told),
-            cure=_("Name one of these."),
-        )
+        """Returns what is known of a task."""
+        return next(told for told in self.told if told.task == task)
 
     def __repr__(self) -> str:
         columns = [[each.heading(), *each.shown()] for each in self.told]
@@ -126,14 +107,6 @@ class Report:
             for heading, *lines in columns
             for part in [heading, *(part for line in lines for part in _folded(f"  {line}", _WIDEST))]
         )
-
-
-def _signal(number: int) -> str:
-    """Returns the name of a signal; most of those between SIGRTMIN and SIGRTMAX have none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return _("signal {number}", number=number)
 
 
 def _folded(line: str, columns: int) -> list[str]:
@@ -153,12 +126,6 @@ def _folded(line: str, columns: int) -> list[str]:
 
 
 def _side_by_side(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
-    height = max(map(len, columns))
     ruled = [[column[0], "-" * width, *column[1:]] for column, width in zip(columns, widths, strict=True)]
-    rows = []
-    for at in range(height + 1):
-        cells = [column[at] if at < len(column) else "" for column in ruled]
-        rows.append(
-            _GAP.join(padded(cell, width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-        )
-    return "\n".join(rows)
+    rows = itertools.zip_longest(*ruled, fillvalue="")
+    return "\n".join(_GAP.join(map(padded, row, widths)).rstrip() for row in rows)

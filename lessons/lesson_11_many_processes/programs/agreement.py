@@ -1,110 +1,86 @@
-"""What processes that meet tell each other, and what is wrong where it does not fit together."""
+"""The processes of a training compare what they are going to do, once TensorFlow has joined them.
+
+TensorFlow compares nothing of it: it trains on in silence where one has other data.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import argparse
+import contextlib
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.training.examples import fingerprint
+from course_lib.training.saved import names_in
+from lessons.lesson_11_many_processes.programs.places import Peers
 
-Facts = Mapping[str, str]
-Table = Mapping[str, Facts]  # what each process said, by its name
+# Arguments that each process may have for itself; the folder may be called otherwise on another machine.
+_OWN = ("language", "checkpoints", "wait", "pause", "hold", "digits")
 
 
-def require_same(table: Table) -> None:
-    """Checks that all processes told the same.
+def facts_of(arguments: argparse.Namespace, examples: Examples) -> list[str]:
+    """Returns what must be the same for all, as short texts: arguments, code, data, newest checkpoint."""
+    package = sorted(Path(__file__).parents[1].rglob("*.py"))
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in package))
+    return [
+        " ".join(f"{name}={value}" for name, value in sorted(vars(arguments).items()) if name not in _OWN),
+        code.hexdigest()[:8],
+        fingerprint(examples),
+        newest(arguments.checkpoints),
+    ]
+
+
+def newest(checkpoints: str | None) -> str:
+    """Returns the name of the checkpoint from which this process would go on; "" if there is none."""
+    return next(reversed(names_in(Path(checkpoints))), "") if checkpoints else ""
+
+
+def compare(peers: Peers, facts: Sequence[str]) -> None:
+    """Checks that all processes are going to do the same; TensorFlow carries the facts between them.
 
     Raises:
-        CourseError: one differs in a fact from most of the others; from the first, of two.
+        CourseError: one differs from the first.
+
+    Source: CoordinationServiceAgent::InsertKeyValue and GetKeyValue, which waits until there is a value.
     """
-    for about in dict.fromkeys(about for facts in table.values() for about in facts):
-        told = {name: facts.get(about, "") for name, facts in table.items()}
-        usual = Counter(told.values()).most_common(1)[0][0]  # of equally many the first
-        for name, value in told.items():
-            if value != usual:
-                raise _differs(name, about, value, usual)
+    if not peers.others:
+        return
+    store = importlib.import_module("tensorflow.python.eager.context").context()
+    store.set_config_key_value(f"course/facts/{peers.name}", json.dumps(facts))
+    table = {name: json.loads(store.get_config_key_value(f"course/facts/{name}")) for name in peers.addresses}
+    if peers.name == next(iter(peers.addresses)):  # what all say lies with the first: it ends when all know
+        for name in peers.others:
+            store.get_config_key_value(f"course/read/{name}")
+    else:
+        with contextlib.suppress(importlib.import_module("tensorflow").errors.OpError):  # it may end at once
+            store.set_config_key_value(f"course/read/{peers.name}", "yes")
+    require_same(table)
 
 
-def require_all(there: Iterable[str], wanted: Iterable[str], limit_seconds: float) -> None:
-    """Checks that all processes are there.
+def require_same(table: Mapping[str, Sequence[str]]) -> None:
+    """Checks that all processes said the same facts.
 
     Raises:
-        CourseError: some are not.
+        CourseError: one differs from the first.
     """
-    came = set(there)
-    missing = [name for name in wanted if name not in came]
-    if missing:
-        raise did_not_come(missing, limit_seconds)
-
-
-def agree(table: Table) -> bool:
-    """Returns whether all processes told the same."""
-    try:
-        require_same(table)
-    except CourseError:
-        return False
-    return True
-
-
-def did_not_come(names: Iterable[str], limit_seconds: float) -> CourseError:
-    """Returns the error of processes that did not come in time."""
-    return CourseError(
-        _("Not there in time: {names}.", names=_(", ").join(names)),
-        allowed=_(
-            "all processes that the cluster names, started within {seconds:g} s", seconds=limit_seconds
-        ),
-        cure=_("Look at the output of those; see that their addresses are right, or wait longer: --wait."),
-    )
-
-
-def wrong_place(wrong: Mapping[str, str]) -> CourseError:
-    """Returns the error of processes that are not in their places, as one tells the other.
-
-    Args:
-        wrong: "twice", the name that two have; or "elsewhere", the name of one that is "at" the address of
-            another.
-    """
-    cure = _("Give each the index of its own address, in TF_CONFIG or DTENSOR_CLIENT_ID.")
-    if "twice" in wrong:
-        return CourseError(
-            _("Two processes say that they are {name}.", name=wrong["twice"]),
-            allowed=_("for each process a place of its own in the cluster"),
-            cure=cure,
-        )
-    return CourseError(
-        _(
-            "A process says that it is {name}, and is at the address of {at}.",
-            name=wrong["elsewhere"],
-            at=wrong["at"],
-        ),
-        allowed=_("for each process the address that the cluster has for it"),
-        cure=cure,
-    )
-
-
-def _differs(name: str, about: str, value: str, usual: str) -> CourseError:
-    return CourseError(
-        _(
-            "{name} differs from the others in its {about}: {value}, not {usual}.",
-            name=name,
-            about=_worded(about),
-            value=value or _("none"),
-            usual=usual or _("none"),
-        ),
-        allowed=_("the same program, arguments, data and checkpoints in all processes"),
-        cure=_("Start all processes anew, with the same code, arguments and data."),
-    )
-
-
-def _worded(about: str) -> str:
-    """Returns what a fact is about in the reader's language."""
-    words = {
-        "cluster": _("addresses of the cluster"),
-        "arguments": _("arguments"),
-        "versions": _("versions of packages"),
-        "code": _("code"),
-        "data": _("data"),
-        "checkpoint": _("newest checkpoint"),
-    }
-    return words.get(about, about)
+    usual = next(iter(table.values()))
+    for at, about in enumerate([_("arguments"), _("code"), _("data"), _("newest checkpoint")]):
+        for name, facts in table.items():
+            if facts[at] != usual[at]:
+                raise CourseError(
+                    _(
+                        "{name} differs from the others in its {about}: {value}, not {usual}.",
+                        name=name,
+                        about=about,
+                        value=facts[at] or _("none"),
+                        usual=usual[at] or _("none"),
+                    ),
+                    allowed=_("the same program, arguments, data and checkpoints in all processes"),
+                    cure=_("Start all processes anew, with the same code, arguments and data."),
+                )

@@ -14,7 +14,6 @@ from course_lib.i18n import _
 from course_lib.specs.received import Batch, ReceivedExamples
 from lessons.lesson_11_many_processes.cluster.logs import MARKER, told
 
-FAILED, INTERRUPTED = 1, 130  # as a shell has them
 _DONE = "done"  # how the last line ends where nothing failed
 _STEP = re.compile(r"step (\d+) loss (\S+)")
 _BATCH = re.compile(r"(\w+) batch (\d+) examples((?: \d+)*)")
@@ -25,7 +24,7 @@ def say(text: str) -> None:
     print(MARKER + text, flush=True)
 
 
-def losses(output: str, *, of_failed: bool = False) -> dict[int, float]:
+def losses(output: str) -> dict[int, float]:
     r"""Returns the loss of each step that a process told.
 
     >>> losses("course: step 1 loss 2.3026\ncourse: step 2 loss 2.25")
@@ -33,22 +32,20 @@ def losses(output: str, *, of_failed: bool = False) -> dict[int, float]:
 
     Args:
         output: what it printed.
-        of_failed: whether to return also those of a process that failed, until then.
 
     Raises:
         CourseError: the process failed; it is the error that it told, where it told one.
     """
     lines = told(output)
-    found = [match for match in map(_STEP.fullmatch, lines) if match]
-    if not of_failed:
-        _require_no_error(lines)
-        if not found and not (lines and lines[-1].endswith(_DONE)):
-            raise CourseError(
-                _("The process told no loss, and not why."),
-                allowed=_("what a process wrote that trained"),
-                cure=_("Read all that it wrote: print(cluster.log(task))"),
-            )
-    return {int(each[1]): float(each[2]) for each in found}
+    _require_no_error(lines)
+    losses_of_steps = {int(match[1]): float(match[2]) for match in map(_STEP.fullmatch, lines) if match}
+    if not losses_of_steps and not (lines and lines[-1].endswith(_DONE)):
+        raise CourseError(
+            _("The process told no loss, and not why."),
+            allowed=_("what a process wrote that trained"),
+            cure=_("Read all that it wrote: print(cluster.log(task))"),
+        )
+    return losses_of_steps
 
 
 def received(outputs: Sequence[str], policy: str) -> ReceivedExamples:
@@ -77,29 +74,21 @@ def run(main: Callable[[], None]) -> None:
     try:
         main()
     except CourseError as error:
-        cause = _first_cause(error)
-        if cause is not error:  # what TensorFlow said of it, in full
-            print(f"{type(cause).__name__}: {cause}", file=sys.stderr)
+        if error.__cause__ is not None:
+            traceback.print_exc()  # what TensorFlow said of it, in full
         tell(error)
-        leave(FAILED)
-    except KeyboardInterrupt:
-        say("interrupted")
-        leave(INTERRUPTED)
-    except Exception:
+        leave(1)
+    except (Exception, KeyboardInterrupt):
         traceback.print_exc()
-        leave(FAILED)
+        leave(1)
 
 
 def tell(error: CourseError) -> None:
-    """Prints what went wrong, what is allowed and what to do, a line each."""
-    print(*as_lines(error), sep="\n", flush=True)
-
-
-def as_lines(error: CourseError) -> list[str]:
-    """Returns what went wrong, what is allowed and what to do as a line each, in the reader's language."""
+    """Prints what went wrong, what is allowed and what to do, a line each, in the reader's language."""
     problem, allowed, cure = (" ".join(text.split()) for text in (error.problem, error.allowed, error.cure))
-    said = CourseError(_("error: {problem}", problem=problem), allowed=allowed, cure=cure)
-    return [MARKER + line for line in str(said).splitlines()]
+    worded = CourseError(_("error: {problem}", problem=problem), allowed=allowed, cure=cure)
+    for line in str(worded).splitlines():
+        say(line)
 
 
 def leave(status: int) -> None:
@@ -110,20 +99,12 @@ def leave(status: int) -> None:
 
 
 def _require_no_error(lines: Sequence[str]) -> None:
-    """Raises the error that a process told, which the lines of what is allowed and what to do follow."""
-    labels = (_("  Allowed: {allowed}", allowed=""), _("  What to do: {cure}", cure=""))
-    for at, allowed in enumerate(lines[1:-1], 1):
-        cure = lines[at + 1]
-        if allowed.startswith(labels[0]) and cure.startswith(labels[1]):
-            problem = lines[at - 1].removeprefix(_("error: {problem}", problem=""))
-            parts = (each.removeprefix(label) for each, label in zip((allowed, cure), labels, strict=True))
-            raise CourseError(problem, allowed=next(parts), cure=next(parts))
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+    """Raises the error that a process told: what is wrong, what is allowed, and what to do."""
+    starts = [_("error: {problem}", problem=""), _("  Allowed: {allowed}", allowed="")]
+    starts.append(_("  What to do: {cure}", cure=""))
+    if len(lines) >= len(starts) and lines[-3].startswith(starts[0]):
+        parts = [line.removeprefix(start) for line, start in zip(lines[-3:], starts, strict=True)]
+        raise CourseError(parts[0], allowed=parts[1], cure=parts[2])
 
 
 def _parts(output: str, policy: str) -> Batch:

@@ -21,15 +21,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from course_lib.data import mnist
-from course_lib.i18n import _
+from course_lib.i18n import set_language
 from course_lib.runtime import setup
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
-from lessons.lesson_11_many_processes.cluster.program import without_proxy
+from lessons.lesson_11_many_processes.cluster.environment import without_proxy
 from lessons.lesson_11_many_processes.programs import arguments as course_arguments
-from lessons.lesson_11_many_processes.programs.facts import facts_of, newest, shared
+from lessons.lesson_11_many_processes.programs.agreement import compare, facts_of
+from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import run, say
-from lessons.lesson_11_many_processes.programs.meeting import meet
-from lessons.lesson_11_many_processes.programs.peers import explaining_lost_peers, within
+from lessons.lesson_11_many_processes.programs.lost import explaining_lost_peers
 from lessons.lesson_11_many_processes.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of
 from lessons.lesson_11_many_processes.programs.steps import take_steps
 
@@ -47,9 +47,9 @@ LEARNING_RATE = 1e-3
 
 def main() -> None:
     """Trains as the client that the environment says."""
-    course_arguments.speak()
-    arguments = _arguments()
-    peers = clients_of(os.environ, NUM_DEVICES)
+    arguments = parsed()
+    set_language(arguments.language)
+    peers = clients_of(os.environ)
     num_local = NUM_DEVICES // peers.count
     setup(language=arguments.language, devices=num_local)
     os.environ.update(without_proxy(os.environ, peers.addresses.values()))
@@ -57,11 +57,10 @@ def main() -> None:
     if not peers.others:
         for name in (CLIENTS, CLIENT, CLIENT_JOB):  # TensorFlow would look for devices of a cluster
             os.environ.pop(name, None)
-    facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
-    meet(peers.name, peers.addresses, facts, arguments.wait)
-    with within(arguments.start, peers.others):
+    with within(arguments.wait, peers.others):
         start_devices(num_local)
     with explaining_lost_peers(peers.others):
+        compare(peers, facts_of(arguments, examples))
         train(PLANS[arguments.plan](), peers, examples, arguments)
 
 
@@ -78,54 +77,39 @@ def train(plan: Plan, peers: Peers, examples: Examples, arguments: argparse.Name
     from course_lib.models import sentiment
     from course_lib.training import SGD, Settings, TrainingRun
     from course_lib.training.trainer import ModelTrainer
+    from lessons.lesson_11_many_processes.client_checkpoints import ClientCheckpoints
 
     values = sentiment.initial_values(dims=(examples.features.shape[1], HIDDEN, CLASSES))
     model = sentiment.MLP(values, plan)
-    say(f"{peers.name} of {peers.count}, {tell_places(model)}")
-    say(tell_shapes(model))
+    tell_places(peers, model.hidden_weight)
     trainer = ModelTrainer(model, SGD(LEARNING_RATE))
     settings = Settings(course_arguments.epochs(arguments), model.place.require_batch(arguments.batch))
-    folder = _folder(arguments.checkpoints, model, peers.saves)
+    mesh, checkpoints = model.hidden_weight.layout.mesh, arguments.checkpoints
+    folder = ClientCheckpoints(checkpoints, mesh, writes_names=peers.saves) if checkpoints else None
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     take_steps(training, peers, arguments)
     say("done")
 
 
-def tell_places(model: Any) -> str:
-    """Returns which devices of the mesh are this process's."""
-    devices = model.hidden_weight.layout.mesh.local_device_ids()
-    return f"devices {devices[0]} to {devices[-1]}"
-
-
-def tell_shapes(model: Any) -> str:
-    """Returns what each device of this process holds of the hidden weight."""
+def tell_places(peers: Peers, weight: Any) -> None:
+    """Says which devices of the mesh are this process's, and what each holds of a weight."""
     from course_lib.dtensor import unpack
 
-    shapes = sorted({part.shape for part in unpack(model.hidden_weight)})
-    return f"hidden weight {' '.join(map(str, shapes))} in each"
+    devices = weight.layout.mesh.local_device_ids()
+    say(f"{peers.name} of {peers.count}, devices {devices[0]} to {devices[-1]}")
+    shapes = sorted({part.shape for part in unpack(weight)})
+    say(f"hidden weight {' '.join(map(str, shapes))} in each")
 
 
-def _folder(checkpoints: str | None, model: Any, saves: bool) -> Any:
-    from lessons.lesson_11_many_processes.client_checkpoints import ClientCheckpoints
-
-    if checkpoints is None:
-        return None
-    return ClientCheckpoints(checkpoints, model.hidden_weight.layout.mesh, writes_names=saves)
-
-
-def _arguments() -> argparse.Namespace:
+def parsed() -> argparse.Namespace:
+    """Returns the arguments of the command line."""
     parser = course_arguments.parser(
-        _(
-            "Trains on one mesh over the devices of several processes, as the client that DTENSOR_CLIENT_ID"
-            " says among the addresses in DTENSOR_JOBS; alone without them. Start it on each machine, with"
-            " the same arguments and code."
-        )
+        "Trains on one mesh over the devices of several processes, as the client that DTENSOR_CLIENT_ID says"
+        " among the addresses in DTENSOR_JOBS; alone without them. Start it on each machine, with the same"
+        " arguments and code."
     )
-    course_arguments.add_hold(parser)
-    plan = _("how the tensors are laid out: {names} (data)", names=_(", ").join(PLANS))
-    parser.add_argument("--plan", type=course_arguments.named("--plan", PLANS), default="data", help=plan)
-    arguments: argparse.Namespace = parser.parse_args()
-    return arguments
+    parser.add_argument("--plan", choices=PLANS, default="data", help="how the tensors are laid out")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

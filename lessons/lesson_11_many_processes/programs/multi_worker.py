@@ -18,20 +18,19 @@ import argparse
 import importlib
 import os
 import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from course_lib.data import fashion
-from course_lib.i18n import _
 from course_lib.runtime import setup
-from lessons.lesson_11_many_processes.cluster.program import without_proxy
+from lessons.lesson_11_many_processes.cluster.environment import without_proxy
 from lessons.lesson_11_many_processes.programs import arguments as course_arguments
-from lessons.lesson_11_many_processes.programs.facts import facts_of, newest, shared
+from lessons.lesson_11_many_processes.programs.agreement import compare, facts_of
+from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import leave, run, say
-from lessons.lesson_11_many_processes.programs.meeting import meet
-from lessons.lesson_11_many_processes.programs.peers import explaining_lost_peers, within
+from lessons.lesson_11_many_processes.programs.lost import explaining_lost_peers
 from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, Peers, workers_of
 from lessons.lesson_11_many_processes.programs.steps import take_steps
 
@@ -48,20 +47,18 @@ LEARNING_RATE = 0.01
 
 def main() -> None:
     """Does what the command line says, as the process that TF_CONFIG says."""
-    course_arguments.speak()
-    arguments = _arguments()
+    arguments = parsed()
     setup(language=arguments.language, devices=1)
     peers = workers_of(os.environ)
     if not peers.addresses:
         os.environ.pop(TF_CONFIG, None)  # an empty one is none; TensorFlow takes it for wrong JSON
     os.environ.update(without_proxy(os.environ, peers.addresses.values()))
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
-    facts = facts_of(peers.addresses, shared(arguments), examples, newest(arguments.checkpoints))
-    meet(peers.name, peers.addresses, facts, arguments.wait)
-    with within(arguments.start, peers.others):
+    with within(arguments.wait, peers.others):
         strategy = make_strategy()
-    say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
     with explaining_lost_peers(peers.others):
+        compare(peers, facts_of(arguments, examples))
+        say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
         if arguments.shards:
             for policy in arguments.shards:
                 show_shards(strategy, policy)
@@ -91,6 +88,8 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
     """Trains step by step, with the trainer and the run of lesson 10."""
     from course_lib.models.fashion import convolutional
     from course_lib.training import Settings, StrategyTrainer, TrainingRun
+    from course_lib.training.checkpoints import CheckpointFolder
+    from lessons.lesson_11_many_processes.worker_checkpoints import OthersCheckpoints
 
     tf = importlib.import_module("tensorflow")
     with strategy.scope():
@@ -98,7 +97,8 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
     model = convolutional(strategy, filters=FILTERS, hidden=HIDDEN)
     trainer = StrategyTrainer(model, optimizer, strategy)
     settings = Settings(course_arguments.epochs(arguments), arguments.batch)
-    folder = _folder(arguments.checkpoints, peers.saves)
+    kind = CheckpointFolder if peers.saves else OthersCheckpoints
+    folder = kind(arguments.checkpoints) if arguments.checkpoints else None
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     save_if_preempted = _saves_when_preempted(strategy, training, folder.path) if folder else lambda: None
     of_saved = "" if peers.saves else ", and thrown away"
@@ -109,10 +109,6 @@ def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.N
 
 def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> None:
     """Trains with `fit` of tf_keras: that of Keras 3 fails under this strategy."""
-    from course_lib.training import Settings
-
-    epochs = course_arguments.epochs(arguments)
-    Settings(epochs, arguments.batch).order(len(examples))  # says it where they do not fill a batch
     tf, tf_keras = (importlib.import_module(name) for name in ("tensorflow", "tf_keras"))
     layers, drawn = tf_keras.layers, tf_keras.initializers.GlorotUniform
     with strategy.scope():
@@ -131,13 +127,12 @@ def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> Non
 
     def tell(epoch: int, logs: Any) -> None:
         say(f"epoch {epoch + 1} loss {logs['loss']:.{arguments.digits}f}")
-        time.sleep(arguments.pause)
 
     callbacks = [tf_keras.callbacks.LambdaCallback(on_epoch_end=tell)]
     if arguments.checkpoints:
         backup = str(Path(arguments.checkpoints) / "backup")
         callbacks.append(tf_keras.callbacks.BackupAndRestore(backup, delete_checkpoint=False))
-    model.fit(dataset, epochs=epochs, verbose=0, callbacks=callbacks)
+    model.fit(dataset, epochs=course_arguments.epochs(arguments), verbose=0, callbacks=callbacks)
     say("done")
 
 
@@ -146,15 +141,17 @@ def show_shards(strategy: Any, policy: str) -> None:
     from course_lib.distributed_input import received_examples
 
     tf = importlib.import_module("tensorflow")
+    numbers = np.arange(_FILES * _EXAMPLES_IN_A_FILE).reshape(_FILES, _EXAMPLES_IN_A_FILE)
     with tempfile.TemporaryDirectory() as folder:
-        names = [str(path) for path in _numbered_files(Path(folder))]
-        numbers = tf.data.TextLineDataset(names).map(lambda line: tf.strings.to_number(line, tf.int64))
-        batches = with_policy(numbers.batch(_EXAMPLES_IN_A_FILE), policy)
-        received = received_examples(strategy, batches, most_batches=_FILES * _EXAMPLES_IN_A_FILE)
+        names = [f"{folder}/{number}.txt" for number in range(_FILES)]
+        for name, of_file in zip(names, numbers, strict=True):
+            np.savetxt(name, of_file, fmt="%d")
+        examples = tf.data.TextLineDataset(names).map(lambda line: tf.strings.to_number(line, tf.int64))
+        batches = with_policy(examples.batch(_EXAMPLES_IN_A_FILE), policy)
+        received = received_examples(strategy, batches, most_batches=numbers.size)
     for number, parts in enumerate(received.batches):
-        say(
-            " ".join([f"{policy} batch {number} examples", *(str(index) for part in parts for index in part)])
-        )
+        indices = (str(index) for part in parts for index in part)
+        say(" ".join([f"{policy} batch {number} examples", *indices]))
 
 
 def with_policy(dataset: Any, policy: str) -> Any:
@@ -195,42 +192,17 @@ def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) ->
     return handler.save_checkpoint_if_preempted
 
 
-def _folder(checkpoints: str | None, saves: bool) -> Any:
-    from course_lib.training.checkpoints import CheckpointFolder
-    from lessons.lesson_11_many_processes.worker_checkpoints import OthersCheckpoints
-
-    if checkpoints is None:
-        return None
-    return (CheckpointFolder if saves else OthersCheckpoints)(checkpoints)
-
-
-def _numbered_files(folder: Path) -> Iterator[Path]:
-    """Yields new files whose lines are the numbers of the examples in them."""
-    for number in range(_FILES):
-        first = number * _EXAMPLES_IN_A_FILE
-        path = folder / f"{number}.txt"
-        path.write_text("".join(f"{index}\n" for index in range(first, first + _EXAMPLES_IN_A_FILE)))
-        yield path
-
-
-def _arguments() -> argparse.Namespace:
+def parsed() -> argparse.Namespace:
+    """Returns the arguments of the command line."""
     parser = course_arguments.parser(
-        _(
-            "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
-            " without it. Start it on each machine, with the same arguments and code. Started again, all go"
-            " on from the newest checkpoint."
-        )
+        "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
+        " without it. Start it on each machine, with the same arguments and code. Started again, all go on"
+        " from the newest checkpoint."
     )
-    one_of = parser.add_mutually_exclusive_group()
-    course_arguments.add_hold(one_of)
-    one_of.add_argument("--fit", action="store_true", help=_("train with fit of tf_keras, not with a loop"))
-    rules = _(
-        "only say which examples this worker gets, by these rules: {names}", names=_(", ").join(POLICIES)
-    )
-    rule = course_arguments.named("--shards", POLICIES)
-    one_of.add_argument("--shards", nargs="+", type=rule, metavar="RULE", help=rules)
-    arguments: argparse.Namespace = parser.parse_args()
-    return arguments
+    parser.add_argument("--fit", action="store_true", help="train with fit of tf_keras, not with a loop")
+    rules = "only say which examples this worker gets, by these rules"
+    parser.add_argument("--shards", nargs="+", choices=POLICIES, metavar="RULE", help=rules)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

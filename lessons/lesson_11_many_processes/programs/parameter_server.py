@@ -22,34 +22,26 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from course_lib.data import mnist
-from course_lib.i18n import _
-from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
 from course_lib.runtime import setup
+from lessons.lesson_11_many_processes.cluster.environment import without_proxy
 from lessons.lesson_11_many_processes.cluster.ports import opened
-from lessons.lesson_11_many_processes.cluster.program import without_proxy
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
-from lessons.lesson_11_many_processes.cluster_spec import Place
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
 from lessons.lesson_11_many_processes.programs import arguments as course_arguments
-from lessons.lesson_11_many_processes.programs.calls import require_free
+from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import run, say
-from lessons.lesson_11_many_processes.programs.meeting import wait_for
-from lessons.lesson_11_many_processes.programs.peers import explaining_lost_peers, within
-from lessons.lesson_11_many_processes.programs.places import addresses_of, server_place_of
+from lessons.lesson_11_many_processes.programs.lost import explaining_lost_peers
+from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, peers_of
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
 
-SIZES = {"features": 784, "hidden": 32, "classes": 10}
-SPEC = ModelSpec(
-    variables={
-        "hidden_weight": VariableSpec(("features", "hidden"), RANDOM),
-        "hidden_bias": VariableSpec(("hidden",)),
-        "logits_weight": VariableSpec(("hidden", "classes"), RANDOM),
-        "logits_bias": VariableSpec(("classes",)),
-    },
-    inputs=("batch", "features"),
-    outputs=("batch", "classes"),
-)
+SHAPES = {
+    "hidden_weight": (784, 32),
+    "hidden_bias": (32,),
+    "logits_weight": (32, 10),
+    "logits_bias": (10,),
+}
 _LEARNING_RATE = 0.05
 _LEAST_PART_BYTES = 16 * 2**10  # what is smaller stays whole, on one server
 _LOOK_SECONDS = 0.2
@@ -57,30 +49,34 @@ _LOOK_SECONDS = 0.2
 
 def main() -> None:
     """Does what TF_CONFIG says: coordinates, computes gradients, or holds variables."""
-    course_arguments.speak()
-    arguments = course_arguments.parser(
-        _(
-            "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which."
-            " Start it once for each task."
-        )
-    ).parse_args()
+    arguments = parsed()
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
-    place = server_place_of(os.environ)
-    addresses = addresses_of(place.cluster, CHIEF, WORKER, PS)
-    os.environ.update(without_proxy(os.environ, addresses.values()))
+    place = ClusterSpec.from_tf_config(os.environ.get(TF_CONFIG))
+    peers = peers_of(place)
+    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
     if place.task.job != CHIEF:
         serve(place)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
-    others = addresses_of(place.cluster, WORKER, PS)
-    wait_for(others, arguments.wait)
-    with explaining_lost_peers(list(others)):
-        coordinate(place, examples, arguments)
+    with within(arguments.wait, peers.others):
+        while not all(map(opened, peers.others.values())):  # TensorFlow fails where one is not there yet
+            time.sleep(_LOOK_SECONDS)
+        strategy = make_strategy(place.cluster.num_tasks(PS))
+    with explaining_lost_peers(peers.others):
+        _watch({name: address for name, address in peers.others.items() if name.startswith(WORKER)})
+        coordinate(strategy, examples, arguments)
+
+
+def parsed() -> argparse.Namespace:
+    """Returns the arguments of the command line."""
+    return course_arguments.parser(
+        "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which. Start"
+        " it once for each task."
+    ).parse_args()
 
 
 def serve(place: Place) -> None:
     """Lets the coordinator use this process, until it is ended from outside."""
-    require_free(str(place.task), place.cluster.address(place.task))  # TensorFlow would say it less clearly
     tf = _tensorflow()
     cluster = tf.train.ClusterSpec({job: list(addresses) for job, addresses in place.cluster.jobs})
     task = place.task
@@ -89,32 +85,40 @@ def serve(place: Place) -> None:
     server.join()
 
 
-def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
+def make_strategy(num_servers: int) -> Any:
+    """Returns the strategy; large variables are cut into as many parts as there are servers."""
+    tf = _tensorflow()
+    partitioners = tf.distribute.experimental.partitioners
+    return tf.distribute.ParameterServerStrategy(
+        tf.distribute.cluster_resolver.TFConfigClusterResolver(),
+        variable_partitioner=partitioners.MinSizePartitioner(_LEAST_PART_BYTES, max_shards=num_servers),
+    )
+
+
+def coordinate(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> None:
     """Has the workers take steps, in no fixed order, and tells how far they are after each epoch."""
     tf = _tensorflow()
-    with within(arguments.start, addresses_of(place.cluster, WORKER, PS)):
-        strategy = tf.distribute.ParameterServerStrategy(
-            tf.distribute.cluster_resolver.TFConfigClusterResolver(),
-            variable_partitioner=tf.distribute.experimental.partitioners.MinSizePartitioner(
-                _LEAST_PART_BYTES, max_shards=place.cluster.num_tasks(PS)
-            ),
-        )
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     variables, updates = make_variables(strategy)
     tell_places(variables)
-    manager = _restored(variables, updates, arguments.checkpoints)
+    checkpoint = tf.train.Checkpoint(variables=variables, updates=updates)
+    manager = None
+    if arguments.checkpoints:
+        manager = tf.train.CheckpointManager(checkpoint, arguments.checkpoints, max_to_keep=3)
+        manager.restore_or_initialize()
     step = make_step(strategy, variables, updates)
     batches = iter(coordinator.create_per_worker_dataset(lambda: _batches(examples, arguments.batch)))
     done = counted = int(updates.numpy())
     steps_per_epoch = max(len(examples) // arguments.batch, 1)
     if done:
         say(f"goes on after {done} steps")
-    _watch(addresses_of(place.cluster, WORKER))
     while done < arguments.steps:
-        count = min(steps_per_epoch, arguments.steps - done)
-        asked = [_scheduled(coordinator, step, batches, arguments.pause) for _step in range(count)]
+        workers = []
+        for _step in range(min(steps_per_epoch, arguments.steps - done)):
+            time.sleep(arguments.pause)
+            workers.append(coordinator.schedule(step, args=(batches,)))
         coordinator.join()
-        took = Counter(f"worker {int(each.fetch())}" for each in asked)
+        took = Counter(f"worker {int(worker.fetch())}" for worker in workers)
         done += took.total()
         loss = float(loss_of(variables, examples.features, examples.labels))
         say(f"step {done} loss {loss:.{arguments.digits}f}")
@@ -130,22 +134,20 @@ def coordinate(place: Place, examples: Examples, arguments: argparse.Namespace) 
 def make_variables(strategy: Any) -> tuple[dict[str, Any], Any]:
     """Returns the variables, on the servers, large ones in parts; and one that counts the updates."""
     tf = _tensorflow()
-    values = SPEC.initial_values(SIZES, 0, "he")
+    drawn = tf.keras.initializers.HeNormal(seed=0)
     with strategy.scope():
-        variables = {name: tf.Variable(value, name=name) for name, value in values.items()}
+        variables = {
+            name: tf.Variable(drawn(shape) if len(shape) > 1 else tf.zeros(shape), name=name)
+            for name, shape in SHAPES.items()
+        }
         return variables, tf.Variable(0, dtype=tf.int64, trainable=False, name="updates")
-
-
-def parts_of(variable: Any) -> list[Any]:
-    """Returns the parts of which a variable consists, each on one server; a whole one is one part."""
-    return list(getattr(variable, "variables", [variable]))
 
 
 def tell_places(variables: Mapping[str, Any]) -> None:
     """Says where each part of each variable lies."""
     tf = _tensorflow()
     for name, variable in variables.items():
-        parts = parts_of(variable)
+        parts = getattr(variable, "variables", [variable])  # a whole one has none
         for number, part in enumerate(parts):
             device = tf.DeviceSpec.from_string(part.device)
             which = f" part {number} of {len(parts)}" if len(parts) > 1 else ""
@@ -164,7 +166,7 @@ def loss_of(variables: Mapping[str, Any], features: Any, labels: Any) -> Any:
 def make_step(strategy: Any, variables: Mapping[str, Any], updates: Any) -> Callable[[Any], Any]:
     """Returns what a worker does in a step: it changes each part on its server, and says which one it is."""
     tf = _tensorflow()
-    parts = [part for variable in variables.values() for part in parts_of(variable)]
+    parts = [part for whole in variables.values() for part in getattr(whole, "variables", [whole])]
 
     def on_worker(features: Any, labels: Any) -> None:
         with tf.GradientTape() as tape:
@@ -180,29 +182,10 @@ def make_step(strategy: Any, variables: Mapping[str, Any], updates: Any) -> Call
     return tf.function(step)  # type: ignore[no-any-return]
 
 
-def _scheduled(coordinator: Any, step: Callable[[Any], Any], batches: Any, pause: float) -> Any:
-    time.sleep(pause)
-    return coordinator.schedule(step, args=(batches,))
-
-
 def _batches(examples: Examples, batch_size: int) -> Any:
     tf = _tensorflow()
     dataset = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
     return dataset.shuffle(len(examples)).repeat().batch(batch_size)
-
-
-def _restored(variables: Mapping[str, Any], updates: Any, folder: str | None) -> Any:
-    """Returns who saves, having restored the newest checkpoint; None without a folder."""
-    from course_lib.training.checkpoints import CheckpointFolder
-
-    tf = _tensorflow()
-    if folder is None:
-        return None
-    CheckpointFolder(folder).prepare()  # says it where it cannot be written to
-    checkpoint = tf.train.Checkpoint(variables=dict(variables), updates=updates)
-    manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
-    return manager
 
 
 def _watch(addresses: Mapping[str, str]) -> None:

@@ -1,6 +1,6 @@
 """Starts a command with its place in the cluster, as Slurm tells it: TF_CONFIG and DTensor's variables.
 
-    srun python -m lessons.lesson_11_many_processes.programs.slurm [--jobs chief=1,ps=1,worker=2] COMMAND [ARGUMENT ...]
+    srun python -m lessons.lesson_11_many_processes.programs.slurm [--jobs ps=1,worker=2] COMMAND [ARGUMENT]
 
 TensorFlow's `SlurmClusterResolver` reads Slurm's variables. Strategies do not get it directly: it always
 counts GPUs (without `nvidia-smi` it fails, and with none it steps by zero), and a strategy would use as many
@@ -12,20 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from lessons.lesson_11_many_processes.addresses import host_and_port
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from lessons.lesson_11_many_processes.programs.lines import run
 
 PORT = 2222  # of the first task on a machine; the second has the next
-READ = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE")
-_MACHINE, _MACHINES = "SLURMD_NODENAME", "SLURM_STEP_NODELIST"
 
 
 def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[str, str]:
@@ -37,12 +31,20 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
         port: the first port on each machine.
 
     Raises:
-        CourseError: this is no Slurm step, the jobs are not as many as its tasks, TensorFlow cannot read the
-            names of the machines, or its order of them is not Slurm's.
+        CourseError: TensorFlow's order of the machines is not Slurm's.
 
     Source: `tf.distribute.cluster_resolver.SlurmClusterResolver`; Slurm's manual of `srun`.
     """
-    resolver = _resolver(jobs, port)
+    import tensorflow as tf
+
+    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
+    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+        jobs=None if jobs is None else dict(jobs),
+        port_base=port,
+        gpus_per_node=tasks,  # told that each task has one device, it asks for no GPUs
+        gpus_per_task=1,
+        auto_set_gpu=False,
+    )
     cluster = resolver.cluster_spec().as_dict()  # only after this does the resolver know its own task
     job, index = resolver.get_task_info()
     _require_this_machine(cluster[job][index], cluster)
@@ -54,48 +56,12 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
     }
 
 
-def _resolver(
-    jobs: Mapping[str, int] | None, port: int
-) -> tf.distribute.cluster_resolver.SlurmClusterResolver:
-    """Returns TensorFlow's resolver, told that each task has one device, so that it asks for no GPUs."""
-    missing = [name for name in READ if name not in os.environ]
-    if missing:
-        raise CourseError(
-            _("This is no step of a Slurm job: {names} is not set.", names=", ".join(missing)),
-            allowed=_("a command that srun started"),
-            cure=_("Submit it with sbatch: deploy/slurm has scripts."),
-        )
-    tasks = int(os.environ["SLURM_STEP_NUM_TASKS"])
-    if jobs is not None and (min(jobs.values(), default=0) < 1 or sum(jobs.values()) != tasks):
-        raise CourseError(
-            _("These jobs are not the step's {tasks} tasks: {jobs}.", tasks=tasks, jobs=_listed(jobs)),
-            allowed=_("at least one task a job, and {tasks} in all", tasks=tasks),
-            cure=_("Change --jobs, or the number of tasks in the Slurm script."),
-        )
-    import tensorflow as tf
-
-    try:
-        return tf.distribute.cluster_resolver.SlurmClusterResolver(
-            jobs=None if jobs is None else dict(jobs),
-            port_base=port,
-            gpus_per_node=tasks,
-            gpus_per_task=1,
-            auto_set_gpu=False,
-        )
-    except ValueError as error:  # "cn[1-2]-ib" or "rack[1-2]n[1-4]": Slurm writes more than TensorFlow reads
-        raise CourseError(
-            _("TensorFlow cannot read Slurm's list of the machines: {names}.", names=os.environ[_MACHINES]),
-            allowed=_("names that end with their number, such as {example}", example="cn[1-2],gpu07"),
-            cure=_("Write TF_CONFIG in the order of: scontrol show hostnames."),
-        ) from error
-
-
 def _require_this_machine(address: str, cluster: Mapping[str, list[str]]) -> None:
     """Refuses an address on another machine.
 
     TensorFlow sorts the machines as texts, so n10 comes before n2; Slurm counts the tasks along its own list.
     """
-    machine = os.environ.get(_MACHINE, "")
+    machine = os.environ.get("SLURMD_NODENAME", "")
     host, _port = host_and_port(address)
     if machine and host != machine:
         raise CourseError(
@@ -114,10 +80,6 @@ def _require_this_machine(address: str, cluster: Mapping[str, list[str]]) -> Non
         )
 
 
-def _listed(jobs: Mapping[str, int]) -> str:
-    return ",".join(f"{job}={count}" for job, count in jobs.items())
-
-
 def _jobs(text: str) -> dict[str, int]:
     """Returns the jobs of "worker=2,ps=1", for argparse, which reports a ValueError."""
     return {name: int(count) for name, _equals, count in (part.partition("=") for part in text.split(","))}
@@ -129,15 +91,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=_jobs, default=None)
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("command", nargs=argparse.REMAINDER)
-    named = parser.parse_args()
-    if not named.command:
-        parser.error("a command is missing")
-    try:
-        found = variables(named.jobs, named.port)
-    except CourseError as error:
-        sys.exit(str(error))
-    os.execvpe(named.command[0], named.command, {**os.environ, **found})
+    arguments = parser.parse_args()
+    os.environ.update(variables(arguments.jobs, arguments.port))
+    os.execvp(arguments.command[0], arguments.command)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

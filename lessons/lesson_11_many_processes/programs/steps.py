@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lessons.lesson_11_many_processes.cluster.ports import opened
 from lessons.lesson_11_many_processes.programs.lines import say
-from lessons.lesson_11_many_processes.programs.peers import pause
 from lessons.lesson_11_many_processes.programs.places import Peers
 
 if TYPE_CHECKING:
@@ -33,21 +34,20 @@ def take_steps(
     """
     from course_lib.training.records import StepRecord
 
-    def tell_saved(step: int) -> None:
-        if arguments.checkpoints is not None:
-            say(f"saved after step {step}{of_saved}")
-
     if training.start_step:
         say(f"goes on after step {training.start_step}")
     for record in training:
         if isinstance(record, StepRecord):
             say(f"step {record.step} loss {record.loss:.{arguments.digits}f}")
-            pause(record.step, peers, arguments.pause, arguments.hold)
+            time.sleep(arguments.pause)
+            if record.step == arguments.hold:
+                while peers.others and all(map(opened, peers.others.values())):
+                    time.sleep(0.1)
             after_step()
             if record.step == arguments.steps:
                 break
-        else:
-            tell_saved(record.step)
+        elif arguments.checkpoints:
+            say(f"saved after step {record.step}{of_saved}")
     training.close()
-    if not training.finished:
-        tell_saved(training.step)
+    if arguments.checkpoints and not training.finished:
+        say(f"saved after step {training.step}{of_saved}")

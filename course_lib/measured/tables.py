@@ -1,0 +1,89 @@
+"""The table of what works: a row for each thing asked, a column for each who was asked."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from course_lib.i18n import _, num_columns, padded
+from course_lib.measured.files import Record
+from course_lib.measured.titles import title
+
+_INNER_WORD = re.compile(r"(?<=[a-z])(?=[A-Z][a-z]{3})")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with the titles of the reader's language. It shows itself as text and as HTML.
+
+    Attributes:
+        columns: the titles of the columns.
+        rows: the texts of each row, by its title.
+    """
+
+    columns: tuple[str, ...]
+    rows: Mapping[str, tuple[str, ...]]
+
+    def __repr__(self) -> str:
+        lines = [("", *self.columns), *((name, *texts) for name, texts in self.rows.items())]
+        widths = [max(map(num_columns, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(padded, line, widths)).rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *self.columns))
+        body = "".join(_html_row(name, texts) for name, texts in self.rows.items())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def table(cells: Mapping[str, Mapping[str, Record]]) -> Table:
+    """Returns the table in the reader's language, with a dash where nothing was asked.
+
+    Args:
+        cells: what became of each case, by what was asked, then by who was: `load("08_keras").support`. The
+            first row has every column.
+    """
+    columns = list(next(iter(cells.values())))
+    rows = {
+        title(row): tuple(cell_text(asked[column]) if column in asked else "–" for column in columns)
+        for row, asked in cells.items()
+    }
+    return Table(tuple(map(title, columns)), rows)
+
+
+def cell_text(cell: Record) -> str:
+    """Returns what became of a case in the reader's language; an error with its type.
+
+    Its verdict is "equal" (distributed, with the numbers of one device), "different" (distributed, with other
+    numbers), "no-op" (no error, and not split as was asked), "accepted" (a mistake that raised no error),
+    "asynchronous" (distributed, in no fixed order, and the loss fell), "misreported" (trained as on one
+    device, with another loss told), "error", "crash" or "timeout".
+    """
+    if cell.verdict == "error":
+        return _("error: {kind}", kind=cell.message.partition(":")[0])
+    texts = {
+        "equal": _("equals one device") if "difference" in cell else _("works"),
+        "different": _("wrong values, no error"),
+        "no-op": _("not split, no error"),
+        "accepted": _("accepted, no error"),
+        "misreported": _("trains as one device, reports a wrong loss"),
+        "asynchronous": _("asynchronous: the loss falls"),
+        "crash": _("ends the process"),
+        "timeout": _("does not end"),
+    }
+    return texts[cell.verdict]
+
+
+def breakable(text: str) -> str:
+    """Returns a text as HTML whose long names may break between their words.
+
+    >>> breakable("error: NotImplementedError")
+    'error: Not<wbr>Implemented<wbr>Error'
+    """
+    return _INNER_WORD.sub("<wbr>", html.escape(text))
+
+
+def _html_row(name: str, texts: tuple[str, ...]) -> str:
+    cells = "".join(f"<td>{breakable(text)}</td>" for text in texts)
+    return f'<tr><th scope="row">{breakable(name)}</th>{cells}</tr>'
