@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from course_lib.i18n import num_columns
@@ -46,32 +45,6 @@ def display(before: str, entries: Sequence[str], after: str) -> str:
     comma = "," if after == ")" and len(entries) == 1 else ""
     one_line = f"{before}{', '.join(entries)}{comma}{after}"
     return one_line if _fits(one_line) else _one_a_line(before, entries, after, "")
-
-
-def comment(text: str) -> str:
-    """Returns a text as a comment."""
-    return f"# {text}"
-
-
-def section(*lines: str) -> str:
-    """Returns lines that belong together; the last one ends too."""
-    return "\n".join(lines) + "\n"
-
-
-def program(sections: Sequence[str]) -> tuple[str, ...]:
-    r"""Returns the sections with the empty lines that Python's style asks for between them.
-
-    >>> program(["import this\n", "def f(): ...\n"])
-    ('import this\n\n\n', 'def f(): ...\n')
-    """
-    gaps = [
-        2 if _is_function(one) or _is_function(other) else 1 for one, other in itertools.pairwise(sections)
-    ]
-    return tuple(text + gap * "\n" for text, gap in zip(sections, [*gaps, 0], strict=True))
-
-
-def _is_function(text: str) -> bool:
-    return text.startswith(("def ", "@"))
 
 
 def _one_a_line(before: str, entries: Sequence[str], after: str, indent: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from course_lib.errors import CourseError, whole_number
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.pictures.text import axis_text
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -29,16 +29,15 @@ def first_state(mesh: MeshSpec, global_shape: Sequence[int], sharding_specs: Seq
     """Returns the state that the explorer begins with.
 
     Raises:
-        CourseError: one of them is of another kind, or too large for the controls.
+        CourseError: the mesh or the shape is too large for the controls.
     """
-    require_mesh(mesh)
-    _require_shape(global_shape)
+    _small(mesh)
+    _require_lengths(global_shape)
     default = [mesh.names[0], *[UNSHARDED] * len(global_shape)][: len(global_shape)]
     entries = default if sharding_specs is None else sharding_specs
-    require_entries(entries, mesh, len(global_shape))
     return {
         "num_dims": len(mesh.dims),
-        "mesh": _as_lists(mesh),
+        "mesh": as_lists(mesh),
         "num_axes": len(global_shape),
         "shape": [int(length) for length in global_shape],
         "layout": list(entries),
@@ -49,21 +48,9 @@ def mesh_of(state: State) -> MeshSpec:
     """Returns the mesh that a state describes.
 
     Raises:
-        CourseError: its sizes make none, or one of too many devices.
+        CourseError: its sizes make none, or one that is too large.
     """
-    mesh = MeshSpec(tuple(dim) for dim in state["mesh"])
-    if mesh.size > MOST_DEVICES:
-        raise CourseError(
-            ngettext(
-                "The mesh {mesh} has {count} device.",
-                "The mesh {mesh} has {count} devices.",
-                mesh.size,
-                mesh=mesh,
-            ),
-            allowed=_("up to {most} devices", most=MOST_DEVICES),
-            cure=_("Make one of the sizes smaller."),
-        )
-    return mesh
+    return _small(MeshSpec(tuple(dim) for dim in state["mesh"]))
 
 
 def sharding_of(state: State) -> Sharding:
@@ -85,21 +72,20 @@ def whole_state(state: State) -> State:
         sizes = [size for _name, size in mesh if isinstance(size, int)]
         mesh.append([free.pop(0), _NEW_SIZE if math.prod(sizes) * _NEW_SIZE <= MOST_DEVICES else 1])
     mesh, shape = mesh[: state["num_dims"]], [*shape, *_NEW_LENGTHS[len(shape) :]][: state["num_axes"]]
-    names = [name for name, _size in mesh]
     entries = [*state["layout"], *[UNSHARDED] * len(shape)][: len(shape)]
     return {
         **state,
         "mesh": mesh,
         "shape": shape,
-        "layout": [name if name in names else UNSHARDED for name in entries],
+        "layout": known_entries(entries, mesh),
     }
 
 
 def page_state(state: State) -> State:
     """Returns the state that a page offers and that is most like this one."""
     mesh, shape = state["mesh"], state["shape"]
-    if mesh not in map(_as_lists, PAGE_MESHES):
-        mesh = _as_lists(next((each for each in PAGE_MESHES if len(each.dims) == len(mesh)), PAGE_MESHES[0]))
+    if mesh not in map(as_lists, PAGE_MESHES):
+        mesh = as_lists(next((each for each in PAGE_MESHES if len(each.dims) == len(mesh)), PAGE_MESHES[0]))
     if tuple(shape) not in PAGE_SHAPES:
         shape = list(next((each for each in PAGE_SHAPES if len(each) == len(shape)), PAGE_SHAPES[0]))
     return whole_state({**state, "num_dims": len(mesh), "mesh": mesh, "num_axes": len(shape), "shape": shape})
@@ -107,7 +93,7 @@ def page_state(state: State) -> State:
 
 def page_groups(state: State) -> list[Group]:
     """Returns the controls of a page: a few meshes, a few tensors, every layout."""
-    meshes = Choice(("mesh",), [(_as_lists(mesh), str(mesh)) for mesh in PAGE_MESHES])
+    meshes = Choice(("mesh",), [(as_lists(mesh), str(mesh)) for mesh in PAGE_MESHES])
     shapes = Choice(("shape",), [(list(shape), str(shape)) for shape in PAGE_SHAPES])
     return [Group(_("Mesh"), [meshes]), Group(_("Tensor"), [shapes]), *_layout_groups(state)]
 
@@ -132,55 +118,52 @@ def notebook_groups(state: State) -> list[Group]:
 
 
 def _layout_groups(state: State) -> list[Group]:
-    names = [UNSHARDED, *(name for name, _size in state["mesh"])]
     return [
-        Group(axis_text(axis, length), [Choice(("layout", axis), [(name, name) for name in names])])
+        Group(axis_text(axis, length), [entry_choice(state, "layout", axis)])
         for axis, length in enumerate(state["shape"])
     ]
+
+
+def entry_choice(state: State, tensor: str, axis: int) -> Choice:
+    """Returns the choice of what splits an axis."""
+    names = [UNSHARDED, *(name for name, _size in state["mesh"])]
+    return Choice((tensor, axis), [(name, name) for name in names])
+
+
+def known_entries(entries: Sequence[str], mesh: Sequence[Sequence[Any]]) -> list[str]:
+    """Returns the entries of a layout, whole where the mesh has no such dimension."""
+    names = [name for name, _size in mesh]
+    return [name if name in names else UNSHARDED for name in entries]
+
+
+def as_lists(mesh: MeshSpec) -> list[list[Any]]:
+    """Returns a mesh as plain JSON values."""
+    return [list(dim) for dim in mesh.dims]
 
 
 def _count(path: tuple[str], most: int) -> Choice:
     return Choice(path, [(count, str(count)) for count in range(1, most + 1)])
 
 
-def _as_lists(mesh: MeshSpec) -> list[list[Any]]:
-    return [list(dim) for dim in mesh.dims]
-
-
-def require_mesh(mesh: object) -> None:
-    """Checks that an explorer can show a mesh.
-
-    Raises:
-        CourseError: it is none, or too large.
-    """
-    if not isinstance(mesh, MeshSpec):
-        raise CourseError(
-            _("{given!r} is no mesh.", given=mesh),
-            allowed=_("a MeshSpec"),
-            cure=_('Write for example mesh=MeshSpec([("x", 2), ("y", 4)]).'),
-        )
+def _small(mesh: MeshSpec) -> MeshSpec:
     if len(mesh.dims) > MOST_DIMS or mesh.size > MOST_DEVICES:
         raise CourseError(
             _("The explorer cannot show the mesh {mesh}.", mesh=mesh),
             allowed=_(
                 "1 to {dims} mesh dimensions and up to {most} devices", dims=MOST_DIMS, most=MOST_DEVICES
             ),
-            cure=_("Look at a larger one without the explorer: layout.of(global_shape)."),
+            cure=_("Make one of the sizes smaller."),
         )
-
-
-def _require_shape(global_shape: object) -> None:
-    lengths = list(global_shape) if isinstance(global_shape, Sequence) else []
-    if not 1 <= len(lengths) <= MOST_AXES or isinstance(global_shape, str):
-        raise CourseError(
-            _("The explorer cannot show a tensor of the shape {given!r}.", given=global_shape),
-            allowed=_("a tuple of 1 to {most} lengths", most=MOST_AXES),
-            cure=_("Write for example global_shape=(8, 6)."),
-        )
-    _require_lengths(lengths)
+    return mesh
 
 
 def _require_lengths(lengths: Sequence[object]) -> None:
+    if not 1 <= len(lengths) <= MOST_AXES:
+        raise CourseError(
+            _("The explorer cannot show a tensor of the shape {given!r}.", given=tuple(lengths)),
+            allowed=_("a tuple of 1 to {most} lengths", most=MOST_AXES),
+            cure=_("Write for example global_shape=(8, 6)."),
+        )
     for axis, length in enumerate(lengths):
         whole_number(
             length,
@@ -189,25 +172,3 @@ def _require_lengths(lengths: Sequence[object]) -> None:
             most=MOST_LENGTH,
             cure=_("Give the number of elements along this axis."),
         )
-
-
-def require_entries(entries: object, mesh: MeshSpec, num_axes: int) -> None:
-    """Checks that an explorer can show a layout, legal or not: its entries are of the mesh.
-
-    Raises:
-        CourseError: another number of entries than axes, or the name of no mesh dimension.
-    """
-    if isinstance(entries, str) or not isinstance(entries, Sequence) or len(entries) != num_axes:
-        raise CourseError(
-            ngettext(
-                "{given!r} is no layout of a tensor of {count} axis.",
-                "{given!r} is no layout of a tensor of {count} axes.",
-                num_axes,
-                given=entries,
-            ),
-            allowed=_("a list of mesh dimensions and UNSHARDED"),
-            cure=_('Give each axis a mesh dimension or "unsharded".'),
-        )
-    for name in entries:
-        if name != UNSHARDED:
-            mesh.require_dim(name)

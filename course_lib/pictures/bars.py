@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from course_lib.pictures import shapes
 from course_lib.pictures.arranging import Drawing, text_width
+from course_lib.pictures.cells import cell
 
 _SIZE, _BAR_HEIGHT, _LINE, _GAP = 12.0, 14.0, 20.0, 12.0
 _BAR_WIDTH, _BETWEEN = 120.0, 12.0  # narrow, so that a telephone need not shrink it much
@@ -60,7 +61,7 @@ def bars_drawing(groups: Sequence[Bars], full: float | None = None) -> Drawing:
             length = _BAR_WIDTH * bar.value / longest
             nodes += [
                 shapes.text(0, y + _SIZE, bar.label, size=_SIZE),
-                shapes.rectangle(left, y + 1, length, _BAR_HEIGHT, fill=colour, stroke=shapes.INK),
+                *cell((left, y + 1, length, _BAR_HEIGHT), fill=colour, stroke=shapes.INK),
                 shapes.text(left + length + 6, y + _SIZE, bar.figure, size=_SIZE),
             ]
             y += _LINE

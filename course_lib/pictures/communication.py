@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.cells import Line, cell
+from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.grid import Plane, planes
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.sharding import require_drawable
-from course_lib.pictures.tensors import colour, small_tensor
+from course_lib.pictures.tensors import small_tensor
+from course_lib.pictures.text import mark
 from course_lib.specs.collectives import Collective
 from course_lib.specs.communication import Communication, Rule, Step
 from course_lib.specs.compared import Compared, Pair
@@ -24,72 +27,113 @@ _WIDTH, _GAP, _SMALL, _TEXT = 720.0, 24.0, 11.0, 12.0
 _CELL, _CELL_HEIGHT, _CELL_GAP, _ARROW = 31.0, 32.0, 4.0, 22.0
 
 
+@dataclass(frozen=True)
+class Row:
+    """A step of an operation: what is drawn of it, and what is read.
+
+    Attributes:
+        title: its number, its tensor, and from which layout it goes to which.
+        change: the tensor before and after, or None where nobody predicted the step.
+        exchanges: the collective, or the predicted and the observed one.
+        heard: the collectives in words.
+        why: the reasons.
+        lines: all of it in words.
+    """
+
+    title: str
+    change: Drawing | None
+    exchanges: Sequence[Drawing]
+    heard: Sequence[str]
+    why: Sequence[str]
+    lines: Sequence[str]
+
+
 @draw.register
 def _collective_figure(collective: Collective) -> Figure:
     title = _("{exchange} on the mesh {mesh}", exchange=words.exchange(collective), mesh=collective.mesh)
     lines = words.collective_lines(collective)[1:]
-    drawings = [_title(title), _told(lines), groups_drawing(collective)]
-    return framed(title, drawings, [*lines, words.groups_text(collective)])
+    text = [*lines, words.groups_text(collective)]
+    return headed(title, [groups_drawing(collective)], text, width=_WIDTH, says=lines)
 
 
 @draw.register
 def _communication_figure(communication: Communication) -> Figure:
-    title = words.title(communication)
-    steps = [step_drawing(number, step) for number, step in enumerate(communication.steps, start=1)]
-    drawings = [
-        _title(title),
-        tensors_drawing(communication),
-        *steps,
-        _said(words.totals(communication.collectives)),
-    ]
-    return framed(title, drawings, words.lines(communication))
+    rows, drawn = step_rows(communication), []
+    for row in rows:
+        changes = [] if row.change is None else [row.change]
+        flowing = arranging.flowing([*changes, *row.exchanges], _GAP, _WIDTH)
+        drawn.append(arranging.stacked([flowing, *map(_said, row.why)], 6))
+    return _figure(communication, rows, drawn, [words.totals(communication.collectives)])
 
 
 @draw.register
 def _compared_figure(compared: Compared) -> Figure:
-    title, predicted = words.title(compared.predicted), compared.predicted
-    steps = [pair_drawing(number, pair) for number, pair in enumerate(compared.pairs, start=1)]
-    verdict = _said(words.verdict(compared), shapes.INK if compared.agrees else shapes.ALARM)
-    totals = map(_said, words.both_totals(compared))
-    drawings = [_title(title), tensors_drawing(predicted), *steps, *totals, verdict]
-    return framed(title, drawings, words.compared_lines(compared))
+    rows, drawn = pair_rows(compared), []
+    for row in rows:
+        changes = [] if row.change is None else [row.change]
+        flowing = arranging.flowing(row.exchanges, _GAP, _WIDTH)
+        drawn.append(arranging.stacked([*changes, flowing, *map(_said, row.why)], 8))
+    closing = [*words.both_totals(compared), words.verdict(compared)]
+    return _figure(compared.predicted, rows, drawn, closing, agrees=compared.agrees)
 
 
-def tensors_drawing(communication: Communication) -> Drawing:
-    """Returns what goes in and what comes out, each cut in its blocks."""
-    return arranging.flowing(tensor_drawings(communication), _GAP, _WIDTH)
+def _figure(
+    communication: Communication,
+    rows: Sequence[Row],
+    drawn: Sequence[Drawing],
+    closing: Sequence[str],
+    *,
+    agrees: bool = True,
+) -> Figure:
+    """Returns the tensors, the steps and what they come to."""
+    tensors = arranging.flowing(tensor_drawings(communication), _GAP, _WIDTH)
+    steps = [arranging.titled(row.title, drawing) for row, drawing in zip(rows, drawn, strict=True)]
+    *totals, verdict = closing
+    text = words.tensor_lines(communication)
+    for row in rows:
+        text += ["", row.title, *(f"   {line}" for line in row.lines)]
+    drawings = [tensors, *steps, *map(_said, totals)]
+    title = words.title(communication)
+    return headed(title, drawings, [*text, "", *closing], width=_WIDTH, verdict=verdict, agrees=agrees)
+
+
+def step_rows(communication: Communication) -> list[Row]:
+    """Returns the predicted steps."""
+    rows = []
+    for at, step in enumerate(communication.steps, start=1):
+        heard, why = words.collective_text(step.collective), [rules.told(step)]
+        exchanges, title = [collective_drawing(step.collective)], words.step_title(at, step)
+        rows.append(Row(title, change_drawing(step), exchanges, heard, why, [*heard, *why]))
+    return rows
+
+
+def pair_rows(compared: Compared) -> list[Row]:
+    """Returns the steps, each with its predicted and its observed collective; then what ran besides."""
+    return [_pair_row(at, pair) for at, pair in enumerate(compared.pairs, start=1)]
+
+
+def _pair_row(at: int, pair: Pair) -> Row:
+    step, instead = pair.step, rules.emulated(pair)
+    reasons = [rules.told(step)] if step else []
+    observed = f"{words.observed()} {mark(agrees=pair.agrees)}"
+    heard = words.pair_lines(pair)
+    return Row(
+        words.step_title(at, step) if step else _("{number}. Not predicted", number=at),
+        change_drawing(step) if step else None,
+        [
+            arranging.titled(words.predicted(), collective_drawing(step.collective if step else None)),
+            arranging.titled(observed, collective_drawing(pair.observed)),
+        ],
+        heard,
+        [*reasons, *instead],
+        [*reasons, *heard, *instead],
+    )
 
 
 def tensor_drawings(communication: Communication) -> list[Drawing]:
-    """Returns the same, one drawing each."""
+    """Returns what goes in and what comes out, each cut in its blocks."""
     named = words.tensor_names(communication)
-    return [_named_tensor(f"{name} {each.global_shape}", each) for name, each in named]
-
-
-def step_drawing(number: int, step: Step) -> Drawing:
-    """Returns a step: what changes, the collective beside it, and the reason below."""
-    row = arranging.flowing([change_drawing(step), collective_drawing(step.collective)], _GAP, _WIDTH)
-    drawn = arranging.stacked([row, _said(rules.told(step))], 6)
-    return arranging.titled(words.step_title(number, step), drawn)
-
-
-def pair_drawing(number: int, pair: Pair) -> Drawing:
-    """Returns a step with its predicted and its observed collective side by side."""
-    row = arranging.flowing(pair_drawings(pair), _GAP, _WIDTH)
-    change = [] if pair.step is None else [change_drawing(pair.step)]
-    reasons = [] if pair.step is None else [rules.told(pair.step)]
-    said = map(_said, [*reasons, *rules.emulated(pair)])
-    return arranging.titled(words.pair_title(number, pair), arranging.stacked([*change, row, *said], 8))
-
-
-def pair_drawings(pair: Pair) -> list[Drawing]:
-    """Returns the predicted and the observed collective of a step, each under its heading."""
-    predicted = collective_drawing(pair.step.collective if pair.step else None)
-    observed = f"{words.observed()} {words.mark(pair.agrees)}"
-    return [
-        arranging.titled(words.predicted(), predicted),
-        arranging.titled(observed, collective_drawing(pair.observed)),
-    ]
+    return [arranging.titled(f"{name} {each.global_shape}", _laid_out(each)) for name, each in named]
 
 
 def change_drawing(step: Step) -> Drawing:
@@ -118,37 +162,6 @@ def groups_drawing(collective: Collective) -> Drawing:
     return arranging.flowing(parts, _GAP / 2, _WIDTH / 2)
 
 
-def holding_drawings(communication: Communication) -> list[Drawing]:
-    """Returns for each device its block of each tensor."""
-    named = words.tensor_names(communication)
-    return [_holding(device_id, named) for device_id in range(communication.result.mesh.size)]
-
-
-def _holding(device_id: int, named: Sequence[tuple[str, Sharding]]) -> Drawing:
-    rows = arranging.beside([_held(name, sharding, device_id) for name, sharding in named], 8)
-    width, height = rows.width + 16, rows.height + 30
-    edge = shapes.rectangle(0.5, 0.5, width - 1, height - 1, fill="none", stroke=shapes.SOFT_INK, radius=6)
-    number = shapes.text(8, 15, str(device_id), size=_TEXT, bold=True)
-    return Drawing(width, height, (edge, number, rows.at(8, 22)))
-
-
-def _held(name: str, sharding: Sharding, device_id: int) -> Drawing:
-    """Returns the block that a device holds of a tensor, as a swatch with its letter."""
-    width = max(30.0, arranging.text_width(name, _TEXT) + 4)
-    nodes = (
-        shapes.text(width / 2, 10, name, size=_SMALL, anchor="middle", fill=shapes.SOFT_INK),
-        shapes.rectangle(0, 15, width, 22, fill=colour(sharding.holdings[device_id]), stroke=shapes.SOFT_INK),
-        shapes.text(
-            width / 2, 31, words.block_of(sharding, device_id), size=_TEXT, anchor="middle", bold=True
-        ),
-    )
-    return Drawing(width, 38, nodes)
-
-
-def _named_tensor(name: str, sharding: Sharding) -> Drawing:
-    return arranging.titled(name, _laid_out(sharding))
-
-
 def _laid_out(sharding: Sharding, *, partial: bool = False) -> Drawing:
     """Returns a tensor cut in its blocks, with its layout below."""
     require_drawable(sharding)
@@ -161,7 +174,7 @@ def _plane(plane: Plane, group_of: dict[int, int], mesh: MeshSpec) -> Drawing:
     """Returns two dimensions of the mesh, or its only one, with the directions in which these run."""
     step, down = _CELL + _CELL_GAP, _CELL_HEIGHT + _CELL_GAP
     cells = tuple(
-        _cell(device_id, group_of[device_id], column * step, row * down)
+        _member(device_id, group_of[device_id], column * step, row * down)
         for row, devices in enumerate(plane.devices)
         for column, device_id in enumerate(devices)
     )
@@ -174,25 +187,11 @@ def _plane(plane: Plane, group_of: dict[int, int], mesh: MeshSpec) -> Drawing:
     return Drawing(width, grid.height + 17, (name, grid.at(0, 17)))
 
 
-def _cell(device_id: int, group: int, x: float, y: float) -> Node:
+def _member(device_id: int, group: int, x: float, y: float) -> Node:
     """Returns a device with the number of its group below."""
-    middle = x + _CELL / 2
-    return node(
-        "g",
-        shapes.rectangle(x, y, _CELL, _CELL_HEIGHT, fill=colour(group), stroke=shapes.SOFT_INK, radius=4),
-        shapes.text(middle, y + 15, str(device_id), size=13, anchor="middle", bold=True),
-        shapes.text(middle, y + 27, words.roman(group + 1), size=9, anchor="middle"),
-        class_="member",
-    )
+    lines = Line(str(device_id), -1, 13, bold=True), Line(words.roman(group + 1), 11, 9)
+    return node("g", *cell((x, y, _CELL, _CELL_HEIGHT), *lines, fill=group, radius=4), class_="member")
 
 
-def _title(content: str) -> Drawing:
-    return arranging.lines_of_text([content], size=14, max_width=_WIDTH)
-
-
-def _told(lines: Sequence[str]) -> Drawing:
-    return arranging.lines_of_text(lines, size=12, max_width=_WIDTH, fill=shapes.SOFT_INK)
-
-
-def _said(sentence: str, fill: str = shapes.INK) -> Drawing:
-    return arranging.lines_of_text([sentence], size=13, max_width=_WIDTH, fill=fill)
+def _said(sentence: str) -> Drawing:
+    return arranging.lines_of_text([sentence], size=13, max_width=_WIDTH)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from course_lib.i18n import _, join_sentences, ngettext
-from course_lib.pictures.communication_rules import dims_text, emulated, told
-from course_lib.pictures.text import devices_text
+from course_lib.pictures.communication_rules import dims_text
+from course_lib.pictures.text import marked
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, Step
 from course_lib.specs.compared import Compared, Pair
-from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.sharding import Sharding
 
 _FACTORS = ("A", "B")
@@ -36,25 +35,6 @@ def tensor_names(communication: Communication) -> list[tuple[str, Sharding]]:
     """Returns each tensor with its name: what goes in, and what comes out."""
     named = list(zip(_FACTORS, communication.operands, strict=False))
     return [*named, ("AB", communication.result)] if len(named) > 1 else named
-
-
-def tensor_text(name: str, sharding: Sharding) -> str:
-    """Returns the name, the shape and the layout of a tensor."""
-    return f"{name} {sharding.global_shape} {sharding.layout}"
-
-
-def holding_lines(communication: Communication) -> list[str]:
-    """Returns for each device the letters of its blocks."""
-    named = tensor_names(communication)
-    return [
-        _headed(devices_text([at]), ", ".join(f"{name} {block_of(each, at)}" for name, each in named))
-        for at in range(communication.result.mesh.size)
-    ]
-
-
-def block_of(sharding: Sharding, device_id: int) -> str:
-    """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
-    return sharding.blocks[sharding.holdings[device_id]].label.lower()
 
 
 def step_title(number: int, step: Step) -> str:
@@ -143,7 +123,7 @@ def totals(collectives: Sequence[Collective]) -> str:
 def both_totals(compared: Compared) -> list[str]:
     """Returns the same as predicted and as observed."""
     both = (predicted(), compared.predicted.collectives), (observed(), compared.observed)
-    return [_headed(heading, totals(collectives)) for heading, collectives in both]
+    return [headed(heading, totals(collectives)) for heading, collectives in both]
 
 
 def predicted() -> str:
@@ -156,42 +136,17 @@ def observed() -> str:
     return _("Observed")
 
 
-def lines(communication: Communication) -> list[str]:
-    """Returns the tensors, the steps and the sum of what is sent."""
-    steps = enumerate(communication.steps, start=1)
-    told_steps = [line for number, step in steps for line in ("", *step_lines(number, step))]
-    return [*_tensor_lines(communication), *told_steps, "", totals(communication.collectives)]
+def tensor_lines(communication: Communication) -> list[str]:
+    """Returns the name, the shape and the layout of each tensor."""
+    named = tensor_names(communication)
+    return [f"{name} {each.global_shape} {each.layout}" for name, each in named]
 
 
-def step_lines(number: int, step: Step) -> list[str]:
-    """Returns a step in words."""
-    inside = [*collective_text(step.collective), told(step)]
-    return [step_title(number, step), *(f"   {line}" for line in inside)]
-
-
-def compared_lines(compared: Compared) -> list[str]:
-    """Returns each step as predicted and as observed, and the verdict."""
-    rows = []
-    for number, pair in enumerate(compared.pairs, start=1):
-        rows += ["", *pair_lines(number, pair)]
-    return [*_tensor_lines(compared.predicted), *rows, "", *both_totals(compared), verdict(compared)]
-
-
-def pair_lines(number: int, pair: Pair) -> list[str]:
-    """Returns a step as predicted, what ran in its place, and whether that was expected."""
-    planned = pair.step.collective if pair.step else None
-    inside = [
-        *([told(pair.step)] if pair.step else []),
-        _headed(predicted(), "; ".join(collective_text(planned))),
-        _headed(observed(), f"{mark(pair.agrees)} {'; '.join(collective_text(pair.observed))}"),
-        *emulated(pair),
-    ]
-    return [pair_title(number, pair), *(f"   {line}" for line in inside)]
-
-
-def pair_title(number: int, pair: Pair) -> str:
-    """Returns the title of a step, or says that nobody predicted it."""
-    return step_title(number, pair.step) if pair.step else _("{number}. Not predicted", number=number)
+def pair_lines(pair: Pair) -> list[str]:
+    """Returns the predicted collective of a step, what ran in its place, and whether that was expected."""
+    planned = collective_text(pair.step.collective if pair.step else None)
+    seen = marked("; ".join(collective_text(pair.observed)), agrees=pair.agrees)
+    return [headed(predicted(), "; ".join(planned)), headed(observed(), seen)]
 
 
 def verdict(compared: Compared) -> str:
@@ -200,30 +155,17 @@ def verdict(compared: Compared) -> str:
     if compared.observed != compared.expected:
         wrong.append(_("TensorFlow ran other collectives than predicted."))
     if compared.layout != compared.predicted.result.layout:
-        wrong.append(_different_layout(compared.layout, compared.predicted.result.layout))
+        values = {"real": compared.layout, "predicted": compared.predicted.result.layout}
+        wrong.append(_("The result has the layout {real}; predicted was {predicted}.", **values))
     if not compared.values_agree:
         wrong.append(_("The values differ from those of NumPy."))
-    if wrong:
-        return f"✗ {join_sentences(wrong)}"
     agrees = _("TensorFlow ran what was predicted. Layout and values of the result are right.")
-    return f"✓ {agrees}"
+    return marked(join_sentences(wrong or [agrees]), agrees=not wrong)
 
 
-def mark(agrees: bool) -> str:
-    """Returns the sign for what agrees, or for what does not."""
-    return "✓" if agrees else "✗"
-
-
-def _headed(heading: str, content: str) -> str:
+def headed(heading: str, content: str) -> str:
+    """Returns a text behind its heading."""
     return _("{heading}: {content}", heading=heading, content=content)
-
-
-def _different_layout(real: LayoutSpec, predicted: LayoutSpec) -> str:
-    return _("The result has the layout {real}; predicted was {predicted}.", real=real, predicted=predicted)
-
-
-def _tensor_lines(communication: Communication) -> list[str]:
-    return [tensor_text(name, sharding) for name, sharding in tensor_names(communication)]
 
 
 def _sent(collective: Collective) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.cells import Line, cell, colour
 from course_lib.pictures.grid import Plane, planes
 from course_lib.pictures.shapes import Node, node
-from course_lib.pictures.tensors import colour, thumbnail, value_width, values_drawing
+from course_lib.pictures.tensors import thumbnail, value_width, values_drawing
 from course_lib.pictures.text import MOST_VALUES, device_sentences, label_of
 from course_lib.specs.blocks import Block
 from course_lib.specs.components import Observed
@@ -77,10 +79,14 @@ def _card(
     notes_height = _NOTE_HEIGHT * len(notes)
     width = max([_LEAST_WIDTH, drawing.width + 14, *(len(note) * _NOTE_SIZE * 0.62 + 10 for note in notes)])
     height = _HEAD + drawing.height + 14 + notes_height
+    place = 0.5, 0.5, width - 1, height - 1
+    edge: dict[str, Any] = (
+        {"stroke": shapes.ALARM, "stroke_width": 2, "dashes": "4 3"} if wrong else {"stroke_width": 1}
+    )
     nodes = [
-        shapes.rectangle(0.5, 0.5, width - 1, height - 1, fill=shapes.PANEL, stroke_width=0, radius=6),
+        *cell(place, fill=shapes.PANEL, stroke_width=0, radius=6),
         shapes.tab(0.5, 0.5, width - 1, _HEAD, fill=colour(block), radius=6),
-        _edge(width, height, wrong=wrong),
+        *cell(place, fill="none", radius=6, class_="edge", **edge),
         shapes.text(8, 15, str(device_id), size=12, bold=True),
         shapes.text(width - 8, 15, label, size=12, anchor="end", bold=True),
         drawing.at((width - drawing.width) / 2, _HEAD + 7),
@@ -102,25 +108,10 @@ def _observed_card(observed: Observed, device_id: int, width: float) -> Drawing:
     return _card(device_id, held, label_of(sharding, held), drawing, notes, wrong=wrong)
 
 
-def _edge(width: float, height: float, *, wrong: bool) -> Node:
-    return shapes.rectangle(
-        0.5,
-        0.5,
-        width - 1,
-        height - 1,
-        fill="none",
-        stroke=shapes.ALARM if wrong else shapes.SOFT_INK,
-        stroke_width=2 if wrong else 1,
-        radius=6,
-        dashes="4 3" if wrong else None,
-        class_="edge",
-    )
-
-
 def _plain_card(device_id: int) -> Drawing:
-    face = shapes.rectangle(0.5, 0.5, 51, 39, fill=shapes.EMPTY, stroke=shapes.SOFT_INK, radius=6)
-    label = shapes.text(26, 25, str(device_id), size=14, anchor="middle", bold=True)
-    return Drawing(52, 40, (node("g", face, label, class_="device", data_device=str(device_id)),))
+    label = Line(str(device_id), 5, 14, bold=True)
+    nodes = cell((0.5, 0.5, 51, 39), label, fill=shapes.EMPTY, radius=6)
+    return Drawing(52, 40, (node("g", *nodes, class_="device", data_device=str(device_id)),))
 
 
 def _index_lines(block: Block) -> list[str]:

@@ -59,6 +59,37 @@ def draw(thing: Any) -> Figure:
     raise TypeError(f"{type(thing).__name__} has no picture")
 
 
+def headed(
+    title: str,
+    drawings: Sequence[Drawing],
+    text: Sequence[str],
+    *,
+    width: float,
+    says: Sequence[str] | None = None,
+    verdict: str = "",
+    agrees: bool = True,
+) -> Figure:
+    """Returns a figure under its title, as wide as its lines of text may become.
+
+    Args:
+        title: the name of the picture, and the first line of its text.
+        drawings: what the panel shows, from the top down.
+        text: the other lines.
+        width: what no line of text exceeds.
+        says: how to read the picture, below the title.
+        verdict: what follows from it, at the end.
+        agrees: whether the verdict is good news.
+    """
+    rows = [arranging.lines_of_text([title], size=14, max_width=width)]
+    if says is not None:
+        rows.append(arranging.lines_of_text(says, size=12, max_width=width, fill=shapes.SOFT_INK))
+    rows += drawings
+    if verdict:
+        fill = shapes.INK if agrees else shapes.ALARM
+        rows.append(arranging.lines_of_text([verdict], size=13, max_width=width, fill=fill))
+    return framed(title, rows, text)
+
+
 def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figure:
     """Returns a figure: the drawings under each other on a panel, and the lines of its text.
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from course_lib.i18n import _, join_sentences, ngettext, num_columns, padded
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.cells import cell
+from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.specs.image_grid import WHITE, ImageGrid, Images
 
@@ -28,14 +29,9 @@ def _image_grid_figure(grid: ImageGrid) -> Figure:
     width = max([_SIDE + 2 * _THICK, *(text_width(caption, _SIZE) for caption in captions)])
     tiles = [_tile(grid, at, caption, width) for at, caption in enumerate(captions)]
     columns = max(1, int((_WIDTH + _GAP) // (width + _GAP)))
-    drawings = [
-        arranging.lines_of_text([title], size=14, max_width=_WIDTH),
-        *([arranging.lines_of_text(told, size=12, max_width=_WIDTH, fill=shapes.SOFT_INK)] if told else []),
-        arranging.stacked(
-            [arranging.beside(tiles[at : at + columns], _GAP) for at in range(0, len(tiles), columns)], _GAP
-        ),
-    ]
-    return framed(title, drawings, [*told, "", *_rows(captions, columns), *_mistakes(grid)])
+    rows = [arranging.beside(tiles[at : at + columns], _GAP) for at in range(0, len(tiles), columns)]
+    text = [*told, "", *_rows(captions, columns), *_mistakes(grid)]
+    return headed(title, [arranging.stacked(rows, _GAP)], text, width=_WIDTH, says=told or None)
 
 
 def _title(grid: ImageGrid) -> str:
@@ -99,12 +95,9 @@ def _tile(grid: ImageGrid, at: int, caption: str, width: float) -> Drawing:
     wrong = at in grid.wrong
     colour, line = (shapes.ALARM, _THICK) if wrong else (shapes.LINE, _FRAME)
     left, top = (width - _SIDE) / 2, _THICK
-    frame = shapes.rectangle(
-        left - line / 2,
-        top - line / 2,
-        _SIDE + line,
-        _SIDE + line,
-        fill="#FFFFFF",
+    frame = cell(
+        (left - line / 2, top - line / 2, _SIDE + line, _SIDE + line),
+        fill=None,
         stroke=colour,
         stroke_width=line,
         class_="wrong" if wrong else None,
@@ -118,7 +111,7 @@ def _tile(grid: ImageGrid, at: int, caption: str, width: float) -> Drawing:
         fill=colour if wrong else shapes.INK,
         bold=wrong,
     )
-    return Drawing(width, _SIDE + 2 * _THICK + _CAPTION, (frame, _image(grid.images[at], left, top), words))
+    return Drawing(width, _SIDE + 2 * _THICK + _CAPTION, (*frame, _image(grid.images[at], left, top), words))
 
 
 def _image(image: Images, left: float, top: float) -> Node:

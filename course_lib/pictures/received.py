@@ -9,7 +9,8 @@ from itertools import groupby
 from course_lib.i18n import _, ngettext, num_columns, padded
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.cells import Line, cell
+from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.specs.received import Part, ReceivedExamples
 
 _WIDTH, _SIZE, _BOX_HEIGHT, _GAP, _PADDING = 500.0, 12.0, 22.0, 4.0, 8.0
@@ -21,12 +22,8 @@ _NOTHING = "–"
 @draw.register
 def _received_figure(received: ReceivedExamples) -> Figure:
     title, told = _title(received), _told(received)
-    drawings = [
-        arranging.lines_of_text([title], size=14, max_width=_WIDTH),
-        _table(received),
-        arranging.lines_of_text(told, size=12, max_width=_WIDTH),
-    ]
-    return framed(title, drawings, ["", *_lines(received), "", *told])
+    drawings = [_table(received), arranging.lines_of_text(told, size=12, max_width=_WIDTH)]
+    return headed(title, drawings, ["", *_lines(received), "", *told], width=_WIDTH)
 
 
 def _title(received: ReceivedExamples) -> str:
@@ -91,10 +88,7 @@ def _table(received: ReceivedExamples) -> Drawing:
     box_width = max(text_width(label, _SIZE) for row in labels for cell in row for label in cell) + _PADDING
     box_width = max(box_width, _LEAST_BOX)
     repeated = set(map(str, received.repeated))
-    cells = [
-        [_boxes(cell, box_width, _colour(batch), repeated) for cell in row]
-        for batch, row in enumerate(labels)
-    ]
+    cells = [[_boxes(cell, box_width, batch, repeated) for cell in row] for batch, row in enumerate(labels)]
     headings = [_words(_replica(at), bold=True) for at in range(received.num_replicas)]
     left = [_words("", bold=False), *(_words(_batch(at), bold=False) for at in range(len(cells)))]
     widths = [max(cell.width for cell in column) for column in zip(headings, *cells, strict=True)]
@@ -116,36 +110,29 @@ def _labels(received: ReceivedExamples, part: Part) -> list[str]:
     return [str(index) for index in part] if few and part else [_runs(part)]
 
 
-def _boxes(labels: Sequence[str], width: float, colour: str, repeated: set[str]) -> Drawing:
-    boxes = [_box(label, width, colour, label in repeated) for label in labels]
+def _boxes(labels: Sequence[str], width: float, batch: int, repeated: set[str]) -> Drawing:
+    boxes = [_box(label, width, batch, label in repeated) for label in labels]
     rows = [boxes[at : at + _MOST_IN_A_ROW] for at in range(0, len(boxes), _MOST_IN_A_ROW)]
     return arranging.stacked([arranging.beside(row, _GAP) for row in rows], _GAP)
 
 
-def _box(label: str, width: float, colour: str, repeated: bool) -> Drawing:
+def _box(label: str, width: float, batch: int, repeated: bool) -> Drawing:
     """Returns a box: dashed where a part is empty, with a thick frame for what came more than once."""
     empty = label == _NOTHING
-    frame = shapes.rectangle(
-        0.5,
-        0.5,
-        width - 1,
-        _BOX_HEIGHT - 1,
-        fill="#FFFFFF" if empty else colour,
+    nodes = cell(
+        (0.5, 0.5, width - 1, _BOX_HEIGHT - 1),
+        Line(label, size=_SIZE),
+        fill=None if empty else batch,
         stroke=shapes.ALARM if repeated else shapes.LINE,
         stroke_width=3 if repeated else 1,
         radius=3,
         dashes="3 3" if empty else None,
         class_="empty" if empty else "example",
     )
-    words = shapes.text(width / 2, _BOX_HEIGHT / 2 + _SIZE / 3, label, size=_SIZE, anchor="middle")
-    return Drawing(width, _BOX_HEIGHT, (frame, words))
+    return Drawing(width, _BOX_HEIGHT, nodes)
 
 
 def _words(content: str, *, bold: bool) -> Drawing:
     down = _BOX_HEIGHT / 2 + _SIZE / 3
     nodes = (shapes.text(0, down, content, size=_SIZE, fill=shapes.SOFT_INK, bold=bold),) if content else ()
     return Drawing(text_width(content, _SIZE), _BOX_HEIGHT, nodes)
-
-
-def _colour(batch: int) -> str:
-    return shapes.PALETTE[batch % len(shapes.PALETTE)]

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.cells import Line, cell
+from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.tensors import value_width, values_drawing
-from course_lib.pictures.text import MOST_VALUES, array_text, devices_text
+from course_lib.pictures.text import MOST_VALUES, array_text, devices_text, marked
 from course_lib.specs.blocks import block_label
 from course_lib.specs.components import Array
 from course_lib.specs.reduction import Reduction
@@ -23,17 +24,16 @@ _LABEL_SIZE, _LABEL_WIDTH, _BOX_HEIGHT = 13.0, 22.0, 26.0
 def _reduction_figure(reduction: Reduction) -> Figure:
     title = _("All-reduce over {name} on the mesh {mesh}", name=reduction.mesh_dim, mesh=reduction.mesh)
     lanes = _lanes(reduction)
-    width = max(lanes.width, _LEAST_WIDTH)
-    mark, fill = ("✗ ", shapes.ALARM) if reduction.wrong_devices else ("✓ ", shapes.INK)
-    verdict = reduction.sentence if reduction.results is None else mark + reduction.sentence
-    told = [_summary(reduction), _("Stripes mark a partial sum that waits to be added.")]
-    drawings = [
-        arranging.lines_of_text([title], size=14, max_width=width),
-        arranging.lines_of_text(told, size=12, max_width=width, fill=shapes.SOFT_INK),
-        lanes,
-        arranging.lines_of_text([verdict], size=13, max_width=width, fill=fill),
-    ]
-    return framed(title, drawings, [_summary(reduction), *_lines(reduction), "", reduction.sentence])
+    summary, sentence, agrees = _summary(reduction), reduction.sentence, not reduction.wrong_devices
+    return headed(
+        title,
+        [lanes],
+        [summary, *_lines(reduction), "", sentence],
+        width=max(lanes.width, _LEAST_WIDTH),
+        says=[summary, _("Stripes mark a partial sum that waits to be added.")],
+        verdict=sentence if reduction.results is None else marked(sentence, agrees=agrees),
+        agrees=agrees,
+    )
 
 
 def _summary(reduction: Reduction) -> str:
@@ -89,21 +89,21 @@ class _Places:
     width: float
     box_width: float
     box_height: float
-    cell: float | None
+    value_width: float
 
 
 def _places(reduction: Reduction) -> _Places:
     arrays = (*reduction.partials, *reduction.sums, *reduction.copies)
-    if arrays[0].size <= MOST_VALUES:
-        cell = value_width(arrays, reduction.form)
-        box = values_drawing(arrays[0], "none", cell)
-    else:
-        cell, box = None, Drawing(arranging.text_width(str(arrays[0].shape), 11) + 12, _BOX_HEIGHT, ())
+    few = arrays[0].size <= MOST_VALUES
+    width = value_width(arrays if few else [], reduction.form)
+    box = Drawing(arranging.text_width(str(arrays[0].shape), 11) + 12, _BOX_HEIGHT, ())
+    if few:
+        box = values_drawing(arrays[0], "none", width)
     widths = [max(arranging.text_width(heading, 12), box.width) for heading in _headings()]
     partials = arranging.text_width(_device(reduction.mesh.size - 1), 12) + 10
     total = partials + widths[0] + _ARROWS
     copies = total + widths[1] + _ARROWS
-    return _Places(partials, total, copies, copies + widths[2] + _LABEL_WIDTH, box.width, box.height, cell)
+    return _Places(partials, total, copies, copies + widths[2] + _LABEL_WIDTH, box.width, box.height, width)
 
 
 def _lanes(reduction: Reduction) -> Drawing:
@@ -135,9 +135,9 @@ def _lane(reduction: Reduction, device_id: int, places: _Places, y: float) -> li
     """Returns a device with its partial sum, which stripes mark as one, and its copy of the sum."""
     held = reduction.holdings[device_id]
     middle, data = y + places.box_height / 2 + 4, {"data_device": str(device_id)}
-    striped, solid = _partial_face(reduction, device_id, places), _face(places, _colour(reduction, held))
-    partial = _box(reduction, reduction.partials[device_id], places, striped, halo=True)
-    copy = _box(reduction, reduction.copies[device_id], places, solid)
+    stripes = _stripes(reduction, device_id, places)
+    partial = _box(reduction, reduction.partials[device_id], places, shapes.PANEL, stripes)
+    copy = _box(reduction, reduction.copies[device_id], places, _number(reduction, held))
     label = _labels(reduction)[held]
     return [
         shapes.text(0, middle, _device(device_id), fill=shapes.INK),
@@ -149,7 +149,7 @@ def _lane(reduction: Reduction, device_id: int, places: _Places, y: float) -> li
 
 def _sum(reduction: Reduction, at: int, places: _Places, height: float) -> list[Node]:
     which = reduction.sum_numbers[at]
-    total = _box(reduction, reduction.sums[at], places, _face(places, _colour(reduction, which)))
+    total = _box(reduction, reduction.sums[at], places, _number(reduction, which))
     y, middle = (height - places.box_height) / 2, places.total + places.box_width / 2
     label = _labels(reduction)[which]
     left = places.total - 11
@@ -177,31 +177,24 @@ def _arrows(places: _Places, lane: float, middle: float, *, wrong: bool) -> list
 
 
 def _box(
-    reduction: Reduction, array: Array, places: _Places, face: list[Node], *, halo: bool = False
+    reduction: Reduction, array: Array, places: _Places, fill: str | int, stripes: Node | None = None
 ) -> Drawing:
-    """Returns an array as its values on a face, or as its shape if they are too many."""
-    if places.cell is not None:
-        values = values_drawing(array, "none", places.cell, reduction.form, halo=halo).nodes
-    else:
-        middle = places.box_width / 2, places.box_height / 2 + 4
-        values = (
-            shapes.text(*middle, str(array.shape), size=11, anchor="middle", monospace=True, halo=halo),
-        )
-    return Drawing(places.box_width, places.box_height, (*face, *values))
+    """Returns an array as its values in a cell, or as its shape if they are too many."""
+    halo, size = stripes is not None, (places.box_width, places.box_height)
+    if array.size > MOST_VALUES:
+        shape = Line(str(array.shape), size=11, monospace=True, halo=halo)
+        return Drawing(*size, cell((0, 0, *size), shape, fill=fill, stripes=stripes))
+    values = values_drawing(array, "none", places.value_width, reduction.form, halo=halo).nodes
+    return Drawing(*size, (*cell((0, 0, *size), fill=fill, stripes=stripes), *values))
 
 
-def _face(places: _Places, fill: str) -> list[Node]:
-    return [shapes.rectangle(0, 0, places.box_width, places.box_height, fill=fill, stroke=shapes.SOFT_INK)]
-
-
-def _partial_face(reduction: Reduction, device_id: int, places: _Places) -> list[Node]:
+def _stripes(reduction: Reduction, device_id: int, places: _Places) -> Node:
     """Returns stripes in a colour of the device's own, which no sum and no copy has."""
     free = shapes.PALETTE[len(_labels(reduction)) :] or shapes.PALETTE
     rounds, at = divmod(device_id, len(free))
     size = places.box_width, places.box_height
-    lines = shapes.stripes(*size, stroke=free[at], falling=bool(rounds % 2))
-    return [shapes.rectangle(0, 0, *size, fill=shapes.PANEL, stroke_width=0), lines, *_face(places, "none")]
+    return shapes.stripes(*size, stroke=free[at], falling=bool(rounds % 2))
 
 
-def _colour(reduction: Reduction, which: int) -> str:
-    return shapes.PALETTE[sorted(_labels(reduction)).index(which) % len(shapes.PALETTE)]
+def _number(reduction: Reduction, which: int) -> int:
+    return sorted(_labels(reduction)).index(which)

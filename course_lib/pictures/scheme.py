@@ -10,15 +10,15 @@ from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.figures import Figure, draw, framed
-from course_lib.pictures.shapes import Node, node
-from course_lib.pictures.tensors import colour
+from course_lib.pictures.cells import Line, Place, cell, colour
+from course_lib.pictures.figures import Figure, draw, headed
+from course_lib.pictures.shapes import node
 from course_lib.specs.blocks import Block
 from course_lib.specs.plan import BATCH, Axes
 from course_lib.specs.scheme import Scheme
 
 _MOST_AXES = 2
-_GAP, _WIDTH, _TITLE_SIZE, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 14.0, 11.0, 10.0
+_GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
 _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
 
 Devices = tuple[int, ...]
@@ -31,13 +31,9 @@ def _scheme_figure(scheme: Scheme) -> Figure:
     title, told, colours = _title(scheme), _told(scheme), _colours(scheme)
     tensors = [_tensor(scheme, name, colours) for name in scheme.tensors]
     columns = [replace(tensor, width=max(each.width for each in tensors)) for tensor in tensors]
-    drawings = [
-        arranging.lines_of_text([title], size=_TITLE_SIZE, max_width=_WIDTH),
-        arranging.lines_of_text(told, size=12, max_width=_WIDTH, fill=shapes.SOFT_INK),
-        arranging.flowing(columns, _GAP, _WIDTH),
-    ]
+    drawing = arranging.flowing(columns, _GAP, _WIDTH)
     lines = (line for name in scheme.tensors for line in ("", *_lines(scheme, name)))
-    return framed(title, drawings, [*told, *lines])
+    return headed(title, [drawing], [*told, *lines], width=_WIDTH, says=told)
 
 
 def _title(scheme: Scheme) -> str:
@@ -104,9 +100,9 @@ def _tensor(scheme: Scheme, name: str, colours: Mapping[Devices, str]) -> Drawin
     width, height = max(x + width for x, _y, width, _h in places), max(y + h for _x, y, _w, h in places)
     parts = []
     for at, (block, place) in enumerate(zip(blocks, places, strict=True)):
-        face = shapes.rectangle(*place, fill=colours[block.devices], stroke=shapes.SOFT_INK)
         label = _label(_holders(scheme, block.devices), place) if _many(scheme) else []
-        parts.append(node("g", face, *label, class_="part", data_block=str(at)))
+        nodes = cell(place, *label, fill=colours[block.devices])
+        parts.append(node("g", *nodes, class_="part", data_block=str(at)))
     notes = arranging.lines_of_text(
         _notes(scheme, name), size=_NOTE_SIZE, max_width=_WIDTH, fill=shapes.SOFT_INK
     )
@@ -114,19 +110,16 @@ def _tensor(scheme: Scheme, name: str, colours: Mapping[Devices, str]) -> Drawin
     return arranging.titled(_heading(scheme, name), arranging.stacked([drawn, notes], 4))
 
 
-def _label(content: str, place: tuple[float, float, float, float]) -> list[Node]:
+def _label(content: str, place: Place) -> list[Line]:
     """Returns the numbers of devices in the middle of a block, on as many lines as its width asks for."""
-    x, y, width, height = place
+    _x, _y, width, height = place
     words, longest = content.split(), max(map(len, content.split()))
     on_a_line = max(int((width - 2) / (arranging.text_width("0", _LABEL_SIZE) * (longest + 1))), 1)
     on_a_line = math.ceil(len(words) / math.ceil(len(words) / on_a_line))  # lines of about one length
     lines = [" ".join(words[at : at + on_a_line]) for at in range(0, len(words), on_a_line)]
     size = min(_LABEL_SIZE, height / (1.1 * len(lines)), width / (0.58 * max(map(len, lines))))
-    middle, top = x + width / 2, y + height / 2 - size * 1.1 * len(lines) / 2
-    return [
-        shapes.text(middle, top + size * (1.1 * row + 0.9), line, size=size, anchor="middle", bold=True)
-        for row, line in enumerate(lines)
-    ]
+    top = -size * 1.1 * len(lines) / 2
+    return [Line(line, top + size * (1.1 * row + 0.9), size, bold=True) for row, line in enumerate(lines)]
 
 
 def _holders(scheme: Scheme, devices: Devices) -> str:
@@ -145,8 +138,8 @@ def _colours(scheme: Scheme) -> dict[Devices, str]:
     return everyone | {devices: colour(at) for at, devices in enumerate(others)}
 
 
-def _place(scheme: Scheme, name: str, block: Block) -> tuple[float, float, float, float]:
-    """Returns left, upper edge, width and height of a block."""
+def _place(scheme: Scheme, name: str, block: Block) -> Place:
+    """Returns where a block lies."""
     parts = dict(zip(scheme.tensors[name], block.index, strict=True))
     (y, height), (x, width) = (
         (0.0, _THICKNESS) if axis is None else _span(scheme, axis, parts[axis])

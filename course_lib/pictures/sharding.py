@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
-from course_lib.pictures import arranging, shapes
+from course_lib.pictures import arranging
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_cards, predicted_cards
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.figures import Figure, draw, framed, headed
 from course_lib.pictures.tensors import annotated_tensor
 from course_lib.pictures.text import (
     array_text,
     block_lines,
     holding_cells,
+    marked,
     mesh_grid,
     stranger_lines,
     summary,
@@ -86,20 +87,16 @@ def _figure(
         [arranging.titled(part.heading, part.drawing) for part in parts], _GAP, _MAX_WIDTH
     )
     width = max(drawings.width, _LEAST_WIDTH)
-    told = arranging.lines_of_text([summary(sharding)], size=12, max_width=width, fill=shapes.SOFT_INK)
-    rows = [arranging.lines_of_text([title], size=14, max_width=width), told, drawings]
     text = [summary(sharding)]
     for part in parts:
         text += ["", part.heading, *part.lines]
-    if comparison is not None:
-        rows.append(_verdict(comparison, width))
-        text += ["", comparison.sentence]
-    return framed(title, rows, text)
-
-
-def _verdict(comparison: Comparison, width: float) -> Drawing:
-    mark, fill = ("✓", shapes.INK) if comparison.agrees else ("✗", shapes.ALARM)
-    return arranging.lines_of_text([f"{mark} {comparison.sentence}"], size=13, max_width=width, fill=fill)
+    if comparison is None:
+        return headed(title, [drawings], text, width=width, says=[summary(sharding)])
+    text += ["", comparison.sentence]
+    verdict, agrees = marked(comparison.sentence, agrees=comparison.agrees), comparison.agrees
+    return headed(
+        title, [drawings], text, width=width, says=[summary(sharding)], verdict=verdict, agrees=agrees
+    )
 
 
 def _tensor_part(sharding: Sharding, whole: Array | None = None) -> _Part:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.cells import Line, Place, cell, colour
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import axis_notes, form_value
 from course_lib.specs.blocks import Block
@@ -24,11 +25,6 @@ _GRID_LINE, _LEAST_CELL = "#1B1F2433", 7.0
 _SIDE, _SMALL_SIDE, _THUMBNAIL_SIDE = 170.0, 110.0, 44.0
 
 
-def colour(block: int | None) -> str:
-    """Returns the colour of a block: equal data has equal colour, None is data that is no block."""
-    return "#FFFFFF" if block is None else shapes.PALETTE[block % len(shapes.PALETTE)]
-
-
 def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
     """Returns the whole tensor, of 0 to 3 axes, cut in its blocks.
 
@@ -36,9 +32,9 @@ def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
         sharding: the tensor and how it is cut.
         outlines: whether to add a hidden outline of each block, for pages that mark a block.
     """
-    cell, numbers = _cell(sharding, _SIDE), range(len(sharding.blocks))
-    parts = [_labelled_block(sharding.blocks, at, cell) for at in numbers]
-    over = [_outline(sharding.blocks, at, cell) for at in numbers] if outlines else []
+    size, numbers = _element_size(sharding, _SIDE), range(len(sharding.blocks))
+    parts = [_labelled_block(sharding.blocks, at, size) for at in numbers]
+    over = [_outline(sharding.blocks, at, size) for at in numbers] if outlines else []
     return _planes(sharding, parts, _SIDE, over)
 
 
@@ -47,22 +43,17 @@ def small_tensor(sharding: Sharding, *, partial: bool = False) -> Drawing:
 
     Its blocks have small letters, since pictures of several tensors call these A and B.
     """
-    cell = _cell(sharding, _SMALL_SIDE)
+    size = _element_size(sharding, _SMALL_SIDE)
     blocks = [replace(block, label=block.label.lower()) for block in sharding.blocks]
     part = _striped_block if partial else _labelled_block
-    return _planes(sharding, [part(blocks, at, cell) for at in range(len(blocks))], _SMALL_SIDE)
+    return _planes(sharding, [part(blocks, at, size) for at in range(len(blocks))], _SMALL_SIDE)
 
 
 def thumbnail(sharding: Sharding, block: int | None) -> Drawing:
     """Returns a small map of the tensor in which only one block has its colour."""
-    cell = _cell(sharding, _THUMBNAIL_SIDE)
+    size = _element_size(sharding, _THUMBNAIL_SIDE)
     parts = [
-        shapes.rectangle(
-            *_place(each, cell),
-            fill=colour(at) if at == block else shapes.EMPTY,
-            stroke=shapes.SOFT_INK,
-            stroke_width=0.6,
-        )
+        cell(_place(each, size), fill=at if at == block else shapes.EMPTY, stroke_width=0.6)[0]
         for at, each in enumerate(sharding.blocks)
     ]
     return _planes(sharding, parts, _THUMBNAIL_SIDE)
@@ -101,18 +92,14 @@ def values_drawing(
     values = [form(value) for value in component.reshape(-1).tolist()]
     nodes: list[Node] = []
     for at, value in enumerate(values):
-        x, y = at % last * width, at // last * _VALUE_HEIGHT
-        nodes.append(shapes.rectangle(x, y, width, _VALUE_HEIGHT, fill=fill, stroke=shapes.SOFT_INK))
-        middle = x + width / 2, y + 12.5
-        nodes.append(
-            shapes.text(*middle, value, size=_VALUE_SIZE, anchor="middle", monospace=True, halo=halo)
-        )
+        place = at % last * width, at // last * _VALUE_HEIGHT, width, _VALUE_HEIGHT
+        nodes += cell(place, Line(value, size=_VALUE_SIZE, monospace=True, halo=halo), fill=fill)
     return Drawing(width * last, _VALUE_HEIGHT * max(len(values) // max(last, 1), 1), tuple(nodes))
 
 
 def _planes(sharding: Sharding, parts: Sequence[Node], side: float, outlines: Sequence[Node] = ()) -> Drawing:
     """Returns the blocks, each drawn as its part, on the planes that they belong to."""
-    width, height = _cell(sharding, side)
+    width, height = _element_size(sharding, side)
     _depth, rows, columns = _as_planes(sharding.global_shape)
     grid = _grid_lines(rows, columns, width, height)
     by_plane: dict[tuple[int, int], list[int]] = {}
@@ -128,40 +115,30 @@ def _planes(sharding: Sharding, parts: Sequence[Node], side: float, outlines: Se
     return arranging.beside(drawings, side / 14)
 
 
-def _labelled_block(blocks: Sequence[Block], at: int, cell: tuple[float, float]) -> Node:
-    block = blocks[at]
-    x, y, width, height = _place(block, cell)
-    size = max(8.0, min(_LABEL_SIZE, width * 0.7 / len(block.label), height * 0.8))
-    middle = (x + width / 2, y + height / 2 + size * 0.36)
-    return node(
-        "g",
-        shapes.rectangle(x, y, width, height, fill=colour(at), stroke=shapes.SOFT_INK, stroke_width=1.2),
-        shapes.text(*middle, block.label, size=size, anchor="middle", bold=True),
-        class_="part",
-        data_device=str(block.devices[0]),
-        data_block=str(at),
-    )
+def _labelled_block(blocks: Sequence[Block], at: int, element_size: tuple[float, float]) -> Node:
+    block, place = blocks[at], _place(blocks[at], element_size)
+    size = max(8.0, min(_LABEL_SIZE, place[2] * 0.7 / len(block.label), place[3] * 0.8))
+    label = Line(block.label, size * 0.36, size, bold=True)
+    data = {"data_device": str(block.devices[0]), "data_block": str(at)}
+    return node("g", *cell(place, label, fill=at, stroke_width=1.2), class_="part", **data)
 
 
-def _striped_block(blocks: Sequence[Block], at: int, cell: tuple[float, float]) -> Node:
-    x, y, width, height = _place(blocks[at], cell)
-    lines = shapes.stripes(width, height, stroke=colour(at))
-    edge = shapes.rectangle(x, y, width, height, fill="none", stroke=shapes.SOFT_INK, stroke_width=1.2)
-    middle = x + width / 2, y + height / 2 + 4
-    label = shapes.text(*middle, blocks[at].label, size=11, anchor="middle", bold=True, halo=True)
-    moved = node("g", lines, transform=f"translate({number(x)} {number(y)})")
-    return node("g", moved, edge, label, class_="partial")
+def _striped_block(blocks: Sequence[Block], at: int, element_size: tuple[float, float]) -> Node:
+    x, y, width, height = place = _place(blocks[at], element_size)
+    stripes = Drawing(width, height, (shapes.stripes(width, height, stroke=colour(at)),)).at(x, y)
+    label = Line(blocks[at].label, size=11, bold=True, halo=True)
+    return node("g", *cell(place, label, fill="none", stripes=stripes, stroke_width=1.2), class_="partial")
 
 
-def _outline(blocks: Sequence[Block], at: int, cell: tuple[float, float]) -> Node:
-    place = dict(zip(("x", "y", "width", "height"), _place(blocks[at], cell), strict=True))
+def _outline(blocks: Sequence[Block], at: int, element_size: tuple[float, float]) -> Node:
+    place = dict(zip(("x", "y", "width", "height"), _place(blocks[at], element_size), strict=True))
     return node("rect", class_="outline", data_block=str(at), **place, fill="none", visibility="hidden")
 
 
-def _place(block: Block, cell: tuple[float, float]) -> tuple[float, float, float, float]:
-    """Returns left, upper edge, width and height of a block on its plane."""
+def _place(block: Block, element_size: tuple[float, float]) -> Place:
+    """Returns where a block lies on its plane."""
     _plane, rows, columns = _as_slices(block)
-    width, height = cell
+    width, height = element_size
     across, down = columns.stop - columns.start, rows.stop - rows.start
     return columns.start * width, rows.start * height, across * width, down * height
 
@@ -169,18 +146,10 @@ def _place(block: Block, cell: tuple[float, float]) -> tuple[float, float, float
 def _on_sheets(front: Drawing, num_sheets: int) -> Drawing:
     """Returns the front of a pile: sheets behind it show that a plane is several indices deep."""
     depth = num_sheets * _SHEET_OFFSET
-    sheets = [
-        shapes.rectangle(
-            sheet * _SHEET_OFFSET,
-            depth - sheet * _SHEET_OFFSET,
-            front.width,
-            front.height,
-            fill=shapes.EMPTY,
-            stroke=shapes.SOFT_INK,
-            stroke_width=0.7,
-        )
-        for sheet in range(num_sheets, 0, -1)
-    ]
+    sheets: list[Node] = []
+    for offset in (sheet * _SHEET_OFFSET for sheet in range(num_sheets, 0, -1)):
+        place = offset, depth - offset, front.width, front.height
+        sheets += cell(place, fill=shapes.EMPTY, stroke_width=0.7)
     return Drawing(front.width + depth, front.height + depth, (*sheets, front.at(0, depth)))
 
 
@@ -193,17 +162,17 @@ def _grid_lines(rows: int, columns: int, width: float, height: float) -> tuple[N
     return (node("path", class_="grid", d="".join([*down, *across]), stroke=_GRID_LINE, stroke_width=0.5),)
 
 
-def _cell(sharding: Sharding, side: float) -> tuple[float, float]:
+def _element_size(sharding: Sharding, side: float) -> tuple[float, float]:
     """Returns the width and height of an element: square, unless an edge or a block would become too thin."""
     _depth, rows, columns = _as_planes(sharding.global_shape)
-    cell = min(side / max(rows, columns, 1), side / 4)
+    square = min(side / max(rows, columns, 1), side / 4)
     thinnest = side / 6 if min(rows, columns) == 1 else side / 3.5
     _planes, row_cuts, column_cuts = (
         len({(part.start, part.stop) for part in parts})
         for parts in zip(*map(_as_slices, sharding.blocks), strict=True)
     )
     least_width, least_height = (max(thinnest, cuts * side / 12) for cuts in (column_cuts, row_cuts))
-    return max(cell, least_width / max(columns, 1)), max(cell, least_height / max(rows, 1))
+    return max(square, least_width / max(columns, 1)), max(square, least_height / max(rows, 1))
 
 
 def _as_planes(global_shape: Sequence[int]) -> tuple[int, int, int]:

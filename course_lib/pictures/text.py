@@ -113,6 +113,16 @@ def device_sentences(sharding: Sharding, device_id: int) -> str:
     return join_sentences([holds, same if others else _("No other device holds this block.")])
 
 
+def mark(*, agrees: bool) -> str:
+    """Returns the sign for what agrees, or for what does not."""
+    return "✓" if agrees else "✗"
+
+
+def marked(sentence: str, *, agrees: bool) -> str:
+    """Returns a sentence behind that sign."""
+    return f"{mark(agrees=agrees)} {sentence}"
+
+
 def place_text(mesh: MeshSpec, device_id: int) -> str:
     """Returns the position of a device along each mesh dimension.
 

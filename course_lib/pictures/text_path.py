@@ -5,9 +5,9 @@ from __future__ import annotations
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.cells import Line, cell
+from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.shapes import Node
-from course_lib.pictures.tensors import colour
 from course_lib.specs.text_path import UNKNOWN, TextPath
 
 _WIDTH, _SIZE, _PAD = 520.0, 12.0, 6.0
@@ -21,14 +21,13 @@ def _text_path_figure(path: TextPath) -> Figure:
     tokens = ngettext("{count} token", "{count} tokens", len(path.tokens))
     told = [_counted(path), " → ".join(_layers(path))]
     drawings = [
-        arranging.lines_of_text([title], size=14, max_width=_WIDTH),
         arranging.lines_of_text([f"“{path.text}”"], size=13, max_width=_WIDTH),
         arranging.titled(tokens, _chips(path)),
         arranging.titled(told[0], _strip(path)),
         arranging.lines_of_text([told[1]], size=13, max_width=_WIDTH),
     ]
     lines = [f"  {token}: {_place(path, at)}" for at, token in enumerate(path.tokens)]
-    return framed(title, drawings, [f"“{path.text}”", tokens, *lines, *told])
+    return headed(title, drawings, [f"“{path.text}”", tokens, *lines, *told], width=_WIDTH)
 
 
 def _counted(path: TextPath) -> str:
@@ -62,28 +61,17 @@ def _chip(token: str, place: str, column: int) -> Drawing:
     """Returns a token over its column, in the colour of the column; unknown ones have a dashed edge."""
     width = max(text_width(token, _SIZE), text_width(place, 9)) + 2 * _PAD
     known = column != UNKNOWN
-    nodes = (
-        shapes.rectangle(
-            0,
-            0,
-            width,
-            _CHIP_HEIGHT,
-            fill=_fill(column),
-            stroke=shapes.SOFT_INK,
-            radius=5,
-            dashes=None if known else "4 3",
-        ),
-        shapes.text(width / 2, 15, token, size=_SIZE, anchor="middle", bold=known),
-        shapes.text(width / 2, 28, place, size=9, anchor="middle"),
-    )
+    lines = Line(token, -2, _SIZE, bold=known), Line(place, 11, 9)
+    fill, dashes = (0, None) if known else (shapes.EMPTY, "4 3")
+    nodes = cell((0, 0, width, _CHIP_HEIGHT), *lines, fill=fill, radius=5, dashes=dashes)
     return Drawing(width, _CHIP_HEIGHT, nodes)
 
 
 def _strip(path: TextPath) -> Drawing:
     """Returns the row from left to right: for each number that is not 0 a stroke as high as it is large."""
     strokes = [_stroke(path, column, value) for column, value in path.counted.items()]
-    frame = shapes.rectangle(0, 0, _WIDTH, _STRIP_HEIGHT, fill=shapes.EMPTY, stroke=shapes.SOFT_INK)
-    return Drawing(_WIDTH, _STRIP_HEIGHT, (frame, *strokes))
+    frame = cell((0, 0, _WIDTH, _STRIP_HEIGHT), fill=shapes.EMPTY)
+    return Drawing(_WIDTH, _STRIP_HEIGHT, (*frame, *strokes))
 
 
 def _stroke(path: TextPath, column: int, value: float) -> Node:
@@ -91,7 +79,3 @@ def _stroke(path: TextPath, column: int, value: float) -> Node:
     x = (_WIDTH - _TICK) * column / len(path.row)
     y = _STRIP_HEIGHT - 1 - height
     return shapes.rectangle(x, y, _TICK, height, fill=shapes.INK, stroke_width=0)
-
-
-def _fill(column: int) -> str:
-    return shapes.EMPTY if column == UNKNOWN else colour(0)

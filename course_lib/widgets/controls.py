@@ -135,56 +135,29 @@ def leads_to(control: Control) -> list[Any]:
 
 def _pieces(control: Control, state: State) -> list[Node]:
     if isinstance(control, Move):
-        return [_button(control)]
+        idle = "true" if control.idle else None
+        return [_input(control, "button", json.dumps(control.value), value=control.text, aria_disabled=idle)]
     chosen = value_at(state, control.path)
     if isinstance(control, Number):
-        return [node("label", node("span", control.label), _number(control, chosen), class_="number")]
+        step, value = "1" if control.whole else "any", "" if chosen is None else str(chosen)
+        field = _input(control, "number", min=control.least, max=control.most, step=step, value=value)
+        return [node("label", node("span", control.label), field, class_="number")]
     if isinstance(control, Text):
-        return [node("label", node("span", control.label), _line(control, chosen), class_="line")]
+        return [
+            node("label", node("span", control.label), _input(control, "text", value=chosen), class_="line")
+        ]
+    name = "-".join(map(str, control.path))
+    radios = (
+        _input(control, "radio", json.dumps(value), name=name, checked="" if value == chosen else None)
+        for value, _text in control.options
+    )
     return [
-        node(
-            "label",
-            _radio(control, value, checked=value == chosen),
-            node("span", *words(text)),
-            class_="choice",
-        )
-        for value, text in control.options
+        node("label", radio, node("span", *words(text)), class_="choice")
+        for radio, (_value, text) in zip(radios, control.options, strict=True)
     ]
 
 
-def _number(control: Number, chosen: Any) -> Node:
-    return node(
-        "input",
-        type="number",
-        min=control.least,
-        max=control.most,
-        step="1" if control.whole else "any",
-        value="" if chosen is None else str(chosen),
-        data_path=json.dumps(control.path),
-    )
-
-
-def _line(control: Text, chosen: Any) -> Node:
-    return node("input", type="text", value=chosen, data_path=json.dumps(control.path))
-
-
-def _button(control: Move) -> Node:
-    return node(
-        "input",
-        type="button",
-        value=control.text,
-        aria_disabled="true" if control.idle else None,
-        data_path=json.dumps(control.path),
-        data_value=json.dumps(control.value),
-    )
-
-
-def _radio(control: Choice, value: Any, *, checked: bool) -> Node:
-    return node(
-        "input",
-        type="radio",
-        name="-".join(map(str, control.path)),
-        checked="" if checked else None,
-        data_path=json.dumps(control.path),
-        data_value=json.dumps(value),
-    )
+def _input(control: Control, kind: str, value_set: str | None = None, **attributes: Any) -> Node:
+    """Returns what the reader sets a place of the state with; a click on it may set a value of its own."""
+    path = json.dumps(control.path)
+    return node("input", type=kind, **attributes, data_path=path, data_value=value_set)

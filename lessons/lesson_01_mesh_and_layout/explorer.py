@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 import numpy.typing as npt
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
-from course_lib.errors import CourseError
 from course_lib.explorers import mesh_layout_state as states
-from course_lib.explorers.observing import ObservingExplorer, why_not_on_a_page
+from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
 from course_lib.pictures.figures import Figure, figure
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.tensors import tensor_drawing
-from course_lib.pictures.text import axis_notes, block_lines, holding_cells, mesh_grid
+from course_lib.pictures.text import axis_notes, block_lines, holding_cells, marked, mesh_grid
 from course_lib.specs.components import Comparison
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
@@ -51,6 +50,7 @@ class MeshLayoutExplorer(ObservingExplorer):
     """
 
     name = "mesh_layout"
+    example = "MeshLayoutExplorer(observe)"
 
     def __init__(
         self,
@@ -60,8 +60,7 @@ class MeshLayoutExplorer(ObservingExplorer):
         global_shape: Sequence[int] = (8, 6),
         sharding_specs: Sequence[str] | None = None,
     ) -> None:
-        self._observe = observe
-        super().__init__(states.first_state(mesh, global_shape, sharding_specs))
+        super().__init__(observe, states.first_state(mesh, global_shape, sharding_specs))
 
     @property
     def mesh(self) -> MeshSpec:
@@ -120,58 +119,42 @@ class MeshLayoutExplorer(ObservingExplorer):
         """
         return figure(self.sharding)
 
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns the facts, tensor, prediction, reality and code, or why the choice is illegal."""
-        reality = self.reality(state)
-        comparison = reality if isinstance(reality, Comparison) else None
-        try:
-            sharding = states.sharding_of(state)
-        except CourseError as error:
-            return [
-                pieces.refusal(error),
-                *pieces.button(_button_text(), why_not=_("No real DTensor: the choice is illegal.")),
-            ]
-        return [
-            _facts(sharding),
-            pieces.panels(_panels(sharding, comparison)),
-            pieces.said(),
-            *pieces.button(_button_text(), why_not=why_not_on_a_page() if page else self._why_not(sharding)),
-            pieces.spoken("verdict", _verdict(comparison) if comparison else str(reality)),
-            listings(
-                _("The code of this choice"), {name: sections_of(sharding, name) for name in FRAMEWORKS}
-            ),
-        ]
+    def button_text(self) -> str:
+        """Returns what stands on the button."""
+        return _("Make the real DTensor and compare")
 
     def waiting(self) -> str:
-        """Returns what is said until the devices answer."""
+        """Returns what is said while the real DTensor is made."""
         return _("Making the real DTensor. The first time this starts TensorFlow and takes some seconds.")
 
-    def compared(self) -> Comparison:
-        """Returns the real DTensor of the choice beside the prediction.
-
-        Raises:
-            CourseError: the choice is illegal or too large, or the explorer has no `observe`.
-        """
-        sharding = self.sharding
-        why_not = self._why_not(sharding)
-        if self._observe is None or why_not:
-            raise CourseError(
-                _("This explorer cannot make a real DTensor."),
-                allowed=_("an explorer that was given a function observe, and a choice of moderate size"),
-                cure=why_not,
-            )
-        return sharding.compare(numbered_tensor(sharding.global_shape), self._observe(sharding))
-
-    def _why_not(self, sharding: Sharding) -> str:
+    def why_not(self, state: State) -> str:
         """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
-        if self._observe is None:
-            return _("The button needs a function: MeshLayoutExplorer(observe).")
-        if math.prod(sharding.global_shape) > MOST_REAL_ELEMENTS:
-            return _(
-                "No real DTensor: the tensor is too large. The most is {most} in all.",
-                most=f"{MOST_REAL_ELEMENTS:,}",
-            )
-        return ""
+        too_large = _(
+            "No real DTensor: the tensor is too large. The most is {most} in all.",
+            most=f"{MOST_REAL_ELEMENTS:,}",
+        )
+        small = math.prod(states.sharding_of(state).global_shape) <= MOST_REAL_ELEMENTS
+        return super().why_not(state) or ("" if small else too_large)
+
+    def run_for_real(self, state: State) -> Comparison:
+        """Makes the real DTensor, and compares its components with the prediction."""
+        sharding = states.sharding_of(state)
+        real = self._observe(sharding) if self._observe else []
+        return sharding.compare(numbered_tensor(sharding.global_shape), real)
+
+    def verdict(self, seen: Comparison) -> str:
+        """Returns whether the real components are the predicted ones."""
+        return marked(seen.sentence, agrees=seen.agrees)
+
+    def shown(
+        self, state: State, seen: Comparison | None, *, page: bool
+    ) -> tuple[Sequence[Node], Sequence[Node]]:
+        """Returns the facts, tensor, prediction and reality; below the button the code."""
+        del page
+        sharding = states.sharding_of(state)
+        programs = {name: sections_of(sharding, name) for name in FRAMEWORKS}
+        above = [_facts(sharding), pieces.panels(_panels(sharding, seen)), pieces.said()]
+        return above, [listings(_("The code of this choice"), programs)]
 
 
 def _facts(sharding: Sharding) -> Node:
@@ -196,11 +179,3 @@ def _panels(sharding: Sharding, comparison: Comparison | None) -> list[Node]:
         told = "\n".join(mesh_grid(sharding.mesh, holding_cells(sharding, comparison.holdings)))
         panels.append(pieces.panel(_("Reality"), pieces.images(real, told)))
     return panels
-
-
-def _verdict(comparison: Comparison) -> str:
-    return f"{'✓' if comparison.agrees else '✗'} {comparison.sentence}"
-
-
-def _button_text() -> str:
-    return _("Make the real DTensor and compare")

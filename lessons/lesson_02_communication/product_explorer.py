@@ -4,88 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import count
 
-from course_lib.errors import CourseError
-from course_lib.explorers.observing import ObservingExplorer, why_not_on_a_page
+from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
+from course_lib.pictures import arranging, shapes
 from course_lib.pictures import communication as drawings
-from course_lib.pictures import communication_rules as rules
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.cells import Line, cell
 from course_lib.pictures.figures import Figure, figure
-from course_lib.pictures.shapes import Node, node
-from course_lib.specs.communication import Communication, Step
-from course_lib.specs.compared import Compared, Pair
+from course_lib.pictures.shapes import Node
+from course_lib.pictures.text import devices_text
+from course_lib.specs.communication import Communication
+from course_lib.specs.compared import Compared
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Group, State
 from lessons.lesson_02_communication import product_state as states
 
 Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
-_AIR = 12.0
+_AIR, _SIZE = 12.0, 12.0
 
 
 class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
-    The properties `mesh`, `left`, `right`, `wanted` and `communication` follow the reader's clicks; where the
-    choice is illegal, they raise a `CourseError` that says why.
+    The property `communication` follows the reader's clicks.
 
     Args:
         observe: runs the product on real devices for the button: `course_lib.observed.product`. Without it
             the button is disabled.
-        mesh: the mesh shown first, of 3 dimensions and 16 devices at most.
-        shapes: rows and columns of `A` and of `B`.
-        left: the layout of `A` shown first; it may be one that is illegal. By default the first mesh
-            dimension splits the axis that is summed over, in both factors.
-        right: the layout of `B` shown first.
-        wanted: the layout that the reader of the product wants first, or None.
-
-    Raises:
-        CourseError: the explorer cannot show the choice, or the factors cannot be multiplied.
     """
 
     name = "product"
+    example = "ProductExplorer(observed.product)"
 
-    def __init__(
-        self,
-        observe: Observe | None = None,
-        *,
-        mesh: MeshSpec = states.MESHES[0],
-        shapes: Sequence[Sequence[int]] = states.SHAPES,
-        left: Sequence[str] | None = None,
-        right: Sequence[str] | None = None,
-        wanted: Sequence[str] | None = None,
-    ) -> None:
-        self._observe = observe
-        super().__init__(states.first_state(mesh, shapes, left, right, wanted))
-
-    @property
-    def mesh(self) -> MeshSpec:
-        """The mesh that the reader chose."""
-        return states.mesh_of(self.state)
-
-    @property
-    def left(self) -> Sharding:
-        """The first factor, `A`, as the reader laid it out."""
-        return states.factors_of(self.state)[0]
-
-    @property
-    def right(self) -> Sharding:
-        """The second factor, `B`, as the reader laid it out."""
-        return states.factors_of(self.state)[1]
-
-    @property
-    def wanted(self) -> LayoutSpec | None:
-        """The layout that what reads the product wants, or None."""
-        return states.wanted_of(self.state)
+    def __init__(self, observe: Observe | None = None) -> None:
+        super().__init__(observe, states.first_state())
 
     @property
     def communication(self) -> Communication:
-        """What the devices exchange for the choice."""
+        """What the devices exchange for the choice.
+
+        Raises:
+            CourseError: the choice is illegal.
+        """
         return states.communication_of(self.state)
 
     def title(self) -> str:
@@ -98,7 +62,7 @@ class ProductExplorer(ObservingExplorer):
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state made whole after a choice."""
-        return states.page_state(state) if page else states.whole_state(state)
+        return states.whole_state(state, page=page)
 
     def figure(self) -> Figure:
         """Returns the picture of the choice.
@@ -108,45 +72,33 @@ class ProductExplorer(ObservingExplorer):
         """
         return figure(self.communication)
 
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns the costs, the tensors, the steps and what really ran, or why the choice is illegal."""
-        try:
-            predicted = states.communication_of(state)
-        except CourseError as error:
-            return [
-                pieces.refusal(error),
-                *pieces.button(_button_text(), why_not=_("Nothing to run: the choice is illegal.")),
-            ]
-        reality = self.reality(state)
-        ran = reality if isinstance(reality, Compared) else None
-        shown = map(_step, count(1), predicted.steps) if ran is None else map(_pair, count(1), ran.pairs)
-        why_not = why_not_on_a_page() if page else "" if self._observe else _why_no_function()
-        return [
-            _facts(predicted),
-            pieces.panels([*_tensors(predicted), *shown]),
-            pieces.spoken("told", words.totals(predicted.collectives) if ran is None else ""),
-            *pieces.button(_button_text(), why_not=why_not),
-            pieces.spoken("verdict", str(reality) if ran is None else _verdict(ran)),
-        ]
+    def button_text(self) -> str:
+        """Returns what stands on the button."""
+        return _("Run it on the devices and compare")
 
     def waiting(self) -> str:
-        """Returns what is said until the devices answer."""
+        """Returns what is said while the product runs."""
         return _("Running it. The first time this starts TensorFlow and takes some seconds.")
 
-    def compared(self) -> Compared:
-        """Returns what devices ran for the choice, beside the prediction.
+    def run_for_real(self, state: State) -> Compared | None:
+        """Runs the product on real devices."""
+        states.communication_of(state)
+        return self._observe(*states.factors_of(state), states.wanted_of(state)) if self._observe else None
 
-        Raises:
-            CourseError: the choice is illegal, or the explorer has no `observe`.
-        """
-        states.communication_of(self.state)  # which refuses what is illegal
-        if self._observe is None:
-            raise CourseError(
-                _("This explorer cannot run the product."),
-                allowed=_("an explorer that was given a function observe"),
-                cure=_why_no_function(),
-            )
-        return self._observe(self.left, self.right, self.wanted)
+    def verdict(self, seen: Compared) -> str:
+        """Returns what was predicted and seen in all, and whether they agree."""
+        return "\n".join([*words.both_totals(seen), words.verdict(seen)])
+
+    def shown(
+        self, state: State, seen: Compared | None, *, page: bool
+    ) -> tuple[Sequence[Node], Sequence[Node]]:
+        """Returns the costs, the tensors, the steps, and what really ran in their place."""
+        del page
+        predicted = states.communication_of(state)
+        rows = drawings.step_rows(predicted) if seen is None else drawings.pair_rows(seen)
+        totals = words.totals(predicted.collectives) if seen is None else ""
+        panels = pieces.panels([*_tensors(predicted), *map(_row, rows)])
+        return [_facts(predicted), panels, pieces.spoken("told", totals)], []
 
 
 def _facts(predicted: Communication) -> Node:
@@ -161,28 +113,18 @@ def _facts(predicted: Communication) -> Node:
 
 
 def _tensors(predicted: Communication) -> list[Node]:
-    told = [words.tensor_text(name, each) for name, each in words.tensor_names(predicted)]
-    held = words.holding_lines(predicted)
+    told = words.tensor_lines(predicted)
+    held = _holding_lines(predicted)
     return [
         pieces.panel(_("Factors and product"), _images(drawings.tensor_drawings(predicted), told)),
-        pieces.panel(_("Block of each device"), _images(drawings.holding_drawings(predicted), held)),
+        pieces.panel(_("Block of each device"), _images(_holding_drawings(predicted), held)),
     ]
 
 
-def _step(number: int, step: Step) -> Node:
-    shown = [drawings.change_drawing(step), drawings.collective_drawing(step.collective)]
-    heard = words.collective_text(step.collective)
-    return pieces.panel(words.step_title(number, step), _images(shown, heard), [rules.told(step)])
-
-
-def _pair(number: int, pair: Pair) -> Node:
-    title, *heard = words.pair_lines(number, pair)
-    exchanges = _images(drawings.pair_drawings(pair), heard)
-    if pair.step is None:
-        return pieces.panel(title, exchanges)
-    change = _images([drawings.change_drawing(pair.step)], [title])
-    notes = [rules.told(pair.step), *rules.emulated(pair)]
-    return pieces.panel(title, node("div", change, exchanges), notes)
+def _row(row: drawings.Row) -> Node:
+    """Returns a step; what really ran stands below what changes."""
+    changes = [] if row.change is None else [row.change]
+    return pieces.panel(row.title, _images([*changes, *row.exchanges], row.heard), row.why)
 
 
 def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:
@@ -191,13 +133,38 @@ def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:
     return pieces.images(wide, "\n".join(told))
 
 
-def _verdict(ran: Compared) -> str:
-    return "\n".join([*words.both_totals(ran), words.verdict(ran)])
+def _holding_drawings(communication: Communication) -> list[Drawing]:
+    """Returns for each device its block of each tensor."""
+    named = words.tensor_names(communication)
+    return [_holding(device_id, named) for device_id in range(communication.result.mesh.size)]
 
 
-def _button_text() -> str:
-    return _("Run it on the devices and compare")
+def _holding(device_id: int, named: Sequence[tuple[str, Sharding]]) -> Drawing:
+    rows = arranging.beside([_held(name, sharding, device_id) for name, sharding in named], 8)
+    width, height = rows.width + 16, rows.height + 30
+    edge = cell((0.5, 0.5, width - 1, height - 1), fill="none", radius=6)
+    number = shapes.text(8, 15, str(device_id), size=_SIZE, bold=True)
+    return Drawing(width, height, (*edge, number, rows.at(8, 22)))
 
 
-def _why_no_function() -> str:
-    return _("The button needs a function: ProductExplorer(observed.product).")
+def _held(name: str, sharding: Sharding, device_id: int) -> Drawing:
+    """Returns the block that a device holds of a tensor, as a swatch with its letter."""
+    width = max(30.0, arranging.text_width(name, _SIZE) + 4)
+    heading = shapes.text(width / 2, 10, name, size=11, anchor="middle", fill=shapes.SOFT_INK)
+    label = Line(_block_of(sharding, device_id), 5, _SIZE, bold=True)
+    swatch = cell((0, 15, width, 22), label, fill=sharding.holdings[device_id])
+    return Drawing(width, 38, (heading, *swatch))
+
+
+def _holding_lines(communication: Communication) -> list[str]:
+    """Returns for each device the letters of its blocks."""
+    named = words.tensor_names(communication)
+    return [
+        words.headed(devices_text([at]), ", ".join(f"{name} {_block_of(each, at)}" for name, each in named))
+        for at in range(communication.result.mesh.size)
+    ]
+
+
+def _block_of(sharding: Sharding, device_id: int) -> str:
+    """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
+    return sharding.blocks[sharding.holdings[device_id]].label.lower()

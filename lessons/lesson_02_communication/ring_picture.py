@@ -8,9 +8,9 @@ from dataclasses import replace
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.cells import colour
 from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node, node, number
-from course_lib.pictures.tensors import colour
 from course_lib.pictures.text import devices_text
 from course_lib.specs.blocks import block_label
 from lessons.lesson_02_communication import ring_text

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
+from course_lib.pictures.cells import colour
 from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node, node, number
-from course_lib.pictures.tensors import colour
 from course_lib.specs.mesh import MeshSpec
 from lessons.lesson_03_one_step.step import Event, Timeline
 

@@ -27,10 +27,8 @@ class BatchSizeExplorer(MeasuringExplorer):
     """
 
     name = "batch_sizes"
+    example = "BatchSizeExplorer(measure)"
     batch_sizes = BATCH_SIZES
-
-    def __init__(self, measure: Measure | None = None) -> None:
-        super().__init__(measure)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""

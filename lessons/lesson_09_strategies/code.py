@@ -7,12 +7,13 @@ Source: https://www.tensorflow.org/guide/distributed_training
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from string import Template
 
-from course_lib.code.in_tensorflow import REQUIREMENT
-from course_lib.code.writing import program
+from course_lib.code.choices import REQUIREMENTS
 from course_lib.i18n import _
 from lessons.lesson_09_strategies import strategy as strategies
 from lessons.lesson_09_strategies.strategy import Situation
@@ -44,7 +45,7 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
     advice = situation.advice
     drop = ", drop_remainder=True" if advice.strategy == strategies.TPU_STRATEGY else ""
     values = {
-        "tensorflow": REQUIREMENT,
+        "tensorflow": REQUIREMENTS["TensorFlow"],
         "tf_keras": TF_KERAS_REQUIREMENT,
         "drop_remainder": drop,
         **_comments(),
@@ -56,7 +57,7 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
         "endless_data" if served else "data",
         *_training(advice.loop, served=served),
     ]
-    return program([_template(name).substitute(values) for name in names])
+    return _separated([_template(name).substitute(values) for name in names])
 
 
 def _training(loop: str, *, served: bool) -> list[str]:
@@ -92,3 +93,19 @@ def _comments() -> dict[str, str]:
         "on_batch": _("Trains on a batch, and returns its loss."),
         "each_worker": _("Each worker makes the data set for itself; nobody waits."),
     }
+
+
+def _separated(sections: Sequence[str]) -> tuple[str, ...]:
+    r"""Returns the sections with the empty lines that Python's style asks for between them.
+
+    >>> _separated(["import this\n", "def f(): ...\n"])
+    ('import this\n\n\n', 'def f(): ...\n')
+    """
+    gaps = [
+        2 if _is_function(one) or _is_function(other) else 1 for one, other in itertools.pairwise(sections)
+    ]
+    return tuple(text + gap * "\n" for text, gap in zip(sections, [*gaps, 0], strict=True))
+
+
+def _is_function(text: str) -> bool:
+    return text.startswith(("def ", "@"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
+from course_lib.pictures.cells import colour
 from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.links import link
 from course_lib.pictures.shapes import node
-from course_lib.pictures.tensors import colour
 from lessons.lesson_09_strategies.strategy import Situation
 from lessons.lesson_09_strategies.strategy_places import Held, Holder, Places, places_of
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from course_lib.explorers.measuring import MeasuringExplorer
 from course_lib.i18n import _
 from course_lib.pictures.bars import Bar, Bars
@@ -20,10 +18,8 @@ class IterationExplorer(MeasuringExplorer):
     """
 
     name = "iterating"
+    example = "IterationExplorer(measure)"
     batch_sizes = (64, 512, 4096)
-
-    def __init__(self, measure: Callable[[int], IterationTimes] | None = None) -> None:
-        super().__init__(measure)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
+from course_lib.pictures.cells import colour
 from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.shapes import Node, number
-from course_lib.pictures.tensors import colour
 from lessons.lesson_10_custom_training import loss_scaling_text as words
 from lessons.lesson_10_custom_training.loss_scaling import LossScaling
 

@@ -11,8 +11,9 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from course_lib.exercises.asked import parsed
 from course_lib.exercises.cards import Card
-from course_lib.exercises.predictions import Option, Prediction, Question
+from course_lib.exercises.predictions import Prediction
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tools.book.__main__ import Folders, build_book
 from tools.book.pages import Sources
@@ -58,9 +59,9 @@ def stream(text: str) -> Any:
 
 def prediction(number: int) -> list[Any]:
     """Returns the cells of a prediction: its card, and what is measured."""
-    question = Question(TEXTS["en"], [Option(number, "Right."), Option(0, "Wrong.")])
-    asked = Prediction(f"01-{number}", lambda: question, right=number, fits=lambda _measured: True)
-    card = display({"text/html": Card(asked).to_html(), "text/plain": "a card"})
+    question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  Right.\n- [ ] `0`\n  Wrong.")
+    card = Card(Prediction(f"01-{number}", question))
+    card = display({"text/html": card.to_html(), "text/plain": "a card"})
     html = f"Measured\n<pre>{number}{(number - 1) * ' wide' * 40}</pre>"
     measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)
     return [

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.code import code_of
 from course_lib.specs.sharding import numbered_tensor
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
-from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, STYLES, answered, pick, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, answered, pick, write_pages
 from tools.book.explorers import write_explorer_tables
 
 
@@ -21,25 +20,7 @@ def observe(sharding):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     write_explorer_tables(["en"], folder, [MeshLayoutExplorer])
-    observed = MeshLayoutExplorer(
-        observe, mesh=MeshSpec([("x", 3), ("y", 2)]), global_shape=(6, 4), sharding_specs=["x", UNSHARDED]
-    )
-    observed.observe_choice()
-    wide = MeshLayoutExplorer(
-        observe, mesh=MeshSpec([("x", 2), ("y", 8)]), global_shape=(8, 16), sharding_specs=["x", "y"]
-    )
-    wide.observe_choice()
-    pages = {
-        "one": MeshLayoutExplorer().to_html(),
-        "two": MeshLayoutExplorer().to_html() + observed.to_html(),
-        "wide": wide.to_html(),
-        "three-axes": MeshLayoutExplorer(
-            mesh=MeshSpec([("x", 2), ("y", 2), ("z", 2)]), global_shape=(4, 6, 8)
-        ).to_html(),
-        "vector": MeshLayoutExplorer(mesh=MeshSpec([("x", 8)]), global_shape=(24,)).to_html(),
-        "illegal": MeshLayoutExplorer(sharding_specs=["x", "x"]).to_html(),
-        "none": "",
-    }
+    pages = {"one": MeshLayoutExplorer().to_html(), "none": ""}
     write_pages(folder, pages)
     return folder
 
@@ -62,26 +43,6 @@ def devices(page, state: str) -> list[str]:
     return [card.get_attribute("data-device") for card in page.locator(f"{CARDS}.{state}").all()]
 
 
-def test_shows_which_block_each_device_holds_as_soon_as_the_page_is_there(visit):
-    page = visit("one")
-    assert labels(page) == [f"{device} {'AB'[device // 4]}" for device in range(8)]
-    assert fact(page, "Local shape") == "(4, 6)"
-    assert fact(page, "Bytes on each device") == "96"
-    assert fact(page, "Copies of each element") == "4"
-
-
-def test_clicks_change_mesh_tensor_and_layout(visit):
-    page = visit("one")
-    pick(page, "Tensor", "(6, 4)")
-    pick(page, "axis 1, length 4", "y")
-    assert labels(page) == [f"{device} {'ABCDEFGH'[device]}" for device in range(8)]
-    assert fact(page, "Copies of each element") == "1"
-    pick(page, "Mesh", "x 2 × y 3")
-    assert "Axis 1 of length 4 does not split in 3 parts" in page.locator(".refusal").inner_text()
-    pick(page, "Mesh", "x 3 × y 2")
-    assert labels(page) == [f"{device} {'ABCDEF'[device]}" for device in range(6)]
-
-
 def test_replicas_have_one_colour_and_a_click_shows_them(visit):
     page = visit("one")
     colours = [card.locator("path").first.get_attribute("fill") for card in page.locator(CARDS).all()]
@@ -95,30 +56,6 @@ def test_replicas_have_one_colour_and_a_click_shows_them(visit):
     assert page.locator(".says").inner_text() == (
         "Device 5 at x=1, y=1 holds block B, [4:8, 0:6]. The same block is on devices: 4, 6, 7."
     )
-
-
-def test_a_click_on_a_block_shows_who_holds_it(visit):
-    page = visit("one")
-    page.locator(".explorer .part[data-block='1']").click()
-    assert devices(page, "chosen") == ["4"]
-
-
-@pytest.mark.parametrize(
-    ("option", "reason"),
-    [
-        ("x", "The mesh dimension 'x' splits two axes.\n  Allowed: each mesh dimension on one axis at most"),
-        ("y", "Axis 1 of length 6 does not split in 4 parts over 'y'.\n  Allowed: lengths that divide by 4"),
-    ],
-)
-def test_an_illegal_choice_can_be_made_and_says_why_it_is_illegal(visit, option, reason):
-    page = visit("one")
-    pick(page, "axis 1, length 6", option)
-    refusal = page.locator(".refusal[role=alert]")
-    assert refusal.text_content().startswith(f"This choice is not possible.{reason}")
-    assert page.locator(CARDS).count() == 0
-    assert page.locator("button.press").is_disabled()
-    pick(page, "axis 1, length 6", "unsharded")
-    assert page.locator(CARDS).count() == 8
 
 
 def test_everything_works_by_keyboard(visit):
@@ -145,14 +82,6 @@ def test_everything_works_by_keyboard(visit):
     assert page.locator(f"{CARDS}[tabindex='0']").count() == 1
 
 
-def test_without_a_kernel_the_button_says_what_it_needs(visit):
-    page = visit("one")
-    assert page.locator("button.press").is_disabled()
-    assert page.locator(".why").inner_text() == (
-        "The button needs a running notebook: open this lesson in Jupyter or Colab."
-    )
-
-
 def shown_code(place) -> str:
     """Returns the program that the reader sees."""
     (listing,) = [each for each in place.locator("pre").all() if each.is_visible()]
@@ -170,16 +99,6 @@ def test_the_code_of_the_choice_follows_the_clicks_and_the_framework_stays(visit
     pick(page, "Tensor", "(4, 6, 8)")
     assert shown_code(page) == code_of(LayoutSpec(["y", UNSHARDED, UNSHARDED], MESH).of((4, 6, 8)), "PyTorch")
     assert page.locator(".listings label:has(:checked)").inner_text() == "PyTorch"
-
-
-def test_an_illegal_choice_has_no_code_and_the_next_legal_one_has_it_unfolded(visit):
-    page = visit("one")
-    page.get_by_text("The code of this choice").click()
-    page.locator(".listings label", has_text="JAX").click()
-    pick(page, "axis 1, length 6", "x")
-    assert page.locator("pre").count() == 0
-    pick(page, "axis 1, length 6", "unsharded")
-    assert shown_code(page) == code_of(LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)), "JAX")
 
 
 def test_code_is_unfolded_chosen_and_copied_by_keyboard(visit):
@@ -219,43 +138,6 @@ def test_a_page_without_a_clipboard_copies_as_before_there_was_one_or_says_so(vi
     assert page.evaluate("copied") == shown_code(page)
     assert page.evaluate(f"{FOCUSED}.className") == "copy"
     assert page.locator("textarea").count() == 0
-
-
-def test_in_a_notebook_the_framework_is_no_matter_for_python(visit):
-    page = visit("none")
-    explorer = MeshLayoutExplorer(observe)
-    page.evaluate(NOTEBOOK_HOST, explorer.view)
-    page.get_by_text("The code of this choice").click()
-    page.locator(".listings label", has_text="JAX").click()
-    assert page.evaluate("model.sent") == []
-    assert page.locator(".busy").count() == 0
-    page.locator("fieldset").last.locator("label", has_text="x").click()
-    answered(page, explorer)
-    page.locator("fieldset").last.locator("label", has_text="unsharded").click()
-    answered(page, explorer)
-    page.locator("fieldset").nth(4).locator("label", has_text="y").click()
-    answered(page, explorer)
-    assert shown_code(page) == code_of(explorer.sharding, "JAX")
-
-
-def test_two_explorers_on_a_page_are_independent_and_one_shows_its_stored_reality(visit):
-    page = visit("two")
-    first, second = page.locator("course-explorer").all()
-    assert labels(second, ".panel:nth-child(3) .device") == ["0 A", "1 A", "2 B", "3 B", "4 C", "5 C"]
-    assert second.locator(".verdict").inner_text() == "✓ All 6 real components equal the prediction."
-    pick(first, "Mesh", "x 8")
-    assert labels(first)[7] == "7 H"
-    assert second.locator(CARDS).count() == 6
-    pick(second, "axis 0, length 6", "y")
-    assert second.locator(".panel").count() == 2
-    assert second.locator(".verdict").inner_text() == ""
-
-
-def test_an_explorer_whose_mesh_the_page_does_not_offer_leads_to_those_that_it_does(visit):
-    page = visit("wide")
-    assert page.locator(CARDS).count() == 16
-    pick(page, "axis 1, length 16", "unsharded")
-    assert page.locator("fieldset").first.locator("label:has(:checked)").inner_text() == "x 2 × y 4"
 
 
 def test_an_explorer_that_moves_in_the_page_keeps_its_choice(visit):
@@ -323,33 +205,3 @@ def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_ba
     assert "has the size None" in page.locator(".refusal").inner_text()
     page.evaluate("leave()")
     assert page.evaluate("Object.values(listeners).flat().length") == 0
-
-
-@pytest.mark.parametrize("theme", STYLES)
-@pytest.mark.parametrize("name", ["two", "wide", "three-axes", "vector", "illegal"])
-def test_has_no_accessibility_violation(visit, name, theme):
-    page = visit(name, theme)
-    if name != "illegal":
-        page.locator(CARDS).nth(2).click()
-        page.locator("summary").first.click()
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-
-
-@pytest.mark.parametrize("theme", STYLES)
-def test_in_a_notebook_too(visit, theme):
-    page = visit("none", theme)
-    page.evaluate(NOTEBOOK_HOST, MeshLayoutExplorer(observe).view)
-    page.locator("summary").click()
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-
-
-@pytest.mark.parametrize("name", ["two", "wide", "three-axes", "vector", "illegal"])
-def test_fits_a_telephone(visit, name):
-    page = visit(name)
-    page.set_viewport_size({"width": 390, "height": 844})
-    for summary in page.locator("summary").all():
-        summary.click()
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert page.evaluate(OVERFLOWING) == []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.measured import files
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
-from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tests.book.bare_page import NOTEBOOK_HOST, answered, write_pages
 from tests.unit.test_reviews import RECORDED
 from tools.book.explorers import write_explorer_tables
 
@@ -67,15 +66,6 @@ def test_a_typed_review_is_answered_at_enter_and_the_field_keeps_the_focus(visit
     assert explorer.state == {"review": "What a film! Yes."}
 
 
-def test_leaving_the_field_asks_as_well(visit):
-    page = visit("none")
-    explorer = in_a_notebook(page)
-    page.get_by_role("textbox").fill("Dull.")
-    page.keyboard.press("Tab")
-    answered(page, explorer)
-    assert explorer.state == {"review": "Dull."}
-
-
 def test_an_answer_that_comes_late_does_not_take_what_is_being_typed(visit):
     page = visit("none")
     explorer = in_a_notebook(page)
@@ -83,33 +73,3 @@ def test_an_answer_that_comes_late_does_not_take_what_is_being_typed(visit):
     page.keyboard.type("Dull")
     page.evaluate("view => answer(view)", explorer.view)
     assert page.get_by_role("textbox").input_value() == "Dull"
-
-
-def test_a_chosen_review_stands_in_the_field(visit):
-    page = visit("none")
-    explorer = in_a_notebook(page)
-    page.locator("label", has_text=REVIEWS[0]).click()
-    answered(page, explorer)
-    assert page.get_by_role("textbox").input_value() == REVIEWS[0]
-
-
-@pytest.mark.parametrize("theme", STYLES)
-@pytest.mark.parametrize("host", ["page", "notebook"])
-def test_it_has_no_accessibility_violation(visit, host, theme):
-    page = visit("reviews" if host == "page" else "none", theme)
-    explorer = None if host == "page" else in_a_notebook(page)
-    page.locator("label", has_text=REVIEWS[2]).click()
-    if explorer:
-        answered(page, explorer)
-    settle(page)
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-
-
-@pytest.mark.parametrize("host", ["page", "notebook"])
-def test_it_fits_a_telephone(visit, host):
-    page = visit("reviews" if host == "page" else "none")
-    if host == "notebook":
-        in_a_notebook(page)
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390

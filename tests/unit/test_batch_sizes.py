@@ -2,38 +2,18 @@
 
 import pytest
 
-from course_lib import CourseError
 from course_lib.pictures import shapes
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
 from lessons.lesson_04_a_run.explorer import BATCH_SIZES, BatchSizeExplorer
-
-
-def text_of(tree):
-    return tree if isinstance(tree, str) else " ".join(map(text_of, tree[2:]))
-
-
-def pieces(tree, tag):
-    if isinstance(tree, list):
-        if tree[0] == tag:
-            yield tree
-        for child in tree[2:]:
-            yield from pieces(child, tag)
+from tests.explored import choose, nodes, press, text_of
 
 
 def button(view):
-    (found,) = pieces(view, "button")
+    (found,) = (each for each in nodes(view) if each[0] == "button")
     return found
-
-
-def choose(explorer, batch_size):
-    explorer._answer(explorer, {"kind": "change", "path": ["batch_size"], "value": batch_size}, [])
-
-
-def press(explorer):
-    explorer._answer(explorer, {"kind": "press"}, [])
 
 
 @pytest.fixture
@@ -45,64 +25,39 @@ def explorer():
 
 def test_without_a_choice_or_a_function_it_says_what_is_missing(explorer):
     assert "disabled" in button(explorer.view)[1]
-    assert "Choose a batch size first." in text_of(explorer.view)
-    choose(explorer, 65)  # is not offered
+    assert "Choose a batch size first." in text_of(explorer.view, " ")
+    choose(explorer, "batch_size", 65)  # is not offered
     press(explorer)
     assert (explorer.state, explorer.times) == ({"batch_size": None}, ())
-    alone = BatchSizeExplorer()
-    choose(alone, 64)
-    assert "BatchSizeExplorer(measure)" in text_of(alone.view)
-    with pytest.raises(CourseError, match="cannot measure"):
-        alone.measure_choice()
 
 
 def test_each_press_measures_the_chosen_batch_size_and_keeps_the_newest(explorer):
-    choose(explorer, 64)
+    choose(explorer, "batch_size", 64)
     press(explorer)
     assert explorer.times == (StepTimes(64, 0.001, 0.002),)
-    assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view)
-    assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view)
-    choose(explorer, 8192)
+    assert "64 reviews: eight devices 0.50 times as fast" in text_of(explorer.view, " ")
+    assert "15.6 µs (1.0 ms a step)" in text_of(explorer.view, " ")
+    choose(explorer, "batch_size", 8192)
     press(explorer)
-    choose(explorer, 64)
+    choose(explorer, "batch_size", 64)
     press(explorer)
     assert explorer.times == (StepTimes(64, 0.001, 0.004), StepTimes(8192, 0.001, 0.003))
-    assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view)
+    assert "✓ 64 reviews: eight devices 0.25 times as fast" in text_of(explorer.view, " ")
 
 
 def test_it_says_with_how_many_cores_and_threads_it_measured(explorer, monkeypatch):
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
     monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "2")
-    choose(explorer, 512)
+    choose(explorer, "batch_size", 512)
     press(explorer)
-    told = text_of(explorer.view)
+    told = text_of(explorer.view, " ")
     assert "Measured here: TensorFlow" in told
     assert "Each operation uses 1 thread. 2 operations run at a time." in told
 
 
-def test_a_refusal_is_shown_and_the_next_press_tries_again(explorer):
-    error = CourseError("A training is running.", allowed="none", cure="wait")
-    answers = [error, ValueError("odd"), StepTimes(64, 0.001, 0.002)]
-
-    def measure(_batch_size):
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    refusing = BatchSizeExplorer(measure)
-    choose(refusing, 64)
-    press(refusing)
-    assert "✗ A training is running." in text_of(refusing.view)
-    press(refusing)
-    assert "✗ ValueError: odd" in text_of(refusing.view)
-    press(refusing)
-    assert "✓ 64 reviews" in text_of(refusing.view)
-
-
 def test_what_a_notebook_stores_holds_no_measured_figure(explorer):
     before = explorer._repr_mimebundle_()[0]
-    choose(explorer, 64)
+    choose(explorer, "batch_size", 64)
     press(explorer)
     assert repr(explorer) == before["text/plain"]
     assert not any(character.isdigit() for character in repr(explorer))
@@ -113,14 +68,14 @@ def test_a_page_shows_what_was_recorded_up_to_the_chosen_batch_size_and_says_so(
     table = page_table(BatchSizeExplorer())
     assert table["keys"] == [key({"batch_size": size}) for size in (None, *reversed(BATCH_SIZES))]
     page = BatchSizeExplorer()
-    told = text_of(page_view(page, 128))
+    told = text_of(page_view(page, 128), " ")
     assert "64 reviews: eight" in told
     assert "128 reviews: eight" in told
     assert "256 reviews: eight" not in told
     assert "Not measured on this page, but recorded earlier by make results:" in told
     assert "TensorFlow 2.21.0 on 2 cores." in told
     assert "disabled" in button(page_view(page, 128))[1]
-    assert "µs" not in text_of(page_view(page, None))
+    assert "µs" not in text_of(page_view(page, None), " ")
 
 
 def page_view(explorer, batch_size):

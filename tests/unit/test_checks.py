@@ -291,7 +291,7 @@ def test_the_choice_in_an_explorer_is_an_answer(explorer):
     [
         ({"layout": ["y", "x"], "shape": [6, 8]}, "Axis 0 of length 6 does not split in 4 parts over 'y'."),
         ({"layout": ["x", "x"]}, "The mesh dimension 'x' splits two axes."),
-        ({"mesh": [["x", 16], ["y", 4]]}, "The mesh x 16 × y 4 has 64 devices."),
+        ({"mesh": [["x", 16], ["y", 4]]}, "The explorer cannot show the mesh x 16 × y 4."),
     ],
 )
 def test_a_refused_choice_is_a_hint_or_the_answer(explorer, choice, problem):

@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from course_lib import CourseError
-from course_lib.i18n import set_language
-from course_lib.widgets import controls
-from course_lib.widgets.table import page_table
 from lessons.lesson_11_many_processes.cluster_mistakes import MISTAKES
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
 from lessons.lesson_11_many_processes.explorer import ClusterExplorer
-from tests.unit.test_strategy_explorer import choose, pieces, questions, shown, text_of
-from tools.book.explorers import found
+from tests.explored import choose, pieces, questions, shown, text_of
 
 
 def config(explorer) -> dict:
@@ -84,40 +78,6 @@ def test_a_mistake_is_shown_with_why_and_with_what_tensorflow_does(mistake):
         assert again.value.cure == raised.value.cure
     choose(explorer, "mistake", "")
     assert config(explorer)["task"] == {"type": "worker", "index": 2}
-
-
-@given(st.data())
-@settings(max_examples=10)
-def test_no_choice_breaks_it(data):
-    explorer = ClusterExplorer()
-    for _choice in range(6):
-        groups = explorer.controls(explorer.state, page=False)
-        control = data.draw(st.sampled_from([control for group in groups for control in group.controls]))
-        choose(explorer, *control.path, data.draw(st.sampled_from(controls.leads_to(control))))
-        lacks_chief = explorer.state["servers"] and not explorer.state["chief"]
-        assert bool(shown(explorer, "refusal")) == bool(lacks_chief or explorer.state["mistake"])
-        if not shown(explorer, "refusal"):
-            assert ClusterSpec.from_tf_config(shown(explorer, "listing")[0]).task == explorer.place.task
-
-
-def test_the_page_has_every_choice():
-    table = page_table(ClusterExplorer())
-    # Clusters: 3 numbers of workers, 0 servers with or without a chief, 1 or 2 with one. Per cluster a view
-    # for each task, with an evaluator and without, and for each of 7 mistakes; 6 lack a chief.
-    tasks = sum(2 * (workers + servers + chief) + 1 for workers in (1, 2, 3) for servers, chief in LEGAL)
-    assert len(table["keys"]) == tasks + 12 * 7 + 6
-    assert len(json.dumps(table)) < 180_000
-
-
-LEGAL = [(0, False), (0, True), (1, True), (2, True)]
-
-
-def test_the_book_finds_it_and_it_speaks_japanese():
-    assert ClusterExplorer in list(found())
-    set_language("ja")
-    explorer = ClusterExplorer()
-    assert not {"Workers", "Parameter servers", "Chief"} & set(questions(explorer))
-    assert explorer.view[1]["aria-label"] != "TF_CONFIG builder"
 
 
 @pytest.mark.parametrize(

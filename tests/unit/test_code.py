@@ -19,10 +19,7 @@ from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.code import FRAMEWORKS, code_of
-from course_lib.code.choices import sections_of
-from course_lib.code.in_jax import REQUIREMENT as JAX_REQUIREMENT
-from course_lib.code.in_pytorch import REQUIREMENT as PYTORCH_REQUIREMENT
-from course_lib.code.in_tensorflow import REQUIREMENT as TENSORFLOW_REQUIREMENT
+from course_lib.code.choices import REQUIREMENTS, sections_of
 from course_lib.code.writing import quoted
 from course_lib.i18n import languages, set_language
 from course_lib.specs.plan import Plan, spatial_parallel
@@ -153,9 +150,9 @@ def test_each_device_gets_what_the_plan_says(plan, name, framework):
 def test_what_to_install_is_what_is_tested():
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     make = (ROOT / "Makefile").read_text("utf-8")
-    assert f'"{TENSORFLOW_REQUIREMENT}"' in project
-    assert f'install --quiet "{JAX_REQUIREMENT}"' in make
-    assert f'install --quiet "{PYTORCH_REQUIREMENT}" numpy' in make
+    assert f'"{REQUIREMENTS["TensorFlow"]}"' in project
+    assert f'install --quiet "{REQUIREMENTS["JAX"]}"' in make
+    assert f'install --quiet "{REQUIREMENTS["PyTorch"]}" numpy' in make
 
 
 def test_code_needs_no_tensorflow():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import subprocess
-import sys
 import warnings
 
 import matplotlib as mpl
@@ -17,7 +15,7 @@ from PIL import Image
 
 from course_lib.errors import CourseError
 from course_lib.pictures.curves import Curve, Panels
-from course_lib.training.records import EpochRecord, History
+from course_lib.training.records import History
 from course_lib.watch.curves import curves, smoothed, summary, training_curves
 from tests.fake_run import history, step_record
 
@@ -50,11 +48,6 @@ def test_there_is_a_train_value_a_step_and_a_test_value_an_epoch():
     recent = [step_record(step) for step in range(66, 86)]
     expected = sum(r.accuracy * r.examples for r in recent) / sum(r.examples for r in recent)
     assert seen["accuracy", "train"].values[-1] == pytest.approx(expected, rel=1e-12)
-
-
-def test_epochs_without_a_test_set_have_no_test_value():
-    untested = History([step_record(1)], [EpochRecord(1, 1, 0.5, 0.7, None, None, None)])
-    assert [curve.steps for curve in curves(untested)] == [(1,), (), (1,), ()]
 
 
 def test_the_lines_of_a_picture_carry_exactly_these_numbers():
@@ -121,8 +114,3 @@ def test_japanese_labels_have_glyphs(monkeypatch):
         warnings.simplefilter("error")  # "Glyph 25613 missing from font"
         matplotlib_fontja.japanize()
         assert training_curves({"単位長の行": history(50)}).png
-
-
-def test_curves_are_drawn_without_tensorflow():
-    code = "import sys; from course_lib.watch import curves, live; sys.exit('tensorflow' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

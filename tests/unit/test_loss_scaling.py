@@ -10,7 +10,7 @@ from course_lib import CourseError
 from course_lib.widgets.table import page_table
 from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling, of_a_line
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
-from tests.unit.test_ring_explorer import choose, shown
+from tests.explored import choose, shown
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from course_lib.exercises.predict import predict, reveal, score
 from course_lib.exercises.values import shown
 from course_lib.i18n import languages
 from tests.course import COURSE
+from tests.explored import pieces, text_of, whole
 from tests.unit.test_checks import NONSENSE, Hostile
-from tests.unit.test_explorers import pieces, text_of, whole
 
 NUMBERS = [name[:2] for name in COURSE.lesson_names]
 PREDICTIONS = [known for number in NUMBERS for known in predictions.predictions(number)]

@@ -48,51 +48,6 @@ def test_every_part_is_in_the_picture_and_nothing_else(batches):
     assert len(examples) == (sum(map(len, parts)) if few else len(parts))
 
 
-def test_golden_text_with_an_empty_part():
-    assert UNEVEN.picture().text == (
-        """
-Who got which example: 2 batches on 2 replicas
-
-           replica 0  replica 1
-  batch 0  0 1        2 3
-  batch 1  4          –
-
-Batch 1 is split unevenly: 1, 0.
-Replica 1 got nothing of batch 1.
-""".strip("\n")
-    )
-
-
-def test_golden_text_of_large_equal_parts():
-    assert ReceivedExamples([[range(16), [*range(16, 31), 40]]]).picture().text == (
-        """
-Who got which example: 1 batch on 2 replicas
-
-           replica 0  replica 1
-  batch 0  0–15       16–30 40
-
-All replicas got equally many examples of each batch, and none came twice.
-""".strip("\n")
-    )
-
-
-def test_golden_text_in_japanese_with_examples_that_come_twice():
-    i18n.set_language("ja")
-    assert ReceivedExamples([[[0, 1], [0, 1]], [[2], []]]).picture().text == (
-        """
-各レプリカが受け取ったサンプル：2バッチ、レプリカ2個
-
-           レプリカ0  レプリカ1
-  バッチ0  0 1        0 1
-  バッチ1  2          –
-
-バッチ1の分割は不均等です（サンプル数：1、0）。
-バッチ1では、レプリカ1にサンプルが配られていません。
-2回以上配られたサンプル：0 1
-""".strip("\n")
-    )
-
-
 def test_what_came_twice_has_a_thick_frame():
     tree = ElementTree.fromstring(ReceivedExamples([[[0, 1], [1, 2]]]).picture().svg)
     frames = [each.get("stroke-width") for each in tree.iter(f"{SVG}rect") if each.get("class") == "example"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,48 +10,11 @@ from hypothesis import strategies as st
 from course_lib import CourseError, MeshSpec
 from course_lib.pictures import shapes
 from course_lib.specs.reduction import Reduction
+from tests.drawn import SVG, elements, tree
 from tests.unit.specs import meshes
 
-SVG_TAG = "{http://www.w3.org/2000/svg}"
 TWO = MeshSpec([("batch", 2)])
 GRID = MeshSpec([("batch", 2), ("model", 2)])
-
-
-def elements(reduction: Reduction, tag: str, class_: str | None = None) -> list[ElementTree.Element]:
-    found = ElementTree.fromstring(reduction.picture().svg).iter(f"{SVG_TAG}{tag}")
-    return [element for element in found if class_ is None or element.get("class") == class_]
-
-
-def check_text(reduction: Reduction, golden: str) -> None:
-    assert reduction.picture().text == golden.strip("\n")
-
-
-def test_each_group_adds_for_itself():
-    check_text(
-        GRID.reduction("batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]]),
-        """
-All-reduce over batch on the mesh batch 2 × model 2
-Each device adds an array of shape (1, 2) and receives the sum of its group.
-
-Partial sums
-  device 0  [[1 2]]
-  device 1  [[30 40]]
-  device 2  [[5 6]]
-  device 3  [[70 80]]
-
-Sum
-  A  devices 0, 2  [[6 8]]
-  B  devices 1, 3  [[100 120]]
-
-Copies
-  device 0  A  [[6 8]]
-  device 1  B  [[100 120]]
-  device 2  A  [[6 8]]
-  device 3  B  [[100 120]]
-
-A prediction: every device receives the sum of its group.
-""",
-    )
 
 
 def test_copies_of_something_else_have_a_letter_and_a_colour_of_their_own():
@@ -65,7 +26,7 @@ def test_copies_of_something_else_have_a_letter_and_a_colour_of_their_own():
     text = reduction.picture().text
     assert "  A  devices 0, 1  0.3\n" in text
     assert "  device 1  B  0.7\n" in text
-    fills = [next(copy.iter(f"{SVG_TAG}rect")).get("fill") for copy in elements(reduction, "g", "copy")]
+    fills = [next(copy.iter(f"{SVG}rect")).get("fill") for copy in elements(reduction, "g", "copy")]
     assert fills == [shapes.PALETTE[1]] * 2
     assert any(text.text.startswith("✗ The 2 copies") for text in elements(reduction, "text"))
 
@@ -108,7 +69,7 @@ def test_a_sound_picture_shows_each_device_striped_and_solid(mesh, data):
         assert devices == {str(device_id) for device_id in range(mesh.size)}
     assert len(elements(reduction, "path", "stripes")) == mesh.size
     assert len(elements(reduction, "g", "sum")) == len(mesh.groups(name))
-    width = float(ElementTree.fromstring(reduction.picture().svg).get("width"))
+    width = float(tree(reduction).get("width"))
     assert width < 760
 
 

@@ -2,36 +2,10 @@
 
 from __future__ import annotations
 
-from course_lib.widgets.table import page_table
 from lessons.lesson_09_strategies.code import code_of
 from lessons.lesson_09_strategies.explorer import StrategyExplorer
 from lessons.lesson_09_strategies.strategy import Situation
-
-
-def choose(explorer, name: str, value) -> None:
-    """Does what the module sends when the reader answers a question."""
-    explorer._handle_custom_msg({"kind": "change", "path": [name], "value": value}, [])
-
-
-def pieces(view, class_: str):
-    """Yields the nodes of a class in a view."""
-    if isinstance(view, list):
-        if class_ in view[1].get("class", "").split():
-            yield view
-        for child in view[2:]:
-            yield from pieces(child, class_)
-
-
-def text_of(view) -> str:
-    return view if isinstance(view, str) else "".join(map(text_of, view[2:]))
-
-
-def shown(explorer, class_: str) -> list[str]:
-    return [text_of(piece) for piece in pieces(explorer.view, class_)]
-
-
-def questions(explorer) -> list[str]:
-    return [group.heading for group in explorer.controls(explorer.state, page=False)]
+from tests.explored import choose, pieces, questions, shown
 
 
 def test_the_first_view_is_of_several_gpus():
@@ -70,7 +44,3 @@ def test_asynchronous_training_on_tpus_is_refused_in_the_view():
     assert "No strategy trains" in repr(explorer)
     choose(explorer, "devices", "GPU")
     assert shown(explorer, "fact") == ["StrategyParameterServerStrategy"]
-
-
-def test_the_page_has_every_situation_and_the_refused_ones():
-    assert len(page_table(StrategyExplorer())["keys"]) == 60 + 8

@@ -59,7 +59,7 @@ const STYLE = `
   .press { margin: .5rem 0; }
   .press + .press { margin-left: .5rem; }
   .press:is(:disabled, [aria-disabled]) { background: transparent; color: inherit; border: 1px dashed var(--line); cursor: default; }
-  .verdict { margin: .6rem 0 0; font-weight: 600; white-space: pre-line; } .verdict:empty { display: none; }
+  .verdict { margin: .6rem 0 0; font-weight: 600; white-space: pre-line; } .verdict:empty { min-height: 1lh; }
   .why { font-size: .85em; margin: .3rem 0 0; }
   .runs { margin: .6rem 0; padding: 0; list-style: none; font-variant-numeric: tabular-nums; }
   .runs li { display: grid; grid-template-columns: auto 1fr; gap: 0 .6rem; align-items: baseline; }
@@ -68,7 +68,7 @@ const STYLE = `
   .runs .flow { padding: 0 4px; } .runs .refusal { grid-column: 2; }
   .late { display: none; margin: .6rem 0 0; font-size: .85em; }
   .busy .late { display: block; animation: appear 1.5s steps(2, jump-none); }
-  @keyframes appear { from { visibility: hidden; } to { visibility: hidden; } }
+  @keyframes appear { from, to { visibility: hidden; max-height: 0; margin: 0; } }
   @container (max-width: 34rem) { fieldset { grid-template-columns: 1fr; } }
   code { font: .93em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
   .listings { margin-top: .9rem; } summary { width: fit-content; font-weight: 600; cursor: pointer; }

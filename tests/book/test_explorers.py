@@ -1,0 +1,228 @@
+"""What every explorer promises on a page and in a notebook: keys, languages, widths, accessibility."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from course_lib.i18n import set_language
+from course_lib.pictures import shapes
+from course_lib.specs.communication import product
+from course_lib.specs.compared import Compared
+from course_lib.widgets.controls import with_value
+from lessons.lesson_09_strategies.code import code_of
+from lessons.lesson_09_strategies.strategy import Situation
+from lessons.lesson_09_strategies.strategy_picture import places_lines
+from lessons.lesson_09_strategies.strategy_places import places_of
+from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
+from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, pick, write_pages
+from tools.book.explorers import found, write_explorer_tables
+
+LANGUAGES = ("en", "ja")
+EXPLORERS = {maker.name: maker for maker in found()}
+each_explorer = pytest.mark.parametrize("name", EXPLORERS)
+FOCUSED = "document.querySelector('course-explorer').shadowRoot.activeElement"
+LISTENS = """Object.defineProperty(navigator, "clipboard",
+  { value: { writeText: async (text) => { window.got = text; } } })"""
+# What two hosts show, each where it stands: texts, and all attributes but what a host notes for itself.
+SHOWN = """host => [...document.querySelector(host).shadowRoot.querySelectorAll(".explorer, .explorer *")]
+  .map((part) => [part.tagName, ...[...part.attributes].map(({ name, value }) => `${name}=${value}`)
+    .filter((each) => !each.startsWith("name=")).sort(), part.children.length ? "" : part.textContent])"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    write_explorer_tables(LANGUAGES, folder)
+    pages = {"none": ""}
+    for language in LANGUAGES:
+        set_language(language)
+        pages |= {f"{name}-{language}": make().to_html() for name, make in EXPLORERS.items()}
+    set_language("en")
+    write_pages(folder, pages)
+    return folder
+
+
+def ran_as_predicted(left, right, wanted) -> Compared:
+    """Stands in for real devices."""
+    predicted = product(left, right, wanted)
+    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
+    return Compared(predicted, seen, predicted.result.layout)
+
+
+def settle(page) -> None:
+    page.locator(".explorer:not(.busy)").first.wait_for()
+
+
+def check_accessible_and_narrow(page) -> None:
+    violations = Axe().run(page).response["violations"]
+    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate(OVERFLOWING) == []
+
+
+@each_explorer
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_key_makes_a_choice_keeps_the_focus_and_shows_what_python_would(visit, name, language):
+    set_language(language)
+    explorer, page = EXPLORERS[name](), visit(f"{name}-{language}")
+    page.keyboard.press("Tab")  # to the first question
+    page.keyboard.press("ArrowRight" if page.evaluate(f"{FOCUSED}.checked") else "Space")
+    settle(page)
+    chosen = page.evaluate(f"(({{ path, value }}) => [path, value])({FOCUSED}.dataset)")
+    path, value = map(json.loads, chosen)
+    state = explorer.settled(with_value(explorer.state, tuple(path), value), page=True)
+    assert page.evaluate(f"{FOCUSED}.checked")
+    page.evaluate(NOTEBOOK_HOST, shapes.to_json(explorer.tree(state, page=True)))
+    assert page.evaluate(SHOWN, "course-explorer") == page.evaluate(SHOWN, "#notebook > div")
+
+
+@each_explorer
+@pytest.mark.parametrize(("language", "theme"), [("en", "dark"), ("ja", "light")])
+def test_it_is_accessible_and_fits_a_telephone(visit, name, language, theme):
+    page = visit(f"{name}-{language}", theme)
+    if language == "ja":  # in English what the reader meets first, in Japanese what other choices lead to
+        for group in page.locator("fieldset").all():
+            group.locator("input[type=radio]").last.dispatch_event("click")
+            settle(page)
+            if page.locator(".refusal").count():
+                break
+    for summary in page.locator("summary").all():
+        summary.click()
+    check_accessible_and_narrow(page)
+
+
+@each_explorer
+def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit, name):
+    explorer, page = EXPLORERS[name](), visit("none")
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    option = page.locator("input[type=radio]:not(:checked)").first
+    path, value = (json.loads(option.get_attribute(f"data-{each}")) for each in ("path", "value"))
+    option.dispatch_event("click")
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": path, "value": value}]
+    answered(page, explorer)
+    assert explorer.state == explorer.settled(
+        with_value(EXPLORERS[name]().state, tuple(path), value), page=False
+    )
+    assert page.locator(".busy").count() == 0
+    check_accessible_and_narrow(page)
+
+
+# --- What one of them alone does
+
+
+@pytest.mark.parametrize("key", ["Enter", "Space"])
+def test_ring_a_key_on_a_button_makes_one_step_and_keeps_the_focus(visit, key):
+    page = visit("ring-en")
+    forward, heading = page.get_by_role("button", name="Forward →"), page.locator("h3")
+    forward.focus()
+    for at in (1, 2):
+        page.keyboard.press(key)
+        settle(page)
+        assert heading.inner_text().endswith(f": step {at} of 6")
+    assert page.evaluate(f"{FOCUSED}.value") == "Forward →"
+    for at, idle in ((1, None), (0, "true"), (0, "true")):
+        back = page.get_by_role("button", name="← Back")
+        back.dispatch_event("click")
+        settle(page)
+        assert heading.inner_text().endswith(f": step {at} of 6")
+        assert back.get_attribute("aria-disabled") == idle
+
+
+def test_ring_in_a_notebook_presses_that_come_before_the_answer_all_count(visit):
+    page, explorer = visit("none"), EXPLORERS["ring"]()
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    for _press in range(2):
+        page.get_by_role("button", name="Forward →").click()
+    answered(page, explorer)
+    assert explorer.moment.step == 2
+    assert page.locator("h3").inner_text().endswith(": step 2 of 6")
+
+
+def test_product_in_a_notebook_the_button_puts_what_ran_beside_the_prediction(visit):
+    page, explorer = visit("none"), EXPLORERS["product"](ran_as_predicted)
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    page.locator(".press").click()
+    answered(page, explorer)
+    assert page.locator(".explorer .member").count() == 16
+    assert "✓ TensorFlow ran what was predicted." in page.locator(".verdict").inner_text()
+    page.locator("label", has_text="x 4 × y 2").click()
+    answered(page, explorer)
+    assert page.locator(".verdict").inner_text() == ""
+
+
+def test_strategy_an_answer_changes_reason_picture_and_program(visit):
+    page, situation = visit("strategy-en"), Situation("GPUs", several_machines=True)
+    page.get_by_text("The program", exact=True).click()
+    pick(page, "Machines", "several")
+    assert page.locator(".fact dd").inner_text() == "MultiWorkerMirroredStrategy"
+    assert page.locator(".told").inner_text() == situation.advice.rule
+    described = page.locator(".panel [role=img]").get_attribute("aria-label")
+    assert described == "\n".join(places_lines(places_of(situation)))
+    assert page.locator("pre").is_visible()
+    assert page.locator("pre").text_content() == code_of(situation)
+
+
+def test_strategy_what_none_does_is_refused_and_can_be_taken_back(visit):
+    page = visit("strategy-en")
+    pick(page, "Devices of a machine", "TPU")
+    pick(page, "Updates", "asynchronous")
+    refusal = page.locator(".refusal[role=alert]").inner_text()
+    assert refusal.startswith("This choice is not possible.\nNo strategy trains asynchronously on TPUs.")
+    assert page.locator(".panel, .fact, pre").count() == 0
+    pick(page, "Updates", "synchronous")
+    assert page.locator(".fact dd").inner_text() == "TPUStrategy"
+
+
+def test_loss_scaling_a_division_changes_code_pictures_and_verdict(visit):
+    page = visit("loss_scaling-en")
+    for question, answer in [("Replicas", "4"), ("Batch size", "8"), ("Examples in this batch", "5")]:
+        pick(page, question, answer)
+    told, code = page.locator(".told"), page.locator(".listing pre")
+    assert code.inner_text() == "tf.nn.compute_average_loss(losses, global_batch_size=5)"
+    assert told.inner_text().startswith("✓ The sum of the replicas is the true mean, 4.")
+    pick(page, "Divide by", "the replica's own examples")
+    assert code.inner_text() == "tf.reduce_mean(losses)"
+    assert told.inner_text() == (
+        "✗ The sum is NaN: a replica without an example returned the mean over nothing."
+        " The gradient is 10, 3.333 times the right one, 3."
+    )
+    for panel in page.locator(".panel:has(svg)").all():
+        assert any("NaN" in text for text in panel.locator("svg text").all_text_contents())
+
+
+def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
+    page = visit("cluster-en")
+    label = f"{FOCUSED}.parentNode.innerText"
+    for _stop in ("workers", "servers", "chief", "mistake"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.locator(".refusal").wait_for()
+    assert page.evaluate(label) == "one address twice"
+    page.keyboard.press("ArrowLeft")
+    page.locator(".panel").wait_for()
+    assert page.evaluate(label) == "none"
+    for _stop in ("evaluator", "this task"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowLeft")
+    page.locator(".explorer .this text", has_text="worker 1").wait_for()
+    page.evaluate(LISTENS)
+    for _stop in ("picture", "TF_CONFIG", "copy"):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.get_by_text("Copied.").wait_for()
+    assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()
+
+
+def test_cluster_every_mistake_shows_what_is_wrong_why_and_what_tensorflow_does(visit):
+    page = visit("cluster-en")
+    for mistake in mistakes.MISTAKES:
+        option = f"input[data-path='[\"mistake\"]'][data-value='{json.dumps(mistake)}']"
+        page.locator(option).dispatch_event("click")
+        page.locator(f".explorer:not(.busy) {option}:checked").wait_for()
+        assert page.locator(".refusal[role=alert]").count() == page.locator(".listing").count() == 1
+        assert "TensorFlow" in page.locator(".told").inner_text()
+        assert page.locator(".panel").count() == 0

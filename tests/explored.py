@@ -1,0 +1,56 @@
+"""What tests do with explorers and their views: choose, press, and read what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def choose(explorer, *path_and_value: Any) -> None:
+    """Does what the module sends when the reader sets a control: the last argument is the value."""
+    *path, value = path_and_value
+    explorer._handle_custom_msg({"kind": "change", "path": path, "value": value}, [])
+
+
+def press(explorer) -> None:
+    """Does what the module sends when the reader presses the button."""
+    explorer._handle_custom_msg({"kind": "press"}, [])
+
+
+def nodes(view) -> Iterator[list[Any]]:
+    """Yields all nodes of a view, from the top down."""
+    if isinstance(view, list):
+        yield view
+        for child in view[2:]:
+            yield from nodes(child)
+
+
+def pieces(view, class_: str) -> Iterator[list[Any]]:
+    """Yields the nodes of a class in a view."""
+    return (each for each in nodes(view) if class_ in each[1].get("class", "").split())
+
+
+def inputs(view) -> list[dict[str, str]]:
+    """Returns the attributes of what the reader can set, in the order in which the module counts it."""
+    return [each[1] for each in nodes(view) if each[0] == "input" and "data-path" in each[1]]
+
+
+def text_of(view, between: str = "") -> str:
+    return view if isinstance(view, str) else between.join(text_of(child, between) for child in view[2:])
+
+
+def shown(explorer, class_: str) -> list[str]:
+    """Returns the texts of the pieces of a class in what the explorer shows."""
+    return [text_of(piece) for piece in pieces(explorer.view, class_)]
+
+
+def questions(explorer) -> list[str]:
+    """Returns the headings of its controls."""
+    return [group.heading for group in explorer.controls(explorer.state, page=False)]
+
+
+def whole(table, value):
+    """Puts the shared parts of a table back where numbers stand for them."""
+    if isinstance(value, int):
+        return whole(table, table["parts"][value])
+    return [whole(table, child) for child in value] if isinstance(value, list) else value

@@ -1,0 +1,240 @@
+"""What every explorer promises, in a notebook and in its table for pages."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from IPython.core.formatters import DisplayFormatter
+
+from course_lib import CourseError
+from course_lib.explorers.observing import ObservingExplorer
+from course_lib.i18n import languages, set_language
+from course_lib.pictures import shapes
+from course_lib.specs.communication import product
+from course_lib.specs.compared import Compared
+from course_lib.specs.sharding import numbered_tensor
+from course_lib.training.records import IterationTimes, StepTimes
+from course_lib.widgets.base import key
+from course_lib.widgets.controls import Number, Text, leads_to, with_value
+from course_lib.widgets.table import page_table
+from tests.explored import choose, inputs, press, questions, shown, text_of, whole
+from tools.book.explorers import found
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
+EXPLORERS = {maker.__name__: maker for maker in found()}
+# How many views the table of a page has.
+NUM_VIEWS = {
+    # For 4 meshes of 2 dimensions, 2 of 1 and one of 3, and for tensors of 1, 2, 2 and 3 axes.
+    "MeshLayoutExplorer": 4 * (3 + 9 + 9 + 27) + 2 * (2 + 4 + 4 + 8) + (4 + 16 + 16 + 64),
+    "ProductExplorer": (1 + 4) * 2**4 + 2 * 3**4 + 4**4,  # a reader of the product on one mesh only
+    "RingExplorer": sum((2 * n - 1) + 2 * n for n in range(2, 9)),
+    "BatchSizeExplorer": 1 + 8,
+    "ReviewExplorer": 1 + 6,
+    "StrategyExplorer": 60 + 8,  # no strategy trains asynchronously on TPUs
+    "IterationExplorer": 1 + 3,
+    "LossScalingExplorer": 5 * 2 * (4 + 8),
+    # 12 legal clusters of 1 to 3 workers: a view for each task, with an evaluator and without, and for each
+    # of 7 mistakes; 6 lack a chief.
+    "ClusterExplorer": sum(2 * (w + s) + 1 for w in (1, 2, 3) for s in (0, 1, 2, 3)) + 12 * 7 + 6,
+}
+each_explorer = pytest.mark.parametrize("name", NUM_VIEWS)
+
+
+class Element(html.parser.HTMLParser):
+    """Reads the data out of an explorer's HTML, and notes which elements it holds."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: dict[str, str] = {}
+        self.feed(text)
+
+    def handle_starttag(self, tag, _attributes):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.texts[self.tags[-1]] = data
+
+
+def states_on_a_page(explorer) -> dict[str, dict]:
+    """Returns every state that clicks on a page lead to, by its key."""
+    states, waiting = {}, [explorer.settled(explorer.state, page=True)]
+    while waiting:
+        state = waiting.pop()
+        if key(state) not in states:
+            states[key(state)] = state
+            waiting += explorer.next_states(state)
+    return states
+
+
+@each_explorer
+def test_the_table_of_a_page_has_what_python_shows_for_every_choice(name):
+    explorer = EXPLORERS[name]()
+    table, states = page_table(explorer), states_on_a_page(explorer)
+    assert len(table["keys"]) == NUM_VIEWS[name]
+    assert sorted(table["keys"]) == sorted(states)
+    for place, code in list(enumerate(table["keys"]))[:: max(len(states) // 60, 1)]:
+        view = whole(table, table["views"][place])
+        assert view == shapes.to_json(explorer.tree(states[code], page=True))
+        # The module finds the next view by the place of the input among all inputs.
+        for option, after in zip(inputs(view), table["leads_to"][place], strict=True):
+            path, value = json.loads(option["data-path"]), json.loads(option["data-value"])
+            reached = explorer.settled(with_value(states[code], tuple(path), value), page=True)
+            assert table["keys"][after] == key(reached)
+    assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < 600_000
+
+
+@each_explorer
+@given(st.data())
+@settings(max_examples=12, deadline=None)
+def test_no_choice_breaks_it_and_illegal_ones_say_why(name, data):
+    explorer = EXPLORERS[name]()
+    for _choice in range(5):
+        groups = explorer.controls(explorer.state, page=False)
+        control = data.draw(st.sampled_from([control for group in groups for control in group.controls]))
+        values = st.sampled_from(leads_to(control) or [None])
+        if isinstance(control, Number):
+            values = st.integers(1, 4) | st.sampled_from([None, -1, 0, 2.5, 17, 9999, 10**30])
+        if isinstance(control, Text):
+            values = st.text()
+        choose(explorer, *control.path, data.draw(values))
+        try:
+            explorer.figure()
+            why = []
+        except CourseError as error:
+            why = [f"This choice is not possible.{error}"]
+        assert shown(explorer, "refusal") == why
+        json.dumps(explorer.view)
+
+
+@each_explorer
+def test_a_page_gets_small_plain_html_that_leads_into_the_table(name):
+    explorer = EXPLORERS[name]()
+    text = explorer.to_html()
+    element = Element(text)
+    assert element.tags[:3] == ["course-explorer", "script", "svg"]
+    script = json.loads(element.texts["script"])
+    assert script["table"] == f"{explorer.name}.en.json"
+    assert set(script["leads_to"]) <= set(page_table(explorer)["keys"])
+    assert "<" not in element.texts["script"]
+    assert len(text.encode()) < 40_000
+
+
+@each_explorer
+def test_it_speaks_every_language(name):
+    english = EXPLORERS[name]()
+    for language in languages()[1:]:
+        set_language(language)
+        try:
+            explorer = EXPLORERS[name]()
+            script = json.loads(Element(explorer.to_html()).texts["script"])
+            told = [explorer.title(), repr(explorer), text_of(explorer.view), *questions(explorer)]
+        finally:
+            set_language("en")
+        said = [english.title(), repr(english), text_of(english.view), *questions(english)]
+        assert len(set(told) & set(said) - {"Keras"}) == 0
+        assert (script["table"], script["view"][1]["lang"]) == (f"{explorer.name}.{language}.json", language)
+
+
+@each_explorer
+def test_jupyter_gets_widget_element_and_a_text_that_follows_from_the_arguments(name, monkeypatch):
+    explorer = EXPLORERS[name]()
+    data, _metadata = DisplayFormatter().format(explorer)
+    assert set(data) == {"text/plain", "text/html", WIDGET_MIME}
+    assert data["text/html"] == explorer.to_html()
+    assert data["text/plain"] == EXPLORERS[name]().figure().text
+    monkeypatch.setitem(sys.modules, "google.colab", object())
+    assert set(explorer._repr_mimebundle_()[0]) == {"text/plain", WIDGET_MIME}
+
+
+@each_explorer
+def test_what_changes_nothing_is_answered_all_the_same(name, monkeypatch):
+    explorer, answers = EXPLORERS[name](), []
+    monkeypatch.setattr(explorer, "send", answers.append)
+    name, value = next(iter(explorer.state.items()))
+    choose(explorer, name, value)
+    assert answers == [{"kind": "answered"}]
+
+
+OBSERVING = [name for name, maker in EXPLORERS.items() if issubclass(maker, ObservingExplorer)]
+
+
+def observing(name, observe=None):
+    """Returns an explorer with a button, in which something is chosen."""
+    explorer = EXPLORERS[name](observe)
+    if "batch_size" in explorer.state:
+        choose(explorer, "batch_size", 64)
+    return explorer
+
+
+@pytest.mark.parametrize("name", OBSERVING)
+def test_a_press_says_that_it_works_then_what_failed_and_the_next_one_tries_again(name):
+    told, failures = [], [RuntimeError("odd"), CourseError("No device.", allowed="a device", cure="Wait.")]
+
+    def fails(*_choice):
+        told.extend(shown(explorer, "verdict"))
+        raise failures.pop()
+
+    explorer = observing(name, fails)
+    press(explorer)
+    assert shown(explorer, "verdict")[0].startswith("✗ No device.\n  Allowed: a device")
+    press(explorer)
+    assert shown(explorer, "verdict") == ["✗ RuntimeError: odd"]
+    assert told == [explorer.waiting()] * 2
+
+
+def ran_as_predicted(left, right, wanted) -> Compared:
+    """Stands in for real devices."""
+    predicted = product(left, right, wanted)
+    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
+    return Compared(predicted, seen, predicted.result.layout)
+
+
+@pytest.mark.parametrize(
+    ("name", "observe", "runs"),
+    [
+        ("MeshLayoutExplorer", lambda each: each.split(numbered_tensor(each.global_shape)), 1),
+        ("ProductExplorer", ran_as_predicted, 1),
+        ("BatchSizeExplorer", lambda size: StepTimes(size, 0.001, 0.002), 2),
+        ("IterationExplorer", lambda size: IterationTimes(size, 0.003, 0.002, 0.001), 2),
+    ],
+)
+def test_what_agreed_is_not_run_again_but_times_are_measured_anew(name, observe, runs):
+    calls = []
+    explorer = observing(name, lambda *choice: calls.append(choice) or observe(*choice))
+    for _press in range(2):
+        press(explorer)
+        assert "✓" in shown(explorer, "verdict")[0]
+    assert len(calls) == runs
+    assert explorer.observe_choice() is not None
+
+
+@pytest.mark.parametrize("name", OBSERVING)
+def test_without_a_function_the_button_says_what_it_needs(name):
+    explorer = observing(name)
+    (why,) = shown(explorer, "why")
+    assert why.startswith(f"The button needs a function: {name}(")
+    with pytest.raises(CourseError, match="cannot run the choice"):
+        explorer.observe_choice()
+
+
+def test_no_explorer_needs_tensorflow():
+    code = (
+        "import sys; from tools.book.explorers import found;"
+        "[make()._repr_mimebundle_() for make in found()];"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'tensorflow', 'matplotlib'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
+
+
+def test_the_book_finds_each_explorer_that_needs_no_argument():
+    assert list(EXPLORERS) == list(NUM_VIEWS)

@@ -1,0 +1,111 @@
+"""The text of every kind of picture, as files beside this one hold it; and that each picture is sound SVG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib.data import mnist
+from course_lib.i18n import set_language
+from course_lib.pictures import shapes
+from course_lib.pictures.figures import figure
+from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.communication import product, relayout
+from course_lib.specs.compared import Compared
+from course_lib.specs.image_grid import ImageGrid
+from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.received import ReceivedExamples
+from course_lib.specs.sharding import numbered_tensor
+from course_lib.specs.text_path import TextPath
+from lessons.lesson_03_one_step.step import Phase, Timeline, mlp_step
+from tests.drawn import SVG, tree
+
+FOLDER = Path(__file__).parent / "pictures"
+ROW, GRID, TWO = MeshSpec([("x", 8)]), MeshSpec([("x", 4), ("y", 2)]), MeshSpec([("batch", 2)])
+CUBE, SQUARE = MeshSpec(zip("xyz", (2, 2, 2), strict=True)), MeshSpec([("batch", 2), ("model", 2)])
+MESH_3X2, THREE, FOUR = MeshSpec([("x", 3), ("y", 2)]), MeshSpec([("x", 3)]), MeshSpec([("batch", 4)])
+ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH_3X2), LayoutSpec([UNSHARDED, "x"], THREE)
+SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
+PARAMETERS = {"x": ("batch", "features"), "W1": ("features", "hidden"), "b1": ("hidden",)}
+PHASES = (Phase(("logits",), "hidden"), Phase(("loss",), "batch"), Phase(("update",)))
+CLOTHES = ["コート", "ショートブーツ"]
+
+
+def with_a_stranger():
+    parts = numbered_tensor((6, 2)).reshape(3, 2, 2).repeat(2, axis=0)
+    parts[3] += 0.5
+    return ROWS.observed(list(parts))
+
+
+def two_changed_places():
+    whole = numbered_tensor((2, 3))
+    return COLUMNS.of((2, 3)).compare(whole, [whole[:, [0]], whole[:, [2]], whole[:, [1]]])
+
+
+def ran_on_cpus():
+    planned = relayout(LayoutSpec(["x", UNSHARDED], ROW).of((16, 8)), LayoutSpec([UNSHARDED] * 2, ROW))
+    seen = tuple(each.as_run("CPU") for each in planned.collectives)
+    return Compared(planned, seen, planned.result.layout, "CPU")
+
+
+def images(labels, predictions=None, **options) -> ImageGrid:
+    drawn = mnist.load("built-in", num_train=len(labels), num_test=1).train.images
+    return ImageGrid(drawn, labels, predictions, **options)
+
+
+PICTURES = {
+    "mesh-of-one-dimension": lambda: FOUR,
+    "mesh-of-three-dimensions": lambda: CUBE,
+    "sharding-hybrid": lambda: ROWS.of((6, 4), element_bytes=4),
+    "sharding-of-three-axes": lambda: LayoutSpec([UNSHARDED, "z", "x"], CUBE).of((2, 4, 6)),
+    "sharding-of-a-vector": lambda: LayoutSpec(["batch"], FOUR).of((1200,), element_bytes=4),
+    "observed-with-a-stranger": with_a_stranger,
+    "compared-components": two_changed_places,
+    "collective": lambda: Collective(Kind.ALL_REDUCE, CUBE, ("x", "z"), 800),
+    "collective-no-ring": lambda: Collective(Kind.ALL_TO_ALL, THREE, ("x",), 100),
+    "product-with-a-sum": lambda: product(
+        LayoutSpec([UNSHARDED, "x"], GRID).of((16, 8)), LayoutSpec(["x", "y"], GRID).of((8, 24))
+    ),
+    "product-for-nothing": lambda: product(
+        LayoutSpec(["x", UNSHARDED], ROW).of((16, 8)), LayoutSpec([UNSHARDED] * 2, ROW).of((8, 24))
+    ),
+    "relayout-with-a-free-step": lambda: relayout(
+        LayoutSpec([UNSHARDED, "x"], GRID).of((16, 8)), LayoutSpec(["x", "y"], GRID)
+    ),
+    "compared-on-cpus": ran_on_cpus,
+    "scheme-data-parallel": lambda: data_parallel(4).of({**PARAMETERS, "labels": ("batch",)}, SIZES),
+    "scheme-spatial": lambda: spatial_parallel().of(PARAMETERS, SIZES),
+    "scheme-on-one-device": lambda: data_parallel(1).of({"x": PARAMETERS["x"], "loss": ()}, SIZES),
+    "reduction-of-gradients": lambda: TWO.reduction(
+        "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
+    ),
+    "reduction-in-groups": lambda: SQUARE.reduction("batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]]),
+    "timeline-data-parallel": lambda: mlp_step(data_parallel(4)),
+    "timeline-of-two-dimensions": lambda: Timeline(model_parallel(2, 2), PHASES),
+    "images": lambda: images([7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
+    "images-predicted": lambda: images([7, 2, 1, 0, 4, 1, 4, 9], [7, 2, 1, 0, 9, 1, 4, 4]),
+    "images-of-names": lambda: images(["coat", "bag"], ["ankle boot", "bag"]),
+    "images.ja": lambda: images([0, 1, 1, 0], [0, 1, 0, 0], names=CLOTHES),
+    "received-unevenly": lambda: ReceivedExamples([[[0, 1], [2, 3]], [[4], []]]),
+    "received-in-large-parts": lambda: ReceivedExamples([[range(16), [*range(16, 31), 40]]]),
+    "received.ja": lambda: ReceivedExamples([[[0, 1], [0, 1]], [[2], []]]),
+    "text-path": lambda: TextPath(
+        "Good film, zorp!", ("good", "film", "zorp"), (3, 1, 0), (0.6, 0.5, 0.0, 0.62), (48, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_says_what_its_file_says_and_is_sound(name):
+    set_language("ja" if name.endswith(".ja") else "en")
+    thing = PICTURES[name]()
+    drawn = figure(thing)
+    assert repr(drawn) + "\n" == (FOLDER / f"{name}.txt").read_text("utf-8")
+    root = tree(thing)
+    assert root.get("role") == "img"
+    assert root.find(f"{SVG}title").text == drawn.text.splitlines()[0]
+    width, height = float(root.get("width")), float(root.get("height"))
+    assert root.get("viewBox") == f"0 0 {shapes.number(width)} {shapes.number(height)}"
+    assert width < 760
