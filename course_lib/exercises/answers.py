@@ -93,11 +93,21 @@ def _same(answer: object, expected: object) -> bool:
             and len(answer) == len(expected)
             and all(_same(ours, theirs) for ours, theirs in zip(answer, expected, strict=True))
         )
+    if isinstance(expected, dict):
+        return (
+            isinstance(answer, dict)
+            and answer.keys() == expected.keys()
+            and all(_same(answer[name], part) for name, part in expected.items())
+        )
     if isinstance(expected, Sharding):  # how many bytes an element takes is not what was chosen
         return isinstance(answer, Sharding) and (answer.layout, answer.global_shape) == (
             expected.layout,
             expected.global_shape,
         )
+    return _same_single(answer, expected)
+
+
+def _same_single(answer: object, expected: object) -> bool:
     if is_number(answer) and isinstance(expected, float):
         return math.isclose(answer, expected, rel_tol=_ROUNDING, abs_tol=_ROUNDING_TO_WHOLE)  # type: ignore[arg-type]
     if isinstance(answer, float) and is_number(expected):

@@ -2,10 +2,11 @@
 
 from course_lib.lazy import face
 
-_HOMES = {
-    "files": ("load", "names"),
-    "tables": ("table",),
-    "trainings": ("accuracies", "exports", "picture", "restored", "spread"),
-    "distances": ("differences", "loss_differences"),
-}
-__getattr__, __dir__ = face(__name__, {name: home for home, names in _HOMES.items() for name in names})
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        **dict.fromkeys(("load", "names"), "files"),
+        "table": "tables",
+        **dict.fromkeys(("accuracies", "exports", "picture", "restored", "spread"), "trainings"),
+    },
+)

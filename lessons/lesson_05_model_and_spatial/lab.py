@@ -15,7 +15,6 @@ import numpy.typing as npt
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
-from course_lib.pictures.overlay import STYLES
 from course_lib.pictures.shapes import Node
 from course_lib.turns import let_cells_take_turns, turns
 from course_lib.watch import trains_now
@@ -26,6 +25,7 @@ from course_lib.widgets.table import page_table
 from lessons.lesson_05_model_and_spatial import lab_setting, lab_view
 from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, train
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
+from lessons.lesson_05_model_and_spatial.overlay import STYLES
 
 _STILL_WIDTH = 440.0
 _END_SECONDS = 10.0  # how long a kernel that is shut down waits for the last checkpoint

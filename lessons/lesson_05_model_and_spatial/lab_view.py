@@ -10,7 +10,6 @@ from course_lib.models.variables import ELEMENT_BYTES
 from course_lib.pictures import arranging
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.curves import QUANTITIES
-from course_lib.pictures.overlay import STYLES, Overlaid, overlay_drawing, swatch
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import BATCH, Plan, replicated
 from course_lib.specs.step_communication import Exchange, StepCommunication
@@ -20,6 +19,7 @@ from course_lib.widgets.listings import listings
 from lessons.lesson_05_model_and_spatial.lab_plan import described
 from lessons.lesson_05_model_and_spatial.lab_runs import Difference, LabRun, Status, largest_differences
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
+from lessons.lesson_05_model_and_spatial.overlay import STYLES, Overlaid, overlay_drawing, swatch
 
 _LABEL_BYTES = 8  # int64
 

@@ -688,10 +688,12 @@ TrainingLab(models.MLP, values, train_set, reviews.test)
 # %% real-results
 from course_lib import measured
 
+from lessons.lesson_05_model_and_spatial import distances
+
 recorded = measured.load("05_schemes_imdb")
-print("from equal initial values", measured.differences(recorded.equal), sep="\n")
-print("from one checkpoint", measured.differences(recorded.continued), sep="\n")
-display(measured.loss_differences(recorded.equal), measured.picture(recorded.equal))
+print("from equal initial values", distances.differences(recorded.equal), sep="\n")
+print("from one checkpoint", distances.differences(recorded.continued), sep="\n")
+display(distances.loss_differences(recorded.equal), measured.picture(recorded.equal))
 
 # %% score
 score("05")

@@ -42,8 +42,9 @@ def places_drawing(shown: Places) -> Drawing:
 
 def places_lines(shown: Places) -> list[str]:
     """Returns what the picture shows: a line for each device, and what they exchange."""
+    comma = _(", ")
     lines = [
-        f"{holder.name}: {_(', ').join(held.text for held in holder.held)}"
+        f"{holder.name}: {comma.join(held.text for held in holder.held)}"
         for row in shown.rows
         for holder in row
     ]

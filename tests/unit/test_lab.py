@@ -11,7 +11,6 @@ import pytest
 from course_lib import CourseError, runtime
 from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
 from course_lib.pictures.curves import Curve
-from course_lib.pictures.overlay import STYLES, Overlaid, overlay_drawing
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.training.records import History
 from course_lib.training.saved import FACTS
@@ -23,6 +22,7 @@ from lessons.lesson_05_model_and_spatial.lab_plan import described
 from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, Status, largest_differences
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
 from lessons.lesson_05_model_and_spatial.lab_view import held
+from lessons.lesson_05_model_and_spatial.overlay import STYLES, Overlaid, overlay_drawing
 from tests.fake_run import FakeRun, history, step_record
 
 SPEC = ModelSpec(

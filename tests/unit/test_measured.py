@@ -7,10 +7,11 @@ import pytest
 
 from benchmarks.histories import run_of
 from course_lib import CourseError, i18n
-from course_lib.measured import distances, files, machine, step_parts, trainings
+from course_lib.measured import files, machine, step_parts, trainings
 from course_lib.measured.files import Record, load
 from course_lib.training.records import EpochRecord, History, StepRecord
 from lessons.lesson_04_a_run.explorer import BATCH_SIZES
+from lessons.lesson_05_model_and_spatial import distances
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS
 
 SCHEMES = ["one", "data", "model", "spatial"]

@@ -55,9 +55,8 @@ def facts(*words, label=0, folder=None):
     return agreement.facts_of(arguments.parser("").parse_args([*words, *checkpoints]), examples)
 
 
-def test_who_differs_is_named_with_what_it_is_about(tmp_path, monkeypatch):
+def test_who_differs_is_named_with_what_it_is_about(tmp_path):
     (tmp_path / "checkpoint-000001-step-000005").mkdir()
-    monkeypatch.setattr(agreement, "is_whole", lambda _path: True)
     usual = facts()
     agreement.require_same({"worker 0": usual, "worker 1": facts("--language", "ja", "--pause", "2")})
     for other, says in (
@@ -70,12 +69,11 @@ def test_who_differs_is_named_with_what_it_is_about(tmp_path, monkeypatch):
             agreement.require_same({"worker 0": usual, "worker 1": other})
 
 
-def test_the_newest_whole_checkpoint_is_the_one_to_go_on_from(tmp_path, monkeypatch):
+def test_the_newest_checkpoint_is_the_one_to_go_on_from(tmp_path):
     names = [f"checkpoint-00000{number}-step-000005" for number in (1, 2, 3)]
     for name in names:
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(agreement, "is_whole", lambda path: path.name != names[2])
-    assert agreement.newest(str(tmp_path)) == names[1]
+    assert agreement.newest(str(tmp_path)) == names[2]
     assert agreement.newest(str(tmp_path / "none")) == agreement.newest(None) == ""
 
 

@@ -11,7 +11,7 @@ from course_lib.measured.trainings import history
 from course_lib.pictures.arranging import Drawing, beside, lines_of_text, stacked, titled
 from course_lib.pictures.curves import Curve
 from course_lib.pictures.figures import Figure, framed
-from course_lib.pictures.overlay import Overlaid, overlay_drawing, swatch
+from lessons.lesson_05_model_and_spatial.overlay import Overlaid, overlay_drawing, swatch
 
 _WINDOW = 10  # steps of which a picture of differences shows the largest: it has no room for every step
 _APART = 1e-3  # a loss, that far from another, has left it: records are rounded to a tenth of this
