@@ -42,7 +42,7 @@ unit: .venv/ready
 	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons --ignore-glob="lessons/*/lesson.py" $(BY_FILE)
 
 tf: .venv/ready
-	$(PYTEST) tests/tf -q $(SHORT) $(BY_FILE)
+	$(PYTEST) tests/tf tests/lessons -q $(SHORT) $(BY_FILE)
 
 notebooks: .venv/ready  ## build and execute every lesson in every language; after `make estimator`, the appendix too
 	$(BIN)/python -m tools.lesson.build

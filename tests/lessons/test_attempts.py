@@ -1,6 +1,7 @@
 """Every check accepts what is right in other ways, and refuses what is plausible and wrong."""
 
 import importlib
+import re
 
 import pytest
 
@@ -16,10 +17,10 @@ ATTEMPTS: dict[str, Attempts] = {
     ).ATTEMPTS.items()
 }
 EXERCISES = [
-    cell.source.split('"')[1]
+    found[1]
     for lesson in COURSE.lessons(COURSE.lesson_names)
     for cell in lesson.cells
-    if "check" in cell.tags
+    if (found := re.search(r'^check\("([^"]+)"', cell.source, re.M))
 ]
 
 
@@ -47,3 +48,10 @@ def test_wrong(exercise_id, attempt):
     result = check(exercise_id, answer)
     assert result.status is Status.WRONG
     assert words in result.message
+
+
+@pytest.mark.parametrize("exercise_id", EXERCISES)
+def test_an_open_answer_says_so_and_nonsense_neither_raises_nor_passes(exercise_id):
+    assert check(exercise_id, ...).status is Status.OPEN
+    for nonsense in (None, "x", -1, [], {}, object(), len, lambda *_: None, lambda *inputs: inputs):
+        assert not check(exercise_id, nonsense).passed, nonsense

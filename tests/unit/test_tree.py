@@ -14,8 +14,8 @@ import course_lib
 from tests.course import COURSE
 
 ROOT = COURSE.root
-# Lines of Python, all included; of lessons what they have beside their sources. What is aimed at: 12,500, 7,500,
-# 6,500 and 19,000, when the lessons are written anew.
+# Lines of Python, all included; of lessons what they have beside their sources. The aim, when the lessons are
+# written anew: 12,500, 7,500, 6,500 and 19,000.
 BUDGET = {"course_lib": 16_000, "lessons": 11_500, "tools and benchmarks": 6_500, "tests": 25_000}
 TOPS = {"tools": "tools and benchmarks", "benchmarks": "tools and benchmarks"}
 
