@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -59,8 +60,12 @@ def names_in(folder: Path) -> tuple[str, ...]:
 
 
 def whole_in(folder: Path) -> tuple[Saved, ...]:
-    """Returns the checkpoints in a folder, oldest first."""
-    return tuple(read_saved(folder / name) for name in names_in(folder))
+    """Returns the checkpoints in a folder, oldest first; without one that a training beside is deleting."""
+    found = []
+    for name in names_in(folder):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(read_saved(folder / name))
+    return tuple(found)
 
 
 def read_saved(path: Path) -> Saved:

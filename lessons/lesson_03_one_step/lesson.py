@@ -35,17 +35,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% load-reviews
 import numpy as np
 
-from course_lib import (
-    UNSHARDED,
-    LayoutSpec,
-    data,
-    data_parallel,
-    live,
-    model_parallel,
-    models,
-    replicated,
-    training,
-)
+from course_lib import UNSHARDED, LayoutSpec, data, data_parallel, live
+from course_lib import model_parallel, models, replicated, training
 
 tf = course_lib.start_tensorflow()
 

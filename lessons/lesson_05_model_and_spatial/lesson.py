@@ -43,22 +43,10 @@ import tempfile
 import numpy as np
 from IPython.display import display
 
-from course_lib import (
-    UNSHARDED,
-    LayoutSpec,
-    MeshSpec,
-    Plan,
-    data,
-    data_parallel,
-    fetch_layout,
-    live,
-    model_parallel,
-    models,
-    observed,
-    pack,
-    spatial_parallel,
-    training,
-)
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec, Plan, data
+from course_lib import data_parallel, fetch_layout, live, model_parallel
+from course_lib import models, observed, pack, spatial_parallel
+from course_lib import training
 
 tf = course_lib.start_tensorflow()
 # None is the stand-in (or what COURSE_DATA says); "tfds" is the real set

@@ -51,22 +51,10 @@ from pathlib import Path
 import numpy as np
 from IPython.display import display
 
-from course_lib import (
-    UNSHARDED,
-    LayoutSpec,
-    MeshSpec,
-    data,
-    data_parallel,
-    fetch_layout,
-    live,
-    model_parallel,
-    models,
-    pack,
-    spatial_parallel,
-    to_numpy,
-    training,
-    unpack,
-)
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec, data
+from course_lib import data_parallel, fetch_layout, live, model_parallel
+from course_lib import models, pack, spatial_parallel, to_numpy
+from course_lib import training, unpack
 from lessons.lesson_06_save_and_serve import serving
 
 tf = course_lib.start_tensorflow()

@@ -46,18 +46,9 @@ import numpy as np
 import tf_keras
 from IPython.display import display
 
-from course_lib import (
-    UNSHARDED,
-    LayoutSpec,
-    MeshSpec,
-    create_mesh,
-    data,
-    fetch_layout,
-    models,
-    pack,
-    to_layout,
-    to_numpy,
-)
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec, create_mesh
+from course_lib import data, fetch_layout, models, pack, to_layout
+from course_lib import to_numpy
 from lessons.lesson_08_keras import keras_layouts
 
 grid = MeshSpec([("batch", 4), ("model", 2)])

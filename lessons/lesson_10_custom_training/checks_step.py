@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -46,7 +47,7 @@ def _stepped(divisor: Divisor, *, factor: float = 1.0) -> Callable[[Values, Batc
 
 
 def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
-    tf = start_tensorflow()
+    tf = sys.modules["tensorflow"]  # an import here would be AutoGraph's to convert
     with tf.GradientTape() as tape:
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images, training=True))
         loss = tf.nn.compute_average_loss(losses, global_batch_size=global_batch_size)

@@ -54,17 +54,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # and the largest difference of a probability.
 
 # %% first-run
-from course_lib import (
-    ImageGrid,
-    convolutional,
-    fashion,
-    live,
-    measured,
-    received_examples,
-    strategies,
-    training,
-    yours_or_ours,
-)
+from course_lib import ImageGrid, convolutional, fashion, live, measured
+from course_lib import received_examples, strategies, training
+from course_lib import yours_or_ours
 from lessons.lesson_10_custom_training.confusion import ConfusionMatrix
 
 tf = course_lib.start_tensorflow()

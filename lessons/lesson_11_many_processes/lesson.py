@@ -430,7 +430,8 @@ reveal("11-clients", " ".join(crossing))
 # For the small model of lesson 5 it should be `batch`: with the model-parallel plan each device brought
 # 115,200 bytes, the gradient of a weight, into the all-reduce along `batch`, and 128 into that along `model`.
 #
-# `lessons/lesson_11_many_processes/programs/multi_client.py` trains the model of lessons 3 and 4 on such a mesh, here on digits,
+# `lessons/lesson_11_many_processes/programs/multi_client.py` trains the model of lessons 3 and 4
+# on such a mesh, here on digits,
 # with a model-parallel plan.
 # Plan, model, trainer and run are those of the lessons: for them nothing changes but the mesh.
 # Two clients take five steps and save together, into one checkpoint that holds each part of a variable once.
@@ -497,7 +498,8 @@ check("11-local-parts", local_parts)
 # It fetches the variables, computes gradients, and sends them to the servers,
 # which may have moved on since.
 #
-# `lessons/lesson_11_many_processes/programs/parameter_server.py` is the program, the same one for all five processes:
+# `lessons/lesson_11_many_processes/programs/parameter_server.py` is the program,
+# the same one for all five processes:
 # a chief, two workers, two servers.
 # Each worker shuffles all images for itself, so that an epoch is only a count here: five steps.
 # At its end the chief tells which worker took how many of them, and how many updates the servers count.
