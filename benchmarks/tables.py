@@ -40,7 +40,9 @@ def measured(
 def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
     """Returns the version of each of these packages that an environment has, by its Python."""
     folders = map(str, Path(python).parents[1].glob("lib/python*/site-packages"))
-    installed = {package.name: package.version for package in distributions(path=list(folders))}
+    installed = {
+        package.name.replace("_", "-"): package.version for package in distributions(path=list(folders))
+    }
     return {name: installed[name] for name in packages if name in installed}
 
 
