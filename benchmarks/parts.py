@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,7 @@ from course_lib import setup
 setup(devices=8)
 
 from benchmarks.rows import Row, table  # noqa: E402
-from benchmarks.training import BATCH_SIZE, SCHEMES, course_loop, random_examples  # noqa: E402
+from benchmarks.training import BATCH_SIZE, SCHEMES, Turn, course_loop, random_examples, timed  # noqa: E402
 from course_lib import observed  # noqa: E402
 from course_lib.data.examples import Examples  # noqa: E402
 from course_lib.models.placement import OnMesh  # noqa: E402
@@ -42,7 +41,6 @@ tf = start_tensorflow()
 TINY = {"batch": 1, "features": 1, "hidden": 1, "classes": 1}
 WHOLE = {"batch": BATCH_SIZE, **dict(zip(MLP.spec.axes, DEFAULT_DIMS, strict=True))}
 
-Turn = Callable[[], float]  # returns the seconds a step
 Parts = dict[str, float]
 
 
@@ -94,29 +92,24 @@ def trained(plan: Plan, sizes: Mapping[str, int]) -> tuple[ModelTrainer, Batches
     return trainer, trainer.send(features, random.integers(0, sizes["classes"], stack), None)
 
 
+def timed_calls(call: Callable[[int], object], calls: int) -> Turn:
+    """Returns the measurement of a number of calls of 32 steps each; `call` gets the number of the call."""
+    return timed(lambda _num_steps: [call(number) for number in range(calls)], calls * STEPS_PER_CALL)
+
+
 def steps(trainer: ModelTrainer, batches: Batches, calls: int) -> Turn:
     """Returns the measurement of steps on batches that lie on the devices already."""
-
-    def turn() -> float:
-        start = time.perf_counter()
-        for _call in range(calls):
-            trainer.steps(batches, STEPS_PER_CALL)()
-        return (time.perf_counter() - start) / (calls * STEPS_PER_CALL)
-
-    return turn
+    return timed_calls(lambda _number: trainer.steps(batches, STEPS_PER_CALL)(), calls)
 
 
 def packing(trainer: ModelTrainer, examples: Examples, calls: int) -> Turn:
     """Returns the measurement of choosing rows on the host and sending each device its own."""
     order = BatchOrder(len(examples), BATCH_SIZE, seed=0)
 
-    def turn() -> float:
-        start = time.perf_counter()
-        for call in range(calls):
-            trainer.send(*order.stack(examples, call * STEPS_PER_CALL, STEPS_PER_CALL))
-        return (time.perf_counter() - start) / (calls * STEPS_PER_CALL)
+    def send(number: int) -> None:
+        trainer.send(*order.stack(examples, number * STEPS_PER_CALL, STEPS_PER_CALL))
 
-    return turn
+    return timed_calls(send, calls)
 
 
 def collectives_of_a_step(trainer: ModelTrainer, plan: Plan, batches: Batches) -> list[Collective]:
@@ -161,14 +154,7 @@ def exchanges(trainer: ModelTrainer, plan: Plan, wanted: Sequence[Collective], c
         lambda count, zero: repeated(count, lambda _turn, carried: (exchange(carried),), zero)[0],
         combine_all_reduces=True,
     )
-
-    def turn() -> float:
-        start = time.perf_counter()
-        for _call in range(calls):
-            place.fetch(compiled(count, zero))
-        return (time.perf_counter() - start) / (calls * STEPS_PER_CALL)
-
-    return turn
+    return timed_calls(lambda _number: place.fetch(compiled(count, zero)), calls)
 
 
 def shapes_of_sums(model: MLP, plan: Plan, wanted: Sequence[Collective]) -> list[list[tuple[int, ...]]]:

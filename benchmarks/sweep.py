@@ -14,8 +14,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from benchmarks.rows import Row, compared, table
+import course_lib
+from benchmarks.rows import Row
 
 BATCH_SIZES = (64, 512, 2048, 4096, 8192)
 ONE_THREAD = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "2"}
@@ -40,36 +42,21 @@ def measure(repeats: int = 5, batch_sizes: Sequence[int] = BATCH_SIZES) -> list[
         done = subprocess.run(
             command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
         )
-        for batch_size, pairs in json.loads(done.stdout).items():
-            what = f"{setting}: batch {int(batch_size):,}, eight / one device"
-            rows.append(compared(what, [(eight, one) for eight, one in pairs]))
+        for times in json.loads(done.stdout):
+            one, eight = times["one_device_seconds"], times["eight_devices_seconds"]
+            what = f"{setting}: batch {times['batch_size']:,}, eight / one device"
+            rows.append(Row(what, eight, one))
     return rows
 
 
-def pairs_of(repeats: int, batch_sizes: Sequence[int]) -> dict[int, list[tuple[float, float]]]:
-    """Returns for each batch size the seconds of a step on eight devices and on one, in turns."""
-    import course_lib
-
+def times_of(repeats: int, batch_sizes: Sequence[int]) -> list[dict[str, float]]:
+    """Returns the times of a step with each batch size on one device and on eight."""
     course_lib.setup(devices=8)
-    from course_lib.specs.plan import data_parallel
-    from course_lib.training.step_times import timed_steps
+    from course_lib.training.step_times import step_times
 
-    found = {}
-    for batch_size in batch_sizes:
-        eight, one = timed_steps(data_parallel(8), batch_size), timed_steps(None, batch_size)
-        eight(), one()
-        found[batch_size] = [(eight(), one()) for _repeat in range(repeats)]
-    return found
+    return [asdict(step_times(batch_size, repeats)) for batch_size in batch_sizes]
 
 
-def main() -> None:
-    """Prints the table, or measures for the process that asks for so many repeats of some sizes."""
-    if sys.argv[1:]:
-        repeats, *batch_sizes = map(int, sys.argv[1:])
-        print(json.dumps(pairs_of(repeats, batch_sizes)))
-    else:
-        print(table(measure()))
-
-
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # in a process of its own, with a setting in its environment
+    chosen, *sizes = map(int, sys.argv[1:])
+    print(json.dumps(times_of(chosen, sizes)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,6 @@ from course_lib.measured.tables import cell_text
 SCRIPTS = Path(__file__).parent / "keras_support"
 BUILD = Path(__file__).parents[1] / "build"
 TOLERANCE = 1e-5  # the largest difference from one device that still counts as equal
-
-_VERSIONS = """
-import importlib.metadata, json, sys
-found = {each.name: each.version for each in importlib.metadata.distributions()}
-print(json.dumps({name: found[name] for name in sys.argv[1:] if name in found}))
-"""
 
 
 def measured(
@@ -45,11 +38,12 @@ def measured(
 
 
 def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
-    """Returns the version of each of these packages that a Python has."""
-    command = [python, "-c", _VERSIONS, *packages]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(done.stdout)
-    return found
+    """Returns the version of each of these packages that an environment has, by its Python."""
+    folders = map(str, Path(python).parents[1].glob("lib/python*/site-packages"))
+    installed = {
+        package.name.replace("_", "-"): package.version for package in distributions(path=list(folders))
+    }
+    return {name: installed[name] for name in packages if name in installed}
 
 
 def required(python: Path, target: str) -> str:

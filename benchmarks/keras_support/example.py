@@ -78,16 +78,16 @@ class Subject(ABC):
         keras: the package.
         right: layouts by patterns of names, which split the hidden units.
         misspelt: the same with a name that no variable has.
-        own_cases: the names of the cases that a subclass adds.
     """
 
     steps: Mapping[str, int] = {}  # how many batches of a data set to take, where Keras must be told
 
-    def __init__(
-        self, keras: Any, right: Layouts, misspelt: Layouts, own_cases: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, keras: Any, right: Layouts, misspelt: Layouts) -> None:
         self.keras, self.right, self.misspelt = keras, right, misspelt
-        self.cases = {name: getattr(self, name) for name in (*own_cases, *_COMMON)}
+
+    def answer(self) -> None:
+        """Runs the case that the command line names, one of the methods, and prints what it found."""
+        print(json.dumps(getattr(self, sys.argv[1])()))
 
     @abstractmethod
     def model(self, layouts: Layouts | None = None, *, drawn: bool = False) -> Any:
@@ -202,16 +202,3 @@ class Subject(ABC):
     def _fitted(self, model: Any, *data: Any, **options: Any) -> list[Any]:
         history = self.compiled(model).fit(*data, shuffle=False, verbose=0, **options)
         return [history.history["loss"], *self.values(model)]
-
-
-_COMMON = (
-    "unmatched_pattern",
-    "equal_seeds",
-    "fit_arrays",
-    "fit_dataset",
-    "evaluate_arrays",
-    "evaluate_dataset",
-    "predict_arrays",
-    "predict_dataset",
-    "weights_h5",
-)

@@ -27,7 +27,6 @@ from example import (
     Held,
     Layouts,
     Subject,
-    answer,
     batches,
     first_values,
     is_as_asked,
@@ -198,7 +197,7 @@ def main() -> None:
         cpu = tf.config.list_physical_devices("CPU")[0]
         virtual = [tf.config.LogicalDeviceConfiguration()] * NUM_DEVICES
         tf.config.set_logical_device_configuration(cpu, virtual)
-    answer(Keras3(keras, RIGHT, MISSPELT, ("arguments", "patterns", "training_step")).cases)
+    Keras3(keras, RIGHT, MISSPELT).answer()
 
 
 if __name__ == "__main__":

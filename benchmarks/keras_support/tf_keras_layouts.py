@@ -25,7 +25,6 @@ from example import (
     Finding,
     Layouts,
     Subject,
-    answer,
     batches,
     examples,
     first_values,
@@ -190,14 +189,11 @@ def _whole(tensor: Any) -> np.ndarray:
     return dtensor.unpack(replicated)[0].numpy()
 
 
-OWN_CASES = ("arguments", "patterns", "training_step", "training_step_apart", "weights_checkpoint")
-
-
 def main() -> None:
     """Runs the case that the command line names."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * NUM_DEVICES)
-    answer(TfKeras(tf_keras, RIGHT, MISSPELT, OWN_CASES).cases)
+    TfKeras(tf_keras, RIGHT, MISSPELT).answer()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from course_lib.exercises.asked import parsed
 from course_lib.exercises.cards import Card
 from course_lib.exercises.predictions import Prediction
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
-from tools.book.__main__ import Folders, build_book
+from tools.book.__main__ import build_book
 from tools.book.pages import Sources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,5 +115,5 @@ def sources(notebooks: Path, repository: str = "") -> Sources:
 
 def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
     """Builds the book of `notebooks` below `folder`."""
-    build_book(Folders(sources(notebooks, repository), folder / "work", folder / "site"))
+    build_book(sources(notebooks, repository), folder / "work", folder / "site")
     return folder / "site"

@@ -218,7 +218,6 @@ def test_cells_that_wait_do_not_stop_the_tools():
 
 STUBS = {
     "x = 1  # solution": "x = ...",
-    "x: int = 1  # solution": "x = ...",
     "mesh.size = f(\n    1,\n)  # solution\nprint(2)": "mesh.size = ...\nprint(2)",
     "x, y = 1, 2  # solution": "x = ...\ny = ...",
     "def f(a):\n    return a  # solution": "def f(a):\n    return ...",

@@ -1,4 +1,4 @@
-"""Lists what the site ships that others wrote, and puts their licence texts beside it."""
+"""What the site ships that others wrote, MathJax among it, and their licence texts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from importlib.metadata import distribution, version
 from pathlib import Path
 
 import pydata_sphinx_theme
-
-from tools.book import mathjax
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ def notices(book: Path) -> tuple[Notice, ...]:
             "CC-BY-4.0 AND OFL-1.1 AND MIT",
             kept / "font-awesome.txt",
         ),
-        Notice("MathJax", mathjax.version(), "Apache-2.0", kept / "mathjax.txt"),
+        Notice("MathJax", mathjax_version(), "Apache-2.0", kept / "mathjax.txt"),
         Notice("Pagefind", version("pagefind"), "MIT", kept / "pagefind.txt"),
         Notice("Popper", "2", "MIT", kept / "popper.txt"),
         _from_package("MyST-NB", "myst-nb", "BSD-3-Clause"),
@@ -56,6 +54,24 @@ def notices(book: Path) -> tuple[Notice, ...]:
         _from_package("Sphinx Book Theme", "sphinx-book-theme", "BSD-3-Clause"),
     ]
     return tuple(sorted(shipped, key=lambda notice: notice.name.lower()))
+
+
+def mathjax() -> Path:
+    """Returns the file that turns TeX into pictures, with every extension and font: no page asks a server."""
+    package = distribution("sphinx-mathjax-offline")
+    return Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax/tex-svg-full.js")))
+
+
+def mathjax_version() -> str:
+    """Returns the version of MathJax, as its script says; the package has a version of its own.
+
+    Raises:
+        SystemExit: the package brings another MathJax than 3; version 4 loads its fonts from elsewhere.
+    """
+    found = re.search(r'VERSION="(3\.[\d.]+)"', mathjax().read_text(encoding="utf-8"))
+    if found is None:
+        raise SystemExit("sphinx-mathjax-offline brings no MathJax 3: see docs/decisions/book.md.")
+    return found[1]
 
 
 def _theme_version(script: str) -> str:

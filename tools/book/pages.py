@@ -70,11 +70,6 @@ class Sources:
         """The folder of the book's own sources."""
         return self.root / "jupyter_book"
 
-    @property
-    def explorer_module(self) -> Path:
-        """The ES module that draws the explorers on a page without a kernel."""
-        return self.root / "course_lib" / "widgets" / "static" / "widget.js"
-
 
 @dataclass(frozen=True)
 class Edition:

@@ -1,9 +1,10 @@
-"""What the book adds to Sphinx: described pictures, no empty outputs, links between languages, our search."""
+"""What the book adds to Sphinx: described pictures, folded and no empty outputs, languages, our search."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util import logging
 
-from tools.book.folding import fold_revealed
 from tools.lesson.sources import Course
 
 LOGGER = logging.getLogger(__name__)
 SHOWN = ("display_data", "execute_result")
+_BEGIN = '<details class="revealed"><summary>{words}</summary>\n'
+_END = "</details>\n"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -99,12 +101,29 @@ def drop_blank_outputs(app: Sphinx, doctree: nodes.document) -> None:
             bundle.parent.remove(bundle)
 
 
+def fold_revealed(app: Sphinx, doctree: nodes.document) -> None:
+    """Puts the outputs of each cell that reveals into a `<details>`, which `assets/reveal.js` opens.
+
+    MyST-NB folds the outputs of cells tagged `hide-output`, but labels the box in English in every language.
+    """
+    words = escape(app.config.book_strings["revealed"])
+    for output in list(doctree.findall(_is_revealed)):
+        at = output.parent.index(output)
+        output.parent.insert(at + 1, nodes.raw("", _END, format="html"))
+        output.parent.insert(at, nodes.raw("", _BEGIN.format(words=words), format="html"))
+
+
 def _shows_something(node: nodes.Node) -> bool:
     return isinstance(node, (nodes.image, nodes.raw))
 
 
 def _is_code_cell(node: nodes.Node) -> bool:
     return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
+
+
+def _is_revealed(node: nodes.Node) -> bool:
+    is_output = isinstance(node, nodes.container) and node.get("nb_element") == "cell_code_output"
+    return is_output and "reveal" in node.parent["cell_metadata"].get("tags", [])
 
 
 def _is_bundle(node: nodes.Node) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 from course_lib.exercises import checks
 from tools.checks.parts import calls, last_call, parsed, tagged, unpaired
-from tools.checks.prediction_rules import predictions, scores
 from tools.checks.prose_rules import lines_of_prose
 from tools.lesson import exercises
 from tools.lesson.cells import MAX_NAME_LENGTH, Cell
@@ -93,6 +92,31 @@ def _markdown(lesson: Lesson) -> Iterator[str]:
                 yield f"cell {cell.cell_id!r} has a hard line break, which translations lose"
 
 
+def _predictions(lesson: Lesson) -> Iterator[str]:
+    """Yields what is wrong with the predictions of a lesson, one by one."""
+    yield from unpaired(lesson, "predict", "reveal")
+    for cell, after in lesson.following():
+        if "predict" in cell.tags and after is not None and "reveal" in after.tags:
+            yield from _reveal_faults(lesson, cell, after)
+
+
+def _scores(lesson: Lesson) -> Iterator[str]:
+    """Yields a fault where a lesson with predictions does not end in the reader's score."""
+    *_others, last = [cell for cell in lesson.cells if cell.kind == "code"] or [Cell("code", "", "")]
+    if tagged(lesson, "predict") and last_call(last, "score") != (lesson.number, []):
+        yield f'the last code cell, {last.cell_id!r}, is not score("{lesson.number}")'
+
+
+def _reveal_faults(lesson: Lesson, card: Cell, cell: Cell) -> Iterator[str]:
+    asked, call = last_call(card, "predict"), last_call(cell, "reveal")
+    if call is None or len(call[1]) != 1:
+        yield f'cell {cell.cell_id!r} does not end in reveal("{lesson.number}-...", measured)'
+    elif asked is not None and asked[0] != call[0]:
+        yield f"cell {cell.cell_id!r} reveals {call[0]!r}, and the card before it asks for {asked[0]!r}"
+    if calls(parsed(cell), "print", "display"):
+        yield f"cell {cell.cell_id!r} prints or displays: where it is folded, that would stand there to read"
+
+
 def _errors(lesson: Lesson) -> Iterator[str]:
     for cell in tagged(lesson, "error"):
         handlers = [node for node in ast.walk(parsed(cell)) if isinstance(node, ast.ExceptHandler)]
@@ -151,14 +175,14 @@ RULES: tuple[Rule, ...] = (
     _code,
     _nbval,
     _markdown,
-    predictions,
-    scores,
+    _predictions,
+    _scores,
     _errors,
     _exercises,
     _takeaways,
     lines_of_prose,
 )
 RULES_OF_APPENDICES: tuple[Rule, ...] = (
-    *(rule for rule in RULES if rule not in (predictions, scores, _errors, _exercises)),
+    *(rule for rule in RULES if rule not in (_predictions, _scores, _errors, _exercises)),
     _alone,
 )

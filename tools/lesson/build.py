@@ -12,14 +12,14 @@ import sys
 from collections.abc import Callable, Iterator
 
 import nbformat
+import polib
 from nbformat import NotebookNode
 
 from tools.environments import estimator
 from tools.lesson import comments, exercises, first_cell, markdown_blocks
 from tools.lesson.cells import Cell
-from tools.lesson.sources import Course, Lesson, LessonError
+from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION
-from tools.lesson.translations import translations
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 _KERNEL_OF_APPENDICES = {
@@ -54,7 +54,7 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
     Raises:
         LessonError: a cell that cannot be built.
     """
-    texts = translations(course, language, lesson.name)
+    texts = _translations(course, language, lesson.name)
     cells: list[Cell] = []
     exercise: Cell | None = None
     for cell in lesson.cells:
@@ -79,6 +79,18 @@ def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: boo
     notebook: NotebookNode = nbformat.v4.new_notebook(metadata=metadata)
     notebook.cells = [_notebook_cell(cell) for cell in cells]
     return notebook
+
+
+def _translations(course: Course, language: str, name: str) -> Translate:
+    """Returns what gives the reader's text for an English one: the English where there is none."""
+    if language == SOURCE_LANGUAGE:
+        return lambda english: english
+    known: dict[str, str] = {}
+    for path in (course.shared_catalogue(language), course.catalogue(language, name)):
+        if path.exists():
+            entries = [entry for entry in polib.pofile(path.read_text("utf-8")) if entry.translated()]
+            known |= {entry.msgid: entry.msgstr for entry in entries}
+    return lambda english: known.get(english, english)
 
 
 def code_of(notebook: NotebookNode) -> list[tuple[str, str]]:

@@ -2,9 +2,8 @@
 
     python -m tools.lesson.execute [--missing] [--jobs 2] [LESSON ...]
 
-A cell that raises fails, and leaves its notebook without outputs. A notebook that takes longer than a
-lesson's share of the checks is said to. Appendices run in their own environment; where it is missing or out
-of date they keep what outputs they have.
+A cell that raises fails, and leaves its notebook without outputs. Appendices run in their own environment;
+where it is missing or out of date they keep what outputs they have.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.stored_outputs import normalised
 
 CELL_TIMEOUT_SECONDS = 600
-SHARE_SECONDS = 40  # of the checks' time, for one notebook: docs/authoring.md
-LONGER_SHARES = {"11_many_processes": 150}  # it starts more than twenty processes
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -81,24 +78,11 @@ async def execute_files(paths: Sequence[Path], jobs: int) -> list[str]:
             except ExecutionFailed as error:
                 return f"{path.parent.name}/{path.name} failed:\n{error}"
             nbformat.write(executed, path)
-            print(
-                f"{path.parent.name}/{path.name} {_duration(path.stem, time.monotonic() - started)}",
-                flush=True,
-            )
+            seconds = time.monotonic() - started
+            print(f"{path.parent.name}/{path.name} executed in {seconds:.0f} s", flush=True)
             return ""
 
     return [failure for failure in await asyncio.gather(*map(one, paths)) if failure]
-
-
-def _duration(lesson: str, seconds: float) -> str:
-    """Returns how long an execution took, and a warning where that is more than the lesson's share.
-
-    >>> _duration("02_communication", 12.3)
-    'executed in 12 s'
-    """
-    share = LONGER_SHARES.get(lesson, SHARE_SECONDS)
-    more = f": more than its share of {share} s" if seconds > share else ""
-    return f"executed in {seconds:.0f} s{more}"
 
 
 def without_environment(lessons: Sequence[Lesson]) -> list[Lesson]:

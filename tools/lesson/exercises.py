@@ -67,11 +67,10 @@ def _is_ellipsis(node: ast.AST) -> bool:
 
 
 def _names(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         yield node.name
-    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        yield from (name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
+    elif isinstance(node, ast.Assign):
+        yield from (name.id for name in ast.walk(node) if isinstance(name, ast.Name))
 
 
 def _marked_statements(code: str) -> Iterator[_Part]:
@@ -119,7 +118,7 @@ def _stub_of(statements: list[ast.stmt], *, in_block: bool) -> list[str]:
 
 def _returns(node: ast.AST) -> bool:
     """Returns whether a statement returns from the function around it: not from one that it defines."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return False
     return isinstance(node, ast.Return) or any(map(_returns, ast.iter_child_nodes(node)))
 
@@ -130,8 +129,6 @@ def _stub_of_one(statement: ast.stmt) -> list[str]:
             return [f"{ast.unparse(target)} = ..."]
         case ast.Assign(targets=[ast.Tuple(elts=names)]):
             return [f"{ast.unparse(name)} = ..." for name in names]
-        case ast.AnnAssign(target=target):
-            return [f"{ast.unparse(target)} = ..."]
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             return [f"{name} = ..."]
     return ["..."]
