@@ -30,18 +30,17 @@ SETTINGS = {
 
 def seeded_run(images: ImageSet, epochs: int, seeds: Sequence[int]) -> Record:
     """Returns what each of the seeds gives, every example counted once an epoch."""
-    return run_of([_history(images, epochs, seed) for seed in seeds])
-
-
-def _history(images: ImageSet, epochs: int, seed: int) -> History:
-    run = train(
-        MLP(initial_values(seed), data_parallel(8)),
-        images.train,
-        images.test,
-        epochs=epochs,
-        batch_size=BATCH_SIZE,
-        optimizer=Adam(),
-        seed=seed,
-        last_batch=PAD,
-    )
-    return History.of(run)
+    histories = []
+    for seed in seeds:
+        run = train(
+            MLP(initial_values(seed), data_parallel(8)),
+            images.train,
+            images.test,
+            epochs=epochs,
+            batch_size=BATCH_SIZE,
+            optimizer=Adam(),
+            seed=seed,
+            last_batch=PAD,
+        )
+        histories.append(History.of(run))
+    return run_of(histories)

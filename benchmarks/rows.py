@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,11 +12,6 @@ class Row(NamedTuple):
     what: str
     course: float
     other: float | None = None
-
-
-def compared(what: str, pairs: Sequence[tuple[float, float]]) -> Row:
-    """Returns the line of pairs of (course's seconds, other's seconds), each pair measured in turns."""
-    return Row(what, *map(statistics.median, zip(*pairs, strict=True)))
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -42,11 +42,7 @@ Run = Callable[[Plan | None, int | None], Took]  # at most so many records; all 
 
 def from_equal_values(reviews: VectorizedReviews, epochs: int = EPOCHS) -> dict[str, Record]:
     """Returns what equal initial values give on one device and in each scheme."""
-
-    def run(plan: Plan | None, most: int | None) -> Took:
-        return _taken(plan, reviews, epochs, most)
-
-    return _compared(run)
+    return _compared(lambda plan, most: _taken(plan, reviews, epochs, most))
 
 
 def from_a_checkpoint(reviews: VectorizedReviews, epochs: int = CONTINUED_EPOCHS) -> dict[str, Record]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import platform
 import re
@@ -10,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from benchmarks import cluster
-from benchmarks.cases import ANSWERED, Case, Outcome, run
+from benchmarks.cases import ANSWERED, LIMIT_SECONDS, TIMEOUT, Case, Outcome, outcome_of, run
 from benchmarks.tables import BUILD, SCRIPTS, measured, required, versions
+from course_lib.errors import CourseError
+from lessons.lesson_11_many_processes.cluster import Cluster
 
 COLUMNS = ("fit_keras_3", "fit_tf_keras", "loop_keras_3", "loop_tf_keras", "estimator")
 WITH_ESTIMATOR = ("default", "one_device", "mirrored", "central_storage")  # in one process
@@ -22,6 +24,7 @@ TASKS = {  # the processes of the strategies that need several
     "multi_worker": {"worker": 2},
     "parameter_server": {"chief": 1, "worker": 2, "ps": 1},
 }
+GRACE_SECONDS = 5.0  # for what the other processes have to say once one has failed
 RUNS = 5  # of each case of parameter servers, of which the one with the highest loss is recorded
 PACKAGES = ("tensorflow", "tf-keras", "keras")
 ESTIMATOR_PACKAGES = ("tensorflow-cpu", "tensorflow")
@@ -47,8 +50,31 @@ def outcome(column: str, row: str) -> Outcome | None:
     way, _underscore, keras = column.partition("_")
     asked = Case(SCRIPTS / "under_strategy.py", (row, way, keras))
     if row == "parameter_server":  # no two runs are alike
-        return together({f"run {time}": together(cluster.run(asked, TASKS[row])) for time in range(RUNS)})
-    return together(cluster.run(asked, TASKS[row]) if row in TASKS else {"": run(asked)})
+        return together({f"run {time}": together(run_in_cluster(asked, TASKS[row])) for time in range(RUNS)})
+    return together(run_in_cluster(asked, TASKS[row]) if row in TASKS else {"": run(asked)})
+
+
+def run_in_cluster(
+    case: Case, tasks: Mapping[str, int], limit_seconds: float = LIMIT_SECONDS
+) -> dict[str, Outcome]:
+    """Returns what became of each process that was to end by itself, in the order in which they ended.
+
+    Args:
+        case: the script, which finds its place in TF_CONFIG.
+        tasks: how many processes of each job, such as `{"chief": 1, "worker": 2, "ps": 1}`.
+        limit_seconds: when all that is left is stopped.
+    """
+    program = [case.script, *case.arguments]
+    cluster = Cluster(program, tasks, environment=case.environment, python=case.python)
+    with cluster, contextlib.suppress(CourseError):  # it names those that had not ended; so does this
+        cluster.wait(limit_seconds, grace_seconds=GRACE_SECONDS)
+    report = cluster.report()
+    logs = {task: cluster.log(task) for task in report.ended}
+    ended = {task: outcome_of(report[task].status or 0, log.stdout, log.stderr) for task, log in logs.items()}
+    if any(outcome.status != ANSWERED for outcome in ended.values()):
+        return ended
+    left = Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
+    return ended | {task: left for task in map(str, cluster.spec.ending) if task not in ended}
 
 
 def together(outcomes: Mapping[str, Outcome]) -> Outcome:

@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests.lab.jupyterlab import ROOT, Lesson, Reader, jupyterlab
 from tests.lab.reading import take_screenshot
-from tools.checks.notebook_rules import is_folded, line_left
+from tools.checks.output_rules import is_folded, line_left
 from tools.lesson.build import build
 from tools.lesson.sources import Course
 

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from tests.notebooks.nbval import IN_THEIR_KERNELS, OPTIONS, compared
-from tools.checks.notebook_rules import folded_outputs, is_folded
+from tools.checks.output_rules import folded_outputs, is_folded
 from tools.lesson import solutions
 from tools.lesson.build import build, built_notebook
 from tools.lesson.execute import ExecutionFailed, execute, execute_files, is_executed
@@ -167,20 +167,20 @@ def test_no_sanitiser_is_in_use():
 
 
 def test_solutions_pass_their_checks(course):
-    assert asyncio.run(solutions.solve_all(course, list(course.lessons()))) == []
+    assert asyncio.run(solutions.solve(course, course.lesson(LESSON))) == []
 
 
 def test_a_wrong_solution_is_found(course):
     path = course.folder(LESSON) / "lesson.py"
     path.write_text(path.read_text("utf-8").replace("half = 6 // 2 ", "half = 6 // 1 "), "utf-8")
-    faults = asyncio.run(solutions.solve_all(course, list(Course(course.root).lessons())))
+    faults = asyncio.run(solutions.solve(course, Course(course.root).lesson(LESSON)))
     assert faults == ["00_fixture, cell 'check-half' refuses the solution: ✗ That is the whole."]
 
 
 def test_a_check_that_shows_nothing_is_found(course):
     path = course.folder(LESSON) / "lesson.py"
     path.write_text(path.read_text("utf-8").replace('check("00-split", split)', "split(6, 3)"), "utf-8")
-    faults = asyncio.run(solutions.solve_all(course, list(Course(course.root).lessons())))
+    faults = asyncio.run(solutions.solve(course, Course(course.root).lesson(LESSON)))
     assert faults == ["00_fixture, cell 'check-split' refuses the solution: [2, 2, 2]"]
 
 

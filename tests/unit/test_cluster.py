@@ -2,8 +2,9 @@
 
 import pytest
 
-from benchmarks import cluster
+from benchmarks import strategy_table
 from benchmarks.cases import ANSWERED, ERROR, TIMEOUT, Case, Outcome
+from benchmarks.strategy_table import run_in_cluster
 from tests.unit.clusters import NEVER_ENDS, WRITES_ITS_ID, eventually, left
 
 TELLS_ITS_PLACE = """
@@ -32,22 +33,22 @@ def ids(tmp_path):
 
 
 def test_each_process_answers(script):
-    outcomes = cluster.run(Case(script(TELLS_ITS_PLACE)), {"worker": 2})
+    outcomes = run_in_cluster(Case(script(TELLS_ITS_PLACE)), {"worker": 2})
     assert sorted(outcomes) == ["worker 0", "worker 1"]
     found = [outcomes[f"worker {index}"].found for index in (0, 1)]
     assert [one["task"] for one in found] == [{"type": "worker", "index": index} for index in (0, 1)]
 
 
 def test_one_failure_is_told_and_the_others_are_ended(script, ids, monkeypatch):
-    monkeypatch.setattr(cluster, "GRACE_SECONDS", 0.1)
-    outcomes = cluster.run(Case(script(WRITES_ITS_ID + FAILS + NEVER_ENDS), (str(ids),)), {"worker": 2})
+    monkeypatch.setattr(strategy_table, "GRACE_SECONDS", 0.1)
+    outcomes = run_in_cluster(Case(script(WRITES_ITS_ID + FAILS + NEVER_ENDS), (str(ids),)), {"worker": 2})
     assert outcomes == {"worker 1": Outcome(ERROR, message="ValueError: no")}
     assert eventually(lambda: left(ids) == [])
 
 
 def test_where_a_chief_leads_the_others_serve_until_it_has_ended(script, ids):
     case = Case(script(WRITES_ITS_ID + LEADS), (str(ids),))
-    assert cluster.run(case, {"chief": 1, "ps": 1, "worker": 1}) == {
+    assert run_in_cluster(case, {"chief": 1, "ps": 1, "worker": 1}) == {
         "chief 0": Outcome(ANSWERED, {"trained": 20})
     }
     assert eventually(lambda: left(ids) == [])
@@ -55,7 +56,7 @@ def test_where_a_chief_leads_the_others_serve_until_it_has_ended(script, ids):
 
 def test_what_does_not_end_is_ended(script, ids):
     case = Case(script(WRITES_ITS_ID + NEVER_ENDS), (str(ids),))
-    outcomes = cluster.run(case, {"worker": 2}, limit_seconds=0.5)
+    outcomes = run_in_cluster(case, {"worker": 2}, limit_seconds=0.5)
     assert outcomes == dict.fromkeys(
         ["worker 0", "worker 1"], Outcome(TIMEOUT, message="no end within 0.5 s")
     )

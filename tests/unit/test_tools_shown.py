@@ -3,7 +3,7 @@
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tools.checks import notebook_rules
+from tools.checks import output_rules
 
 FOLDED = {"tags": ["reveal"], "jupyter": {"outputs_hidden": True}}
 
@@ -31,13 +31,13 @@ def notebook(*outputs):
     ],
 )
 def test_the_line_that_jupyterlab_leaves_of_folded_outputs(outputs, line):
-    assert notebook_rules.line_left(new_code_cell(outputs=outputs)) == line
+    assert output_rules.line_left(new_code_cell(outputs=outputs)) == line
 
 
 def test_the_same_line_everywhere_tells_nothing_and_neither_does_none():
     measured = [[shown(text_html=f"Measured\n{number}", text_plain=f"{number}")] for number in range(4)]
     waited = [shown(text_plain=""), *measured[0]]
-    assert list(notebook_rules.folded_outputs(notebook(*measured, waited))) == []
+    assert list(output_rules.folded_outputs(notebook(*measured, waited))) == []
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_same_line_everywhere_tells_nothing_and_neither_does_none():
 )
 def test_a_line_of_its_own_may_tell(telling):
     measured = shown(text_html="Measured\n<p>4</p>")
-    (fault,) = notebook_rules.folded_outputs(notebook([measured], [telling, measured], [measured]))
+    (fault,) = output_rules.folded_outputs(notebook([measured], [telling, measured], [measured]))
     assert "do not all leave the same line" in fault
     assert "4" in fault
 
@@ -59,4 +59,4 @@ def test_outputs_that_are_not_folded_may_differ():
     differing = notebook([shown(text_plain="4")], [shown(text_plain="5")])
     for cell in differing.cells:
         cell.metadata.pop("jupyter")
-    assert list(notebook_rules.folded_outputs(differing)) == []
+    assert list(output_rules.folded_outputs(differing)) == []

@@ -13,7 +13,6 @@ from tools.lesson.sources import LessonError
 
 MODULES = (
     "lesson.cells",
-    "lesson.execute",
     "lesson.markdown_blocks",
     "lesson.comments",
     "lesson.exercises",

@@ -9,18 +9,6 @@ from pathlib import Path
 
 import yaml
 
-# What a lesson's code meets directly; the lock file holds the rest.
-QUOTED = (
-    "tensorflow",
-    "keras",
-    "numpy",
-    "tensorflow-datasets",
-    "matplotlib",
-    "ipywidgets",
-    "anywidget",
-    "jupyterlab",
-    "jupyter-book",
-)
 _PIN = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTILINE)
 
 
@@ -41,7 +29,8 @@ class Package:
 
 def tested_packages(root: Path) -> tuple[Package, ...]:
     """Returns the quoted packages, with bounds from pyproject.toml and versions from requirements.lock."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    project = settings["project"]
     wanted = [
         *project["dependencies"],
         *(item for group in project["optional-dependencies"].values() for item in group),
@@ -52,7 +41,7 @@ def tested_packages(root: Path) -> tuple[Package, ...]:
         pins.setdefault(match["name"], []).append(match["version"])
     return tuple(
         Package(name=name, allowed=bounds.get(name, ""), tested=", ".join(dict.fromkeys(pins[name])))
-        for name in QUOTED
+        for name in settings["tool"]["course"]["quoted"]
     )
 
 

@@ -36,14 +36,10 @@ class Notice:
 def notices(book: Path) -> tuple[Notice, ...]:
     """Returns what the site ships that others wrote, by name."""
     kept = book / "licences"  # texts that the Python packages leave out
+    of_fonts = "CC-BY-4.0 AND OFL-1.1 AND MIT"
     shipped = [
         Notice("Bootstrap", _theme_version("bootstrap"), "MIT", kept / "bootstrap.txt"),
-        Notice(
-            "Font Awesome",
-            _theme_version("fontawesome"),
-            "CC-BY-4.0 AND OFL-1.1 AND MIT",
-            kept / "font-awesome.txt",
-        ),
+        Notice("Font Awesome", _theme_version("fontawesome"), of_fonts, kept / "font-awesome.txt"),
         Notice("MathJax", mathjax_version(), "Apache-2.0", kept / "mathjax.txt"),
         Notice("Pagefind", version("pagefind"), "MIT", kept / "pagefind.txt"),
         Notice("Popper", "2", "MIT", kept / "popper.txt"),

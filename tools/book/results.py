@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def measured_values(language: str, folder: Path) -> Values:
             "exports": _exports(load("06_export").models),
             "step": _step_parts(folder),
             "keras": _support("08_keras"),
-            "strategies": _breakable(_support("09_strategies")),
+            "strategies": _support("09_strategies", breakable),  # its columns are wider than a page
         }
 
 
@@ -143,20 +143,15 @@ def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.2f}"
 
 
-def _support(name: str) -> Values:
-    """Returns a table of what works, with the message of each error."""
+def _support(name: str, shown_name: Callable[[str], str] = str) -> Values:
+    """Returns a table of what works, its long names as they are shown, with the message of each error."""
     record = load(name)
     shown = table(record.support)
+    rows = {shown_name(row): tuple(map(shown_name, texts)) for row, texts in shown.rows.items()}
     errors = [
         (title(row), title(column), cell.message)
         for row, cells in record.support.items()
         for column, cell in cells.items()
         if cell.verdict == "error"
     ]
-    return {"columns": shown.columns, "rows": shown.rows, "how": record.how, "errors": errors}
-
-
-def _breakable(support: Values) -> Values:
-    """Returns the same table with long names that may break: its five columns are wider than a page."""
-    rows = {breakable(row): tuple(map(breakable, texts)) for row, texts in support["rows"].items()}
-    return {**support, "rows": rows}
+    return {"columns": shown.columns, "rows": rows, "how": record.how, "errors": errors}

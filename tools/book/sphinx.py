@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,7 @@ _END = "</details>\n"
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Registers the extension; the settings come from tools/book/pages.py."""
-    app.add_config_value(
-        "comments_config", {}, "html"
-    )  # Jupyter Book sets it whether or not anything reads it
+    app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it even if nothing reads it
     app.add_config_value("book_strings", {}, "html")
     app.add_config_value("book_editions", {}, "html")
     app.add_config_value("book_repository", "", "html")
@@ -79,9 +77,9 @@ def describe_pictures(app: Sphinx, doctree: nodes.document) -> None:
     if source.suffix != ".ipynb":
         return
     cells = json.loads(source.read_text(encoding="utf-8"))["cells"]
-    for cell in doctree.findall(_is_code_cell):
+    for cell in doctree.findall(_are("cell_code")):
         shown = [each for each in cells[cell["cell_index"]]["outputs"] if each["output_type"] in SHOWN]
-        bundles = list(cell.findall(_is_bundle))
+        bundles = list(cell.findall(_are("mime_bundle")))
         for output, bundle in zip(shown, bundles, strict=True):
             for choice in bundle.children:
                 for image in choice.findall(nodes.image):
@@ -95,7 +93,7 @@ def describe_pictures(app: Sphinx, doctree: nodes.document) -> None:
 def drop_blank_outputs(app: Sphinx, doctree: nodes.document) -> None:
     """Removes outputs in which there is nothing to see: a display that was emptied when its cell ended."""
     del app
-    for bundle in list(doctree.findall(_is_bundle)):
+    for bundle in list(doctree.findall(_are("mime_bundle"))):
         seen = bundle.astext().strip() or any(bundle.findall(_shows_something))
         if not seen:
             bundle.parent.remove(bundle)
@@ -107,7 +105,9 @@ def fold_revealed(app: Sphinx, doctree: nodes.document) -> None:
     MyST-NB folds the outputs of cells tagged `hide-output`, but labels the box in English in every language.
     """
     words = escape(app.config.book_strings["revealed"])
-    for output in list(doctree.findall(_is_revealed)):
+    for output in list(doctree.findall(_are("cell_code_output"))):
+        if "reveal" not in output.parent["cell_metadata"].get("tags", []):
+            continue
         at = output.parent.index(output)
         output.parent.insert(at + 1, nodes.raw("", _END, format="html"))
         output.parent.insert(at, nodes.raw("", _BEGIN.format(words=words), format="html"))
@@ -117,17 +117,9 @@ def _shows_something(node: nodes.Node) -> bool:
     return isinstance(node, (nodes.image, nodes.raw))
 
 
-def _is_code_cell(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code"
-
-
-def _is_revealed(node: nodes.Node) -> bool:
-    is_output = isinstance(node, nodes.container) and node.get("nb_element") == "cell_code_output"
-    return is_output and "reveal" in node.parent["cell_metadata"].get("tags", [])
-
-
-def _is_bundle(node: nodes.Node) -> bool:
-    return isinstance(node, nodes.container) and node.get("nb_element") == "mime_bundle"
+def _are(element: str) -> Callable[[nodes.Node], bool]:
+    """Returns what finds the elements of a notebook of one kind."""
+    return lambda node: isinstance(node, nodes.container) and node.get("nb_element") == element
 
 
 def _description(output: dict[str, Any], mime_type: str) -> str:

@@ -39,12 +39,6 @@ def lesson_texts(lesson: Lesson) -> Iterator[Text]:
                 yield Text(comment.text, cell.cell_id, "comment in code")
 
 
-def shared_texts() -> Iterator[Text]:
-    """Yields the words that the tools put into every notebook."""
-    for english in texts.ALL:
-        yield Text(english, "tools/lesson/texts.py")
-
-
 def code_texts(course: Course, folder: Path) -> Iterator[Text]:
     """Yields every `_("...")` and `ngettext("...", "...", n)` in the Python files of a folder.
 
@@ -80,7 +74,11 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
     Raises:
         LessonError: as `lesson_texts` and `library_texts`.
     """
-    found = {course.shared_catalogue("{language}"): list(shared_texts())}
+    found = {
+        course.shared_catalogue("{language}"): [
+            Text(english, "tools/lesson/texts.py") for english in texts.ALL
+        ]
+    }
     for lesson in course.lessons():
         texts_of_code = code_texts(course, course.folder(lesson.name))
         found[course.catalogue("{language}", lesson.name)] = [*lesson_texts(lesson), *texts_of_code]
@@ -89,7 +87,7 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
         found[library / "locale" / "{language}.po"] = list(code_texts(course, library))
     if (course.root / "jupyter_book").exists():
         found[course.root / "jupyter_book" / "locale" / "{language}.po"] = list(book_texts(course))
-    return {path.relative_to(course.root).as_posix(): texts for path, texts in found.items()}
+    return {path.relative_to(course.root).as_posix(): of_one for path, of_one in found.items()}
 
 
 def _require_literals(path: Path, place: str) -> None:

@@ -13,8 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools.checks.lesson_rules import lesson_faults
-from tools.checks.notebook_rules import folded_outputs
-from tools.checks.output_rules import output_faults
+from tools.checks.output_rules import folded_outputs, output_faults
 from tools.lesson import comments
 from tools.lesson.build import built_notebook
 from tools.lesson.execute import is_executed

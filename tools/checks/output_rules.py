@@ -1,4 +1,4 @@
-"""What stored outputs may hold: only what every machine, day and run gives again."""
+"""What stored outputs may hold: what every run gives again; and folded, nothing to read beforehand."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _VOLATILE = {
 # 12.345, 1.5e-7, .25, 3e8; not the 2.21.0 of a version, not a bare integer.
 _FLOAT = re.compile(r"(?<![\w.])(\d*\.\d+|\d+(?=[eE][-+]?\d))(?:[eE][-+]?\d+)?(?![\w.]*\.?\d)")
 _COMPARED_PICTURES = ("image/png", "image/jpeg")
+# JupyterLab leaves a line of the first of these that an output has (CodeCell.getOutputPlaceholderText, 4.6).
+_LEFT_A_LINE_OF = ("text/html", "image/svg+xml", "application/pdf", "text/markdown", "text/plain")
 
 
 def output_faults(cell: NotebookNode) -> Iterator[str]:
@@ -76,3 +78,39 @@ def _texts(output: NotebookNode) -> Iterator[tuple[str, str]]:
     for mime, data in output.data.items():
         if isinstance(data, str) and mime not in _COMPARED_PICTURES:
             yield mime, data
+
+
+def folded_outputs(notebook: NotebookNode) -> Iterator[str]:
+    """Yields a fault where folded cells leave different lines: the same line everywhere tells nothing.
+
+    Neither does no line at all: a cell that waits for processes leaves an empty output first.
+    """
+    lines = {cell.id: line_left(cell) for cell in notebook.cells if is_folded(cell)}
+    left = {cell_id: line for cell_id, line in lines.items() if line}
+    if len(set(left.values())) > 1:
+        told = ", ".join(f"{cell_id!r} {line!r}" for cell_id, line in left.items())
+        yield f"its folded outputs do not all leave the same line to read: {told}"
+
+
+def is_folded(cell: NotebookNode) -> bool:
+    """Returns whether JupyterLab opens the notebook with the outputs of a cell folded."""
+    return bool(cell.metadata.get("jupyter", {}).get("outputs_hidden", False))
+
+
+def line_left(cell: NotebookNode) -> str:
+    """Returns the line that JupyterLab leaves of a cell's folded outputs, "" where it leaves none.
+
+    >>> from nbformat.v4 import new_code_cell, new_output
+    >>> line_left(new_code_cell(outputs=[new_output("display_data", {"text/plain": "4 rows"})]))
+    '4 rows'
+    """
+    texts = [text for output in cell.outputs[:1] for text in _texts_left(output)]
+    return next((line for line in "".join(texts[:1]).split("\n") if line), "")
+
+
+def _texts_left(output: NotebookNode) -> list[str]:
+    if output.output_type == "stream":
+        return [output.text]
+    if output.output_type == "error":
+        return ["\n".join(output.traceback) or f"{output.ename}: {output.evalue}"]
+    return [output.data[mime] for mime in _LEFT_A_LINE_OF if isinstance(output.data.get(mime), str)]

@@ -24,10 +24,9 @@ def find(version: str) -> str | None:
 
 def create(environment: Path, python: str) -> None:
     """Makes an empty environment."""
-    if uv := shutil.which("uv"):
-        subprocess.run([uv, "venv", "--quiet", "--python", python, environment], check=True)
-    else:
-        subprocess.run([python, "-m", "venv", environment], check=True)
+    uv = shutil.which("uv")
+    command = [uv, "venv", "--quiet", "--python", python] if uv else [python, "-m", "venv"]
+    subprocess.run([*command, environment], check=True)
 
 
 def install(environment: Path, *arguments: str) -> None:

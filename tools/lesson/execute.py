@@ -23,7 +23,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 from tools.environments import estimator
-from tools.lesson.sources import Course, Lesson, LessonError
+from tools.lesson.sources import Course, LessonError
 from tools.lesson.stored_outputs import normalised
 
 CELL_TIMEOUT_SECONDS = 600
@@ -85,11 +85,6 @@ async def execute_files(paths: Sequence[Path], jobs: int) -> list[str]:
     return [failure for failure in await asyncio.gather(*map(one, paths)) if failure]
 
 
-def without_environment(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Returns the lessons that cannot be executed here: the appendices, unless `make estimator` was run."""
-    return [] if estimator.is_ready() else [lesson for lesson in lessons if lesson.is_appendix]
-
-
 def main() -> int:
     """Runs the command line and returns its exit status."""
     arguments = argparse.ArgumentParser(prog="tools.lesson.execute", description=__doc__)
@@ -103,7 +98,8 @@ def main() -> int:
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
-    left = without_environment(lessons)
+    # Appendices stay as they are unless `make estimator` was run.
+    left = [] if estimator.is_ready() else [lesson for lesson in lessons if lesson.is_appendix]
     for lesson in left:
         print(f"{lesson.name} is not executed: its environment is missing or out of date (make estimator)")
     paths = [

@@ -11,27 +11,21 @@ from tools.lesson.texts import OTHER_KERNEL
 # What course_lib needs and Colab does not bring; small and pure Python. The rest stays as Colab has it.
 COLAB_LACKS = ("anywidget>=0.9", "jupyter_ui_poll>=1.0", "matplotlib-fontja>=1.1", "polib>=1.2")
 
-_PLAIN = """\
+_LESSON = """\
 LANGUAGE = "{language}"
-
+{colab}
 import course_lib
 from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)"""
 
-_WITH_COLAB = """\
-LANGUAGE = "{language}"
-
+_COLAB = """
 import sys
 
 if "google.colab" in sys.modules:
     %pip install -q --no-deps "course-lib @ git+{repository}@{branch}"
     %pip install -q {packages}
-
-import course_lib
-from course_lib import check, predict, reveal, score
-
-course_lib.setup(language=LANGUAGE, devices=8)"""
+"""
 
 _OF_APPENDICES = """\
 import os
@@ -57,7 +51,7 @@ tf.get_logger().setLevel("ERROR")"""
 
 def plain() -> str:
     """Returns the cell as a lesson's source holds it."""
-    return _PLAIN.format(language=SOURCE_LANGUAGE)
+    return _LESSON.format(language=SOURCE_LANGUAGE, colab="")
 
 
 def first_cell(course: Course, language: str, written: str) -> str:
@@ -72,11 +66,9 @@ def first_cell(course: Course, language: str, written: str) -> str:
         LessonError: the source says anything else than `plain()`.
     """
     _hold(written, plain())
-    template = _WITH_COLAB if course.repository else _PLAIN
     packages = " ".join(f'"{package}"' for package in COLAB_LACKS)
-    return template.format(
-        language=language, repository=course.repository, branch=course.branch, packages=packages
-    )
+    colab = _COLAB.format(repository=course.repository, branch=course.branch, packages=packages)
+    return _LESSON.format(language=language, colab=colab if course.repository else "")
 
 
 def plain_of_appendices() -> str:

@@ -43,14 +43,6 @@ def _shown(cell: NotebookNode) -> str:
     return results[-1] if results else ""
 
 
-async def solve_all(course: Course, lessons: list[Lesson]) -> list[str]:
-    """Returns the faults of these lessons, one lesson after the other."""
-    faults: list[str] = []
-    for lesson in lessons:
-        faults += await solve(course, lesson)
-    return faults
-
-
 def main() -> int:
     """Runs the command line and returns its exit status."""
     arguments = argparse.ArgumentParser(prog="tools.lesson.solutions", description=__doc__)
@@ -58,7 +50,7 @@ def main() -> int:
     course = Course.here()
     try:
         lessons = list(course.lessons(tuple(arguments.parse_args().lesson) or course.lesson_names))
-        faults = asyncio.run(solve_all(course, lessons))
+        faults = [fault for lesson in lessons for fault in asyncio.run(solve(course, lesson))]
     except LessonError as error:
         faults = [str(error)]
     print("\n".join(faults) or "Every check accepts its solution.")

@@ -54,10 +54,6 @@ class Lesson:
         """Whether it runs in the environment of the appendices, without course_lib."""
         return is_appendix(self.name)
 
-    def cell(self, cell_id: str) -> Cell:
-        """Returns the cell of that id."""
-        return next(cell for cell in self.cells if cell.cell_id == cell_id)
-
     def following(self) -> Iterator[tuple[Cell, Cell | None]]:
         """Yields each cell with the one after it."""
         return zip(self.cells, [*self.cells[1:], None], strict=True)
