@@ -11,23 +11,31 @@ from tests.lab.reading import take_screenshot
 
 NOTEBOOK = "98_predictions.ipynb"
 MOST_TABS = 30
-PREDICTIONS = """
-from course_lib.exercises.predict import Option, Question, prediction
+SOURCE = """
+# %% predict-rows [markdown]
+# The rows are split over `x`. What has one device?
+#
+# - [x] `(2, 4)`
+#   6 / 3.
+# - [ ] `(2, 2)`
+#   That splits `y` too.
+# - [ ] `(3, 4)`
+#   3 devices, not rows.
 
-
-@prediction("98-rows", right=(2, 4))
-def rows():
-    wrong = [Option((2, 2), "That splits `y` too."), Option((3, 4), "3 devices, not rows.")]
-    return Question("The rows are split over `x`. What has one device?", [Option((2, 4), "6 / 3."), *wrong])
-
-
-@prediction("98-mean", right=0.428)
-def mean():
-    options = [Option(0.428, "The padding weighs nothing."), Option(0.148, "That counts the padding.")]
-    return Question("What is the mean of the losses?", options, field=True, otherwise="Add up the losses.")
+# %% predict-mean [markdown]
+# What is the mean of the losses?
+#
+# - [x] `0.428`
+#   The padding weighs nothing.
+# - [ ] `0.148`
+#   That counts the padding.
+# - otherwise
+#   Add up the losses.
 """
 CELLS = {
-    "predictions": "import predictions_98\nfrom course_lib.exercises import predict, reveal, score",
+    "predictions": (
+        "import lessons\nfrom course_lib import predict, reveal, score\nlessons.__path__.append('.')"
+    ),
     "predict-rows": 'predict("98-rows")',
     "reveal-rows": 'reveal("98-rows", (6 // 3, 4))',
     "predict-mean": 'predict("98-mean")',
@@ -37,8 +45,10 @@ CELLS = {
 
 
 def write_lesson(folder: Path) -> NotebookNode:
-    """Writes a notebook with two predictions, and the module that declares them; returns the notebook."""
-    (folder / "predictions_98.py").write_text(PREDICTIONS, "utf-8")
+    """Writes a notebook with two predictions and, beside it, the lesson that asks them."""
+    source = folder / "lesson_98_predictions"
+    source.mkdir()
+    (source / "lesson.py").write_text(SOURCE, "utf-8")
     return write_notebook(folder / NOTEBOOK, CELLS, "en")
 
 
