@@ -92,14 +92,17 @@ RESTART = """
 async () => { await window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.restart(); }
 """
 
+# A kernel that ends a cell with an error also drops what asked it in that moment: then it is asked again.
 PRINTED = """
 async code => {
   const kernel = window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel;
-  const request = kernel.requestExecute({code, store_history: false});
-  let text = "";
-  request.onIOPub = ({content}) => { text += content.text ?? content.traceback?.join("\\n") ?? ""; };
-  await request.done;
-  return text;
+  for (;;) {
+    const request = kernel.requestExecute({code, store_history: false});
+    let text = "";
+    request.onIOPub = ({content}) => { text += content.text ?? content.traceback?.join("\\n") ?? ""; };
+    const reply = await request.done;
+    if (reply.content.status !== "aborted") return text;
+  }
 }
 """
 
