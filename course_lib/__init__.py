@@ -12,6 +12,8 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "CourseError": "errors",
+        "outcome": "errors",
+        **dict.fromkeys(("collectives", "compare", "explain", "shard", "show"), "seen"),
         "setup": "runtime",
         "start_tensorflow": "runtime",
         "UNSHARDED": "specs.mesh",

@@ -16,6 +16,7 @@ from course_lib.i18n import _
 from course_lib.training.records import EpochRecord, History, Record
 from course_lib.watch import trains_now
 from course_lib.watch.curves import last_step
+from course_lib.watch.generators import RunOfRecords
 from course_lib.watch.views import NotebookView, TerminalView, View
 
 # Showing may cost 5 % of the time at most, even if training stood still meanwhile, as it does when both
@@ -50,8 +51,15 @@ class Run(Protocol):
         """Ends training early and leaves a checkpoint from which it can go on."""
 
 
-async def watch(run: Run, history: History | None = None) -> History:
+async def watch(
+    run: Run | Iterator[Any], history: History | None = None, *, steps: int = 0, epochs: int = 1
+) -> History:
     """Returns the records of `run`, trained to its end or until it is stopped, with live curves meanwhile.
+
+    A run may be any generator that trains and yields a dictionary for each step, with `step`, `epoch`, `loss`
+    and `accuracy` (per example, of its batch), and one for each epoch, with `step`, `epoch`, `test_loss` and
+    `test_accuracy`. Steps and epochs are counted from 1 over the whole training. To stop it is to close it:
+    what stands behind `finally` in the generator runs.
 
     In a notebook, write `history = await live.watch(run)`. The Stop button, the interrupt key and Ctrl-C end
     training after the step that is under way; the run then leaves a checkpoint, and the cells below go on.
@@ -59,6 +67,8 @@ async def watch(run: Run, history: History | None = None) -> History:
 
     Args:
         run: the training, not yet begun. One that a checkpoint found at its last step has nothing to do.
+        steps: for a generator, the number of the training's last step.
+        epochs: for a generator, the number of epochs.
         history: the records from before, where `run` goes on from a checkpoint: the curves continue them.
             Records of steps that `run` does again are dropped.
 
@@ -66,6 +76,8 @@ async def watch(run: Run, history: History | None = None) -> History:
         CourseError: the run is over, or another watch or loop is reading it.
         Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
+    if not hasattr(run, "total_steps"):
+        run = RunOfRecords(run, steps, epochs)
     _require_watchable(run)
     with trains_now.watching(run):
         return await _watch(run, _records_before(run, history))
