@@ -91,7 +91,7 @@ def collectives(function: Callable[..., Any], *arguments: Any, combine: bool = F
 
 
 def explain(function: Any, *arguments: Any, wanted: Any = None) -> Compared:
-    """Returns the collectives that follow from the layouts beside those that TensorFlow runs. It draws itself.
+    """Returns the collectives that follow from the layouts beside those that TensorFlow runs; drawn.
 
     Args:
         function: `tf.matmul` of two matrices, or `dtensor.relayout` of a matrix to a layout.
