@@ -101,7 +101,10 @@ def explain(function: Any, *arguments: Any, wanted: Any = None) -> Compared:
     Raises:
         CourseError: another function, no DTensors, or what TensorFlow 2.21 runs wrongly.
     """
-    rules = {tf.matmul: observed.product, dtensor.relayout: observed.relayout}
+    rules: dict[Any, Callable[..., Compared]] = {
+        tf.matmul: observed.product,
+        dtensor.relayout: observed.relayout,
+    }
     if function not in rules:
         raise CourseError(
             _("The course has no rules for this function."),
@@ -110,8 +113,7 @@ def explain(function: Any, *arguments: Any, wanted: Any = None) -> Compared:
         )
     layouts = [real.layout_spec(each) for each in (*arguments, wanted) if isinstance(each, dtensor.Layout)]
     tensors = [_sharding(each) for each in arguments if not isinstance(each, dtensor.Layout)]
-    found: Compared = rules[function](*tensors, *layouts)
-    return found
+    return rules[function](*tensors, *layouts)
 
 
 def _sharding(tensor: Any) -> Sharding:
