@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import answered, is_number, plain
+from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
@@ -43,11 +43,6 @@ def _chief_or_worker_0(tf_config: str) -> bool:
     return _first_of_any_job(tf_config) and json.loads(tf_config)["task"]["type"] in ("chief", "worker")
 
 
-def _first_of_the_first_job(tf_config: str) -> bool:
-    config = json.loads(tf_config)
-    return bool(config["task"] == {"type": next(iter(config["cluster"])), "index": 0})
-
-
 def _draw_tf_config(random: np.random.Generator) -> tuple[str]:
     counts = {"chief": int(random.integers(2)), "worker": int(random.integers(1, 4)), "ps": 0}
     counts["ps"] = int(random.integers(3)) if counts["chief"] else 0
@@ -66,20 +61,12 @@ def saves(answer: Callable[..., Any]) -> str | None:
         answer,
         _saves,
         drawn(_draw_tf_config),
-        run=_truth,
         misconceptions={
             _first_of_any_job: _("The index alone does not tell: every job has a task 0."),
             _only_a_chief: _("In a cluster without a chief nobody would save."),
             _chief_or_worker_0: _("Two tasks would save where there is a chief: it and worker 0."),
-            _first_of_the_first_job: _("The jobs may stand in any order: look for the chief by its name."),
         },
     )
-
-
-def _truth(answer: Callable[..., Any], tf_config: str) -> Any:
-    """Returns what a function gives; 1 and 0, as TensorFlow may have them, as True and False."""
-    value = plain(answer(tf_config))
-    return bool(value) if is_number(value) and value in (0, 1) else value
 
 
 def _cut(numbers: range, size: int) -> Batches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -123,23 +124,14 @@ class ClusterSpec(DrawsItself):
     def tf_config(self, named: Task | str) -> str:
         """Returns TF_CONFIG for a task: one line of JSON."""
         task = self.task(named)
-        return tf_config.written({job: list(each) for job, each in self.jobs}, task.job, task.index)
+        return json.dumps({"cluster": dict(self.jobs), "task": {"type": task.job, "index": task.index}})
 
     def dtensor_variables(self, named: Task | str) -> dict[str, str]:
         """Returns the environment variables that tell a worker its place as a client of DTensor.
 
-        Raises:
-            CourseError: there are tasks that are no workers.
-
         Source: https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor/initialize_accelerator_system
         """
         task = self.task(named)
-        if any(each.job != WORKER for each in self.tasks):
-            raise CourseError(
-                _("{cluster} has tasks that are no workers.", cluster=self),
-                allowed=_("workers only: all clients of DTensor have one job"),
-                cure=_("Make a cluster of workers, one for each client."),
-            )
         return {
             "DTENSOR_CLIENT_ID": str(task.index),
             "DTENSOR_JOBS": ",".join(dict(self.jobs)[WORKER]),
@@ -178,3 +170,9 @@ class Place(DrawsItself):
     def saves(self) -> bool:
         """Whether this task writes the checkpoints that count."""
         return self.task == self.cluster.saver
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The addresses of all other tasks that have one, by their names."""
+        tasks = (task for task in self.cluster.tasks if task not in (self.task, Task(EVALUATOR)))
+        return {str(task): self.cluster.address(task) for task in tasks}

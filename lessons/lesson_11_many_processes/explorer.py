@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course_lib.errors import CourseError, whole_number
+from course_lib.errors import CourseError
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures.figures import Figure, figure
 from course_lib.pictures.shapes import Node
@@ -18,7 +18,6 @@ from lessons.lesson_11_many_processes import tf_config
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
 
-MOST_WORKERS, MOST_SERVERS = 3, 2
 NO_MISTAKE = ""
 
 
@@ -34,7 +33,7 @@ class ClusterExplorer(Explorer):
         chief: whether there is a chief.
 
     Raises:
-        CourseError: other numbers, servers without a chief, or no such task.
+        CourseError: no worker, servers without a chief, or no such task.
     """
 
     name = "cluster"
@@ -42,12 +41,7 @@ class ClusterExplorer(Explorer):
     def __init__(
         self, workers: int = 3, servers: int = 2, task: str = "worker 1", *, chief: bool = True
     ) -> None:
-        cure = _("Write for example {example}.", example="ClusterExplorer(workers=3, servers=2)")
-        problem = _("{count!r} is no number of workers here.", count=workers)
-        workers = whole_number(workers, problem, least=1, most=MOST_WORKERS, cure=cure)
-        problem = _("{count!r} is no number of parameter servers here.", count=servers)
-        servers = whole_number(servers, problem, most=MOST_SERVERS, cure=cure)
-        state = {"workers": workers, "servers": servers, "chief": bool(chief), "evaluator": False}
+        state = {"workers": workers, "servers": servers, "chief": chief, "evaluator": False}
         named = _cluster(state).task(task)
         super().__init__({**state, "task": str(named), "mistake": NO_MISTAKE})
 
@@ -64,10 +58,10 @@ class ClusterExplorer(Explorer):
         """Returns the numbers of tasks, which of them is shown, and the mistakes."""
         del page
         yes_or_no = [(True, _("yes")), (False, _("no"))]
-        wrong = [(NO_MISTAKE, _("none")), *_mistake_texts().items()]
+        wrong = [(NO_MISTAKE, _("none")), *mistakes.labels().items()]
         groups = [
-            Group(_("Workers"), [_numbers("workers", range(1, MOST_WORKERS + 1))]),
-            Group(_("Parameter servers"), [_numbers("servers", range(MOST_SERVERS + 1))]),
+            Group(_("Workers"), [_numbers("workers", range(1, 4))]),
+            Group(_("Parameter servers"), [_numbers("servers", range(3))]),
             Group(_("Chief"), [Choice(("chief",), yes_or_no)]),
         ]
         if _lacks_chief(state):
@@ -151,15 +145,3 @@ def _lacks_chief(state: State) -> bool:
 
 def _numbers(name: str, counts: Sequence[int]) -> Choice:
     return Choice((name,), [(count, str(count)) for count in counts])
-
-
-def _mistake_texts() -> dict[str, str]:
-    return {
-        mistakes.ONE_ADDRESS_TWICE: _("one address twice"),
-        mistakes.INDEX_FROM_ONE: _("index counted from 1"),
-        mistakes.NO_PORT: _("no port"),
-        mistakes.TWO_CHIEFS: _("two chiefs"),
-        mistakes.EVALUATOR_INSIDE: _("evaluator in the cluster"),
-        mistakes.NO_JSON: _("Python instead of JSON"),
-        mistakes.PORT_TAKEN: _("port taken"),
-    }

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 from course_lib import i18n
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from lessons.lesson_11_many_processes.cluster.ports import opened
 from lessons.lesson_11_many_processes.programs.lines import tell
+from lessons.lesson_11_many_processes.programs.places import opened
 
 
 @contextlib.contextmanager

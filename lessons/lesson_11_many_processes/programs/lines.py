@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.received import Batch, ReceivedExamples
-from lessons.lesson_11_many_processes.cluster.logs import MARKER, told
+from lessons.lesson_11_many_processes.cluster.report import MARKER, marked
 
 _DONE = "done"  # how the last line ends where nothing failed
 _STEP = re.compile(r"step (\d+) loss (\S+)")
@@ -34,10 +34,9 @@ def losses(output: str) -> dict[int, float]:
         output: what it printed.
 
     Raises:
-        CourseError: the process failed; it is the error that it told, where it told one.
+        CourseError: it told none, and did not end well.
     """
-    lines = told(output)
-    _require_no_error(lines)
+    lines = marked(output)
     losses_of_steps = {int(match[1]): float(match[2]) for match in map(_STEP.fullmatch, lines) if match}
     if not losses_of_steps and not (lines and lines[-1].endswith(_DONE)):
         raise CourseError(
@@ -58,9 +57,6 @@ def received(outputs: Sequence[str], policy: str) -> ReceivedExamples:
         outputs: what each worker printed, in their order. A worker that told of fewer batches got nothing of
             the others.
         policy: how the data set was divided: what is told of others is left out.
-
-    Raises:
-        CourseError: none of them told of a batch.
     """
     parts = [_parts(output, policy) for output in outputs]
     return ReceivedExamples(itertools.zip_longest(*parts, fillvalue=()))
@@ -98,15 +94,6 @@ def leave(status: int) -> None:
     os._exit(status)
 
 
-def _require_no_error(lines: Sequence[str]) -> None:
-    """Raises the error that a process told: what is wrong, what is allowed, and what to do."""
-    starts = [_("error: {problem}", problem=""), _("  Allowed: {allowed}", allowed="")]
-    starts.append(_("  What to do: {cure}", cure=""))
-    if len(lines) >= len(starts) and lines[-3].startswith(starts[0]):
-        parts = [line.removeprefix(start) for line, start in zip(lines[-3:], starts, strict=True)]
-        raise CourseError(parts[0], allowed=parts[1], cure=parts[2])
-
-
 def _parts(output: str, policy: str) -> Batch:
-    found = (_BATCH.fullmatch(line) for line in told(output))
+    found = (_BATCH.fullmatch(line) for line in marked(output))
     return tuple(tuple(map(int, each[3].split())) for each in found if each and each[1] == policy)

@@ -23,15 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.data import mnist
 from course_lib.runtime import setup
-from lessons.lesson_11_many_processes.cluster.environment import without_proxy
-from lessons.lesson_11_many_processes.cluster.ports import opened
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
-from lessons.lesson_11_many_processes.programs import arguments as course_arguments
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import run, say
-from lessons.lesson_11_many_processes.programs.lost import explaining_lost_peers
-from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, peers_of
+from lessons.lesson_11_many_processes.programs.peers import explaining_lost_peers
+from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, ask_no_proxy_in, opened
+from lessons.lesson_11_many_processes.programs.steps import parser
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
@@ -53,26 +51,22 @@ def main() -> None:
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
     place = ClusterSpec.from_tf_config(os.environ.get(TF_CONFIG))
-    peers = peers_of(place)
-    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
+    ask_no_proxy_in(place.cluster)
     if place.task.job != CHIEF:
         serve(place)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
-    with within(arguments.wait, peers.others):
-        while not all(map(opened, peers.others.values())):  # TensorFlow fails where one is not there yet
+    with within(arguments.wait, place.others):
+        while not all(map(opened, place.others.values())):  # TensorFlow fails where one is not there yet
             time.sleep(_LOOK_SECONDS)
         strategy = make_strategy(place.cluster.num_tasks(PS))
-    with explaining_lost_peers(peers.others):
-        _watch({name: address for name, address in peers.others.items() if name.startswith(WORKER)})
+    with explaining_lost_peers(place.others):
+        _watch({name: address for name, address in place.others.items() if name.startswith(WORKER)})
         coordinate(strategy, examples, arguments)
 
 
 def parsed() -> argparse.Namespace:
     """Returns the arguments of the command line."""
-    return course_arguments.parser(
-        "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which. Start"
-        " it once for each task."
-    ).parse_args()
+    return parser(__doc__.partition("\n")[0]).parse_args()
 
 
 def serve(place: Place) -> None:

@@ -2,63 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lessons.lesson_11_many_processes.cluster_jobs import WORKER
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place, Task
 
 TF_CONFIG, CLIENTS, CLIENT = "TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID"
 CLIENT_JOB = "DTENSOR_JOB_NAME"
+_NO_PROXY = "no_grpc_proxy"
+ALONE = ClusterSpec({WORKER: ["localhost:1"]}).place(Task(WORKER))
 
 
-@dataclass(frozen=True)
-class Peers:
-    """The processes that train together, as one of them sees it.
-
-    Attributes:
-        name: of this process, such as "worker 1".
-        addresses: of all processes, by their names; none where this one is alone.
-        saves: whether this process writes the checkpoints that count.
-    """
-
-    name: str
-    addresses: Mapping[str, str]
-    saves: bool
-
-    @property
-    def others(self) -> dict[str, str]:
-        """The addresses of all other processes, by their names."""
-        return {name: address for name, address in self.addresses.items() if name != self.name}
-
-    @property
-    def count(self) -> int:
-        """How many processes train together."""
-        return len(self.others) + 1
-
-
-ALONE = Peers(str(Task(WORKER)), {}, saves=True)
-
-
-def peers_of(place: Place) -> Peers:
-    """Returns the peers of a place in a cluster."""
-    cluster = place.cluster
-    addresses = {str(task): cluster.address(task) for task in cluster.tasks}
-    return Peers(str(place.task), addresses, place.saves)
-
-
-def workers_of(variables: Mapping[str, str]) -> Peers:
-    """Returns the workers that TF_CONFIG, among these environment variables, names; alone if it is not set.
+def place_of_worker(variables: Mapping[str, str]) -> Place:
+    """Returns the place that TF_CONFIG, among these environment variables, names; alone if it is not set.
 
     Raises:
         CourseError: TF_CONFIG is wrong.
     """
     config = variables.get(TF_CONFIG)
-    return peers_of(ClusterSpec.from_tf_config(config)) if config else ALONE
+    return ClusterSpec.from_tf_config(config) if config else ALONE
 
 
-def clients_of(variables: Mapping[str, str]) -> Peers:
-    """Returns the clients of DTensor's that these environment variables name; alone without DTENSOR_JOBS.
+def place_of_client(variables: Mapping[str, str]) -> Place:
+    """Returns the place of the client of DTensor's that these variables name; alone without DTENSOR_JOBS.
 
     Raises:
         CourseError: an address is none, or there is no client of this number.
@@ -66,4 +35,28 @@ def clients_of(variables: Mapping[str, str]) -> Peers:
     if not variables.get(CLIENTS):
         return ALONE
     cluster = ClusterSpec({WORKER: variables[CLIENTS].split(",")})
-    return peers_of(cluster.place(Task(WORKER, int(variables.get(CLIENT, "0")))))
+    return cluster.place(Task(WORKER, int(variables.get(CLIENT, "0"))))
+
+
+def ask_no_proxy_in(cluster: ClusterSpec) -> None:
+    """Has gRPC reach the processes of a cluster without a proxy; what stood in the environment stays.
+
+    gRPC reads `no_grpc_proxy`, and `no_proxy` where that is not set.
+
+    Source: https://github.com/grpc/grpc/blob/master/doc/environment_variables.md
+    """
+    kept = os.environ.get(_NO_PROXY) or os.environ.get("no_proxy", "")
+    hosts = [address.partition(":")[0] for _job, of_job in cluster.jobs for address in of_job]
+    os.environ[_NO_PROXY] = ",".join(filter(None, [kept, *hosts]))
+
+
+def opened(address: str) -> bool:
+    """Returns whether a program listens at an address now; where there is no such host, none does."""
+    host, _colon, port = address.partition(":")
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((host, int(port)), timeout=2.0) as caller,
+    ):
+        # Where nobody listens the system may call from this very port: then a socket has reached itself.
+        return bool(caller.getsockname() != caller.getpeername())
+    return False
