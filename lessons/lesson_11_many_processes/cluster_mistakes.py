@@ -8,7 +8,7 @@ from typing import Any
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, EVALUATOR, WORKER
-from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Task
 
 NO_JSON, PORT_TAKEN, NO_CHIEF = "no JSON", "port taken", "no chief"  # the last one of parameter servers
 
@@ -36,7 +36,7 @@ def mistaken(cluster: ClusterSpec, mistake: str) -> str:
     '{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 1}}'
     """
     last = cluster.num_tasks(WORKER) - 1
-    config: dict[str, Any] = json.loads(cluster.tf_config(f"{WORKER} {last}"))
+    config: dict[str, Any] = json.loads(cluster.tf_config(Task(WORKER, last)))
     jobs, workers = config["cluster"], config["cluster"][WORKER]
     if mistake == "one address twice":
         workers[last:] = [workers[0]] if last else [workers[0]] * 2
@@ -68,7 +68,7 @@ def in_tensorflow(cluster: ClusterSpec, mistake: str) -> str:
         mistake: one of `labels()`, or `NO_CHIEF`.
     """
     count, servers = cluster.num_tasks(WORKER), cluster.has_servers
-    host = cluster.address(f"{WORKER} {count - 1}").partition(":")[0]
+    host = cluster.addresses[Task(WORKER, count - 1)].partition(":")[0]
     raised = {
         "index counted from 1": f"ValueError: The `task_id` {count} exceeds the maximum id of worker.",
         "no port": f'InvalidArgumentError: Could not parse port for local server from "{host}".',

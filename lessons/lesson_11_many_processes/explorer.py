@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from course_lib.errors import CourseError
@@ -14,7 +15,6 @@ from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.listings import listing
 from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
 from lessons.lesson_11_many_processes import cluster_picture as drawings
-from lessons.lesson_11_many_processes import tf_config
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
 
@@ -96,13 +96,31 @@ class ClusterExplorer(Explorer):
             place = _place(state)
         except CourseError as error:
             return _refused(state, error)
-        described = "\n".join(drawings.cluster_lines(place.cluster, place.task))
-        picture = pieces.images([drawings.cluster_drawing(place.cluster, place.task)], described)
+        picture = pieces.images([drawings.drawing(place)], "\n".join(drawings.lines(place)))
         return [
             pieces.spoken("told", _what_differs(place)),
             pieces.panel(drawings.title(place.cluster), picture),
-            listing(_("TF_CONFIG of {task}", task=place.task), tf_config.spread(place.tf_config)),
+            listing(_("TF_CONFIG of {task}", task=place.task), spread(place.tf_config)),
         ]
+
+
+def spread(text: str) -> str:
+    """Returns a TF_CONFIG over several lines, one for each job; what is no JSON stays as it is.
+
+    >>> print(spread('{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 0}}'))
+    {
+      "cluster": {
+        "worker": ["host0:12345"]
+      },
+      "task": {"type": "worker", "index": 0}
+    }
+    """
+    try:
+        config = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    jobs = ",\n".join(f'    "{job}": {json.dumps(addresses)}' for job, addresses in config["cluster"].items())
+    return f'{{\n  "cluster": {{\n{jobs}\n  }},\n  "task": {json.dumps(config["task"])}\n}}'
 
 
 def _refused(state: State, error: CourseError) -> list[Node]:
@@ -111,13 +129,13 @@ def _refused(state: State, error: CourseError) -> list[Node]:
     told = [pieces.refusal(error), pieces.spoken("told", mistakes.in_tensorflow(meant, mistake))]
     if mistake == mistakes.NO_CHIEF:
         return told
-    wrong = tf_config.spread(mistakes.mistaken(meant, mistake))
+    wrong = spread(mistakes.mistaken(meant, mistake))
     return [listing(_("TF_CONFIG of {task}", task=state["task"]), wrong), *told]
 
 
 def _what_differs(place: Place) -> str:
     sentences = [_("`cluster` is the same for every task; only `task` differs.")]
-    if not place.cluster.num_tasks(CHIEF):
+    if CHIEF not in place.cluster.jobs:
         sentences.append(_("Without a chief, worker 0 does what the chief would."))
     return join_sentences(sentences)
 
@@ -125,7 +143,7 @@ def _what_differs(place: Place) -> str:
 def _place(state: State) -> Place:
     cluster = _cluster(state)
     if state["mistake"] == mistakes.PORT_TAKEN:
-        raise mistakes.port_taken(state["task"], cluster.address(state["task"]))
+        raise mistakes.port_taken(state["task"], cluster.addresses[cluster.task(state["task"])])
     if state["mistake"]:
         return ClusterSpec.from_tf_config(mistakes.mistaken(cluster, state["mistake"]))
     return cluster.place(state["task"])

@@ -67,6 +67,8 @@ def run(main: Callable[[], None]) -> None:
 
     TensorFlow's threads may wait for processes that are gone, so that after an error nothing is waited for.
     """
+    for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):  # processes reach each other without one
+        os.environ.pop(proxy, None)
     try:
         main()
     except CourseError as error:
@@ -81,9 +83,7 @@ def run(main: Callable[[], None]) -> None:
 
 def tell(error: CourseError) -> None:
     """Prints what went wrong, what is allowed and what to do, a line each, in the reader's language."""
-    problem, allowed, cure = (" ".join(text.split()) for text in (error.problem, error.allowed, error.cure))
-    worded = CourseError(_("error: {problem}", problem=problem), allowed=allowed, cure=cure)
-    for line in str(worded).splitlines():
+    for line in _("error: {problem}", problem=error).splitlines():
         say(line)
 
 

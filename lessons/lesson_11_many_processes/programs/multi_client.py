@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from course_lib.data import mnist
 from course_lib.i18n import set_language
 from course_lib.runtime import setup
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import run, say
 from lessons.lesson_11_many_processes.programs.peers import compare, explaining_lost_peers, facts_of
@@ -31,7 +31,6 @@ from lessons.lesson_11_many_processes.programs.places import (
     CLIENT,
     CLIENT_JOB,
     CLIENTS,
-    ask_no_proxy_in,
     place_of_client,
 )
 from lessons.lesson_11_many_processes.programs.steps import epochs, parser, take_steps
@@ -41,11 +40,7 @@ if TYPE_CHECKING:
     from lessons.lesson_11_many_processes.cluster_spec import Place
 
 NUM_DEVICES, CLASSES, HIDDEN = 8, 10, 48
-PLANS: dict[str, Callable[[], Plan]] = {
-    "data": data_parallel,
-    "model": model_parallel,
-    "spatial": spatial_parallel,
-}
+PLANS: dict[str, Callable[[], Plan]] = {"data": data_parallel, "model": model_parallel}
 LEARNING_RATE = 1e-3
 
 
@@ -56,7 +51,6 @@ def main() -> None:
     place = place_of_client(os.environ)
     num_local = NUM_DEVICES // len(place.cluster.tasks)
     setup(language=arguments.language, devices=num_local)
-    ask_no_proxy_in(place.cluster)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
     if not place.others:
         for name in (CLIENTS, CLIENT, CLIENT_JOB):  # TensorFlow would look for devices of a cluster

@@ -29,7 +29,7 @@ from course_lib.runtime import setup
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import leave, run, say
 from lessons.lesson_11_many_processes.programs.peers import compare, explaining_lost_peers, facts_of
-from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, ask_no_proxy_in, place_of_worker
+from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, place_of_worker
 from lessons.lesson_11_many_processes.programs.steps import epochs, parser, take_steps
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ def main() -> None:
         config["task"]["index"] = arguments.index
         os.environ[TF_CONFIG] = json.dumps(config)
     place = place_of_worker(os.environ)
-    ask_no_proxy_in(place.cluster)
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
     with within(arguments.wait, place.others):
         strategy = make_strategy()
@@ -130,9 +129,6 @@ def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> Non
         say(f"epoch {epoch + 1} loss {logs['loss']:.{arguments.digits}f}")
 
     callbacks = [tf_keras.callbacks.LambdaCallback(on_epoch_end=tell)]
-    if arguments.checkpoints:
-        backup = str(Path(arguments.checkpoints) / "backup")
-        callbacks.append(tf_keras.callbacks.BackupAndRestore(backup, delete_checkpoint=False))
     model.fit(dataset, epochs=epochs(arguments), verbose=0, callbacks=callbacks)
     say("done")
 
@@ -196,7 +192,7 @@ def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) ->
 def parsed() -> argparse.Namespace:
     """Returns the arguments of the command line."""
     made = parser(__doc__.partition("\n")[0])
-    made.add_argument("--fit", action="store_true", help="train with fit of tf_keras, not with a loop")
+    made.add_argument("--fit", action="store_true", help="train with fit of tf_keras; it saves nothing")
     rules = "only say which examples this worker gets, by these rules"
     made.add_argument("--shards", nargs="+", choices=POLICIES, metavar="RULE", help=rules)
     made.add_argument("--index", help="of this task, on a machine set up by hand; in place of TF_CONFIG's")

@@ -28,7 +28,7 @@ from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import run, say
 from lessons.lesson_11_many_processes.programs.peers import explaining_lost_peers
-from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, ask_no_proxy_in, opened
+from lessons.lesson_11_many_processes.programs.places import opened
 from lessons.lesson_11_many_processes.programs.steps import parser
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ def main() -> None:
     arguments = parsed()
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
-    place = ClusterSpec.from_tf_config(os.environ.get(TF_CONFIG))
-    ask_no_proxy_in(place.cluster)
+    place = ClusterSpec.from_tf_config(os.environ["TF_CONFIG"])
     if place.task.job != CHIEF:
         serve(place)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
@@ -72,7 +71,7 @@ def parsed() -> argparse.Namespace:
 def serve(place: Place) -> None:
     """Lets the coordinator use this process, until it is ended from outside."""
     tf = _tensorflow()
-    cluster = tf.train.ClusterSpec({job: list(addresses) for job, addresses in place.cluster.jobs})
+    cluster = tf.train.ClusterSpec(place.cluster.jobs)
     task = place.task
     server = tf.distribute.Server(cluster, job_name=task.job, task_index=task.index, protocol="grpc")
     say(f"{task} serves")
