@@ -30,18 +30,15 @@ class ClusterExplorer(Explorer):
         workers: how many workers there are first, from 1 to 3.
         servers: how many parameter servers, up to 2.
         task: the task whose TF_CONFIG is shown first.
-        chief: whether there is a chief.
 
     Raises:
-        CourseError: no worker, servers without a chief, or no such task.
+        CourseError: no worker, or no such task.
     """
 
     name = "cluster"
 
-    def __init__(
-        self, workers: int = 3, servers: int = 2, task: str = "worker 1", *, chief: bool = True
-    ) -> None:
-        state = {"workers": workers, "servers": servers, "chief": chief, "evaluator": False}
+    def __init__(self, workers: int = 3, servers: int = 2, task: str = "worker 1") -> None:
+        state = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
         named = _cluster(state).task(task)
         super().__init__({**state, "task": str(named), "mistake": NO_MISTAKE})
 

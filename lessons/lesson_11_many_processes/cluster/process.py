@@ -33,7 +33,6 @@ class Process:
 
     Attributes:
         task: its name, such as "worker 1".
-        status: the exit status of its last run, below 0 the signal that ended it; None while it runs.
 
     Args:
         task: its name.
@@ -46,18 +45,14 @@ class Process:
         self, task: str, command: Sequence[str], environment: Mapping[str, str], folder: Path
     ) -> None:
         self.task = task
-        self.status: int | None = None
         self._command, self._environment = command, environment
         self._stdout, self._stderr = folder / f"{task}.out", folder / f"{task}.err"
-        self._lines_before = 0  # the present run
-        self._guard: subprocess.Popen[bytes] | None = None
-        self._asked_to_end = False
+        self.start()
 
     def start(self) -> None:
         """Starts it; it does not run."""
-        self.status, self._asked_to_end = None, False
         with self._stdout.open("ab") as stdout, self._stderr.open("ab") as stderr:
-            self._lines_before = len(self._lines())
+            self._asked_to_end, self._lines_before = False, len(self._lines())
             self._guard = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, *self._command],
                 stdin=subprocess.PIPE,
@@ -67,34 +62,27 @@ class Process:
                 start_new_session=True,  # what is sent to the kernel's process group must not reach it
             )
 
-    def look(self) -> bool:
-        """Returns whether it has ended; notes the status."""
-        if self._guard is not None and self.status is None:
-            self.status = self._guard.poll()
-        return self.status is not None
-
-    def let_go(self) -> None:
-        """Closes the guard's pipe: it kills the process with its group, and this does not wait for it."""
-        if self._guard is not None and self._guard.stdin is not None and not self.look():
-            self._asked_to_end = True
-            self._guard.stdin.close()
-
-    def kill(self) -> None:
-        """Kills it, with all of its process group; returns when it is dead."""
-        self.let_go()
-        if self._guard is not None:
-            self.status = self._guard.wait()
-
-    def terminate(self) -> None:
-        """Sends SIGTERM, after which its end is no failure."""
-        if self._guard is not None and not self.look():
-            self._asked_to_end = True
-            self._guard.terminate()
+    @property
+    def status(self) -> int | None:
+        """The exit status of its last run, below 0 the signal that ended it; None while it runs."""
+        return self._guard.poll()
 
     @property
     def failed(self) -> bool:
         """Whether it ended with an error, and nobody asked for its end."""
         return bool(self.status) and not self._asked_to_end
+
+    def kill(self) -> None:
+        """Kills it, with all of its process group; returns when it is dead."""
+        if self.status is None:
+            self._asked_to_end = True
+            self._guard.communicate()  # closes the guard's pipe
+
+    def terminate(self) -> None:
+        """Sends SIGTERM, after which its end is no failure."""
+        if self.status is None:
+            self._asked_to_end = True
+            self._guard.terminate()
 
     def has_said(self, words: str) -> bool:
         """Returns whether its present run wrote a whole line of its own with these words."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _
 from lessons.lesson_11_many_processes.cluster.live import live_logs
 from lessons.lesson_11_many_processes.cluster.process import Process, Written
 from lessons.lesson_11_many_processes.cluster.report import MARKER, Report
@@ -81,29 +81,26 @@ class Cluster:
             {job: [_hold_port(self._ports) for _task in range(count)] for job, count in tasks.items()}
         )
         self._folder = tempfile.TemporaryDirectory(prefix="cluster-")
-        programs = dict.fromkeys(map(str, self.spec.tasks), program) | dict(others or {})
-        self._processes = {
-            str(task): Process(
-                str(task),
-                [python, *_words(programs[str(task)])],
-                _environment(self.spec, task, variables) | dict(environment or {}),
-                Path(self._folder.name),
-            )
+        self._commands = {
+            str(task): [python, *_words((others or {}).get(str(task), program))] for task in self.spec.tasks
+        }
+        self._environments = {
+            str(task): _environment(self.spec, task, variables) | dict(environment or {})
             for task in self.spec.tasks
         }
+        self._processes: dict[str, Process] = {}
         self._ended: list[str] = []
         self._closed = False
 
     def __enter__(self) -> Self:
-        for process in self._processes.values():
-            process.start()
+        folder = Path(self._folder.name)
+        for task, command in self._commands.items():
+            self._processes[task] = Process(task, command, self._environments[task], folder)
         return self
 
     def __exit__(self, *_raised: object) -> None:
         self._look()
         self._closed = True
-        for process in self._processes.values():  # from here on all end, even if this process ends now
-            process.let_go()
         for process in self._processes.values():
             process.kill()
         self._ports.close()
@@ -158,16 +155,15 @@ class Cluster:
             CourseError: the task ended without saying it, another one failed, or the time is over.
         """
         process = self._process(task)
-        self._wait_until(lambda: process.has_said(words) or process.look(), limit_seconds, GRACE_SECONDS)
+        self._wait_until(
+            lambda: process.has_said(words) or process.status is not None, limit_seconds, GRACE_SECONDS
+        )
         if process.has_said(words):
             return
-        failed = self.report().failed
-        problem = _("{task} did not say {words!r}.", task=task, words=words)
-        cause = _("{tasks} ended with an error.", tasks=_(", ").join(failed))
         raise CourseError(
-            join_sentences([problem, *([cause] if failed else [])]),
+            _("{task} did not say {words!r}.", task=task, words=words),
             allowed=_("words in a line that begins with {marker!r}", marker=MARKER),
-            cure=_("Read what it wrote: print(cluster.log({task!r}))", task=[*failed, task][0]),
+            cure=_("Read what it wrote: print(cluster.log({task!r}))", task=[*self.report().failed, task][0]),
         )
 
     def kill(self, task: str, *, after: str = "") -> None:
@@ -210,7 +206,7 @@ class Cluster:
     def _look(self) -> None:
         """Notes who has ended, in the order in which they did; who is ended by closing does not count."""
         for task, process in self._processes.items():
-            if not self._closed and process.look() and task not in self._ended:
+            if not self._closed and process.status is not None and task not in self._ended:
                 self._ended.append(task)
 
     def _wait_until(self, holds: Callable[[], bool], limit_seconds: float, grace_seconds: float) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.specs.received import Batch, ReceivedExamples
+from course_lib.specs.received import ReceivedExamples
 from lessons.lesson_11_many_processes.cluster.report import MARKER, marked
 
 _DONE = "done"  # how the last line ends where nothing failed
@@ -58,7 +58,10 @@ def received(outputs: Sequence[str], policy: str) -> ReceivedExamples:
             the others.
         policy: how the data set was divided: what is told of others is left out.
     """
-    parts = [_parts(output, policy) for output in outputs]
+    parts = []
+    for output in outputs:
+        batches = filter(None, map(_BATCH.fullmatch, marked(output)))
+        parts.append([tuple(map(int, batch[3].split())) for batch in batches if batch[1] == policy])
     return ReceivedExamples(itertools.zip_longest(*parts, fillvalue=()))
 
 
@@ -92,8 +95,3 @@ def leave(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def _parts(output: str, policy: str) -> Batch:
-    found = (_BATCH.fullmatch(line) for line in marked(output))
-    return tuple(tuple(map(int, each[3].split())) for each in found if each and each[1] == policy)

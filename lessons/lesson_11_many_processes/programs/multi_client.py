@@ -24,20 +24,15 @@ from course_lib.data import mnist
 from course_lib.i18n import set_language
 from course_lib.runtime import setup
 from course_lib.specs.plan import Plan, data_parallel, model_parallel
+from lessons.lesson_11_many_processes.cluster_jobs import WORKER
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place, Task
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import run, say
 from lessons.lesson_11_many_processes.programs.peers import compare, explaining_lost_peers, facts_of
-from lessons.lesson_11_many_processes.programs.places import (
-    CLIENT,
-    CLIENT_JOB,
-    CLIENTS,
-    place_of_client,
-)
 from lessons.lesson_11_many_processes.programs.steps import epochs, parser, take_steps
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
-    from lessons.lesson_11_many_processes.cluster_spec import Place
 
 NUM_DEVICES, CLASSES, HIDDEN = 8, 10, 48
 PLANS: dict[str, Callable[[], Plan]] = {"data": data_parallel, "model": model_parallel}
@@ -48,18 +43,28 @@ def main() -> None:
     """Trains as the client that the environment says."""
     arguments = parsed()
     set_language(arguments.language)
-    place = place_of_client(os.environ)
+    place = place_of_client()
     num_local = NUM_DEVICES // len(place.cluster.tasks)
     setup(language=arguments.language, devices=num_local)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
     if not place.others:
-        for name in (CLIENTS, CLIENT, CLIENT_JOB):  # TensorFlow would look for devices of a cluster
+        for name in (
+            "DTENSOR_JOBS",
+            "DTENSOR_CLIENT_ID",
+            "DTENSOR_JOB_NAME",
+        ):  # TensorFlow would look for devices of a cluster
             os.environ.pop(name, None)
     with within(arguments.wait, place.others):
         start_devices(num_local)
     with explaining_lost_peers(place.others):
         compare(place, facts_of(arguments, examples))
         train(PLANS[arguments.plan](), place, examples, arguments)
+
+
+def place_of_client() -> Place:
+    """Returns the place of the client that DTensor's variables name; alone without them."""
+    jobs = os.environ.get("DTENSOR_JOBS", "localhost:1").split(",")
+    return ClusterSpec({WORKER: jobs}).place(Task(WORKER, int(os.environ.get("DTENSOR_CLIENT_ID", "0"))))
 
 
 def start_devices(num_local: int) -> None:

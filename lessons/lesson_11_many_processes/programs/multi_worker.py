@@ -26,16 +26,16 @@ import numpy as np
 
 from course_lib.data import fashion
 from course_lib.runtime import setup
+from lessons.lesson_11_many_processes.cluster_jobs import WORKER
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place, Task
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import leave, run, say
 from lessons.lesson_11_many_processes.programs.peers import compare, explaining_lost_peers, facts_of
-from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, place_of_worker
 from lessons.lesson_11_many_processes.programs.steps import epochs, parser, take_steps
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
     from course_lib.training.run import TrainingRun
-    from lessons.lesson_11_many_processes.cluster_spec import Place
 
 ENDED_TO_GO_ON = 75  # what sysexits.h calls a temporary failure: start it again
 POLICIES = ("data", "file", "off")
@@ -48,11 +48,7 @@ def main() -> None:
     """Does what the command line says, as the process that TF_CONFIG says."""
     arguments = parsed()
     setup(language=arguments.language, devices=1)
-    if arguments.index is not None:
-        config = json.loads(os.environ[TF_CONFIG])
-        config["task"]["index"] = arguments.index
-        os.environ[TF_CONFIG] = json.dumps(config)
-    place = place_of_worker(os.environ)
+    place = place_of_worker(arguments.index)
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
     with within(arguments.wait, place.others):
         strategy = make_strategy()
@@ -67,6 +63,17 @@ def main() -> None:
             fit(strategy, examples, arguments)
         else:
             train(strategy, place, examples, arguments)
+
+
+def place_of_worker(index: str | None = None) -> Place:
+    """Returns the place that TF_CONFIG names, with another index if one is given; alone if it is not set."""
+    if "TF_CONFIG" not in os.environ:
+        return ClusterSpec({WORKER: ["localhost:1"]}).place(Task(WORKER))
+    if index is not None:
+        config = json.loads(os.environ["TF_CONFIG"])
+        config["task"]["index"] = index
+        os.environ["TF_CONFIG"] = json.dumps(config)
+    return ClusterSpec.from_tf_config(os.environ["TF_CONFIG"])
 
 
 def make_strategy() -> Any:

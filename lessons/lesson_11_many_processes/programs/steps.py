@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from course_lib import i18n
 from lessons.lesson_11_many_processes.cluster_spec import Place
+from lessons.lesson_11_many_processes.programs.limit import opened
 from lessons.lesson_11_many_processes.programs.lines import say
-from lessons.lesson_11_many_processes.programs.places import opened
 
 if TYPE_CHECKING:
     from course_lib.training.run import TrainingRun
