@@ -48,12 +48,8 @@ def main() -> None:
     setup(language=arguments.language, devices=num_local)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
     if not place.others:
-        for name in (
-            "DTENSOR_JOBS",
-            "DTENSOR_CLIENT_ID",
-            "DTENSOR_JOB_NAME",
-        ):  # TensorFlow would look for devices of a cluster
-            os.environ.pop(name, None)
+        for name in ("DTENSOR_JOBS", "DTENSOR_CLIENT_ID", "DTENSOR_JOB_NAME"):
+            os.environ.pop(name, None)  # TensorFlow would look for devices of a cluster
     with within(arguments.wait, place.others):
         start_devices(num_local)
     with explaining_lost_peers(place.others):
