@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,7 @@ from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 from lessons.lesson_02_communication import all_reduces
-from lessons.lesson_02_communication.messages import Array, EndlessError, Exchange, OnDevice, run_on_each
-
-Cost = Callable[[list[Array], Exchange], str | None]
+from lessons.lesson_02_communication.messages import Array, Exchange, OnDevice, run_on_each
 
 _SECONDS = 2.0  # in which a group of devices has long ended, also on a busy machine
 _TRACED = 4  # devices, and numbers: one a chunk; the hints name it
@@ -25,37 +23,29 @@ _BASE = 100  # no sum counts a value so often
 @exercise("02-naive", right=all_reduces.naive)
 def naive(answer: OnDevice) -> str | None:
     """An all-reduce in which every device sends all that it has to every other one."""
-    return _hint(answer, _too_many_numbers, ring=False)
+    return _hint(answer, ring=False)
 
 
 @exercise("02-ring", right=all_reduces.ring)
 def ring(answer: OnDevice) -> str | None:
     """An all-reduce of chunks that go round a ring."""
-    return _hint(answer, _too_many_bytes, ring=True)
+    return _hint(answer, ring=True)
 
 
-def _hint(answer: OnDevice, too_much: Cost, *, ring: bool) -> str | None:
+def _hint(answer: OnDevice, *, ring: bool) -> str | None:
     """Returns None where all devices end with the sum and send no more than they must, or else a hint."""
     exchanges: list[tuple[list[Array], Exchange]] = []
-    endless: list[EndlessError] = []
 
     def run(function: OnDevice, parts: list[Array]) -> dict[str, Any]:
-        if endless:
-            raise endless[0]  # to wait once is enough
-        try:
-            exchange = run_on_each(function, parts, ring=ring, seconds=_SECONDS)
-        except EndlessError as error:
-            endless.append(error)
-            raise
+        exchange = run_on_each(function, parts, ring=ring, seconds=_SECONDS)
         exchanges.append((parts, exchange))
         return _by_device(exchange.results)
 
     wrong = judge(answer, _summed, _cases(), run=run)
-    if endless:
-        return str(endless[0])
     if wrong:
         return _traced(answer, ring=ring) or wrong
-    hints = (_narrow(*both) or _shared(*both) or too_much(*both) for both in exchanges)
+    too_much = _more_than_chunks if ring else _more_than_vectors
+    hints = (_shared(*both) or too_much(*both) for both in exchanges)
     return next(filter(None, hints), None)
 
 
@@ -99,7 +89,7 @@ def _traced(answer: OnDevice, *, ring: bool) -> str | None:
         results = [np.asarray(plain(answered(result)), float) for result in run.results]
     except Exception:
         return None
-    if not any(run.arrays_sent):
+    if not any(run.sent):
         return _("No device sends anything: `device.send(to, values)` does.")
     if all(result.shape == (1,) for result in results):
         return _("Each device returns one chunk only. Collect the finished chunks of the others too.")
@@ -136,17 +126,9 @@ def _named(devices: Iterable[int]) -> str:
     return _(", ").join(_("device {device_id}", device_id=each) for each in devices)
 
 
-def _narrow(_parts: list[Array], exchange: Exchange) -> str | None:
-    counts = zip(exchange.bytes_sent, exchange.numbers_sent, strict=True)
-    sent = any(num_bytes < 4 * numbers for num_bytes, numbers in counts)
-    if sent or any(getattr(result, "dtype", None) == np.float16 for result in exchange.results):
-        return _("The numbers became shorter than float32, and float16 rounds large sums. Keep float32.")
-    return None
-
-
 def _shared(parts: list[Array], exchange: Exchange) -> str | None:
     """Returns what to say where devices know more of each other than they have received."""
-    if min(exchange.numbers_received) >= parts[0].size:
+    if min(map(_count, exchange.received)) >= parts[0].size:
         return None
     return _(
         "The sums are right, but some device has received too few numbers to know them. Pass values with"
@@ -154,8 +136,13 @@ def _shared(parts: list[Array], exchange: Exchange) -> str | None:
     )
 
 
-def _too_many_numbers(parts: list[Array], exchange: Exchange) -> str | None:
-    needed, sent = (len(parts) - 1) * parts[0].size, max(exchange.numbers_sent)
+def _count(arrays: Sequence[Array]) -> int:
+    return sum(array.size for array in arrays)
+
+
+def _more_than_vectors(parts: list[Array], exchange: Exchange) -> str | None:
+    """Returns what a device sends beyond its vector to each other device; None if it sends no more."""
+    needed, sent = (len(parts) - 1) * parts[0].size, max(map(_count, exchange.sent))
     if sent <= needed:
         return None
     return _(
@@ -168,35 +155,23 @@ def _too_many_numbers(parts: list[Array], exchange: Exchange) -> str | None:
     )
 
 
-def _too_many_bytes(parts: list[Array], exchange: Exchange) -> str | None:
-    """Returns what a device sends beyond its chunks; None if the busiest one sends no more than they are.
+def _more_than_chunks(parts: list[Array], exchange: Exchange) -> str | None:
+    """Returns what the busiest device sends beyond its chunks; None if it sends no more.
 
     In each of the 2 (n - 1) steps a device sends one chunk, and no chunk has more than n-th of the numbers,
     rounded up.
     """
-    count, length, element_bytes = len(parts), parts[0].size, parts[0].itemsize
-    steps = 2 * (count - 1)
-    most = steps * -(-length // count)
-    if max(exchange.bytes_sent) <= most * element_bytes:
+    count, length = len(parts), parts[0].size
+    device_id = int(np.argmax(exchange.bytes_sent))
+    sent = exchange.bytes_sent[device_id]
+    if sent <= 2 * (count - 1) * -(-length // count) * parts[0].itemsize:
         return None
-    if max(exchange.numbers_sent) <= most:
-        return _("The sums and the chunks are right, but the numbers that are sent are no longer float32.")
-    if min(exchange.arrays_sent) > steps:
-        return _(
-            "The sums are right, but in a group of {count} each device sends {sent} times, and {steps} are"
-            " enough: {half} to add and {half} to copy.",
-            count=count,
-            sent=min(exchange.arrays_sent),
-            steps=steps,
-            half=count - 1,
-        )
-    device_id = int(np.argmax(exchange.numbers_sent))
     return _(
-        "The sums are right, but the work is not shared: in a group of {count}, with {length} float32 numbers"
+        "The sums are right, but too much is sent: in a group of {count}, with {length} float32 numbers"
         " each, the bytes that device {device_id} sends are {sent}. In each of the 2·({count} - 1) steps a"
         " device sends one chunk.",
         count=count,
         length=length,
         device_id=device_id,
-        sent=exchange.bytes_sent[device_id],
+        sent=sent,
     )

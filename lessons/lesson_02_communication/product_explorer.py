@@ -27,7 +27,7 @@ from course_lib.widgets.controls import Choice, Group, State
 
 Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
 _MESHES = tuple(MeshSpec(zip("xyz", sizes, strict=False)) for sizes in [(8,), (4, 2), (2, 4), (2, 2, 2)])
-_LEFT, _RIGHT = (16, 8), (8, 24)  # the shapes of the factors
+_SHAPES = ((16, 8), (8, 24))  # of the factors
 _AIR, _SIZE = 12.0, 12.0
 
 
@@ -46,7 +46,7 @@ class ProductExplorer(ObservingExplorer):
         mesh = _MESHES[0]
         state = {
             "mesh": as_lists(mesh),
-            "shapes": [list(_LEFT), list(_RIGHT)],
+            "shapes": [list(lengths) for lengths in _SHAPES],
             "left": [UNSHARDED, mesh.names[0]],
             "right": [mesh.names[0], UNSHARDED],
             "wanted": None,
@@ -60,7 +60,7 @@ class ProductExplorer(ObservingExplorer):
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the meshes and every layout; on a page a reader of the product on one mesh only."""
         meshes = [(as_lists(mesh), str(mesh)) for mesh in _MESHES]
-        (rows, inner), (_inner, columns) = _LEFT, _RIGHT
+        (rows, inner), (_inner, columns) = state["shapes"]
         return [
             Group(_("Mesh"), [Choice(("mesh",), meshes)]),
             Group(_("Rows of A: {length}", length=rows), [entry_choice(state, "left", 0)]),
@@ -131,8 +131,8 @@ def communication_of(state: State) -> Communication:
 
 def _chosen(state: State) -> tuple[Sharding, Sharding, LayoutSpec | None]:
     """Returns both factors, and the layout that the reader of the product wants, or None."""
-    mesh = mesh_of(state)
-    left, right = LayoutSpec(state["left"], mesh).of(_LEFT), LayoutSpec(state["right"], mesh).of(_RIGHT)
+    mesh, (first, second) = mesh_of(state), state["shapes"]
+    left, right = LayoutSpec(state["left"], mesh).of(first), LayoutSpec(state["right"], mesh).of(second)
     return left, right, None if state["wanted"] is None else LayoutSpec(state["wanted"], mesh)
 
 
