@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,16 +41,12 @@ def _hint(answer: OnDevice, *, ring: bool) -> str | None:
         exchanges.append((parts, exchange))
         return _by_device(exchange.results)
 
-    wrong = judge(answer, _summed, _cases(), run=run)
+    wrong = judge(answer, lambda parts: _by_device([sum(parts)] * len(parts)), _cases(), run=run)
     if wrong:
         return _traced(answer, ring=ring) or wrong
     too_much = _more_than_chunks if ring else _more_than_vectors
     hints = (_shared(*both) or too_much(*both) for both in exchanges)
     return next(filter(None, hints), None)
-
-
-def _summed(parts: Sequence[Array]) -> dict[str, Any]:
-    return _by_device([np.sum(parts, axis=0)] * len(parts))
 
 
 def _by_device(results: Sequence[Any]) -> dict[str, Any]:
@@ -93,8 +89,6 @@ def _traced(answer: OnDevice, *, ring: bool) -> str | None:
         return _("No device sends anything: `device.send(to, values)` does.")
     if all(result.shape == (1,) for result in results):
         return _("Each device returns one chunk only. Collect the finished chunks of the others too.")
-    if all(result.shape == (_TRACED, 1) for result in results):
-        return _("Each device returns its chunks one by one. Join them with `np.concatenate`.")
     if any(result.shape != (_TRACED,) for result in results):
         return None
     places = itertools.product(range(_TRACED), repeat=2)
@@ -104,26 +98,23 @@ def _traced(answer: OnDevice, *, ring: bool) -> str | None:
 def _miscounted(total: float, device_id: int, place: int) -> str | None:
     """Returns what to say of a sum in which values are missing or counted more than once."""
     counts = [int(total) // _BASE**at % _BASE for at in range(_TRACED)]
-    where = {"device_id": device_id, "place": place}
-    if 0 in counts:
+    missing = [at for at, times in enumerate(counts) if times == 0]
+    repeated = [at for at, times in enumerate(counts) if times > 1]
+    names = _(", ").join(_("device {device_id}", device_id=at) for at in missing or repeated)
+    values = {"device_id": device_id, "place": place, "names": names}
+    if missing:
         return _(
             "Of four devices, device {device_id} ends with a sum at place {place} in which values are"
             " missing: those of {names}.",
-            **where,
-            names=_named(at for at, times in enumerate(counts) if times == 0),
+            **values,
         )
-    if max(counts) > 1:
+    if repeated:
         return _(
             "Of four devices, device {device_id} ends with a sum at place {place} in which values are"
             " counted more than once: those of {names}.",
-            **where,
-            names=_named(at for at, times in enumerate(counts) if times > 1),
+            **values,
         )
     return None
-
-
-def _named(devices: Iterable[int]) -> str:
-    return _(", ").join(_("device {device_id}", device_id=each) for each in devices)
 
 
 def _shared(parts: list[Array], exchange: Exchange) -> str | None:

@@ -167,7 +167,7 @@ ATTEMPTS = {
             (mistaken(off_by=1), "are missing"),
             (mistaken(keeps_adding=True), "more than once"),
             (mistaken(copying=1), "too much is sent"),
-            (mistaken(joined=list), "np.concatenate"),
+            (mistaken(joined=list), "device"),
             (lambda mine, device: np.split(ring(mine, device), device.count)[device.id], "one chunk only"),
             (whole_arrays, "too much is sent"),
             (lambda mine, device: ring(mine.astype(np.float64), device), "too much is sent"),
