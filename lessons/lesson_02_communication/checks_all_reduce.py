@@ -44,9 +44,7 @@ def _hint(answer: OnDevice, *, ring: bool) -> str | None:
     wrong = judge(answer, lambda parts: _by_device([sum(parts)] * len(parts)), _cases(), run=run)
     if wrong:
         return _traced(answer, ring=ring) or wrong
-    too_much = _more_than_chunks if ring else _more_than_vectors
-    hints = (_shared(*both) or too_much(*both) for both in exchanges)
-    return next(filter(None, hints), None)
+    return next(filter(None, (_too_much(*both, ring=ring) for both in exchanges)), None)
 
 
 def _by_device(results: Sequence[Any]) -> dict[str, Any]:
@@ -117,52 +115,29 @@ def _miscounted(total: float, device_id: int, place: int) -> str | None:
     return None
 
 
-def _shared(parts: list[Array], exchange: Exchange) -> str | None:
-    """Returns what to say where devices know more of each other than they have received."""
-    if min(map(_count, exchange.received)) >= parts[0].size:
-        return None
-    return _(
-        "The sums are right, but some device has received too few numbers to know them. Pass values with"
-        " `send` and `receive` alone, and share no list."
-    )
+def _too_much(parts: list[Array], exchange: Exchange, *, ring: bool) -> str | None:
+    """Returns what the busiest device sends beyond what it must; None if it sends no more.
 
-
-def _count(arrays: Sequence[Array]) -> int:
-    return sum(array.size for array in arrays)
-
-
-def _more_than_vectors(parts: list[Array], exchange: Exchange) -> str | None:
-    """Returns what a device sends beyond its vector to each other device; None if it sends no more."""
-    needed, sent = (len(parts) - 1) * parts[0].size, max(map(_count, exchange.sent))
+    In each of the 2 (n - 1) steps of a ring a device sends one chunk, and no chunk has more than n-th of the
+    numbers, rounded up. There bytes count, elsewhere numbers.
+    """
+    count, length = len(parts), parts[0].size
+    if ring:
+        needed = 2 * (count - 1) * -(-length // count)
+        sent = max(exchange.bytes_sent) // parts[0].itemsize
+        how = _("one chunk in each of the 2·({count} - 1) steps", count=count)
+    else:
+        needed = (count - 1) * length
+        sent = max(sum(array.size for array in arrays) for arrays in exchange.sent)
+        how = _("its vector once to each other device")
     if sent <= needed:
         return None
     return _(
-        "The sums are right, but in a group of {count}, with vectors of length {length}, a device sends"
-        " {sent} numbers. Its vector once to each other device would be {needed}.",
-        count=len(parts),
-        length=parts[0].size,
-        sent=sent,
-        needed=needed,
-    )
-
-
-def _more_than_chunks(parts: list[Array], exchange: Exchange) -> str | None:
-    """Returns what the busiest device sends beyond its chunks; None if it sends no more.
-
-    In each of the 2 (n - 1) steps a device sends one chunk, and no chunk has more than n-th of the numbers,
-    rounded up.
-    """
-    count, length = len(parts), parts[0].size
-    device_id = int(np.argmax(exchange.bytes_sent))
-    sent = exchange.bytes_sent[device_id]
-    if sent <= 2 * (count - 1) * -(-length // count) * parts[0].itemsize:
-        return None
-    return _(
-        "The sums are right, but too much is sent: in a group of {count}, with {length} float32 numbers"
-        " each, the bytes that device {device_id} sends are {sent}. In each of the 2·({count} - 1) steps a"
-        " device sends one chunk.",
+        "The sums are right, but in a group of {count}, with vectors of {length} float32 numbers, a device"
+        " sends the bytes of {sent}. {needed} are enough: {how}.",
         count=count,
         length=length,
-        device_id=device_id,
         sent=sent,
+        needed=needed,
+        how=how,
     )

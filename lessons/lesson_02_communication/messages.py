@@ -20,7 +20,6 @@ from course_lib.i18n import _
 Array = npt.NDArray[Any]
 OnDevice = Callable[[Array, "Device"], Any]
 
-_NUMBERS = "biuf"  # NumPy's letters for truth values, whole numbers and fractions
 _PAUSE_SECONDS, _MOST_PAUSES = 0.05, 40  # to end a thread
 
 
@@ -35,12 +34,10 @@ class Exchange:
     Attributes:
         results: what it returned on each device.
         sent: the arrays that each device sent.
-        received: the arrays that each device received.
     """
 
     results: tuple[Any, ...]
     sent: list[list[Array]]
-    received: list[list[Array]]
 
     @property
     def bytes_sent(self) -> tuple[int, ...]:
@@ -70,24 +67,14 @@ class Device:
         """The device before this one in the ring."""
         return (self.id - 1) % self.count
 
-    def __repr__(self) -> str:
-        return f"<device {self.id} of {self.count}>"
-
     def send(self, to: int, values: npt.ArrayLike) -> None:
         """Sends a copy of an array to another device; does not wait until it is received.
 
         Raises:
-            CourseError: no such device, or in a ring another one than the next; or no numbers.
+            CourseError: no such device, or in a ring another one than the next.
         """
         self._require(to, self.next, _("Device {id} cannot send to {to!r}.", id=self.id, to=to))
-        array = np.array(values)
-        if array.dtype.kind not in _NUMBERS:
-            raise CourseError(
-                _("Device {id} sends something that is no array of numbers.", id=self.id),
-                allowed=_("an array or a number"),
-                cure=_("Send one array at a time."),
-            )
-        self._post.put(self.id, int(to), array)
+        self._post.put(self.id, int(to), np.array(values))
 
     def receive(self, sender: int) -> Array:
         """Returns the oldest array that a device sent to this one and that was not yet received.
@@ -162,7 +149,7 @@ def run_on_each(
         raise _endless(seconds)
     if in_order:
         raise in_order[0]
-    return Exchange(tuple(results), post.sent, post.received)
+    return Exchange(tuple(results), post.sent)
 
 
 def _run_all(threads: Sequence[threading.Thread], post: _Post, seconds: float) -> bool:
@@ -195,13 +182,11 @@ class _Post:
 
     Attributes:
         sent: the arrays that each device sent.
-        received: the arrays that each device received.
         in_vain: the errors that it raised. Where another one was raised too, that is their cause.
     """
 
     def __init__(self, num_devices: int) -> None:
         self.sent: list[list[Array]] = [[] for _device in range(num_devices)]
-        self.received: list[list[Array]] = [[] for _device in range(num_devices)]
         self.in_vain: list[BaseException] = []
         self._changed = threading.Condition()
         self._on_the_way: dict[tuple[int, int], deque[Array]] = defaultdict(deque)
@@ -227,7 +212,6 @@ class _Post:
             if not arrays:
                 self.in_vain.append(_nothing_comes(sender, receiver))
                 raise self.in_vain[-1]
-            self.received[receiver].append(arrays[0])
             return arrays.popleft()
 
     def leave(self) -> None:

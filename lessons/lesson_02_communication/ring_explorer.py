@@ -28,8 +28,6 @@ WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to
 class RingExplorer(Explorer):
     """Lets the reader step through a collective in a ring, chunk by chunk, forward and back.
 
-    The property `moment` follows the reader's clicks.
-
     Args:
         kind: the collective shown first: `"all-reduce"`, `"reduce-scatter"` or `"all-gather"`.
         num_devices: the number of devices shown first, from 2 to 8.
@@ -43,11 +41,6 @@ class RingExplorer(Explorer):
     def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4) -> None:
         Ring(kind, num_devices, WHOLE_BYTES)  # refuses what is no ring
         super().__init__({"kind": kind, "num_devices": num_devices, "step": 0})
-
-    @property
-    def moment(self) -> RingMoment:
-        """The ring after the step at which the reader is."""
-        return _moment(self.state)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -80,12 +73,12 @@ class RingExplorer(Explorer):
 
     def figure(self) -> Figure:
         """Returns the picture of the step at which the reader is."""
-        return ring_figure(self.moment)
+        return ring_figure(moment_of(self.state))
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the bytes sent, the chunks on all devices, and what was sent and why."""
         del page
-        moment, ring = _moment(state), _ring(state)
+        moment, ring = moment_of(state), _ring(state)
         drawing = arranging.stacked([chunks_drawing(moment), sent_drawing(moment)], 12)
         image = pieces.images([drawing], ring_text.heard(moment))
         sent, most = (ring_text.share_text(ring, step) for step in (moment.step, ring.num_steps))
@@ -97,7 +90,8 @@ class RingExplorer(Explorer):
         ]
 
 
-def _moment(state: State) -> RingMoment:
+def moment_of(state: State) -> RingMoment:
+    """Returns the ring after the step at which the reader is."""
     return _ring(state).after(state["step"])
 
 

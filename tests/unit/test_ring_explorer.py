@@ -6,13 +6,13 @@ import pytest
 
 from course_lib import CourseError
 from lessons.lesson_02_communication.ring import Ring
-from lessons.lesson_02_communication.ring_explorer import WHOLE_BYTES, RingExplorer
+from lessons.lesson_02_communication.ring_explorer import WHOLE_BYTES, RingExplorer, moment_of
 from tests.explored import choose, inputs, pieces, shown
 
 
 def test_the_first_view_says_what_is_wanted():
     explorer = RingExplorer()
-    assert explorer.moment.ring == Ring("all-reduce", 4, WHOLE_BYTES)
+    assert moment_of(explorer.state).ring == Ring("all-reduce", 4, WHOLE_BYTES)
     assert shown(explorer, "told") == [
         "Each device has values of its own for all 4 chunks."
         " It needs the sum over all devices, every chunk of it."
@@ -29,11 +29,11 @@ def test_the_reader_steps_forward_and_back_and_jumps():
     explorer = RingExplorer(num_devices=3)
     choose(explorer, "move", 1)
     choose(explorer, "move", 1)
-    assert explorer.moment == Ring("all-reduce", 3, WHOLE_BYTES).after(2)
+    assert moment_of(explorer.state) == Ring("all-reduce", 3, WHOLE_BYTES).after(2)
     assert len(list(pieces(explorer.view, "sent"))) == 4
     assert "Reduce-scatter, step 2 of 2" in shown(explorer, "told")[0]
     choose(explorer, "move", -1)
-    assert explorer.moment.step == 1
+    assert moment_of(explorer.state).step == 1
     choose(explorer, "step", 4)
     assert "4,480 of 4,480" in shown(explorer, "fact")[1]
     assert shown(explorer, "fact")[2] == "Times the array1.333 of 1.333"
@@ -43,12 +43,12 @@ def test_the_reader_steps_forward_and_back_and_jumps():
 def test_it_stays_between_the_first_and_the_last_step():
     explorer = RingExplorer(num_devices=2)
     choose(explorer, "move", -1)
-    assert explorer.moment.step == 0
+    assert moment_of(explorer.state).step == 0
     for _press in range(4):
         choose(explorer, "move", 1)
-    assert explorer.moment.step == 2
+    assert moment_of(explorer.state).step == 2
     choose(explorer, "kind", "all-gather")
-    assert (explorer.moment.ring.kind, explorer.moment.step) == ("all-gather", 1)
+    assert (moment_of(explorer.state).ring.kind, moment_of(explorer.state).step) == ("all-gather", 1)
 
 
 @pytest.mark.parametrize(("step", "idle"), [(0, ["← Back"]), (3, []), (6, ["Forward →"])])
