@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises.answers import plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
 from course_lib.i18n import _
 from lessons.lesson_09_strategies import checks_on_replicas  # noqa: F401 - it registers its exercises
+from lessons.lesson_09_strategies.learning_rates import scaled_learning_rate
 from lessons.lesson_09_strategies.strategy import (
     CENTRAL_STORAGE,
     MIRRORED,
@@ -30,6 +30,12 @@ _CLASSES = {"CollectiveAllReduceStrategy": MULTI_WORKER, "ParameterServerStrateg
 @exercise("09-choose", right=tuple(map(UserString, _TEAMS)))
 def choose(answer: tuple[object, ...]) -> str | None:
     """The strategies of four teams, by name or as TensorFlow's classes."""
+    hints = {
+        (2, MIRRORED): _("Team 2 has three machines. This strategy is for a single machine."),
+        (2, PARAMETER_SERVER): _("The machines of team 2 wait for each other in every step."),
+        (3, MULTI_WORKER): _("Here every machine waits for the slowest. Team 3 wants no waiting."),
+        (4, MIRRORED): _("This strategy keeps a copy on each GPU. Team 4 wants its variables only once."),
+    }
     names = [_name_of(part) for part in answer]
     if len(names) != len(_TEAMS):
         return _("Give four names, in the order of the teams.")
@@ -38,7 +44,7 @@ def choose(answer: tuple[object, ...]) -> str | None:
             return _("There is no strategy {name!r}. Copy the name from the explorer.", name=name)
         if name != right:
             other = _("Team {team} needs another one. Give its answers to the explorer above.", team=team)
-            return _hints().get((team, name), other)
+            return hints.get((team, name), other)
     return None
 
 
@@ -47,41 +53,9 @@ def _name_of(strategy: object) -> str:
     return _CLASSES.get(name, name.rpartition(".")[2])
 
 
-def _hints() -> dict[tuple[int, str], str]:
-    """Returns what to say of plausible wrong names."""
-    return {
-        (2, MIRRORED): _("Team 2 has three machines. This strategy is for a single machine."),
-        (2, PARAMETER_SERVER): _("The machines of team 2 wait for each other in every step."),
-        (3, MULTI_WORKER): _("Here every machine waits for the slowest. Team 3 wants no waiting."),
-        (4, MIRRORED): _("This strategy keeps a copy on each GPU. Team 4 wants its variables only once."),
-    }
-
-
-Settings = dict[str, float]
-
-
-def _settings(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
+def _settings(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> tuple[int, float]:
     global_batch = num_replicas * per_replica
-    return {"global_batch": global_batch, "learning_rate": base_rate * global_batch / base_batch}
-
-
-def _old_rate(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
-    return {"global_batch": num_replicas * per_replica, "learning_rate": base_rate}
-
-
-def _rate_by_replicas(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
-    return {"global_batch": num_replicas * per_replica, "learning_rate": base_rate * num_replicas}
-
-
-def _all_local(num_replicas: int, per_replica: int, base_batch: int, base_rate: float) -> Settings:
-    return _settings(1, per_replica, base_batch, base_rate)
-
-
-def _by_name(function: Callable[..., Any], *inputs: Any) -> Any:
-    """Returns two numbers by their names, so that the rate is compared with a tolerance of its own size."""
-    pair, names = plain(function(*inputs)), ("global_batch", "learning_rate")
-    is_pair = isinstance(pair, tuple) and len(pair) == len(names)
-    return dict(zip(names, pair, strict=True)) if is_pair else pair
+    return global_batch, scaled_learning_rate(base_rate, base_batch, global_batch)
 
 
 def _draw(random: np.random.Generator) -> tuple[int, int, int, float]:
@@ -90,20 +64,25 @@ def _draw(random: np.random.Generator) -> tuple[int, int, int, float]:
     return replicas, per_replica, base_batch, float(random.choice([0.001, 0.01, 0.05, 0.1, 0.5]))
 
 
-@exercise("09-settings", right=lambda *numbers: tuple(_settings(*numbers).values()))
+@exercise("09-settings", right=_settings)
 def settings(answer: Callable[..., Any]) -> str | None:
     """The global batch and the learning rate of any number of replicas."""
     return judge(
         answer,
         _settings,
         drawn(_draw),
-        run=_by_name,
+        tolerance=1e-8,  # of the batch, and so much less of the rate
         misconceptions={
-            _old_rate: _("The learning rate stays as it was. The rule raises it with the batch."),
-            _rate_by_replicas: _(
-                "The rate grows with the replicas here. But `base_batch` was not the batch of one replica."
+            lambda replicas, per_replica, base_batch, base_rate: (replicas * per_replica, base_rate): _(
+                "The learning rate stays as it was. The rule raises it with the batch."
             ),
-            _all_local: _("The global batch is that of all replicas together."),
+            lambda replicas, per_replica, base_batch, base_rate: (
+                replicas * per_replica,
+                base_rate * replicas,
+            ): _("The rate grows with the replicas here. But `base_batch` was not the batch of one replica."),
+            lambda replicas, per_replica, base_batch, base_rate: _settings(
+                1, per_replica, base_batch, base_rate
+            ): _("The global batch is that of all replicas together."),
         },
         advice=_("Return two numbers, not rounded: the global batch, then the learning rate."),
     )

@@ -54,16 +54,7 @@ def _outcome(copies: list[Any], shares: list[float]) -> Outcome:
     }
 
 
-def _right_step(weight: Any, features: Any, labels: Any, learning_rate: float, global_batch: int) -> Any:
-    tf = start_tensorflow()
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(tf.square(tf.linalg.matvec(features, weight) - labels)) / global_batch
-    context = tf.distribute.get_replica_context()
-    weight.assign_sub(learning_rate * context.all_reduce("SUM", tape.gradient(loss, weight)))
-    return loss
-
-
-@exercise("09-by-hand", right=_right_step, on_devices=True)
+@exercise("09-by-hand", right=_stepped(), on_devices=True)
 def by_hand(answer: Callable[..., Any]) -> str | None:
     """A step of gradient descent as one of several replicas takes it."""
     replica_runs.require_devices(max(map(len, _SIZES)))
@@ -110,14 +101,7 @@ def _step_on_replicas(replica_step: Callable[..., Any], weight: Array, parts: tu
     features, labels = (replica_runs.sent(strategy, kind) for kind in zip(*parts, strict=True))
     returned = strategy.run(replica_step, args=(variable, features, labels, _LEARNING_RATE, count))
     copies = [copy.numpy() for copy in strategy.experimental_local_results(variable)]
-    shares = [plain(answered(share)) for share in strategy.experimental_local_results(returned)]
-    if not all(map(is_number, shares)):
-        raise CourseError(
-            _("Your function does not return one number."),
-            allowed=_("the replica's share of the loss"),
-            cure=_("Return the replica's share: the sum of its losses, divided by the global batch."),
-        )
-    return _outcome(copies, shares)
+    return _outcome(copies, replica_runs.numbers(strategy, returned))
 
 
 def _squares(examples: Part, batch_size: int) -> list[Array]:
@@ -127,7 +111,7 @@ def _squares(examples: Part, batch_size: int) -> list[Array]:
     return [squares[start : start + batch_size] for start in range(0, len(squares), batch_size)]
 
 
-def _right_mean(num_replicas: int, examples: Part, batch_size: int) -> float:
+def _mean(num_replicas: int, examples: Part, batch_size: int) -> float:
     return float(np.concatenate(_squares(examples, batch_size)).mean())
 
 
@@ -139,33 +123,14 @@ def _mean_of_parts(num_replicas: int, examples: Part, batch_size: int) -> float:
     return float(np.mean(means))
 
 
-def _sum(num_replicas: int, examples: Part, batch_size: int) -> float:
-    return float(np.concatenate(_squares(examples, batch_size)).sum())
-
-
-def _mean_loss(strategy: Any, model: Any, dataset: Any) -> float:
-    tf = start_tensorflow()
-
-    def sums(features: Any, labels: Any) -> Any:
-        squares = tf.square(model(features) - labels)
-        return tf.reduce_sum(squares), tf.size(squares)
-
-    loss, count = 0.0, 0
-    for batch in strategy.experimental_distribute_dataset(dataset):
-        losses, sizes = strategy.run(sums, args=batch)
-        loss += float(strategy.reduce("SUM", losses, axis=None))
-        count += int(strategy.reduce("SUM", sizes, axis=None))
-    return loss / count
-
-
-@exercise("09-evaluate", right=_mean_loss, on_devices=True)
+@exercise("09-evaluate", right=_mean, on_devices=True)
 def evaluate(answer: Callable[..., Any]) -> str | None:
     """The mean loss over all examples of a data set, computed by two replicas and by three."""
     replica_runs.require_devices(max(replicas for replicas, _count, _size in _EVALUATIONS))
     random, noted = np.random.default_rng(0), set[str]()
     hint = judge(
         answer,
-        _right_mean,
+        _mean,
         [_evaluation(random, *numbers) for numbers in _EVALUATIONS],
         run=partial(_evaluated_on_replicas, noted),
         misconceptions={
@@ -173,25 +138,20 @@ def evaluate(answer: Callable[..., Any]) -> str | None:
                 "That is a mean of means: parts of unlike size count alike, and the mean over no example is"
                 " not a number. Add up losses and counts."
             ),
-            _sum: _("That is a sum over the examples. Divide it by how many there are."),
+            lambda num_replicas, examples, batch_size: sum(map(np.sum, _squares(examples, batch_size))): _(
+                "That is a sum over the examples. Divide it by how many there are."
+            ),
         },
         tolerance=1e-4,
         advice=_("Add up the losses of all replicas and batches, and divide by the number of examples."),
     )
-    return hint or _beside_the_number(noted)
-
-
-def _beside_the_number(noted: set[str]) -> str | None:
-    hints = {
-        "twice": _(
+    if hint is None and "twice" in noted:
+        return _(
             "The number is right, but all replicas computed the same examples. Split the data set first."
-        ),
-        "elsewhere": _("The number is right, but it was computed outside the replicas. Use `strategy.run`."),
-        "idle": _(
-            "The number is right, but a replica computed nothing. Split every batch among all of them."
-        ),
-    }
-    return next((hint for what, hint in hints.items() if what in noted), None)
+        )
+    if hint is None and "elsewhere" in noted:
+        return _("The number is right, but it was computed outside the replicas. Use `strategy.run`.")
+    return hint
 
 
 def _evaluation(random: np.random.Generator, num_replicas: int, count: int, size: int) -> Case:
@@ -210,8 +170,7 @@ def _evaluated_on_replicas(
 ) -> float:
     """Returns what the reader's function gives.
 
-    Notes whether the model was called "elsewhere" than on replicas, given an example "twice", and whether a
-    replica was "idle".
+    Notes whether the model was called "elsewhere" than on replicas, and given an example "twice".
     """
     tf, strategy = start_tensorflow(), replica_runs.replicas(num_replicas)
     with strategy.scope():
@@ -235,8 +194,6 @@ def _evaluated_on_replicas(
     )
     if sum(map(len, seen)) > len(set.union(*seen)):
         noted.add("twice")
-    if not all(seen):
-        noted.add("idle")
     if not is_number(loss):
         raise CourseError(
             _("Your function does not return one number."),

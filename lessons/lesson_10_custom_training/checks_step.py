@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.errors import CourseError
 from course_lib.exercises import replica_runs
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
@@ -133,34 +132,9 @@ def _steps_on_replicas(
     def step(rows: Any, labels: Any, size: Any) -> Any:
         return strategy.run(answer, (model, optimizer, rows, labels, size))
 
-    try:
-        reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
-    except ValueError as error:
-        if "Unknown variable" not in str(error) and "gradients provided" not in str(error):
-            raise
-        raise CourseError(
-            _("The optimizer was given a variable that is not trained."),
-            allowed="model.trainable_variables",
-            cure=_("Take the gradients of `model.trainable_variables`, and give the optimizer both."),
-        ) from error
-    losses = [sum_of(strategy, report) for report in reports]
+    reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
+    losses = [sum(replica_runs.numbers(strategy, report)) for report in reports]
     return {"losses": losses, "values": [variable.numpy() for variable in model.trainable_variables]}
-
-
-def sum_of(strategy: Any, reports: Any) -> float:
-    """Returns the sum of what the replicas returned.
-
-    Raises:
-        CourseError: one did not return a number.
-    """
-    total = replica_runs.summed(strategy, reports)
-    if total is None:
-        raise CourseError(
-            _("Your function does not return one number."),
-            allowed=_("the replica's share of the loss"),
-            cure=_("Return one number from each replica."),
-        )
-    return total
 
 
 def _model(strategy: Any, values: Values, modes: set[bool]) -> tuple[Any, Any]:

@@ -65,7 +65,7 @@ ATTEMPTS = {
         wrong=(
             (lambda n, count: [len(part) for part in np.array_split(range(n), count)], "as equal as"),
             (lambda n, count: [n // count] * (count - 1) + [n - n // count * (count - 1)], "rounded down"),
-            (sizes_of(lambda at, size, n: min(size, n - at * size)), "fewer than no example"),
+            (sizes_of(lambda at, size, n: min(size, n - at * size)), "by hand"),
             (lambda n, count: [min(-(-n // count), n - at) for at in range(0, n, -(-n // count))], "every"),
             (nothing, "return"),
             (2, "function"),
@@ -100,7 +100,7 @@ ATTEMPTS = {
             (replica_step(returned=tf.identity), "Return one number"),
             (replica_step(returned=nothing), "Return one number"),
             (replica_step(training=False), "`training=True`"),
-            (replica_step(variables=lambda model: model.variables), "`model.trainable_variables`"),
+            (replica_step(variables=lambda model: model.variables), "Unknown variable"),
             (replica_step(returned=lambda losses: losses.numpy()), "fails"),
             (0.5, "function"),
         ),

@@ -12,7 +12,7 @@ from course_lib import CourseError
 from course_lib.i18n import set_language
 from lessons.lesson_09_strategies import strategy as specs
 from lessons.lesson_09_strategies.strategy import Situation
-from lessons.lesson_09_strategies.strategy_places import places_of
+from lessons.lesson_09_strategies.strategy_picture import places_of
 
 TEXTS = Path(__file__).with_name("strategies")
 
