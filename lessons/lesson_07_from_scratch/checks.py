@@ -196,12 +196,7 @@ def _run(momentum: Momentum, values: Values, parts: list[Part], *, plan: Plan | 
         compiled = tf.function(step, autograph=False)
         for rows, labels in parts:
             compiled(sent(rows, ("batch", "features")), sent(labels, ("batch",)))
-        return _by_place(variables, velocities, partial(_fetch, dtensor))
-
-
-def _fetch(dtensor: Any, variable: Any) -> Array:
-    value = variable.read_value()
-    return np.asarray(dtensor.to_numpy(value) if hasattr(variable, "layout") else value.numpy())
+        return _by_place(variables, velocities, np.asarray if plan is None else dtensor.to_numpy)
 
 
 @exercise("07-momentum", right=_after_right, on_devices=True)

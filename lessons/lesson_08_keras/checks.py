@@ -231,7 +231,7 @@ def _right_map(mesh: Any) -> Any:
 def layout_map(answer: Callable[[Any], Any]) -> str | None:
     """A LayoutMap for a model of three dense layers, judged by the bytes of real components."""
     keras_layouts = import_module("lessons.lesson_08_keras.keras_layouts")
-    with on_devices() as (_tf, dtensor):
+    with on_devices() as (tf, dtensor):
         mesh = dtensor.create_mesh(_MESH)
         layouts = answered(answer(mesh))
         if not isinstance(layouts, keras_layouts.LayoutMap):
@@ -242,7 +242,11 @@ def layout_map(answer: Callable[[Any], Any]) -> str | None:
                 "Use the `mesh` that `small_enough` gets, for the LayoutMap and for each layout. The lesson's"
                 " own `layout` and `layout_map` use the lesson's mesh."
             )
-        keras_layouts.require_fitting(by_pattern, _three_layers())
+        # This refuses in words what TensorFlow would stumble over.
+        for name, whole in keras_layouts.names_of(_three_layers()).items():
+            pattern = keras_layouts.pattern_of(name, by_pattern.keys())
+            if pattern is not None:
+                by_pattern[pattern].of(whole.shape)
         with layouts.scope():
             model = _three_layers()
         keras_layouts.require_matched(layouts, model)
@@ -253,16 +257,11 @@ def layout_map(answer: Callable[[Any], Any]) -> str | None:
                 held=f"{most:,}",
                 most=f"{_MOST_BYTES:,}",
             )
-        return _not_callable(model, dtensor, mesh)
-
-
-def _not_callable(model: Any, dtensor: Any, mesh: Any) -> str | None:
-    """Returns the error that calling the model on a batch ends with; None where it gives logits."""
-    tf, batch = start_tensorflow(), LayoutSpec(["batch", UNSHARDED], _MESH)
-    try:
-        tf.function(model)(dtensor.pack(np.ones((8, 1_200), np.float32), batch, mesh))
-    except tf.errors.OpError as error:
-        return _("The bytes are few enough, but the layers do not fit together.") + "\n" + fault(error)
+        rows = dtensor.pack(np.ones((8, 1_200), np.float32), LayoutSpec(["batch", UNSHARDED], _MESH), mesh)
+        try:
+            tf.function(model)(rows)
+        except tf.errors.OpError as error:
+            return _("The bytes are few enough, but the layers do not fit together.") + "\n" + fault(error)
     return None
 
 

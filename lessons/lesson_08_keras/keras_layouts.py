@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +14,7 @@ import tf_keras
 
 from course_lib.dtensor import fetch_layout, layout_spec, mesh_spec, tf, unpack
 from course_lib.errors import CourseError
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.sharding import Sharding
 
@@ -76,32 +76,6 @@ def layouts_of(layout_map: Any) -> dict[str, LayoutSpec]:
                 cure=_("Write for example LayoutSpec([UNSHARDED, name], mesh)."),
             )
     return layouts
-
-
-def require_fitting(layouts: Mapping[str, LayoutSpec], model: Any) -> None:
-    """Checks in words what TensorFlow would stumble over: that each variable can have its pattern's layout.
-
-    Raises:
-        CourseError: the layout has another number of axes than the variable, or does not divide its shape.
-    """
-    for name, variable in names_of(model).items():
-        pattern, num_axes = pattern_of(name, layouts.keys()), variable.shape.rank
-        if pattern is None:
-            continue
-        if layouts[pattern].num_axes != num_axes:
-            problem = _(
-                "The pattern {pattern!r} gives {name!r} the layout {layout}, which has another number of"
-                " axes.",
-                pattern=pattern,
-                name=name,
-                layout=layouts[pattern],
-            )
-            raise CourseError(
-                problem,
-                allowed=ngettext("layouts with {count} entry", "layouts with {count} entries", num_axes),
-                cure=_("Make the pattern narrower, or put a narrower one in front of it."),
-            )
-        layouts[pattern].of(variable.shape)
 
 
 def names_of(model: Any) -> dict[str, Any]:

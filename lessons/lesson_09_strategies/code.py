@@ -7,7 +7,6 @@ Source: https://www.tensorflow.org/guide/distributed_training
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import resources
 from string import Template
 
@@ -60,12 +59,9 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
         "endless_data" if served else "data",
         *(_LOOPS if advice.loop == strategies.CUSTOM_LOOP else _FITS)[served],
     ]
-    return tuple(_template(name).substitute(values) for name in names)
-
-
-@cache
-def _template(name: str) -> Template:
-    return Template((resources.files(__package__) / "templates" / f"{name}.txt").read_text("utf-8"))
+    folder = resources.files(__package__) / "templates"
+    texts = [(folder / f"{name}.txt").read_text("utf-8") for name in names]
+    return tuple(Template(text).substitute(values) for text in texts)
 
 
 def _comments() -> dict[str, str]:

@@ -156,7 +156,9 @@ def _situation_figure(situation: Situation) -> Figure:
 
 def places_drawing(shown: Places) -> Drawing:
     """Returns the devices as boxes with what they hold, and between or below them what they exchange."""
-    width = max(_box_width(holder) for row in shown.rows for holder in row)
+    holders = [holder for row in shown.rows for holder in row]
+    texts = [text for holder in holders for text in (holder.name, *(held.text for held in holder.held))]
+    width = max(text_width(each, _SIZE) for each in texts) + 4 * _PAD
     rows = [arranging.flowing([_box(each, width) for each in row], _GAP, _WIDTH) for row in shown.rows]
     if not shown.exchange:
         return rows[0]
@@ -186,11 +188,6 @@ def legend(shown: Places) -> list[str]:
         _("Stripes mark a partial sum that waits to be added."): any(each.waits for each in held),
     }
     return [note for note, applies in notes.items() if applies]
-
-
-def _box_width(holder: Holder) -> float:
-    words = [holder.name, *(held.text for held in holder.held)]
-    return max(text_width(each, _SIZE) for each in words) + 4 * _PAD
 
 
 def _box(holder: Holder, width: float) -> Drawing:

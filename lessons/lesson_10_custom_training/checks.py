@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,13 +89,12 @@ def _objective(losses: Losses, penalties: Penalties) -> float:
 
 @exercise("10-objective", right=_objective, on_devices=True)
 def objective(answer: Callable[..., Any]) -> str | None:
-    """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
-    slopes: list[float] = []
-    hint = judge(
+    """The objective of a replica with penalties, judged by its sum over the replicas."""
+    return judge(
         answer,
         _objective,
         drawn(_draw_losses, 6),
-        run=partial(_objective_on_replicas, slopes),
+        run=_objective_on_replicas,
         advice=_("That is the sum over the replicas of what your function returns."),
         misconceptions={
             lambda losses, penalties: _objective(losses, penalties * len(losses)): _(
@@ -112,9 +110,6 @@ def objective(answer: Callable[..., Any]) -> str | None:
             ),
         },
     )
-    if hint is None and not all(slopes):
-        return _("The number is right, but a part of it has no gradient. What cuts it off?")
-    return hint
 
 
 def _draw_losses(random: np.random.Generator) -> tuple[Losses, Penalties]:
@@ -123,28 +118,13 @@ def _draw_losses(random: np.random.Generator) -> tuple[Losses, Penalties]:
     return losses, (random.integers(1, 9, 3) / 2).tolist()
 
 
-def _objective_on_replicas(
-    slopes: list[float], answer: Callable[..., Any], losses: Losses, penalties: Penalties
-) -> float:
-    """Returns the sum over the replicas; `slopes` gets the gradient for each loss and penalty."""
+def _objective_on_replicas(answer: Callable[..., Any], losses: Losses, penalties: Penalties) -> float:
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(losses))
-
-    def on_replica(losses: Any, size: Any, penalties: Any) -> Any:
-        inputs = [losses, *penalties]
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            value = answer(losses, penalties, size)
-        if not tf.is_tensor(value):
-            return value, losses
-        of_each = tape.gradient(value, inputs, unconnected_gradients="zero")
-        return value, tf.concat([tf.reshape(slope, [-1]) for slope in of_each], axis=0)
 
     @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
     def run(losses: Any, size: Any, penalties: Any) -> Any:
-        return strategy.run(on_replica, (losses, size, penalties))
+        return strategy.run(answer, (losses, penalties, size))
 
     size = tf.constant(sum(map(len, losses)))
-    reports, of_each = run(replica_runs.sent(strategy, losses), size, list(map(tf.constant, penalties)))
-    for part in strategy.experimental_local_results(of_each):
-        slopes += np.asarray(part).tolist()
+    reports = run(replica_runs.sent(strategy, losses), size, list(map(tf.constant, penalties)))
     return sum(replica_runs.numbers(strategy, reports))

@@ -25,7 +25,7 @@ _FEATURES, _HIDDEN, _CLASSES, _RATE, _REPLICAS = 5, 4, 3, 0.5, 2
 _SHAPES = ((_FEATURES, _HIDDEN), (_HIDDEN,), (_HIDDEN, _CLASSES), (_CLASSES,))
 
 
-def _stepped(divisor: Divisor, *, factor: float = 1.0) -> Callable[[Values, Batches], dict[str, Any]]:
+def _stepped(divisor: Divisor) -> Callable[[Values, Batches], dict[str, Any]]:
     """Returns steps in NumPy, of replicas that divide the sum of their losses by `divisor`."""
 
     def stepped(values: Values, batches: Batches) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _stepped(divisor: Divisor, *, factor: float = 1.0) -> Callable[[Values, Batc
                     share = len(labels) / divisor(len(labels), size)
                     total += share * mean
                     slopes.append([share * slope for slope in of_mean])
-            values = [value - factor * _RATE * sum(own) for value, *own in zip(values, *slopes, strict=True)]
+            values = [value - _RATE * sum(own) for value, *own in zip(values, *slopes, strict=True)]
             losses.append(total)
         return {"losses": losses, "values": values}
 
@@ -91,9 +91,6 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
             ),
             _stepped(lambda own, batch: batch * _REPLICAS): _(
                 "Do not divide by the replicas as well: the sum over them adds up already."
-            ),
-            _stepped(lambda own, batch: batch, factor=0.0): _(
-                "After your step no variable has changed. Give the gradients to the optimizer."
             ),
         },
     )

@@ -139,7 +139,7 @@ ATTEMPTS = {
             (map_of({}), "486,536"),
             (map_of({"second.kernel": ROWS}), "may hold 125,000"),
             (map_of({**RIGHT, "frist.bias": ["model"]}), "'frist.bias'"),
-            (map_of({"first": COLUMNS, "second.kernel": ROWS}), "layouts with 1 entry"),
+            (map_of({"first": COLUMNS, "second.kernel": ROWS}), "the tensor (96,) has 1"),
             (
                 map_of({**RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
                 "Contracting dimension",
