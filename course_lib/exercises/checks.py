@@ -55,7 +55,8 @@ class Exercise:
     Attributes:
         exercise_id: two digits of the lesson, then what it asks, such as "01-local-shape".
         verify: returns `None` for a right answer and otherwise a hint. It gets the answer as a plain value.
-        right: an answer that is right; every answer must be of its kind.
+        right: an answer that is right, or the function that answers are compared with; every answer must be
+            of its kind.
         wrong: plausible wrong answers, each with words that its hint must hold in English.
         also: further answers that are right.
         unanswered: what an explorer shows before the reader chose anything.

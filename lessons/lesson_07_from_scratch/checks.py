@@ -23,7 +23,6 @@ Losses = Sequence[float]
 Counts = Sequence[int]
 Adam = Callable[[Array, list[Array], float], Any]
 Values = dict[str, Array]
-Part = replicas.Part
 Momentum = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], float], object]
 Move = Callable[[Array, Array, Array], tuple[Array, Array]]
 
@@ -147,10 +146,10 @@ def adam(answer: Adam) -> str | None:
     )
 
 
-def _after(move: Move) -> Callable[[Values, list[Part]], Values]:
+def _after(move: Move) -> Callable[[Values, list[replicas.Part]], Values]:
     """Returns a function that makes steps in float64, each variable and its velocity moved by `move`."""
 
-    def steps(values: Values, parts: list[Part]) -> Values:
+    def steps(values: Values, parts: list[replicas.Part]) -> Values:
         variables = {name: value.astype(np.float64) for name, value in values.items()}
         velocities = {name: np.zeros_like(value) for name, value in variables.items()}
         for part in parts:
@@ -174,7 +173,7 @@ def _by_place(
 _after_right = _after(lambda w, v, step: (w + _STAYS * v - step, _STAYS * v - step))
 
 
-def _run(momentum: Momentum, values: Values, parts: list[Part], *, plan: Plan | None) -> Values:
+def _run(momentum: Momentum, values: Values, parts: list[replicas.Part], *, plan: Plan | None) -> Values:
     """Returns what variables and velocities hold after steps with the reader's function, compiled."""
     with on_devices() as (tf, dtensor):
 

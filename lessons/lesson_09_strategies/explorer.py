@@ -50,7 +50,7 @@ class StrategyExplorer(Explorer):
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the questions; where variables are is asked only where there is a choice."""
         del page
-        has_choice = _has_choice_of_variables(state)
+        has_choice = specs.has_choice_of_variables(**state)
         return [
             Group(heading, [Choice((name,), list(answers.items()))])
             for name, (heading, answers) in _questions().items()
@@ -60,7 +60,11 @@ class StrategyExplorer(Explorer):
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state, with variables on each device where there is no choice."""
         del page
-        return state if _has_choice_of_variables(state) else {**state, "variables": specs.MIRRORED_VARIABLES}
+        return (
+            state
+            if specs.has_choice_of_variables(**state)
+            else {**state, "variables": specs.MIRRORED_VARIABLES}
+        )
 
     def figure(self) -> Figure:
         """Returns the picture of the strategy.
@@ -88,10 +92,6 @@ class StrategyExplorer(Explorer):
             pieces.panel(_("What lives where"), picture, drawings.legend(shown)),
             listings(program, {"TensorFlow": sections_of(situation)}),
         ]
-
-
-def _has_choice_of_variables(state: State) -> bool:
-    return specs.has_choice_of_variables(state["devices"], state["several_machines"], state["synchronous"])
 
 
 def _questions() -> dict[str, tuple[str, dict[Any, str]]]:

@@ -99,7 +99,9 @@ class Situation(DrawsItself):
         return f"Situation({', '.join(shown)})"
 
 
-def has_choice_of_variables(devices: str, several_machines: bool, synchronous: bool) -> bool:
+def has_choice_of_variables(
+    devices: str, several_machines: bool, synchronous: bool, **_others: object
+) -> bool:
     """Returns whether there is a choice of where variables are."""
     return devices == GPUS and synchronous and not several_machines
 

@@ -19,14 +19,13 @@ from course_lib.runtime import start_tensorflow
 
 Part = tuple[Array, Array]  # rows and labels of a replica
 Batches = list[list[Part]]
-Divisor = Callable[[int, int], float]  # of the own examples and those of the batch
 
 _FEATURES, _HIDDEN, _CLASSES, _RATE, _REPLICAS = 5, 4, 3, 0.5, 2
 _SHAPES = ((_FEATURES, _HIDDEN), (_HIDDEN,), (_HIDDEN, _CLASSES), (_CLASSES,))
 
 
-def _stepped(divisor: Divisor) -> Callable[[Values, Batches], dict[str, Any]]:
-    """Returns steps in NumPy, of replicas that divide the sum of their losses by `divisor`."""
+def _stepped(divisor: Callable[[int, int], float]) -> Callable[[Values, Batches], dict[str, Any]]:
+    """Returns steps in NumPy, each replica's losses divided by what comes of its examples and all."""
 
     def stepped(values: Values, batches: Batches) -> dict[str, Any]:
         values, losses = [value.astype(np.float64) for value in values], []
