@@ -12,12 +12,11 @@ from course_lib.pictures import shapes
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
 from course_lib.widgets.controls import with_value
-from lessons.lesson_09_strategies.code import code_of
 from lessons.lesson_09_strategies.strategy import Situation
-from lessons.lesson_09_strategies.strategy_picture import places_lines
-from lessons.lesson_09_strategies.strategy_places import places_of
+from lessons.lesson_09_strategies.strategy_picture import places_lines, places_of
 from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, pick, write_pages
+from tests.unit.test_strategy import code_of
 from tools.book.explorers import found, write_explorer_tables
 
 LANGUAGES = ("en", "ja")
