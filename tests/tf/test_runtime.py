@@ -76,7 +76,7 @@ def test_no_method_is_taken_for_the_input_that_a_kernel_gave_the_cell_that_start
         course_lib.start_tensorflow()
         builtins.input = before
         from tensorflow.python.autograph.pyct import inspect_utils
-        methods = [kernel.raw_input for _ in range(100_000)]  # without care one of them had the id of that input
+        methods = [kernel.raw_input for _ in range(100_000)]  # one of them had its id
         say(sum(id(method) in inspect_utils._BUILTIN_FUNCTION_IDS for method in methods))
         """
     ) == [0]
