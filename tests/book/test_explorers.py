@@ -137,7 +137,7 @@ def test_ring_in_a_notebook_presses_that_come_before_the_answer_all_count(visit)
     for _press in range(2):
         page.get_by_role("button", name="Forward →").click()
     answered(page, explorer)
-    assert explorer.moment.step == 2
+    assert explorer.state["step"] == 2
     assert page.locator("h3").inner_text().endswith(": step 2 of 6")
 
 
