@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import importlib
 import os
@@ -32,6 +33,7 @@ class _Request:
 
 
 _asked = {"for": _Request()}
+_built_in: list[object] = []  # kept as long as TensorFlow knows them by their ids
 
 # TensorFlow's own variables, so that a reader's choice counts. Two operations at a time, one thread in each:
 # with several virtual devices on few cores, more threads only wait for each other (chosen by trial with
@@ -89,6 +91,11 @@ def start_tensorflow() -> Any:
     Raises:
         CourseError: TensorFlow was started before, with other devices, or the machine has fewer GPUs.
     """
+    # When imported, TensorFlow 2.21 writes down the ids of all built-in functions, and AutoGraph compiles
+    # none of them. One is `input`, which a kernel makes anew for each cell: were it gone, its id would go
+    # to another object, and a reader's method could be taken for a built-in function.
+    if not _built_in:
+        _built_in.extend(vars(builtins).values())
     with _quiet_native_logs():
         tf = importlib.import_module("tensorflow")
         if not _tensorflow_has_started():

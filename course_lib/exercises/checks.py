@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -30,7 +30,6 @@ __all__ = [
     "answered",
     "check",
     "exercise",
-    "exercises",
     "find",
     "refusal",
     "same",
@@ -50,14 +49,13 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Exercise:
-    """An exercise with the answers that prove its check.
+    """An exercise with its check.
 
     Attributes:
         exercise_id: two digits of the lesson, then what it asks, such as "01-local-shape".
         verify: returns `None` for a right answer and otherwise a hint. It gets the answer as a plain value.
-        right: an answer that is right; every answer must be of its kind.
-        wrong: plausible wrong answers, each with words that its hint must hold in English.
-        also: further answers that are right.
+        right: an answer that is right, or the function that answers are compared with; every answer must be
+            of its kind.
         unanswered: what an explorer shows before the reader chose anything.
         on_devices: whether judging an answer needs TensorFlow's devices.
     """
@@ -65,8 +63,6 @@ class Exercise:
     exercise_id: str
     verify: Verify
     right: object
-    wrong: tuple[tuple[object, str], ...]
-    also: tuple[object, ...] = ()
     unanswered: object = None
     on_devices: bool = False
 
@@ -107,8 +103,6 @@ def exercise(
     exercise_id: str,
     *,
     right: object,
-    wrong: Iterable[tuple[object, str]] = (),
-    also: Iterable[object] = (),
     unanswered: object = None,
     on_devices: bool = False,
 ) -> Callable[[Verify], Verify]:
@@ -118,8 +112,6 @@ def exercise(
         exercise_id: two digits of the lesson, then what it asks.
         right: an answer that is right. An answer of another kind never reaches the function: the reader is
             told which kind is asked for.
-        wrong: plausible wrong answers, each with words that its hint must hold in English.
-        also: further answers that are right, where there are others than other forms of the same value.
         unanswered: for an explorer, the sharding that it shows first.
         on_devices: whether judging an answer needs TensorFlow's devices; the tests with TensorFlow then try
             the answers.
@@ -138,9 +130,7 @@ def exercise(
             verify.__qualname__,
         ):
             raise ValueError(f"two exercises have the id {exercise_id!r}")
-        _registry[exercise_id] = Exercise(
-            exercise_id, verify, right, tuple(wrong), tuple(also), unanswered, on_devices
-        )
+        _registry[exercise_id] = Exercise(exercise_id, verify, right, unanswered, on_devices)
         return verify
 
     return register
@@ -165,13 +155,7 @@ def _of_source(exercise_id: str) -> Exercise | None:
             return translated(asked.otherwise)
         return None if known.right else translated(known.comment)
 
-    return Exercise(exercise_id, verify, asked.right.value, ())
-
-
-def exercises(lesson: str) -> tuple[Exercise, ...]:
-    """Returns the exercises of a lesson, such as "01", in the order in which they are written."""
-    find(f"{lesson}-")
-    return tuple(known for known in _registry.values() if known.exercise_id.startswith(f"{lesson}-"))
+    return Exercise(exercise_id, verify, asked.right.value)
 
 
 def check(exercise_id: str, answer: object) -> Result:

@@ -40,17 +40,17 @@ def sent(strategy: Any, parts: Sequence[Any]) -> Any:
     )
 
 
-def summed(strategy: Any, reports: Any) -> float | None:
-    """Returns the sum of what the replicas returned; None if one returned something else than a number."""
-    parts = strategy.experimental_local_results(reports)
-    return float(sum(np.asarray(part).item() for part in parts)) if all(map(_is_number, parts)) else None
+def numbers(strategy: Any, reports: Any) -> list[float]:
+    """Returns what each replica returned.
 
-
-def other_parts(strategy: Any, reports: Any) -> list[object]:
-    """Returns what replicas returned in place of a number, such as the losses of their examples."""
-    parts = strategy.experimental_local_results(reports)
-    return [part for part in parts if part is not None and not _is_number(part)]
-
-
-def _is_number(part: Any) -> bool:
-    return part is not None and not isinstance(part, (tuple, list, dict)) and np.ndim(part) == 0
+    Raises:
+        CourseError: one did not return a number.
+    """
+    parts = [np.asarray(part) for part in strategy.experimental_local_results(reports)]
+    if any(part.ndim or part.dtype.kind not in "iuf" for part in parts):
+        raise CourseError(
+            _("Your function does not return one number."),
+            allowed=_("the replica's share of the loss"),
+            cure=_("Return one number from each replica."),
+        )
+    return [part.item() for part in parts]

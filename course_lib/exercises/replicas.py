@@ -70,17 +70,6 @@ def after(update: Update) -> Callable[[Group], Outcome]:
     return outcome
 
 
-def after_changing(names: Sequence[str]) -> Callable[[Group], Outcome]:
-    """Returns a function that computes what replicas hold if a step changes these variables only."""
-
-    def outcome(group: Group) -> Outcome:
-        stepped = _stepped(group.values, joined(group.parts))
-        held = {name: (stepped if name in names else group.values)[name] for name in NAMES}
-        return named([held] * len(group.parts))
-
-    return outcome
-
-
 def after_one_device(group: Group) -> Outcome:
     """Returns for each replica what one device holds after a step on the rows of all parts together."""
     return named([_stepped(group.values, joined(group.parts))] * len(group.parts))
@@ -91,14 +80,6 @@ def after_turns(group: Group) -> Outcome:
     values = group.values
     for part in group.parts:
         values = _stepped(values, part)
-    return named([values] * len(group.parts))
-
-
-def after_recomputing(group: Group) -> Outcome:
-    """Returns what replicas hold if the gradients are computed anew after each variable that has changed."""
-    values = group.values
-    for name in NAMES:
-        values = {**values, name: _stepped(values, joined(group.parts))[name]}
     return named([values] * len(group.parts))
 
 

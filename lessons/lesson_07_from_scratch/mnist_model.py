@@ -45,14 +45,6 @@ class MLP(Model):
         return tf.matmul(hidden_2, self.logits_weight) + self.logits_bias
 
 
-def initial_values(seed: int = 0, scheme: str = "xavier") -> Values:
-    """Returns the first value of each variable: Xavier's uniform weights, and biases of zero.
-
-    Args:
-        seed: of the random numbers.
-        scheme: one of `variables.SCHEMES`.
-
-    Raises:
-        CourseError: an unknown scheme.
-    """
-    return MLP.spec.initial_values(SIZES, seed, scheme)
+def initial_values(seed: int = 0) -> Values:
+    """Returns the first value of each variable: Xavier's uniform weights, and biases of zero."""
+    return MLP.spec.initial_values(SIZES, seed, "xavier")

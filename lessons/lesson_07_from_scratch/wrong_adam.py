@@ -19,9 +19,7 @@ class CountingSlots(AdamSlots):
         count: how often `updates` ran as Python: in a `tf.function` once, while it is traced.
     """
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self.count = 0
+    count = 0
 
 
 class PythonCountAdam(Adam):

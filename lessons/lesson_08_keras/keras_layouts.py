@@ -1,11 +1,12 @@
-"""Keras 2 models whose variables lie on a mesh: made by patterns of names, checked, and read back.
+"""Keras 2 models of `tf_keras` on a mesh: their layouts by patterns of names, checked, and read back.
 
 `tf_keras` is Keras 2 as a package of its own. It stands beside Keras 3, which `tf.keras` is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from typing import Any
 
@@ -14,8 +15,8 @@ import tf_keras
 from course_lib.dtensor import fetch_layout, layout_spec, mesh_spec, tf, unpack
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.sharding import Sharding
-from lessons.lesson_08_keras.layout_patterns import LayoutPatterns
 
 LayoutMap: Any = tf_keras.dtensor.experimental.LayoutMap
 
@@ -23,49 +24,58 @@ _Functional = import_module("tf_keras.src.engine.functional").Functional  # a Se
 _CACHES = {"_self_tracked_trackables", "_trainable_weights", "_non_trainable_weights"}
 
 
-def made_with(layout_map: Any, make: Callable[[], Any], inputs: Any = None) -> Any:
-    """Returns the model that `make` makes, its variables laid out by the map.
-
-    Args:
-        layout_map: a `LayoutMap`, layouts by patterns of names.
-        make: makes the model.
-        inputs: what the model is called with, for one that has its variables only then.
-
-    Raises:
-        CourseError: as `require_matched`.
-    """
-    with layout_map.scope():
-        model = make()
-    if inputs is not None:
-        model(inputs)
-    require_matched(layout_map, model)
-    return model
-
-
 def require_matched(layout_map: Any, model: Any) -> None:
     """Checks that each pattern gives at least one variable of the model its layout.
 
     Raises:
-        CourseError: one gives none, which tf_keras accepts in silence; or as `patterns_of`.
+        CourseError: one gives none, which tf_keras accepts in silence; the message names it.
     """
-    patterns_of(layout_map).require_matched(names_of(model))
+    names, patterns = names_of(model), list(layout_map)
+    used = {pattern_of(name, patterns) for name in names}
+    unmatched = [pattern for pattern in patterns if pattern not in used]
+    if unmatched:
+        raise CourseError(
+            _("No variable gets its layout from {patterns}.", patterns=_(", ").join(map(repr, unmatched))),
+            allowed=_("patterns that fit the beginning of a name: {names}", names=_(", ").join(names)),
+            cure=_("Correct the pattern, take it out, or put it before the one that takes its place."),
+        )
 
 
-def patterns_of(layout_map: Any) -> LayoutPatterns:
-    """Returns what a `LayoutMap` says, to be looked at and checked without TensorFlow.
+def pattern_of(name: str, patterns: Collection[str]) -> str | None:
+    """Returns the pattern that a variable of this name gets its layout from; None where none fits.
+
+    A pattern that is the name itself goes first. Otherwise the patterns are tried in their order, and the
+    first one counts that fits the *beginning* of the name.
+
+    Source: https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/dtensor/layout_map.py
+    """
+    if name in patterns:
+        return name
+    return next((pattern for pattern in patterns if re.match(pattern, name)), None)
+
+
+def layouts_of(layout_map: Any) -> dict[str, LayoutSpec]:
+    """Returns the layouts of a `LayoutMap` by pattern.
 
     Raises:
         CourseError: the map has no mesh, or a layout of another one.
     """
-    mesh = layout_map.get_default_mesh()
-    if mesh is None:
+    if layout_map.get_default_mesh() is None:
         raise CourseError(
             _("The LayoutMap has no mesh."),
             allowed=_("a mesh for the variables that no pattern fits: they are whole on all of its devices"),
             cure=_("Write `LayoutMap(mesh=mesh)`."),
         )
+    mesh = mesh_spec(layout_map.get_default_mesh())
     layouts = {pattern: layout_spec(layout_map[pattern]) for pattern in layout_map}
-    return LayoutPatterns(layouts, mesh_spec(mesh))
+    for pattern, layout in layouts.items():
+        if layout.mesh != mesh:
+            raise CourseError(
+                _("The pattern {pattern!r} has {layout!r}.", pattern=pattern, layout=layout),
+                allowed=_("a LayoutSpec on the mesh {mesh}", mesh=mesh),
+                cure=_("Write for example LayoutSpec([UNSHARDED, name], mesh)."),
+            )
+    return layouts
 
 
 def names_of(model: Any) -> dict[str, Any]:

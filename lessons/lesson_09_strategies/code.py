@@ -1,15 +1,12 @@
 """The program of a training under the strategy that suits a situation, without this library.
 
-Its sections are the files in `templates`.
+Its sections are the files in `templates`, each with the empty lines after it.
 
 Source: https://www.tensorflow.org/guide/distributed_training
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from functools import cache
 from importlib import resources
 from string import Template
 
@@ -29,25 +26,28 @@ _MAKERS = {
     strategies.PARAMETER_SERVER: ["parameter_server"],
     strategies.TPU_STRATEGY: ["tpu"],
 }
+# How to train, without parameter servers and with them.
+_FITS = ["fit"], ["endless_fit"]
+_LOOPS = (
+    ["model", "replica_step", "train_step", "every_batch"],
+    ["model", "replica_step", "scheduled_step", "scheduled"],
+)
 
 
-def code_of(situation: Situation) -> str:
+def sections_of(situation: Situation) -> tuple[str, ...]:
     """Returns a program that trains as a situation asks: one unit, 100 equal examples, two epochs.
 
     It runs as it stands, also on a machine with CPUs alone: two virtual ones then stand in for several GPUs.
     Only TPUs nothing stands in for, and a cluster needs `TF_CONFIG` on each of its machines.
+
+    Returns:
+        The parts of the program, to be joined: many situations have equal ones.
     """
-    return "".join(sections_of(situation))
-
-
-def sections_of(situation: Situation) -> tuple[str, ...]:
-    """Returns the parts of `code_of`, each with the empty lines after it: many situations have equal ones."""
     advice = situation.advice
-    drop = ", drop_remainder=True" if advice.strategy == strategies.TPU_STRATEGY else ""
     values = {
         "tensorflow": REQUIREMENTS["TensorFlow"],
         "tf_keras": TF_KERAS_REQUIREMENT,
-        "drop_remainder": drop,
+        "drop_remainder": ", drop_remainder=True" if advice.strategy == strategies.TPU_STRATEGY else "",
         **_comments(),
     }
     served = advice.strategy == strategies.PARAMETER_SERVER
@@ -55,24 +55,11 @@ def sections_of(situation: Situation) -> tuple[str, ...]:
         "keras_3" if situation.keras == strategies.KERAS_3 else "tf_keras",
         *_MAKERS[advice.strategy],
         "endless_data" if served else "data",
-        *_training(advice.loop, served=served),
+        *(_LOOPS if advice.loop == strategies.CUSTOM_LOOP else _FITS)[served],
     ]
-    return _separated([_template(name).substitute(values) for name in names])
-
-
-def _training(loop: str, *, served: bool) -> list[str]:
-    if loop == strategies.FIT:
-        return ["endless_fit" if served else "fit"]
-    return [
-        "model",
-        "replica_step",
-        *(["scheduled_step", "scheduled"] if served else ["train_step", "every_batch"]),
-    ]
-
-
-@cache
-def _template(name: str) -> Template:
-    return Template((resources.files(__package__) / "templates" / f"{name}.txt").read_text("utf-8"))
+    folder = resources.files(__package__) / "templates"
+    texts = [(folder / f"{name}.txt").read_text("utf-8") for name in names]
+    return tuple(Template(text).substitute(values) for text in texts)
 
 
 def _comments() -> dict[str, str]:
@@ -93,19 +80,3 @@ def _comments() -> dict[str, str]:
         "on_batch": _("Trains on a batch, and returns its loss."),
         "each_worker": _("Each worker makes the data set for itself; nobody waits."),
     }
-
-
-def _separated(sections: Sequence[str]) -> tuple[str, ...]:
-    r"""Returns the sections with the empty lines that Python's style asks for between them.
-
-    >>> _separated(["import this\n", "def f(): ...\n"])
-    ('import this\n\n\n', 'def f(): ...\n')
-    """
-    gaps = [
-        2 if _is_function(one) or _is_function(other) else 1 for one, other in itertools.pairwise(sections)
-    ]
-    return tuple(text + gap * "\n" for text, gap in zip(sections, [*gaps, 0], strict=True))
-
-
-def _is_function(text: str) -> bool:
-    return text.startswith(("def ", "@"))

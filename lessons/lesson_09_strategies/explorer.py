@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
@@ -17,7 +18,6 @@ from lessons.lesson_09_strategies import strategy as specs
 from lessons.lesson_09_strategies import strategy_picture as drawings
 from lessons.lesson_09_strategies.code import sections_of
 from lessons.lesson_09_strategies.strategy import Situation
-from lessons.lesson_09_strategies.strategy_places import places_of
 
 
 class StrategyExplorer(Explorer):
@@ -50,18 +50,21 @@ class StrategyExplorer(Explorer):
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the questions; where variables are is asked only where there is a choice."""
         del page
-        names = list(specs.OFFERED)
-        if not _has_choice_of_variables(state):
-            names.remove("variables")
+        has_choice = specs.has_choice_of_variables(**state)
         return [
-            Group(_questions()[name], [Choice((name,), [(each, _answer(each, name)) for each in options])])
-            for name, options in ((name, specs.OFFERED[name]) for name in names)
+            Group(heading, [Choice((name,), list(answers.items()))])
+            for name, (heading, answers) in _questions().items()
+            if name != "variables" or has_choice
         ]
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state, with variables on each device where there is no choice."""
         del page
-        return state if _has_choice_of_variables(state) else {**state, "variables": specs.MIRRORED_VARIABLES}
+        return (
+            state
+            if specs.has_choice_of_variables(**state)
+            else {**state, "variables": specs.MIRRORED_VARIABLES}
+        )
 
     def figure(self) -> Figure:
         """Returns the picture of the strategy.
@@ -78,7 +81,7 @@ class StrategyExplorer(Explorer):
             situation = Situation(**state)
         except CourseError as error:
             return [pieces.refusal(error)]
-        advice, shown = situation.advice, places_of(situation)
+        advice, shown = situation.advice, drawings.places_of(situation)
         described = "\n".join(drawings.places_lines(shown))
         program = _("The program") if advice.loop == situation.loop else _("The program, with a custom loop")
         picture = pieces.images([drawings.places_drawing(shown)], described)
@@ -91,35 +94,15 @@ class StrategyExplorer(Explorer):
         ]
 
 
-def _has_choice_of_variables(state: State) -> bool:
-    return specs.has_choice_of_variables(state["devices"], state["several_machines"], state["synchronous"])
-
-
-def _questions() -> dict[str, str]:
+def _questions() -> dict[str, tuple[str, dict[Any, str]]]:
+    """Returns what is asked, by what it decides: the question, and the text of each answer."""
+    devices = {specs.CPU: "CPU", specs.GPU: _("one GPU"), specs.GPUS: _("several GPUs"), specs.TPU: "TPU"}
+    places = {specs.MIRRORED_VARIABLES: _("on each GPU"), specs.CENTRAL_VARIABLES: _("on the CPU")}
     return {
-        "devices": _("Devices of a machine"),
-        "several_machines": _("Machines"),
-        "synchronous": _("Updates"),
-        "variables": _("Variables"),
-        "loop": _("Written with"),
-        "keras": _("Keras"),
+        "devices": (_("Devices of a machine"), devices),
+        "several_machines": (_("Machines"), {False: _("one"), True: _("several")}),
+        "synchronous": (_("Updates"), {True: _("synchronous"), False: _("asynchronous")}),
+        "variables": (_("Variables"), places),
+        "loop": (_("Written with"), {specs.FIT: "fit", specs.CUSTOM_LOOP: _("a custom loop")}),
+        "keras": (_("Keras"), {specs.KERAS_3: "Keras 3", specs.TF_KERAS: "tf_keras"}),
     }
-
-
-def _answer(value: object, name: str) -> str:
-    return {
-        ("devices", specs.CPU): "CPU",
-        ("devices", specs.GPU): _("one GPU"),
-        ("devices", specs.GPUS): _("several GPUs"),
-        ("devices", specs.TPU): "TPU",
-        ("several_machines", False): _("one"),
-        ("several_machines", True): _("several"),
-        ("synchronous", True): _("synchronous"),
-        ("synchronous", False): _("asynchronous"),
-        ("variables", specs.MIRRORED_VARIABLES): _("on each GPU"),
-        ("variables", specs.CENTRAL_VARIABLES): _("on the CPU"),
-        ("loop", specs.FIT): "fit",
-        ("loop", specs.CUSTOM_LOOP): _("a custom loop"),
-        ("keras", specs.KERAS_3): "Keras 3",
-        ("keras", specs.TF_KERAS): "tf_keras",
-    }[name, value]

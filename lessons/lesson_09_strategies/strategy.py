@@ -67,7 +67,22 @@ class Situation(DrawsItself):
         for name, offered in OFFERED.items():
             problem = _("{name} is {value!r}.", name=name, value=getattr(self, name))
             one_of(getattr(self, name), offered, problem, cure=_("Give one of these, or leave it out."))
-        _require_possible(self)
+        if self.devices == TPU and not self.synchronous:
+            raise CourseError(
+                _("No strategy trains asynchronously on TPUs."),
+                allowed=_("synchronous training on TPUs; asynchronous training on CPUs and GPUs"),
+                cure=_("Choose synchronous training, or other devices."),
+            )
+        asked = has_choice_of_variables(self.devices, self.several_machines, self.synchronous)
+        if self.variables == CENTRAL_VARIABLES and not asked:
+            raise CourseError(
+                _(
+                    "variables is {value!r}, but here the strategy decides where they are.",
+                    value=CENTRAL_VARIABLES,
+                ),
+                allowed=_("variables on the CPU for several GPUs of one machine that train synchronously"),
+                cure=_("Leave it out: {fixed!r}", fixed=replace(self, variables=MIRRORED_VARIABLES)),
+            )
 
     @property
     def advice(self) -> Advice:
@@ -84,7 +99,9 @@ class Situation(DrawsItself):
         return f"Situation({', '.join(shown)})"
 
 
-def has_choice_of_variables(devices: str, several_machines: bool, synchronous: bool) -> bool:
+def has_choice_of_variables(
+    devices: str, several_machines: bool, synchronous: bool, **_others: object
+) -> bool:
     """Returns whether there is a choice of where variables are."""
     return devices == GPUS and synchronous and not several_machines
 
@@ -167,22 +184,3 @@ def _warning(strategy: str) -> str:
             strategy=strategy,
         )
     return ""
-
-
-def _require_possible(situation: Situation) -> None:
-    if situation.devices == TPU and not situation.synchronous:
-        raise CourseError(
-            _("No strategy trains asynchronously on TPUs."),
-            allowed=_("synchronous training on TPUs; asynchronous training on CPUs and GPUs"),
-            cure=_("Choose synchronous training, or other devices."),
-        )
-    asked = has_choice_of_variables(situation.devices, situation.several_machines, situation.synchronous)
-    if situation.variables == CENTRAL_VARIABLES and not asked:
-        raise CourseError(
-            _(
-                "variables is {value!r}, but here the strategy decides where they are.",
-                value=CENTRAL_VARIABLES,
-            ),
-            allowed=_("variables on the CPU for several GPUs of one machine that train synchronously"),
-            cure=_("Leave it out: {fixed!r}", fixed=replace(situation, variables=MIRRORED_VARIABLES)),
-        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.received import split
-from lessons.lesson_10_custom_training.checks_step import sum_of
+from lessons.lesson_10_custom_training import checks_step  # noqa: F401 - it registers its exercise
 
 Sizes = Sequence[int]
 Losses = list[npt.NDArray[Any]]  # of each replica's examples
@@ -26,24 +25,6 @@ _OBJECTIVE_SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and 
 
 def _parts(num_examples: int, num_replicas: int) -> list[int]:
     return list(map(len, split(range(num_examples), num_replicas)))
-
-
-def _evened_out(num_examples: int, num_replicas: int) -> list[int]:
-    return [len(part) for part in np.array_split(np.arange(num_examples), num_replicas)]
-
-
-def _rest_to_the_last(num_examples: int, num_replicas: int) -> list[int]:
-    size = num_examples // num_replicas
-    return [size] * (num_replicas - 1) + [num_examples - size * (num_replicas - 1)]
-
-
-def _below_none(num_examples: int, num_replicas: int) -> list[int]:
-    size = -(-num_examples // num_replicas)
-    return [min(size, num_examples - at * size) for at in range(num_replicas)]
-
-
-def _without_empty_ones(num_examples: int, num_replicas: int) -> list[int]:
-    return [size for size in _parts(num_examples, num_replicas) if size]
 
 
 def _draw_batch(random: np.random.Generator) -> tuple[int, int]:
@@ -58,30 +39,21 @@ def part_sizes(answer: Callable[..., Any]) -> str | None:
         _parts,
         drawn(_draw_batch),
         misconceptions={
-            _evened_out: _(
+            lambda examples, replicas: list(map(len, np.array_split(np.arange(examples), replicas))): _(
                 "These parts are as equal as they can be. TensorFlow's are not: look at the picture."
             ),
-            _rest_to_the_last: _("Here the parts are rounded down, and the last replica gets the rest."),
-            _below_none: _("A replica cannot get fewer than no example."),
-            _without_empty_ones: _("Give a number for every replica, also where it gets nothing."),
+            lambda examples, replicas: (
+                [examples // replicas] * (replicas - 1) + [examples - examples // replicas * (replicas - 1)]
+            ): _("Here the parts are rounded down, and the last replica gets the rest."),
+            lambda examples, replicas: [size for size in _parts(examples, replicas) if size]: _(
+                "Give a number for every replica, also where it gets nothing."
+            ),
         },
     )
 
 
 def _default_weights(sizes: Sizes) -> list[float]:
     return [1 / (size * len(sizes)) if size else 0.0 for size in sizes]
-
-
-def _of_all(sizes: Sizes) -> list[float]:
-    return [1 / sum(sizes) if size else 0.0 for size in sizes]
-
-
-def _of_own(sizes: Sizes) -> list[float]:
-    return [1 / size if size else 0.0 for size in sizes]
-
-
-def _divisors(sizes: Sizes) -> list[int]:
-    return [size * len(sizes) for size in sizes]
 
 
 def _draw_sizes(random: np.random.Generator) -> tuple[Sizes]:
@@ -98,9 +70,15 @@ def example_weights(answer: Callable[..., Any]) -> str | None:
         _default_weights,
         [*drawn(_draw_sizes), *edges],
         misconceptions={
-            _of_all: _("So each example should count. What does it count under the default?"),
-            _of_own: _("A replica divides by its own examples, and then by the number of replicas."),
-            _divisors: _("Those are the divisors. With which factor is a loss multiplied?"),
+            lambda sizes: [1 / sum(sizes)] * len(sizes): _(
+                "So each example should count. What does it count under the default?"
+            ),
+            lambda sizes: [1 / size for size in sizes]: _(
+                "A replica divides by its own examples, and then by the number of replicas."
+            ),
+            lambda sizes: [size * len(sizes) for size in sizes]: _(
+                "Those are the divisors. With which factor is a loss multiplied?"
+            ),
         },
     )
 
@@ -109,53 +87,29 @@ def _objective(losses: Losses, penalties: Penalties) -> float:
     return float(np.mean(np.concatenate(losses)) + sum(penalties))
 
 
-def _penalty_of_every_replica(losses: Losses, penalties: Penalties) -> float:
-    return _objective(losses, penalties * len(losses))
-
-
-def _without_penalties(losses: Losses, penalties: Penalties) -> float:
-    return _objective(losses, [])
-
-
-def _own_means(losses: Losses, penalties: Penalties) -> float:
-    return float(sum(map(np.mean, losses)) + sum(penalties))
-
-
-def _own_means_over_replicas(losses: Losses, penalties: Penalties) -> float:
-    return float(np.mean([np.mean(part) for part in losses]) + sum(penalties))
-
-
-def _right_objective(losses: Any, penalties: Any, global_batch_size: Any) -> Any:
-    nn = start_tensorflow().nn
-    average = nn.compute_average_loss(losses, global_batch_size=global_batch_size)
-    return average + nn.scale_regularization_loss(penalties)
-
-
-@exercise("10-objective", right=_right_objective, on_devices=True)
+@exercise("10-objective", right=_objective, on_devices=True)
 def objective(answer: Callable[..., Any]) -> str | None:
-    """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
-    slopes: list[float] = []
-    hint = judge(
+    """The objective of a replica with penalties, judged by its sum over the replicas."""
+    return judge(
         answer,
         _objective,
         drawn(_draw_losses, 6),
-        run=partial(_objective_on_replicas, slopes),
+        run=_objective_on_replicas,
         advice=_("That is the sum over the replicas of what your function returns."),
         misconceptions={
-            _penalty_of_every_replica: _(
+            lambda losses, penalties: _objective(losses, penalties * len(losses)): _(
                 "The penalties are added once for every replica. Divide them by the number of replicas."
             ),
-            _without_penalties: _("The penalties are left out."),
-            _own_means: _("Here the losses are divided by the replica's own examples."),
-            _own_means_over_replicas: _(
+            lambda losses, penalties: _objective(losses, []): _("The penalties are left out."),
+            lambda losses, penalties: sum(map(np.mean, losses)) + sum(penalties): _(
+                "Here the losses are divided by the replica's own examples."
+            ),
+            lambda losses, penalties: np.mean([np.mean(part) for part in losses]) + sum(penalties): _(
                 "Here a replica divides by its own examples and by the replicas, as Keras does by default."
                 " That is right for equal parts only: divide by the global batch."
             ),
         },
     )
-    if hint is None and not all(slopes):
-        return _("The number is right, but a part of it has no gradient. What cuts it off?")
-    return hint
 
 
 def _draw_losses(random: np.random.Generator) -> tuple[Losses, Penalties]:
@@ -164,28 +118,13 @@ def _draw_losses(random: np.random.Generator) -> tuple[Losses, Penalties]:
     return losses, (random.integers(1, 9, 3) / 2).tolist()
 
 
-def _objective_on_replicas(
-    slopes: list[float], answer: Callable[..., Any], losses: Losses, penalties: Penalties
-) -> object:
-    """Returns the sum over the replicas; `slopes` gets the gradient for each loss and penalty."""
+def _objective_on_replicas(answer: Callable[..., Any], losses: Losses, penalties: Penalties) -> float:
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(losses))
-
-    def on_replica(losses: Any, size: Any, penalties: Any) -> Any:
-        inputs = [losses, *penalties]
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            value = answer(losses, penalties, size)
-        if not tf.is_tensor(value):
-            return value, losses
-        of_each = tape.gradient(value, inputs, unconnected_gradients="zero")
-        return value, tf.concat([tf.reshape(slope, [-1]) for slope in of_each], axis=0)
 
     @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
     def run(losses: Any, size: Any, penalties: Any) -> Any:
-        return strategy.run(on_replica, (losses, size, penalties))
+        return strategy.run(answer, (losses, penalties, size))
 
     size = tf.constant(sum(map(len, losses)))
-    reports, of_each = run(replica_runs.sent(strategy, losses), size, list(map(tf.constant, penalties)))
-    for part in strategy.experimental_local_results(of_each):
-        slopes += np.asarray(part).tolist()
-    return sum_of(strategy, reports)
+    reports = run(replica_runs.sent(strategy, losses), size, list(map(tf.constant, penalties)))
+    return sum(replica_runs.numbers(strategy, reports))

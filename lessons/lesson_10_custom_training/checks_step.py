@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.errors import CourseError
 from course_lib.exercises import replica_runs
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
@@ -20,14 +19,13 @@ from course_lib.runtime import start_tensorflow
 
 Part = tuple[Array, Array]  # rows and labels of a replica
 Batches = list[list[Part]]
-Divisor = Callable[[int, int], float]  # of the own examples and those of the batch
 
 _FEATURES, _HIDDEN, _CLASSES, _RATE, _REPLICAS = 5, 4, 3, 0.5, 2
 _SHAPES = ((_FEATURES, _HIDDEN), (_HIDDEN,), (_HIDDEN, _CLASSES), (_CLASSES,))
 
 
-def _stepped(divisor: Divisor, *, factor: float = 1.0) -> Callable[[Values, Batches], dict[str, Any]]:
-    """Returns steps in NumPy, of replicas that divide the sum of their losses by `divisor`."""
+def _stepped(divisor: Callable[[int, int], float]) -> Callable[[Values, Batches], dict[str, Any]]:
+    """Returns steps in NumPy, each replica's losses divided by what comes of its examples and all."""
 
     def stepped(values: Values, batches: Batches) -> dict[str, Any]:
         values, losses = [value.astype(np.float64) for value in values], []
@@ -39,7 +37,7 @@ def _stepped(divisor: Divisor, *, factor: float = 1.0) -> Callable[[Values, Batc
                     share = len(labels) / divisor(len(labels), size)
                     total += share * mean
                     slopes.append([share * slope for slope in of_mean])
-            values = [value - factor * _RATE * sum(own) for value, *own in zip(values, *slopes, strict=True)]
+            values = [value - _RATE * sum(own) for value, *own in zip(values, *slopes, strict=True)]
             losses.append(total)
         return {"losses": losses, "values": values}
 
@@ -93,9 +91,6 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
             _stepped(lambda own, batch: batch * _REPLICAS): _(
                 "Do not divide by the replicas as well: the sum over them adds up already."
             ),
-            _stepped(lambda own, batch: batch, factor=0.0): _(
-                "After your step no variable has changed. Give the gradients to the optimizer."
-            ),
         },
     )
     if hint is None and modes != {True}:
@@ -133,34 +128,9 @@ def _steps_on_replicas(
     def step(rows: Any, labels: Any, size: Any) -> Any:
         return strategy.run(answer, (model, optimizer, rows, labels, size))
 
-    try:
-        reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
-    except ValueError as error:
-        if "Unknown variable" not in str(error) and "gradients provided" not in str(error):
-            raise
-        raise CourseError(
-            _("The optimizer was given a variable that is not trained."),
-            allowed="model.trainable_variables",
-            cure=_("Take the gradients of `model.trainable_variables`, and give the optimizer both."),
-        ) from error
-    losses = [sum_of(strategy, report) for report in reports]
+    reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
+    losses = [sum(replica_runs.numbers(strategy, report)) for report in reports]
     return {"losses": losses, "values": [variable.numpy() for variable in model.trainable_variables]}
-
-
-def sum_of(strategy: Any, reports: Any) -> float:
-    """Returns the sum of what the replicas returned.
-
-    Raises:
-        CourseError: one did not return a number.
-    """
-    total = replica_runs.summed(strategy, reports)
-    if total is None:
-        raise CourseError(
-            _("Your function does not return one number."),
-            allowed=_("the replica's share of the loss"),
-            cure=_("Return one number from each replica."),
-        )
-    return total
 
 
 def _model(strategy: Any, values: Values, modes: set[bool]) -> tuple[Any, Any]:

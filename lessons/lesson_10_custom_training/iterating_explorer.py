@@ -13,8 +13,7 @@ class IterationExplorer(MeasuringExplorer):
 
     Args:
         measure: returns the times for a batch size, such as `measure_iteration` of
-            `course_lib.watch.step_times`.
-            Without it the button is disabled.
+            `course_lib.watch.step_times`. Without it the button is disabled.
     """
 
     name = "iterating"

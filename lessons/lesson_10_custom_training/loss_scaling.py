@@ -105,11 +105,8 @@ class LossScaling(DrawsItself):
         """Whether the sum of the gradients is the gradient of the true mean."""
         return math.isclose(self.gradient, self.true_gradient)
 
-    def divisors(self, replica: int) -> tuple[int, ...]:
-        """Returns the numbers by which a replica divides the sum of its losses, one after the other."""
-        return self._divisors(len(self.losses[replica]))
-
-    def _divisors(self, own: int) -> tuple[int, ...]:
+    def divisors(self, own: int) -> tuple[int, ...]:
+        """Returns the numbers by which a replica with so many examples divides, one after the other."""
         return {
             GLOBAL: (self.num_examples,),
             FULL: (self.batch_size,),
@@ -123,7 +120,7 @@ class LossScaling(DrawsItself):
 
         Keras divides nothing by nothing without NaN; `tf.reduce_mean` does not, but its gradient is 0.
         """
-        divisors = self._divisors(len(part))
+        divisors = self.divisors(len(part))
         if 0 in divisors:
             return empty if self.division == REPLICA else 0.0
         return math.fsum(part) / math.prod(divisors)

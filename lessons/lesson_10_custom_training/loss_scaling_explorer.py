@@ -14,7 +14,6 @@ from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from lessons.lesson_10_custom_training import loss_scaling_picture as drawings
-from lessons.lesson_10_custom_training import loss_scaling_text as texts
 from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, GLOBAL, WEIGHT, LossScaling, of_a_line
 
 _REPLICAS, _BATCH_SIZES, _BETWEEN = (2, 4), (4, 8), 12.0
@@ -69,8 +68,9 @@ class LossScalingExplorer(Explorer):
         """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""
         del page
         names = [_("Replicas"), _("Batch size"), _("Examples in this batch"), _("Divide by")]
+        texts = {division: drawings.division_text(division) for division in DIVISIONS}
         return [
-            Group(heading, [Choice((name,), [(value, _option(name, value)) for value in values])])
+            Group(heading, [Choice((name,), [(value, texts.get(value, str(value))) for value in values])])
             for heading, (name, values) in zip(names, _offered(state["batch_size"]).items(), strict=True)
         ]
 
@@ -87,7 +87,7 @@ class LossScalingExplorer(Explorer):
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         del page
         scaling, code_title = of_a_line(**state), _("Code on each replica")
-        code = node("pre", texts.code(scaling))
+        code = node("pre", drawings.code(scaling))
         heard = "\n".join(drawings.lines(scaling))
         shown = pieces.image(drawings.parts_drawing(scaling), heard)
         results = pieces.image(arranging.stacked(drawings.result_drawings(scaling), _BETWEEN), heard)
@@ -98,7 +98,7 @@ class LossScalingExplorer(Explorer):
                 code_title,
                 node("div", code, class_="listing", role="region", aria_label=code_title, tabindex="0"),
             ),
-            pieces.spoken("told", join_sentences(texts.sentences(scaling))),
+            pieces.spoken("told", join_sentences(drawings.sentences(scaling))),
             pieces.panels(
                 [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
             ),
@@ -112,7 +112,3 @@ def _offered(batch_size: int) -> dict[str, Sequence[Any]]:
         "num_examples": range(1, batch_size + 1),
         "division": DIVISIONS,
     }
-
-
-def _option(name: str, value: Any) -> str:
-    return texts.division_text(value) if name == "division" else str(value)

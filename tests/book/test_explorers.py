@@ -12,12 +12,11 @@ from course_lib.pictures import shapes
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
 from course_lib.widgets.controls import with_value
-from lessons.lesson_09_strategies.code import code_of
 from lessons.lesson_09_strategies.strategy import Situation
-from lessons.lesson_09_strategies.strategy_picture import places_lines
-from lessons.lesson_09_strategies.strategy_places import places_of
+from lessons.lesson_09_strategies.strategy_picture import places_lines, places_of
 from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, pick, write_pages
+from tests.unit.test_strategy import code_of
 from tools.book.explorers import found, write_explorer_tables
 
 LANGUAGES = ("en", "ja")
@@ -138,7 +137,7 @@ def test_ring_in_a_notebook_presses_that_come_before_the_answer_all_count(visit)
     for _press in range(2):
         page.get_by_role("button", name="Forward →").click()
     answered(page, explorer)
-    assert explorer.moment.step == 2
+    assert explorer.state["step"] == 2
     assert page.locator("h3").inner_text().endswith(": step 2 of 6")
 
 
@@ -219,7 +218,7 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
 
 def test_cluster_every_mistake_shows_what_is_wrong_why_and_what_tensorflow_does(visit):
     page = visit("cluster-en")
-    for mistake in mistakes.MISTAKES:
+    for mistake in mistakes.labels():
         option = f"input[data-path='[\"mistake\"]'][data-value='{json.dumps(mistake)}']"
         page.locator(option).dispatch_event("click")
         page.locator(f".explorer:not(.busy) {option}:checked").wait_for()

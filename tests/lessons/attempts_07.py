@@ -45,7 +45,7 @@ def momentum(move):
 
     def answer(variables, velocities, gradients, learning_rate):
         new = {
-            name: move(variables[name], velocities[name], learning_rate * gradients[name], learning_rate)
+            name: move(variables[name], velocities[name], learning_rate * gradients[name])
             for name in variables
         }
         for name, (variable, velocity) in new.items():
@@ -100,7 +100,7 @@ ATTEMPTS = {
             (adam(lambda step, mean, square, old: mean / (np.sqrt(square) + 1e-7)), "not corrected"),
             (adam(with_correction_of(lambda step: 1)), "first step for ever"),
             (adam(epsilon_in_root), "under the root"),
-            (adam(by_the_old_averages), "before this gradient"),
+            (adam(by_the_old_averages), "by hand"),
             (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
             (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
             (nothing, "return"),
@@ -108,19 +108,13 @@ ATTEMPTS = {
         ),
     ),
     "07-momentum": Attempts(
-        right=(momentum(lambda w, v, step, rate: (w + (0.9 * v - step), 0.9 * v - step)),),
+        right=(momentum(lambda w, v, step: (w + (0.9 * v - step), 0.9 * v - step)),),
         wrong=(
             (written_then_read, "on eight"),
-            (momentum(lambda w, v, step, rate: (w + v, 0.9 * v - step)), "before this step"),
-            (momentum(lambda w, v, step, rate: (w + 0.9 * v - step, v)), "plain gradient descent"),
+            (momentum(lambda w, v, step: (w + v, 0.9 * v - step)), "before this step"),
+            (momentum(lambda w, v, step: (w + 0.9 * v - step, v)), "plain gradient descent"),
             (computed_twice, "once more"),
-            (
-                momentum(
-                    lambda w, v, step, rate: (w - rate * (0.9 * v + step / rate), 0.9 * v + step / rate)
-                ),
-                "inside",
-            ),
-            (momentum(lambda w, v, step, rate: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["hidden_'),
+            (momentum(lambda w, v, step: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["hidden_'),
             (0.9, "function"),
         ),
     ),

@@ -103,11 +103,6 @@ def applied_in_another_function(model, optimizer):
     return maker(make=lambda model, optimizer: Applying)(model, optimizer)
 
 
-def one_of_its_own(model, optimizer):
-    mesh = model.weights[0].layout.mesh
-    return tf_keras.optimizers.SGD(float(optimizer.learning_rate), momentum=optimizer.momentum, mesh=mesh)
-
-
 ATTEMPTS = {
     "08-normalisation": Attempts(
         right=({name: LayoutSpec.replicated(IMAGES, 1) for name in CHANNELS},),
@@ -128,7 +123,7 @@ ATTEMPTS = {
                 "takes its place",
             ),
             (by_the_first(re.search), "beginning"),
-            (by_the_first(re.fullmatch), "rest of the name"),
+            (by_the_first(re.fullmatch), "the one pattern"),
             (by_the_first(re.match, name_itself=False), "goes first"),
             (by_the_first(lambda pattern, name: name.startswith(pattern)), "the one pattern"),
             (lambda patterns, names: [], "gives"),
@@ -144,7 +139,7 @@ ATTEMPTS = {
             (map_of({}), "486,536"),
             (map_of({"second.kernel": ROWS}), "may hold 125,000"),
             (map_of({**RIGHT, "frist.bias": ["model"]}), "'frist.bias'"),
-            (map_of({"first": COLUMNS, "second.kernel": ROWS}), "layouts with 1 entry"),
+            (map_of({"first": COLUMNS, "second.kernel": ROWS}), "the tensor (96,) has 1"),
             (
                 map_of({**RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
                 "Contracting dimension",
@@ -163,12 +158,11 @@ ATTEMPTS = {
             (maker(make=lambda model, optimizer: None), "no variable has changed"),
             (maker(loss_of=tf.reduce_sum), "sum of the losses"),
             (maker(factor=1 / 8), "whole batch"),
-            (maker(every=2), "never moved"),
+            (maker(every=2), "three batches"),
             (maker(compute=lambda function: function), "`@tf.function`"),
-            (maker(make=one_of_its_own), "that `make_step` gets"),
-            (maker(returns=lambda loss: None), "one number"),
-            (maker(loss_of=tf.identity), "one number"),
-            (lambda model, optimizer: None, "returns a function"),
+            (maker(returns=lambda loss: None), "`losses`"),
+            (maker(loss_of=tf.identity), "A single number"),
+            (lambda model, optimizer: None, "gives nothing"),
             (0.5, "function"),
         ),
     ),

@@ -17,12 +17,12 @@ import tf_keras  # noqa: E402
 from lessons.lesson_08_keras.keras_layouts import (  # noqa: E402
     LayoutMap,
     bytes_on_devices,
-    made_with,
+    layouts_of,
     names_of,
-    patterns_of,
+    pattern_of,
+    require_matched,
     shardings,
 )
-from lessons.lesson_08_keras.layout_patterns import LayoutPatterns  # noqa: E402
 
 MESH = MeshSpec([("batch", 2), ("model", 2)])
 REAL = create_mesh(MESH)
@@ -61,6 +61,11 @@ def real_map(patterns, mesh=REAL):
     return layout_map
 
 
+def made_with(layout_map, make):
+    with layout_map.scope():
+        return make()
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     tf_keras.utils.set_random_seed(0)
@@ -76,18 +81,21 @@ patterns = st.one_of(names, st.sampled_from([".*kernel", "(hidden|logits)", "hid
 @given(st.lists(patterns, unique=True, max_size=4), st.lists(names, min_size=1, max_size=4))
 def test_the_patterns_find_what_kerass_layout_map_finds(given_patterns, wanted):
     layouts = [COLUMNS, ROWS, WHOLE, LayoutSpec(["batch", "model"], MESH)]
-    ours = LayoutPatterns(dict(zip(given_patterns, layouts, strict=False)), MESH)
-    theirs = real_map(ours.layouts)
+    ours = dict(zip(given_patterns, layouts, strict=False))
+    theirs = real_map(ours)
     for name in wanted:
-        found, pattern = theirs[name], ours.pattern_of(name)
+        found, pattern = theirs[name], pattern_of(name, ours.keys())
         assert (found is None) is (pattern is None)
-        assert found is None or tuple(found.sharding_specs) == ours.layouts[pattern].sharding_specs
+        assert found is None or tuple(found.sharding_specs) == ours[pattern].sharding_specs
 
 
 @pytest.mark.parametrize("make", [sequential, functional, Subclassed])
 def test_a_model_has_the_layouts_that_its_names_get(make):
     rows = pack(np.ones((4, FEATURES), "float32"), LayoutSpec(["batch", UNSHARDED], MESH), REAL)
-    model = made_with(real_map(PATTERNS), make, rows)
+    layout_map = real_map(PATTERNS)
+    model = made_with(layout_map, make)
+    model(rows)
+    require_matched(layout_map, model)
     found = [str(fetch_layout(variable)) for variable in model.weights]
     assert found == ["[unsharded, model]", "[unsharded]", "[model, unsharded]", "[unsharded]"]
     assert [sharding.local_shape for sharding in shardings(model.weights)] == [(6, 2), (4,), (2, 2), (2,)]
@@ -131,22 +139,23 @@ def with_normalisation():
 def test_the_names_are_those_that_keras_asks_for(make):
     recording = Recording(mesh=REAL)
     recording.asked = set()
-    with recording.scope():
-        model = make()
+    model = made_with(recording, make)
     model(pack(np.ones((4, FEATURES), "float32"), LayoutSpec(["batch", UNSHARDED], MESH), REAL))
     assert set(names_of(model)) == recording.asked
     assert {id(variable) for variable in names_of(model).values()} == {id(each) for each in model.weights}
 
 
 @pytest.mark.parametrize(
-    ("make", "named"),
+    ("patterns", "mesh", "named"),
     [
-        (lambda: made_with(real_map({"hiden.kernel": COLUMNS}), sequential), "'hiden.kernel'"),
-        (lambda: made_with(real_map({".*kernel": WHOLE, "logits.k": ROWS}), sequential), "'logits.k'"),
-        (lambda: patterns_of(real_map(PATTERNS, mesh=None)), "has no mesh"),
-        (lambda: patterns_of(real_map(PATTERNS, mesh=create_mesh(MeshSpec([("x", 4)])))), "'hidden.kernel'"),
+        ({"hiden.kernel": COLUMNS}, REAL, "'hiden.kernel'"),
+        ({".*kernel": WHOLE, "logits.k": ROWS}, REAL, "'logits.k'"),
+        (PATTERNS, None, "has no mesh"),
+        (PATTERNS, create_mesh(MeshSpec([("x", 4)])), "'hidden.kernel'"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(make, named):
+def test_what_does_not_fit_is_refused_by_name(patterns, mesh, named):
+    layout_map, model = real_map(patterns, mesh), sequential()
+
     with pytest.raises(CourseError, match=re.escape(named)):
-        make()
+        layouts_of(layout_map) and require_matched(layout_map, model)

@@ -65,6 +65,23 @@ def test_setup_leaves_tensorflow_alone_until_it_is_asked_for_and_may_run_twice()
     ) == [False, 8, 8]
 
 
+def test_no_method_is_taken_for_the_input_that_a_kernel_gave_the_cell_that_started_tensorflow():
+    assert run(
+        """
+        import builtins
+        class Kernel:
+            def raw_input(self): ...
+        kernel, before = Kernel(), builtins.input
+        builtins.input = kernel.raw_input
+        course_lib.start_tensorflow()
+        builtins.input = before
+        from tensorflow.python.autograph.pyct import inspect_utils
+        methods = [kernel.raw_input for _ in range(100_000)]  # one of them had its id
+        say(sum(id(method) in inspect_utils._BUILTIN_FUNCTION_IDS for method in methods))
+        """
+    ) == [0]
+
+
 STARTED_FIRST = """
     course_lib.setup(devices=1)
     course_lib.start_tensorflow()

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from lessons.lesson_09_strategies.code import code_of
 from lessons.lesson_09_strategies.strategy import Situation
-from tests.unit.test_strategy import situations
+from tests.unit.test_strategy import code_of, situations
 
 tf = start_tensorflow()
 

@@ -22,16 +22,6 @@ def test_it_counts_labels_by_rows_and_predictions_by_columns():
     assert matrix.accuracy == pytest.approx(4 / 6)
 
 
-def test_the_most_frequent_mistakes_come_first_and_equal_ones_in_the_order_of_the_classes():
-    matrix = ConfusionMatrix(np.array([[5, 2, 3], [2, 4, 0], [0, 9, 6]]), NAMES)
-    assert matrix.most_confused(9) == [
-        ("bag", "coat", 9),
-        ("shirt", "bag", 3),
-        ("shirt", "coat", 2),
-        ("coat", "shirt", 2),
-    ]
-
-
 def test_golden_text():
     assert MATRIX.picture().text == (
         """

@@ -11,8 +11,9 @@ import pytest
 from course_lib import CourseError
 from course_lib.i18n import set_language
 from lessons.lesson_09_strategies import strategy as specs
+from lessons.lesson_09_strategies.code import sections_of
 from lessons.lesson_09_strategies.strategy import Situation
-from lessons.lesson_09_strategies.strategy_places import places_of
+from lessons.lesson_09_strategies.strategy_picture import places_of
 
 TEXTS = Path(__file__).with_name("strategies")
 
@@ -24,6 +25,10 @@ def situations():
             yield Situation(*values)
         except CourseError:
             continue
+
+
+def code_of(situation):
+    return "".join(sections_of(situation))
 
 
 # What FACTS say, as a list: devices, several machines, synchronous, variables -> strategy.

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from course_lib.i18n import languages, num_columns, set_language
-from lessons.lesson_09_strategies.code import TF_KERAS_REQUIREMENT, code_of
+from lessons.lesson_09_strategies.code import TF_KERAS_REQUIREMENT
 from lessons.lesson_09_strategies.strategy import Situation
-from tests.unit.test_strategy import situations
+from tests.unit.test_strategy import code_of, situations
 
 ROOT = Path(__file__).resolve().parents[2]
 CHOSEN = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lessons.lesson_09_strategies.code import code_of
 from lessons.lesson_09_strategies.explorer import StrategyExplorer
 from lessons.lesson_09_strategies.strategy import Situation
 from tests.explored import choose, pieces, questions, shown
+from tests.unit.test_strategy import code_of
 
 
 def test_the_first_view_is_of_several_gpus():
