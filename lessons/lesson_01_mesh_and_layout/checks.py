@@ -109,26 +109,12 @@ def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:
 
 
 @exercise(
-    "01-explore-two-copies",
-    right=LayoutSpec(["y", UNSHARDED], _EXPLORED).of((8, 6)),
-    unanswered=_UNTOUCHED,
-)
-def two_copies(answer: Sharding) -> str | None:
-    """A choice in which two devices hold each element."""
-    return _explored(answer, copies=2)
-
-
-@exercise(
     "01-explore-one-copy",
     right=LayoutSpec(["y", "x"], _EXPLORED).of((8, 6)),
     unanswered=_UNTOUCHED,
 )
-def one_copy(answer: Sharding) -> str | None:
+def one_copy(chosen: Sharding) -> str | None:
     """A choice in which each element is held once."""
-    return _explored(answer, copies=1)
-
-
-def _explored(chosen: Sharding, copies: int) -> str | None:
     if chosen.global_shape != (8, 6):
         return _(
             "The tensor in the explorer has the shape {shape}. Set it to (8, 6).", shape=chosen.global_shape
@@ -139,7 +125,7 @@ def _explored(chosen: Sharding, copies: int) -> str | None:
             "The mesh in the explorer has {count} devices; it needs 8.",
             chosen.mesh.size,
         )
-    if chosen.copies != copies:
+    if chosen.copies != 1:
         return ngettext(
             "Now {count} device holds each element. Mesh dimensions that cut no axis make copies.",
             "Now {count} devices hold each element. Mesh dimensions that cut no axis make copies.",

@@ -41,7 +41,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # TensorFlow takes them only before it first uses a device.
 # So in every lesson the first cell calls `setup`, which notes the number, and later `start_tensorflow`
 # imports TensorFlow, runs these two lines and returns the module.
-# GPUs and TPUs need no such lines: each is a device.
+# GPUs need no such lines: each is a device.
 #
 # The cell also asks for four devices, too late.
 # `outcome` returns what a call gives, or the kind and the first sentence of the error that it raises.
@@ -160,13 +160,10 @@ compare(whole, rows)
 # The button calls `observe`, which makes the real DTensor of your choice.
 # The notebook has eight devices: for a larger mesh the button shows TensorFlow's refusal.
 #
-# **Exercise 1.** Two tasks, each with a check that looks at what the explorer shows:
-# run it before you choose anew.
-# The tensor has the shape (8, 6), the mesh eight devices.
-#
-# 1. Each element is held by exactly two devices.
-# 2. Each element is held by one device only.
-#    On the mesh shown first one obvious choice is refused: read why.
+# **Exercise 1.** Leave the shape (8, 6), take a mesh of eight devices,
+# and find a layout in which one device only holds each element.
+# On the mesh shown first one obvious choice is refused: read why.
+# The check looks at what the explorer shows.
 
 # %% explorer
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
@@ -183,9 +180,6 @@ def observe(choice):
 explorer = MeshLayoutExplorer(observe)
 explorer
 
-# %% explore-two-copies
-check("01-explore-two-copies", explorer)
-
 # %% explore-one-copy
 check("01-explore-one-copy", explorer)
 
@@ -194,7 +188,7 @@ check("01-explore-one-copy", explorer)
 #
 # `copy_to_mesh` takes the whole tensor.
 # `dtensor.pack` takes the components, one for each device: each device receives its own part and no more.
-# Data are given to devices in this way, so you cut first.
+# Lesson 3 gives the devices their batches in this way, so first you cut.
 #
 # `mesh.local_device_locations()` lists the positions of the devices, in the order in which `pack` wants the
 # components.
@@ -387,7 +381,11 @@ print(outcome(variable.assign, whole))
 #
 # ### Refused
 #
-# The cell makes four mistakes and prints the first line of each message.
+# The cell makes four mistakes and prints the first line of each message:
+# a mesh of 8 for six devices, a mesh dimension for two axes, three components for six devices,
+# and 5 rows over 3 positions.
+# The last message comes from TensorFlow's compiler: begin to read at "requires".
+# What it calls a dimension is an axis.
 
 # %% mistakes tags=["error"]
 import subprocess
@@ -404,14 +402,6 @@ for mistake in mistakes:
         mistake()
     except Exception as error:
         print(f"{type(error).__name__}: {str(error).splitlines()[0]}", end="\n\n")
-
-# %% silent-text [markdown]
-# A mesh of 8 for six devices, a mesh dimension for two axes, three components for six devices,
-# 5 rows over 3 positions.
-# The last message comes from TensorFlow's compiler: begin to read at "requires".
-# What it calls a dimension is an axis.
-#
-# ### Taken in silence?
 
 # %% predict-replicas [markdown]
 # Under `[unsharded, y]` devices 0, 2 and 4 are to hold one 6 × 2 block, and 1, 3 and 5 another.
@@ -434,9 +424,16 @@ unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
 reveal("01-replicas", outcome(lambda: int(tf.reduce_sum(dtensor.pack(unlike, columns_over_y)).numpy())))
 
 # %% silent-given [markdown]
+# ### Taken in silence
+#
 # On the six devices the sum is 12, 12, 60, 60, 108 and 108: one DTensor with three values.
-# The cell makes two more mistakes, components in a wrong order and a slice that turns a split axis round,
-# and counts the numbers that are in their places.
+#
+# Two cells measure more, and count the numbers that are in their places.
+# The first packs components in a wrong order, and turns a split axis round by a slice:
+# that turns each device's own block round and leaves the blocks where they are.
+# The second shows a fault of TensorFlow 2.21 in `dtensor.relayout`.
+# It can mix up a tensor of three axes on a mesh of three dimensions, and one of four axes on a mesh of one.
+# Each is moved directly, and then by way of the replicated layout.
 
 # %% silent
 backwards = dtensor.pack(dtensor.unpack(rows)[::-1], rows_over_x)
@@ -446,12 +443,6 @@ turned = rows[::-1]
 print("rows[::-1]:", np.sum(to_numpy(turned) == whole[::-1]), "of 24")
 gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "of 24")
-
-# %% relayouts-text [markdown]
-# `[::-1]` turns each device's own block round and leaves the blocks where they are.
-# TensorFlow 2.21 makes a mistake of its own as well: `dtensor.relayout` can mix up tensors of three axes on a
-# mesh of three dimensions, and tensors of four axes on any mesh.
-# The cell tries one of each, directly and by way of the replicated layout.
 
 # %% relayouts
 cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
@@ -467,16 +458,16 @@ for place, source, target in moves:
         print(np.sum(to_numpy(moved) == array), "of", array.size)
 
 # %% list-text [markdown]
-# These are the silent mistakes that we know of in making, moving and reading DTensors:
+# The silent mistakes that we know of in making, moving and cutting DTensors:
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
 # | unlike replicas in `dtensor.pack` | one tensor, three values | cut one array |
 # | components in another order | 8 of 24 right | follow `local_device_locations()` |
 # | `layout.shape[axis]` | 12 of 24 rows | `layout.num_shards(axis)` |
-# | `[::-1]` on a split axis | 8 of 24 right | `tf.gather` |
+# | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right | `tf.gather` |
 # | `dtensor.relayout`, three axes on three mesh dimensions | 4 of 8 right | by way of the replicated layout |
-# | `dtensor.relayout`, four axes | 8 of 16 right | the same |
+# | `dtensor.relayout`, four axes | 4 of 16 right | the same |
 # | `dtensor.relayout` over 12 or more CPUs | shown in lesson 2 | a mesh of two dimensions, such as 4 × 3 |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
 #
@@ -534,8 +525,8 @@ score("01")
 #   a layout gives each axis of a tensor one of these names, or leaves it unsharded.
 # - Local shape: divide each axis of the global shape by the size of its mesh dimension.
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
-# - TensorFlow checks shapes and names, not values, and unlike number types end the process.
-#   So compare what the devices hold with what one device would hold.
+# - TensorFlow checks shapes and names, not values, and an operation on unlike number types ends the process.
+#   So compare the joined values with those of one device.
 #
 # ## Next
 #

@@ -49,7 +49,9 @@ def print_holdings(title, tensor):
     print(f"{title}: {layout.sharding_specs}, {local_shape} of {tuple(tensor.shape)} on each device")
     for place, part in zip(layout.mesh.local_device_locations(), dtensor.unpack(tensor), strict=True):
         numbers = part.numpy()
-        print(f"  {place}: first number {numbers.flat[0]:g}, last {numbers.flat[-1]:g}, {numbers.nbytes} bytes")
+        print(
+            f"  {place}: first number {numbers.flat[0]:g}, last {numbers.flat[-1]:g}, {numbers.nbytes} bytes"
+        )
 
 
 def main():

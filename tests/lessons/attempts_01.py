@@ -85,24 +85,17 @@ def explored(*entries, mesh=EXPLORED, shape=(8, 6)):
 
 
 ATTEMPTS = {
-    "01-explore-two-copies": Attempts(
-        right=(
-            explored("x", UNSHARDED, mesh=MeshSpec([("x", 4), ("y", 2)])),
-            explored("z", "x", mesh=MeshSpec([("x", 2), ("y", 2), ("z", 2)])),
-        ),
-        wrong=(
-            (explored(UNSHARDED, "x"), "4 devices hold each element"),
-            (explored(UNSHARDED, "y", shape=(8, 4)), "(8, 4)"),
-            (explored("x", UNSHARDED, mesh=MeshSpec([("x", 2), ("y", 2)])), "has 4 devices"),
-            (refusal(explored, UNSHARDED, "y"), "refuses"),
-            ("[y, unsharded]", "explorer itself"),
-        ),
-    ),
     "01-explore-one-copy": Attempts(
-        right=(explored("x", UNSHARDED, mesh=MeshSpec([("x", 8)])),),
+        right=(
+            explored("x", UNSHARDED, mesh=MeshSpec([("x", 8)])),
+            explored("x", "y", mesh=MeshSpec([("x", 4), ("y", 2)])),
+        ),
         wrong=(
             (explored("y", UNSHARDED), "2 devices hold each element"),
+            (explored("y", "x", shape=(8, 4)), "(8, 4)"),
+            (explored("x", "y", mesh=MeshSpec([("x", 2), ("y", 2)])), "has 4 devices"),
             (refusal(explored, "x", "y"), "refuses"),
+            ("[y, x]", "explorer itself"),
         ),
     ),
     "01-cut": Attempts(
