@@ -89,7 +89,7 @@ show(mesh)
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
 # 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
-# In the pictures equal letters and colours mean equal data.
+# Equal letters and colours mean equal data.
 
 # %% two-layouts
 from IPython.display import display
@@ -158,10 +158,10 @@ compare(whole, rows)
 # Choose the mesh, the shape of the tensor and the layout.
 # Select a device to see what it holds and who holds the same.
 # The button calls `observe`, which makes the real DTensor of your choice.
-# The notebook has eight devices: for a larger mesh the button shows TensorFlow's refusal.
+# For a mesh of more than eight devices it shows TensorFlow's refusal.
 #
-# **Exercise 1.** Leave the shape (8, 6), take a mesh of eight devices,
-# and find a layout in which one device only holds each element.
+# **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
+# Find a layout under which each element is held by one device only.
 # On the mesh shown first one obvious choice is refused: read why.
 # The check looks at what the explorer shows.
 
@@ -235,8 +235,7 @@ reveal("01-packer", outcome(lambda: packed.shape[0]))
 # %% [markdown]
 # Nothing complained: `dtensor.pack` cannot know how many rows there were.
 # `shape` is the shape of the *mesh*, whichever dimension splits an axis.
-# For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4, and the same packer is right:
-# tried on one layout, the mistake stays hidden.
+# For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4, so there the mistake stays hidden.
 #
 # **Exercise 2.** Write `cut(whole, layout)`: it returns a list with the component of each device,
 # in the order of `layout.mesh.local_device_locations()`.
@@ -502,17 +501,15 @@ print(outcome(tf.function(tf.add), rows, shard(whole.astype("float64"), rows_ove
 # The process ended in the middle of the sum, and no `except` can catch that.
 # On Linux its exit status was -11, which a shell shows as 139.
 # In a notebook the kernel dies and all variables are lost.
-# In a `tf.function` TensorFlow meets the same mistake with an error, as the last line shows.
+# In a `tf.function` the same mistake is an error, as the last line shows.
 # `dtensor.pack([], layout)` ends the process, too.
 # So write `dtype="float32"` where you make arrays, and count components before you pack them.
 #
 # ## The plain program
 #
-# [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson in one file that needs TensorFlow and
-# NumPy alone, for you to take along.
-# It makes eight virtual devices and a mesh, cuts and packs an array with `cut` as in exercise 2,
-# prints who holds what, moves the DTensor, keeps it in a `DVariable`,
-# and reads it with `join`.
+# [The program](../plain/01_mesh_and_layout.py) is this lesson in one file that needs TensorFlow and NumPy alone.
+# It makes eight virtual devices and a mesh, packs an array with `cut` as in exercise 2,
+# prints who holds what, moves the DTensor, keeps it in a `DVariable`, and reads it with `join`.
 # After each step it compares the values with the array.
 
 # %% score

@@ -22,7 +22,9 @@ WHOLE = np.arange(24, dtype="float32").reshape(6, 4)
 @pytest.fixture(scope="module")
 def lesson():
     """The functions that the lesson shows, and its solution of the exercise."""
-    cells = {cell.id: cell.source for one in COURSE.lessons(("01_mesh_and_layout",)) for cell in one.cells}
+    cells = {
+        cell.cell_id: cell.source for one in COURSE.lessons(("01_mesh_and_layout",)) for cell in one.cells
+    }
     names = {"tf": tf, "np": np, "dtensor": dtensor}
     exec(cells["exercise-cut"], names)
     exec(cells["join"].partition("\n\n\nprint")[0], names)
