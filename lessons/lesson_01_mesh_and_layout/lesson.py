@@ -73,7 +73,6 @@ show(mesh)
 
 # %% layout-text [markdown]
 # The list fills the grid row by row: the last mesh dimension changes fastest.
-# A mesh may have one dimension, two, three or more.
 # Names must be unique, because a layout refers to a mesh dimension by its name.
 # In training they say what a dimension is for: `batch`, `model`.
 #
@@ -235,7 +234,8 @@ reveal("01-packer", outcome(lambda: packed.shape[0]))
 # %% [markdown]
 # Nothing complained: `dtensor.pack` cannot know how many rows there were.
 # `shape` is the shape of the *mesh*, whichever dimension splits an axis.
-# For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4, so there the mistake stays hidden.
+# For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4,
+# so there the mistake stays hidden.
 #
 # **Exercise 2.** Write `cut(whole, layout)`: it returns a list with the component of each device,
 # in the order of `layout.mesh.local_device_locations()`.
@@ -264,7 +264,7 @@ check("01-cut", cut)
 
 # %% reading [markdown]
 # With it, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array.
-# From here on the course's `shard(array, layout)` does just this, in this lesson and all later ones.
+# From here on the course's `shard(array, layout)` does just this, here and in later lessons.
 #
 # ## Read and join
 #
@@ -351,7 +351,7 @@ draw = tf.function(tf.random.stateless_normal)  # without tf.function the seed w
 ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2])
 for layout in (nothing_split, rows_over_x):
     drawn = dtensor.call_with_layout(draw, layout, shape=[6, 4], seed=[1, 2])
-    print(layout.sharding_specs, np.sum(to_numpy(drawn) == ordinary.numpy()), "of 24 agree")
+    print(layout.sharding_specs, np.sum(to_numpy(drawn) == ordinary.numpy()), "of 24")
 
 # %% variable-text [markdown]
 # Drawn under a layout that splits, the numbers are others, though the seed is the same.
@@ -374,7 +374,7 @@ print(outcome(variable.assign, whole))
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
 # The ordinary array is refused, here and in operations:
-# `columns + 100.0` works, because a single number has no parts; `columns + whole` does not.
+# `columns + 100.0` works, because TensorFlow takes a single number as it is; `columns + whole` does not.
 #
 # ## Three ends of a mistake
 #
@@ -448,12 +448,12 @@ cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
 line = dtensor.create_mesh([("x", 2)], devices=devices[:2])
 free = dtensor.UNSHARDED
 moves = [(cube, ["z", "x", free], ["y", free, "x"]), (line, [free, "x", free, free], [free, free, "x", free])]
-for place, source, target in moves:
+for small_mesh, source, target in moves:
     array = np.arange(2.0 ** len(source)).reshape([2] * len(source))
-    tensor = shard(array, dtensor.Layout(source, place))
-    replicated = dtensor.relayout(tensor, dtensor.Layout([free] * len(source), place))
+    tensor = shard(array, dtensor.Layout(source, small_mesh))
+    replicated = dtensor.relayout(tensor, dtensor.Layout([free] * len(source), small_mesh))
     for start in (tensor, replicated):
-        moved = dtensor.relayout(start, dtensor.Layout(target, place))
+        moved = dtensor.relayout(start, dtensor.Layout(target, small_mesh))
         print(np.sum(to_numpy(moved) == array), "of", array.size)
 
 # %% list-text [markdown]
@@ -464,22 +464,22 @@ for place, source, target in moves:
 # | unlike replicas in `dtensor.pack` | one tensor, three values | cut one array |
 # | components in another order | 8 of 24 right | follow `local_device_locations()` |
 # | `layout.shape[axis]` | 12 of 24 rows | `layout.num_shards(axis)` |
-# | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right | `tf.gather` |
+# | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | `dtensor.relayout`, three axes on three mesh dimensions | 4 of 8 right | by way of the replicated layout |
 # | `dtensor.relayout`, four axes | 4 of 16 right | the same |
-# | `dtensor.relayout` over 12 or more CPUs | shown in lesson 2 | a mesh of two dimensions, such as 4 × 3 |
+# | `dtensor.relayout` along a dimension of 12 or more CPUs | shown in lesson 2 | a mesh of two dimensions, such as 4 × 3 |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
 #
 # `DVariable.assign` of a tensor in another layout moves it with `dtensor.relayout`, so these three rows hold
 # for it, too.
-# No error tells you: compare the joined values with those of one device.
+# No error tells you: compare what the devices hold with what they should hold, as `compare` does.
 #
 # ### The process ends
 #
 # NumPy's own number type is float64, the usual one of TensorFlow float32.
 # The program below adds one DTensor of each.
-# It runs in a process of its own, and the cell prints what the program printed
-# and whether its exit status is 0, as it is when a program ends well.
+# It runs in a process of its own, and the cell prints its output
+# and whether its exit status is 0, which means that it ended well.
 
 # %% ends
 program = """
@@ -507,7 +507,8 @@ print(outcome(tf.function(tf.add), rows, shard(whole.astype("float64"), rows_ove
 #
 # ## The plain program
 #
-# [The program](../plain/01_mesh_and_layout.py) is this lesson in one file that needs TensorFlow and NumPy alone.
+# [The program](../plain/01_mesh_and_layout.py) is this lesson in one file
+# that needs TensorFlow and NumPy alone.
 # It makes eight virtual devices and a mesh, packs an array with `cut` as in exercise 2,
 # prints who holds what, moves the DTensor, keeps it in a `DVariable`, and reads it with `join`.
 # After each step it compares the values with the array.
@@ -522,8 +523,8 @@ score("01")
 #   a layout gives each axis of a tensor one of these names, or leaves it unsharded.
 # - Local shape: divide each axis of the global shape by the size of its mesh dimension.
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
-# - TensorFlow checks shapes and names, not values, and an operation on unlike number types ends the process.
-#   So compare the joined values with those of one device.
+# - TensorFlow checks shapes and names, not values, and outside a `tf.function` unlike number types end the process.
+#   So compare what the devices hold with what they should hold.
 #
 # ## Next
 #
