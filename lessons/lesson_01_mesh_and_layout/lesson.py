@@ -500,7 +500,7 @@ print(outcome(tf.function(tf.add), rows, shard(whole.astype("float64"), rows_ove
 # %% plain [markdown]
 # The process ended in the middle of the sum, and no `except` can catch that.
 # On Linux its exit status was -11, which a shell shows as 139.
-# In a notebook the kernel dies and all variables are lost.
+# In a notebook the kernel dies.
 # In a `tf.function` the same mistake is an error, as the last line shows.
 # `dtensor.pack([], layout)` ends the process, too.
 # So write `dtype="float32"` where you make arrays, and count components before you pack them.
@@ -523,7 +523,8 @@ score("01")
 #   a layout gives each axis of a tensor one of these names, or leaves it unsharded.
 # - Local shape: divide each axis of the global shape by the size of its mesh dimension.
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
-# - TensorFlow checks shapes and names, not values, and outside a `tf.function` unlike number types end the process.
+# - TensorFlow checks shapes and names, not values,
+#   and outside a `tf.function` unlike number types end the process.
 #   So compare what the devices hold with what they should hold.
 #
 # ## Next

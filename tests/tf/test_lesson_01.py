@@ -1,5 +1,6 @@
 """What lesson 01 says of TensorFlow, held against NumPy."""
 
+import ast
 import itertools
 import subprocess
 import sys
@@ -156,3 +157,21 @@ def test_unlike_number_types_and_no_components_end_a_process(lesson):
 
 def test_a_half_written_cut_is_open():
     assert check("01-cut", lambda whole, layout: ...).status is Status.OPEN
+
+
+def functions(source):
+    """What functions do, by name, without what is said of them."""
+    found = {each.name: each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)}
+    for each in found.values():
+        each.body = each.body[1:] if ast.get_docstring(each) else each.body
+    return {name: ast.dump(each) for name, each in found.items()}
+
+
+def test_the_plain_program_cuts_and_joins_as_the_lesson_does():
+    shown = {}
+    for cell in COURSE.lesson("01_mesh_and_layout").cells:
+        if cell.cell_id in ("exercise-cut", "join"):
+            shown |= functions(cell.source)
+    plain = functions((COURSE.root / "notebooks/plain/01_mesh_and_layout.py").read_text())
+    assert {name: plain[name] for name in shown} == shown
+    assert shown.keys() == {"cut", "join"}
