@@ -125,7 +125,7 @@ class MeshLayoutExplorer(ObservingExplorer):
 
     def waiting(self) -> str:
         """Returns what is said while the real DTensor is made."""
-        return _("Making the real DTensor. The first time this starts TensorFlow and takes some seconds.")
+        return _("Making the real DTensor.")
 
     def why_not(self, state: State) -> str:
         """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""

@@ -7,13 +7,11 @@
 # After this lesson you can
 #
 # - describe devices as a *mesh* and the split of a tensor as a *layout*;
-# - tell from a layout, a shape and a number type, before anything runs, what each device holds,
-#   how many bytes that is and how many copies exist;
-# - cut a tensor for any mesh and layout, make a real DTensor of the parts,
-#   and read back what every device holds;
-# - say which mistakes TensorFlow refuses, and which it takes in silence.
+# - tell, before anything runs, what each device holds, how many bytes that is and how many copies exist;
+# - cut an array, make a DTensor of the parts, move it, and join the parts again, in TensorFlow alone;
+# - say which mistakes TensorFlow refuses, which it takes in silence, and which end the process.
 #
-# **Time:** 45 minutes.
+# **Time:** 40 minutes.
 # **You need to know:** Python, NumPy slices, and what a tensor is.
 #
 # > **Experimental.** DTensor lives in `tf.experimental`: its names may change.
@@ -29,62 +27,59 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% mesh [markdown]
+# %% devices-text [markdown]
+# ## Eight devices on one processor
+#
+# TensorFlow sees a processor as one device.
+# In a program of your own, two lines after `import tensorflow as tf` make eight *virtual devices* of it:
+#
+# ```python
+# cpu = tf.config.list_physical_devices("CPU")[0]
+# tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
+# ```
+#
+# TensorFlow takes them only before it first uses a device.
+# So in every lesson the first cell calls `setup`, which notes the number, and later `start_tensorflow`
+# imports TensorFlow, runs these two lines and returns the module.
+# GPUs need no such lines: each is a device.
+#
+# The cell also asks for four devices, too late.
+# `outcome` returns what a call gives, or the kind and the first sentence of the error that it raises.
+
+# %% devices
+tf = course_lib.start_tensorflow()
+import numpy as np
+from tensorflow.experimental import dtensor
+
+from course_lib import outcome, show
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+four_devices = [tf.config.LogicalDeviceConfiguration()] * 4
+print(len(tf.config.list_logical_devices("CPU")))
+print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
+
+# %% mesh-text [markdown]
 # ## A mesh is a grid of devices with names
 #
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
-# Here are six devices as a grid of 3 by 2; the first cell asked for eight, and later parts use them all.
-# `MeshSpec` is the course's own description of a mesh; it needs no TensorFlow, so the pictures come at once.
+# `dtensor.create_mesh` takes names, sizes and a list of devices.
+# Here six of the eight form a grid of 3 by 2; `show` draws it.
 
-# %% first-mesh
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+# %% mesh
+devices = [f"CPU:{device_id}" for device_id in range(6)]
+mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
+show(mesh)
 
-mesh = MeshSpec([("x", 3), ("y", 2)])
-cube = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])
-mesh
-
-# %% mesh-rules [markdown]
-# Devices are numbered row by row: the last mesh dimension changes fastest.
+# %% layout-text [markdown]
+# The list fills the grid row by row: the last mesh dimension changes fastest.
 # Names must be unique, because a layout refers to a mesh dimension by its name.
-# `MeshSpec` refuses a repeated name at once, TensorFlow only when the first tensor is put on the mesh
-# (tried with TensorFlow 2.21).
-# A mesh may have one, two, three or more dimensions: `cube` has three.
-# In training, the names say what a dimension is for: `batch`, `model`.
-
-# %% predict-neighbour [markdown]
-# The mesh `batch` 2 × `feature` 2 × `model` 2 has eight devices.
-# Which other device differs from device 5 only along `feature`?
-#
-# - [x] `7`
-#   Device 5 is at (1, 0, 1).
-#   A step along `feature` adds 2, the size of `model`.
-# - [ ] `4`
-#   Devices 4 and 5 differ along `model`, the last dimension, which changes fastest.
-# - [ ] `1`
-#   A step along `batch`, the first dimension, adds 4:
-#   1 and 5 differ along it.
-# - [ ] `6`
-#   Device 6 stands at (1, 1, 0), device 5 at (1, 0, 1): they differ along two dimensions.
-# - otherwise
-#   Write 5 as 4·`batch` + 2·`feature` + `model`, each 0 or 1, and change `feature` alone.
-
-# %% reveal-neighbour
-place = cube.coords(5)
-reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}))
-
-# %% [markdown]
-# `cube.coords(5)` is the position of device 5, and `device_id` leads back from a position to the number.
-# Devices whose positions differ in just one dimension form a *group* along it:
-# 5 and 7 are a group along `feature`.
-# Along `feature` this mesh has four groups: `cube.groups("feature")` lists them.
-# When devices add up numbers along `feature`, each group adds up only the numbers of its own devices
-# (the last prediction of this lesson measures it).
+# In training they say what a dimension is for: `batch`, `model`.
 #
 # ## A layout gives each axis a mesh dimension
 #
 # A tensor has *axes*, a mesh has *dimensions*.
-# A layout says for each axis of the tensor which mesh dimension splits it, or that it is `"unsharded"`.
+# A layout says for each axis of the tensor which mesh dimension splits it, or that it is unsharded.
 # We lay out one matrix of 6 rows and 4 columns in three ways; two are drawn now, the third you predict first:
 #
 # 1. Nothing is split.
@@ -93,14 +88,15 @@ reveal("01-neighbour", cube.device_id({**place, "feature": 1 - place["feature"]}
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
 # 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
-# In the pictures equal letters and colours mean equal data.
+# Equal letters and colours mean equal data.
 
 # %% two-layouts
 from IPython.display import display
 
-nothing_split, all_split = LayoutSpec([UNSHARDED, UNSHARDED], mesh), LayoutSpec(["x", "y"], mesh)
-rows_over_x = LayoutSpec(["x", UNSHARDED], mesh)
-display(nothing_split.of((6, 4)), all_split.of((6, 4)))
+nothing_split = dtensor.Layout([dtensor.UNSHARDED, dtensor.UNSHARDED], mesh)
+all_split = dtensor.Layout(["x", "y"], mesh)
+rows_over_x = dtensor.Layout(["x", dtensor.UNSHARDED], mesh)
+display(show(nothing_split, (6, 4)), show(all_split, (6, 4)))
 
 # %% predict-hybrid [markdown]
 # The matrix of 6 rows and 4 columns gets the layout `[x, unsharded]` on the mesh `x` 3 × `y` 2.
@@ -116,16 +112,16 @@ display(nothing_split.of((6, 4)), all_split.of((6, 4)))
 #   That shares the rows among all six devices, but `y` cuts nothing: it makes copies.
 
 # %% reveal-hybrid
-reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
+reveal("01-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
 
-# %% rules [markdown]
+# %% first-dtensor-text [markdown]
 # The layout does not use `y`, so devices that differ only along `y` hold the same block:
 # there are two copies of each.
 # Two rules cover every layout:
 #
 # - The **local shape** is the shape of what one device holds.
 #   It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
-#   Its bytes are elements times bytes per element: 4 for float32.
+#   Its bytes are elements times bytes per element: here $2 \cdot 4 \cdot 4 = 32$ in float32.
 # - The number of **copies** $r$ is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
 #
@@ -133,165 +129,86 @@ reveal("01-hybrid", rows_over_x.local_shape((6, 4)))
 #
 # If it uses all of them, the product is empty: $r = 1$.
 #
-# A layout must meet four conditions: it has one entry for each axis of the *tensor*;
-# each entry is `"unsharded"` or the name of a dimension of the mesh;
-# the size of the mesh dimension divides the length of the axis;
-# and a mesh dimension splits one axis at most.
-# The number of entries follows the tensor, not the mesh:
-# a vector on this mesh has a layout with a single entry, such as `[y]`.
+# A layout has one entry for each axis of the *tensor*: a vector on this mesh has a single one, such as `[y]`.
+# The size of the mesh dimension must divide the length of the axis, and a mesh dimension splits one axis at
+# most.
+#
+# ## The first DTensor
+#
+# `dtensor.copy_to_mesh` takes a whole tensor or array and a layout, and returns a *DTensor*.
+# `dtensor.unpack` returns its *component tensors*, one for each device; `dtensor.fetch_layout` its layout.
+# `compare` draws what each device should hold of the array, and what it really holds.
 
-# %% hybrid
-rows_over_x.of((6, 4))
+# %% first-dtensor
+from course_lib import compare
 
-# %% [markdown]
-# **Exercise 1.** A matrix of shape (8, 8) on the mesh below.
-# Write the layout, a `LayoutSpec`, that splits the rows and leaves four copies of each element.
-# Replace the `...`, then run the cell and the check after it.
+whole = np.arange(24, dtype="float32").reshape(6, 4)
+rows = dtensor.copy_to_mesh(whole, rows_over_x)
+print(rows.shape, dtensor.fetch_layout(rows) == rows_over_x)
+print(dtensor.unpack(rows)[5].numpy())
+compare(whole, rows)
 
-# %% exercise-four-copies
-exercise_mesh = MeshSpec([("batch", 2), ("model", 4)])
-four_copies = LayoutSpec(["batch", UNSHARDED], exercise_mesh)  # solution
-
-# %%
-check("01-four-copies", four_copies)
-
-# %% explore [markdown]
+# %% explorer-text [markdown]
+# The shape of a DTensor is the global shape, as if there were one big device.
+# Device 5, at position 2 of `x` and 1 of `y`, holds the last two rows.
+#
 # ## Explore
 #
 # Choose the mesh, the shape of the tensor and the layout.
 # Select a device to see what it holds and who holds the same.
-# The button at the end makes the real DTensor and puts what the devices really hold beside the prediction;
-# it starts TensorFlow, so the first time takes some seconds.
+# The button calls `observe`, which makes the real DTensor of your choice.
+# For a mesh of more than eight devices it shows TensorFlow's refusal.
 #
-# The notebook has eight devices: press the button on a larger mesh and it says why it cannot.
-#
-# Two tasks, each with a check that looks at what the explorer shows: run it before you choose anew.
-# The tensor has the shape (8, 6), the mesh eight devices.
-#
-# 1. Each element is held by exactly two devices.
-# 2. Each element is held by one device only.
-#    On the mesh shown first one obvious choice is refused: read why.
+# **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
+# Find a layout under which each element is held by one device only.
+# On the mesh shown first one obvious choice is refused: read why.
+# The check looks at what the explorer shows.
 
 # %% explorer
-from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer, numbered_tensor
+from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 
 
-def observe(sharding):
-    from course_lib import pack, unpack  # starts TensorFlow
-
-    return unpack(pack(numbered_tensor(sharding.global_shape), sharding.layout))
+def observe(choice):
+    all_devices = [f"CPU:{device_id}" for device_id in range(8)]
+    chosen_mesh = dtensor.create_mesh(list(choice.mesh.dims), devices=all_devices[: choice.mesh.size])
+    layout = dtensor.Layout(choice.layout.sharding_specs, chosen_mesh)
+    numbers = np.arange(np.prod(choice.global_shape), dtype="float32").reshape(choice.global_shape)
+    return [component.numpy() for component in dtensor.unpack(dtensor.copy_to_mesh(numbers, layout))]
 
 
 explorer = MeshLayoutExplorer(observe)
 explorer
 
-# %% explore-two-copies
-check("01-explore-two-copies", explorer)
-
 # %% explore-one-copy
 check("01-explore-one-copy", explorer)
 
-# %% tensorflow [markdown]
-# ## The same in TensorFlow
+# %% by-hand-text [markdown]
+# ## Cut and pack by hand
 #
-# `start_tensorflow` imports TensorFlow with the eight virtual CPUs that the first cell asked for.
-# They can only be made before TensorFlow first uses its devices,
-# which is why that cell comes first in every lesson.
+# `copy_to_mesh` takes the whole tensor.
+# `dtensor.pack` takes the components, one for each device: each device receives its own part and no more.
+# Lesson 3 gives the devices their batches in this way, so first you cut.
 #
-# `dtensor.create_mesh` takes the names and sizes of the mesh dimensions and a list of devices.
-# A mesh may leave devices out: this one uses six of the eight.
-# A `dtensor.Layout` takes the entry for each axis and the mesh.
-#
-# `outcome` returns what a call gives, or the first sentence of the error that it raises.
-# The last line shows it for a mesh dimension that does not exist.
-# From here on each `reveal` measures through `outcome`, so the code does not show whether an error comes.
-#
-# `dtensor.pack` makes one DTensor from *component tensors*, one for each device, in the order of the devices.
-# `dtensor.unpack` gives the components back, and `dtensor.fetch_layout` gives the layout.
+# `mesh.local_device_locations()` lists the positions of the devices, in the order in which `pack` wants the
+# components.
+# `layout.num_shards(axis)` is the number of parts into which an axis is cut.
+# The cell cuts 24 rows on a mesh of all eight devices: the part with the number of its position along `batch`
+# goes to each device.
 
-# %% real-mesh
-tf = course_lib.start_tensorflow()
-import numpy as np
-from tensorflow.experimental import dtensor
+# %% by-hand
+grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+places = grid.local_device_locations()
+over_batch = dtensor.Layout(["batch", dtensor.UNSHARDED], grid)
+print(places[3], over_batch.num_shards(0), over_batch.num_shards(1))
 
-from course_lib import layout_spec, pack, pack_components, relayout, to_layout, to_numpy, unpack
-
-devices = [f"CPU:{device_id}" for device_id in range(6)]
-real_mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=devices)
-real_layout = dtensor.Layout(["x", dtensor.UNSHARDED], real_mesh)
-print(real_layout.sharding_specs, real_layout.rank, real_layout.num_shards(0))
-
-
-def outcome(action):
-    try:
-        return action()
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0].split('. ')[0]}"
-
-
-print(outcome(lambda: dtensor.Layout(["z", dtensor.UNSHARDED], real_mesh)))
-
-# %% predict-pack [markdown]
-# Six components of 6 rows and 2 columns, one for each device of the mesh `x` 3 × `y` 2, are packed under the
-# layout `[unsharded, y]`.
-# What is the shape of the DTensor?
-#
-# - [x] `(6, 4)`
-#   Two different blocks lie side by side over `y`; over `x` there are three copies of each.
-# - [ ] `(6, 2)`
-#   That is one component.
-#   A DTensor has the shape of the whole.
-# - [ ] `(18, 4)`
-#   That is `[x, y]`.
-#   Here `x` cuts nothing: its three components are copies.
-# - [ ] `(6, 12)`
-#   That puts all six side by side, but `y` has two positions only.
-
-# %% reveal-pack
-components = [tf.fill([6, 2], float(device_id % 2)) for device_id in range(6)]
-packed = dtensor.pack(components, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-reveal("01-pack", outcome(lambda: tuple(packed.shape)))
-
-# %% [markdown]
-# Devices 0, 2 and 4 are replicas: their components are three copies of *one* block, the left half,
-# and devices 1, 3 and 5 hold the right half.
-# The shape of a DTensor is the global shape, as if there were one big device.
-#
-# ### TensorFlow's `pack` and the course's
-#
-# Names that begin with `dtensor.` are TensorFlow's; `pack`, `unpack` and `relayout` alone are the course's.
-# `dtensor.pack` wants the components, so whoever has the whole array must cut it first.
-# The course's `pack` does both, and takes the course's own description of the layout:
-#
-# | call | it takes | it returns |
-# | --- | --- | --- |
-# | `dtensor.pack(components, layout)` | a list with the component of each device, and a `dtensor.Layout` | a DTensor |
-# | `pack(value, layout, mesh=None)` | the whole array, a `LayoutSpec` and optionally a real mesh | a DTensor |
-# | `dtensor.unpack(tensor)` | a DTensor | a list of tensors |
-# | `unpack(tensor)` | a DTensor | a list of arrays |
-# | `dtensor.relayout(tensor, layout)` | a DTensor and a `dtensor.Layout` | a DTensor |
-# | `relayout(tensor, layout, mesh=None)` | a DTensor, a `LayoutSpec` and optionally a real mesh | a DTensor |
-#
-# `numbered_tensor(shape)` makes an array of the numbers 0, 1, 2 and so on, row by row.
-# `compare` draws what the layout predicts and what the devices really hold.
-
-# %% compare
-numbers = numbered_tensor((6, 4))
-rows = pack(numbers, rows_over_x, real_mesh)
-rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
-
-# %% cutting [markdown]
-# ### Cut it yourself
-#
-# Before `dtensor.pack` you must cut the array.
-# For that you need to know into how many parts an axis is cut, and which of them belongs to which device.
-# `real_mesh.local_device_locations()` lists the position of each device, as `coords` does.
-# A `dtensor.Layout` has a method `num_shards(axis)` and a property `shape`.
+parts = tf.split(tf.ones([24, 4]), over_batch.num_shards(0), axis=0)
+packed = dtensor.pack([parts[place["batch"]] for place in places], over_batch)
+print(parts[0].shape, packed.shape)
 
 # %% predict-packer [markdown]
-# Mesh `batch` 4 × `model` 2, layout `[model, unsharded]`, a matrix of 24 rows.
-# A packer cuts the rows into `layout.shape[0]` parts and gives each device the part of its position along
-# `model`.
+# Mesh `batch` 4 × `model` 2, a matrix of 24 rows, and now the layout `[model, unsharded]`.
+# A packer cuts the rows into `layout.shape[0]` parts in place of `layout.num_shards(0)`,
+# and gives each device the part of its position along `model`.
 # Here `layout.shape` is `[4, 2]`.
 # How many rows does the resulting DTensor have?
 #
@@ -309,103 +226,47 @@ rows_over_x.of((6, 4)).compare(numbers, unpack(rows))
 #   Into how many parts are the rows cut, and how many of these parts reach a device?
 
 # %% reveal-packer
-grid = dtensor.create_mesh([("batch", 4), ("model", 2)])
 over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
 parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
-places = grid.local_device_locations()
 packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
 reveal("01-packer", outcome(lambda: packed.shape[0]))
 
 # %% [markdown]
 # Nothing complained: `dtensor.pack` cannot know how many rows there were.
-# `num_shards(0)` is the number of parts; `shape` is the shape of the *mesh*.
-# On a mesh `model` 2 × `batch` 4 the same code is right (tried with TensorFlow 2.21):
-# there `shape[0]` and `num_shards(0)` are both 2.
+# `shape` is the shape of the *mesh*, whichever dimension splits an axis.
+# For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4,
+# so there the mistake stays hidden.
 #
-# **Exercise 2.** Write `split(whole, layout)`:
-# it returns a list with the component of each device, in the order of the devices.
-# `whole` is an array and `layout` a `LayoutSpec`, both of any number of axes.
-# Use `layout.sharding_specs`, `layout.num_shards(axis)`, `layout.mesh.size`
-# and `layout.mesh.coords(device_id)`, and cut with `np.split`, `tf.split` or slices.
+# **Exercise 2.** Write `cut(whole, layout)`: it returns a list with the component of each device,
+# in the order of `layout.mesh.local_device_locations()`.
+# `whole` is an array and `layout` a `dtensor.Layout`, both of any number of axes.
+# `layout.sharding_specs` has the name or `dtensor.UNSHARDED` for each axis.
+# Cut with `tf.split`, `np.split` or slices.
 # The check calls it on many meshes and layouts.
 
 
-# %% exercise-split
-def split(whole, layout):
+# %% exercise-cut
+def cut(whole, layout):
     # solution begin
     components = []
-    for device_id in range(layout.mesh.size):
-        part, place = whole, layout.mesh.coords(device_id)
+    for place in layout.mesh.local_device_locations():
+        part = tf.constant(whole)
         for axis, dim in enumerate(layout.sharding_specs):
-            if dim != UNSHARDED:
-                part = np.split(part, layout.num_shards(axis), axis=axis)[place[dim]]
+            if dim != dtensor.UNSHARDED:
+                part = tf.split(part, layout.num_shards(axis), axis)[place[dim]]
         components.append(part)
     return components
     # solution end
 
 
 # %%
-check("01-split", split)
-
-# %% moving [markdown]
-# ### `copy_to_mesh` and `relayout`
-#
-# `dtensor.copy_to_mesh` takes an ordinary tensor and a layout.
-# It takes the whole tensor; `dtensor.pack` takes the components.
-# With a replicated layout every device receives the whole; in TensorFlow 2.21 it takes sharded layouts too.
-#
-# `dtensor.relayout` takes a DTensor and returns one in another layout.
-# Where a device then needs data that it does not hold, the devices send it to each other.
-# The cell shows what is held, not what is sent: the shape on one device, the bytes on all six together,
-# and how many of the 24 numbers are the same as in `rows`.
-# A matrix keeps its values.
-# But along a mesh dimension of 12 or more CPUs TensorFlow 2.21 can mix up the blocks:
-# lesson 2 shows it, and the course's `relayout` refuses it.
-
-
-# %% move
-def agreeing(tensor, other):
-    return (to_numpy(tensor) == to_numpy(other)).astype(int)
-
-
-whole = tf.constant(numbers)
-replicated = dtensor.copy_to_mesh(whole, dtensor.Layout.replicated(real_mesh, rank=2))
-copied = dtensor.copy_to_mesh(whole, real_layout)
-columns = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh))
-for label, moved in {"replicated": replicated, "sharded": copied, "relayout": columns}.items():
-    held = unpack(moved)
-    num_bytes = sum(component.nbytes for component in held)
-    print(f"{label:10} {held[0].shape}, {num_bytes} bytes, {agreeing(moved, rows).sum()} as in rows")
-
-# %% [markdown]
-# **Exercise 3.** A matrix of shape (8, 4) on a mesh `x` 4 × `y` 2 goes
-# from `[x, unsharded]` to `[unsharded, y]`.
-# Look at device 3, at position 1 of `x` and 1 of `y`.
-# The numbers are float32: 4 bytes each.
-# How many bytes does it hold afterwards that it did not hold before?
-
-# %% exercise-missing-bytes
-missing_bytes = (8 * 2 - 2 * 2) * 4  # solution
-
-# %% check-missing-bytes [markdown]
-# `missing_bytes`
-#
-# - [x] `48`
-# - [ ] `64`
-#   That is all that device 3 holds afterwards.
-#   Some of it is there already.
-# - [ ] `32`
-#   32 is what it holds before, and also 64 - 32.
-#   Not all it held is in its half of the columns: count only what is new.
-# - [ ] `16`
-#   That is what it holds already of its half of the columns.
-# - [ ] `12`
-#   That is a number of elements; the question is about bytes.
-# - otherwise
-#   Which rows of its half of the columns does device 3 hold before, and which not?
+check("01-cut", cut)
 
 # %% reading [markdown]
-# ### Read it
+# With it, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array.
+# From here on the course's `shard(array, layout)` does just this, here and in later lessons.
+#
+# ## Read and join
 #
 # `.numpy()` turns a tensor of ordinary TensorFlow into a NumPy array.
 # Now call it on a DTensor.
@@ -427,206 +288,230 @@ missing_bytes = (8 * 2 - 2 * 2) * 4  # solution
 # %% reveal-numpy
 reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 
-# %% [markdown]
-# TensorFlow refuses: the layout splits an axis, and `.numpy()` does not collect the parts.
-# (Some operations do: `tf.cumsum(rows, axis=0)` comes back replicated, tried with TensorFlow 2.21.)
-# With a replicated layout `.numpy()` gives the whole matrix, as a cell below shows.
-# So either use `relayout` to a replicated layout, and every device holds the whole,
-# or fetch the components and join them on the host, as the course's `to_numpy` does.
+# %% join-text [markdown]
+# For a replicated DTensor `.numpy()` works: it gives the component of the first device.
+# For a split one either move it to a replicated layout first, as the next section does,
+# or fetch the components and put each in its place.
+# A device stands at `place[dim]` along the mesh dimension that splits an axis;
+# where none does, its part begins at 0.
+
+
+# %% join
+def join(tensor):
+    layout = dtensor.fetch_layout(tensor)
+    joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
+    for place, part in zip(layout.mesh.local_device_locations(), dtensor.unpack(tensor), strict=True):
+        where = tuple(
+            slice(place.get(dim, 0) * size, (place.get(dim, 0) + 1) * size)
+            for dim, size in zip(layout.sharding_specs, part.shape, strict=True)
+        )
+        joined[where] = part.numpy()
+    return joined
+
+
+print(np.sum(join(rows) == whole), "of", whole.size)
+
+# %% move-text [markdown]
+# The course's `to_numpy(tensor)` does the same.
+#
+# ## Move: `relayout`
+#
+# `dtensor.relayout` returns the same values in another layout.
+# Where a device needs data that it does not hold, the devices send it to each other;
+# lesson 2 shows what that costs.
+# The cell goes from the rows over `x` to the columns over `y`, and prints the bytes on all six devices
+# together, before and after.
+
+# %% move
+columns_over_y = dtensor.Layout([dtensor.UNSHARDED, "y"], mesh)
+columns = dtensor.relayout(rows, columns_over_y)
+for tensor in (rows, columns):
+    held = [component.numpy() for component in dtensor.unpack(tensor)]
+    print(held[0].shape, sum(component.nbytes for component in held))
+show(columns)
+
+# %% random-text [markdown]
+# Three copies of each half need more memory than two copies of each third.
 #
 # ## Make it where it belongs: `call_with_layout`
 #
-# `dtensor.call_with_layout` runs a function so that its result has a given layout,
-# without a whole tensor to begin with.
-# Here the function draws random numbers.
-# Each device draws its own block only, row by row.
-# In TensorFlow 2.21 a device at position 0 of `y` draws the same series of numbers
-# under `[x, y]` as under `[x, unsharded]`.
+# `dtensor.call_with_layout` runs a function so that its result has a given layout.
+# No whole tensor is made first: each device makes its own block.
+# That is right for `tf.zeros`.
+# For random numbers it has a consequence: the cell draws a matrix twice with one seed, replicated and split,
+# and counts the numbers that agree with an ordinary draw from that seed.
 
-# %% predict-random [markdown]
-# 24 random numbers, a matrix of 6 by 4, are drawn twice with the same seed: once under the layout `[x,
-# unsharded]`, once under `[x, y]`.
-# At how many of the 24 places is the number the same?
-#
-# - [x] `[[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]` at some of them
-#   At each position of `x` the left block begins like the block of four columns: the first two numbers fill
-#   the same places.
-#   The next ones do not, because the blocks have other shapes.
-# - [ ] `[[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]]` at all of them
-#   The seed is the same, but a block of 4 columns is filled differently from one of 2.
-# - [ ] `[[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]` at none of them
-#   Device 0 draws the same series both times, so both its blocks begin with the same number; and it has the
-#   first block both times.
+# %% random
+from course_lib import shard, to_numpy
 
-# %% reveal-random
-draw = tf.function(tf.random.stateless_normal)
+zeros = dtensor.call_with_layout(tf.zeros, rows_over_x, shape=[6, 4])
+print(zeros.shape, dtensor.unpack(zeros)[0].shape)
 
-
-def drawn(layout, function=draw):
-    return dtensor.call_with_layout(function, layout, shape=[6, 4], seed=[1, 2])
-
-
-in_rows = drawn(real_layout)
-in_blocks = drawn(dtensor.Layout(["x", "y"], real_mesh))
-reveal("01-random", outcome(lambda: agreeing(in_rows, in_blocks)))
-
-# %% drawn-blocks
-for drawing in (in_rows, in_blocks):
-    print(unpack(drawing)[0].round(2), end="\n\n")
-everywhere = drawn(dtensor.Layout.replicated(real_mesh, rank=2))
+draw = tf.function(tf.random.stateless_normal)  # without tf.function the seed would be laid out, too
 ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2])
-print(everywhere.numpy()[0, 0].round(2), (everywhere.numpy() == ordinary.numpy()).sum())
-print(outcome(lambda: drawn(real_layout, tf.random.stateless_normal)))
+for layout in (nothing_split, rows_over_x):
+    drawn = dtensor.call_with_layout(draw, layout, shape=[6, 4], seed=[1, 2])
+    print(layout.sharding_specs, np.sum(to_numpy(drawn) == ordinary.numpy()), "of 24")
 
-# %% random-why [markdown]
-# The measurement has a 1 where both drawings have the same number: columns 0 and 1 of rows 0, 2 and 4.
-# The cell above prints the blocks of device 0 under `[x, unsharded]` and under `[x, y]`.
-# Row by row both begin with the same four numbers, but only the first two are in the same places.
-#
-# The line after them begins with the number in the corner of the replicated matrix.
-# It is not the first number of these blocks: device 0 did not cut its block out of the whole.
-# All 24 numbers of the replicated matrix are those that an ordinary tensor gets from this seed.
-# Without `tf.function` the layout is applied to every operation inside,
-# also to the one that makes a vector of the seed: here an error (the last line), though `tf.zeros` works.
-#
-# So two training schemes that draw their weights under different layouts can start from *different* weights,
-# even with one seed.
-# To compare schemes, draw replicated and use `relayout`,
-# or make the values once on the host and pack them under each layout,
+# %% variable-text [markdown]
+# Drawn under a layout that splits, the numbers are others, though the seed is the same.
+# Two trainings that draw their weights under unlike layouts start from unlike weights.
+# To compare them, draw once as an ordinary array and `shard` it under each layout,
 # as the course does from lesson 3 on.
 #
 # ## Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
-# A DTensor on the same mesh with another layout is laid out anew when it is assigned.
-# An ordinary float tensor of the same shape is refused:
+# What is assigned must be a DTensor on the same mesh, and is moved to that layout.
 
-# %% dvariable
+# %% variable
 variable = dtensor.DVariable(rows)
 variable.assign(columns + 100.0)
-print(layout_spec(variable.layout), unpack(variable)[5], sep="\n")
-print(outcome(lambda: variable.assign(whole)))
-print(outcome(lambda: columns + whole))
+print(variable.layout == rows_over_x)
+print(dtensor.unpack(variable.read_value())[5].numpy())
+print(outcome(variable.assign, whole))
 
-# %% break-text [markdown]
-# The layout is that of `rows`, the values are the new ones: device 5 holds the last two rows.
+# %% mistakes-text [markdown]
+# The layout is that of `rows`, the values are those of `columns`, plus 100.
+# The ordinary array is refused, here and in operations:
+# `columns + 100.0` works, because TensorFlow takes a single number as it is; `columns + whole` does not.
 #
-# Pack an ordinary tensor first, as `rows` was.
-# TensorFlow takes only three kinds of ordinary value as they are:
-# a scalar, fewer than 20 whole numbers (int32 or int64), and strings (tried with TensorFlow 2.21).
-# Operations and the arguments of a `tf.function` follow the same rule:
-# `columns + 100.0` works, `columns + whole` is refused (the last line).
+# ## Three ends of a mistake
 #
-# ## Break it on purpose
+# ### Refused
 #
-# The cell makes three mistakes and prints the first line of each message:
-# a mesh of 8 for six devices, a mesh dimension for two axes, and 5 rows over 3 positions.
-# The third is also put to the course, as a `LayoutSpec`: its message comes last.
+# The cell makes four mistakes and prints the first line of each message:
+# a mesh of 8 for six devices, a mesh dimension for two axes, three components for six devices,
+# and 5 rows over 3 positions.
+# The last message comes from TensorFlow's compiler: begin to read at "requires".
+# What it calls a dimension is an axis.
 
-# %% break-errors tags=["error"]
+# %% mistakes tags=["error"]
+import subprocess
+import sys
+
 mistakes = [
     lambda: dtensor.create_mesh([("x", 4), ("y", 2)], devices=devices),
-    lambda: dtensor.Layout(["x", "x"], real_mesh),
-    lambda: dtensor.call_with_layout(tf.zeros, real_layout, shape=[5, 4]),
-    lambda: rows_over_x.local_shape((5, 4)),
+    lambda: dtensor.Layout(["x", "x"], mesh),
+    lambda: dtensor.pack(np.split(whole, 3), rows_over_x),
+    lambda: dtensor.copy_to_mesh(whole[:5], rows_over_x),
 ]
 for mistake in mistakes:
     try:
         mistake()
     except Exception as error:
-        print(str(error).splitlines()[0], end="\n\n")
+        print(f"{type(error).__name__}: {str(error).splitlines()[0]}", end="\n\n")
 
 # %% predict-replicas [markdown]
 # Under `[unsharded, y]` devices 0, 2 and 4 are to hold one 6 × 2 block, and 1, 3 and 5 another.
 # We give `dtensor.pack` six unlike components instead: device `d` gets a block filled with the number `d`.
-# Then `tf.reduce_sum` adds up the DTensor.
-# What comes out?
-# A list gives the sum on each device.
+# What does `tf.reduce_sum` of the result give, read with `.numpy()`?
 #
-# - [x] `[12, 12, 60, 60, 108, 108]`
-#   `dtensor.pack` compares no values, and each group along `y` adds up its own two blocks.
-# - [ ] `[12, 12, 12, 12, 12, 12]`
-#   Devices 0 and 1 have this sum.
-#   Nobody sent the others the blocks of devices 0 and 1.
-# - [ ] `[180, 180, 180, 180, 180, 180]`
-#   That adds up all six blocks, but the sum runs over the groups along `y` only.
+# - [x] `12`
+#   `dtensor.pack` compares no values.
+#   Devices 0 and 1 add up their blocks, 0 and 12, and `.numpy()` reads device 0.
+# - [ ] `60`
+#   That averages the replicas: 12 times 2 plus 12 times 3.
+#   Nobody averages them.
+# - [ ] `180`
+#   That adds up all six blocks, but under this layout there are only two: the rest are replicas.
 # - [ ] `refused` an error
 #   `dtensor.pack` would have to compare the components, and it does not.
 
 # %% reveal-replicas
 unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
-columns_over_y = dtensor.Layout([dtensor.UNSHARDED, "y"], real_mesh)
+reveal("01-replicas", outcome(lambda: int(tf.reduce_sum(dtensor.pack(unlike, columns_over_y)).numpy())))
 
-
-def add_up():
-    return [int(total) for total in unpack(tf.reduce_sum(dtensor.pack(unlike, columns_over_y)))]
-
-
-reveal("01-replicas", outcome(add_up))
-
-# %% silent-mistakes
-print("unlike replicas:", tf.reduce_sum(dtensor.pack(unlike, columns_over_y)).numpy())
-backwards = dtensor.pack(dtensor.unpack(rows)[::-1], real_layout)
-print("backwards, in place:", agreeing(backwards, rows).sum())
-print("pack_components:", outcome(lambda: pack_components(unlike, columns_over_y)))
-
-cube_mesh = dtensor.create_mesh(list(cube.dims))
-turned = LayoutSpec(["feature", UNSHARDED, "batch"], cube)
-small = pack(numbered_tensor((2, 2, 2)), LayoutSpec(["model", "batch", UNSHARDED], cube), cube_mesh)
-print("dtensor.relayout:", unpack(dtensor.relayout(small, to_layout(turned, cube_mesh)))[1].ravel())
-print("relayout:", unpack(relayout(small, turned, cube_mesh))[1].ravel())
-
-# %% replicas-why [markdown]
-# Three mistakes pass in silence:
+# %% silent-given [markdown]
+# ### Taken in silence
 #
-# 1. Unlike replicas, as in the measurement: one DTensor with three sums.
-#    `.numpy()` shows 12, the sum of device 0.
-# 2. Components in the wrong order.
-#    With those of `rows` backwards, 8 of the 24 numbers are still in their places.
-# 3. One of TensorFlow's own.
-#    With three axes on a mesh of three dimensions, or with four axes even on a mesh with one dimension,
-#    `dtensor.relayout` of TensorFlow 2.21 can return wrong values.
-#    Device 1 is at position 0 of `feature` and 0 of `batch`: `[feature, unsharded, batch]` gives it 0 and 2.
-#    `dtensor.relayout` gave it 4 and 6, under a layout that says `[feature, unsharded, batch]`.
+# On the six devices the sum is 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
-# The course's `pack` makes neither of the first two:
-# it cuts one array itself and gives each device the block of its position.
-# For components of your own there is `pack_components`:
-# it compares the replicas, and refuses these.
-# In place of `dtensor.relayout` use the course's `relayout`:
-# tests try it with three axes on a mesh of 2 × 2 × 2,
-# from every layout to every other (`tests/tf/test_dtensor.py`).
-#
-# ## Layouts for training
-#
-# Lesson 3 trains on a mesh with one dimension `batch` of 8:
-# the rows of a batch are split and everything else is replicated.
-# A layout can split weights as well.
-#
-# **Exercise 4.** A weight of shape (1200, 48) in float32 has the layout `[feature, model]` on a mesh with the
-# dimensions `batch` 2, `feature` 3 and `model` 2.
-# What does one device hold of it?
-# Answer with a pair: the local shape, and the bytes.
+# Two cells measure more, and count the numbers that are in their places.
+# The first packs components in a wrong order, and turns a split axis round by a slice:
+# that turns each device's own block round and leaves the blocks where they are.
+# The second shows a fault of TensorFlow 2.21 in `dtensor.relayout`.
+# It can mix up a tensor of three axes on a mesh of three dimensions, and one of four axes on a mesh of one.
+# Each is moved directly, and then by way of the replicated layout.
 
-# %% exercise-weight-part
-weight_part = ((1200 // 3, 48 // 2), 1200 // 3 * (48 // 2) * 4)  # solution
+# %% silent
+backwards = dtensor.pack(dtensor.unpack(rows)[::-1], rows_over_x)
+print("components backwards:", np.sum(to_numpy(backwards) == whole), "of 24")
 
-# %% check-weight-part [markdown]
-# `weight_part`
+turned = rows[::-1]
+print("rows[::-1]:", np.sum(to_numpy(turned) == whole[::-1]), "of 24")
+gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
+print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "of 24")
+
+# %% relayouts
+cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
+line = dtensor.create_mesh([("x", 2)], devices=devices[:2])
+free = dtensor.UNSHARDED
+moves = [(cube, ["z", "x", free], ["y", free, "x"]), (line, [free, "x", free, free], [free, free, "x", free])]
+for small_mesh, source, target in moves:
+    array = np.arange(2.0 ** len(source)).reshape([2] * len(source))
+    tensor = shard(array, dtensor.Layout(source, small_mesh))
+    replicated = dtensor.relayout(tensor, dtensor.Layout([free] * len(source), small_mesh))
+    for start in (tensor, replicated):
+        moved = dtensor.relayout(start, dtensor.Layout(target, small_mesh))
+        print(np.sum(to_numpy(moved) == array), "of", array.size)
+
+# %% list-text [markdown]
+# The silent mistakes that we know of in making, moving and cutting DTensors:
 #
-# - [x] `((400, 24), 38400)`
-# - [ ] `((600, 16), 38400)`
-#   A layout has its entries in the order of the axes: which one splits the rows?
-# - [ ] `((200, 24), 19200)`, `((400, 12), 19200)`
-#   The dimension batch does not split the weight: it makes copies of it.
-# - [ ] `((400, 48), 76800)`, `((1200, 24), 115200)`
-#   That divides only one axis; the layout splits both.
-# - [ ] `((400, 24), 9600)`
-#   That is the number of elements.
-#   How many bytes does a float32 take?
-# - otherwise
-#   First the shape: divide each axis by the size of the mesh dimension that splits it.
-#   Then the bytes of such a part, 4 for each element.
+# | mistake | what came out | instead |
+# | --- | --- | --- |
+# | unlike replicas in `dtensor.pack` | one tensor, three values | cut one array |
+# | components in another order | 8 of 24 right | follow `local_device_locations()` |
+# | `layout.shape[axis]` | 12 of 24 rows | `layout.num_shards(axis)` |
+# | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
+# | `dtensor.relayout`, three axes on three mesh dimensions | 4 of 8 right | by way of the replicated layout |
+# | `dtensor.relayout`, four axes | 4 of 16 right | the same |
+# | `dtensor.relayout` along a dimension of 12 or more CPUs | shown in lesson 2 | a mesh of two dimensions, such as 4 × 3 |
+# | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
+#
+# `DVariable.assign` of a tensor in another layout moves it with `dtensor.relayout`, so these three rows hold
+# for it, too.
+# No error tells you: compare what the devices hold with what they should hold, as `compare` does.
+#
+# ### The process ends
+#
+# NumPy's own number type is float64, the usual one of TensorFlow float32.
+# The program below adds one DTensor of each.
+# It runs in a process of its own, and the cell prints its output
+# and whether its exit status is 0, which means that it ended well.
+
+# %% ends
+program = """
+import numpy as np
+from tensorflow.experimental import dtensor
+mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
+layout = dtensor.Layout(["x"], mesh)
+single = dtensor.copy_to_mesh(np.ones(4, "float32"), layout)
+double = dtensor.copy_to_mesh(np.ones(4), layout)
+print("before the sum", flush=True)
+single + double
+print("after the sum")
+"""
+done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+print(done.stdout + "exit status 0:", done.returncode == 0)
+print(outcome(tf.function(tf.add), rows, shard(whole.astype("float64"), rows_over_x)))
+
+# %% plain [markdown]
+# The process ended in the middle of the sum, and no `except` can catch that.
+# On Linux its exit status was -11, which a shell shows as 139.
+# In a notebook the kernel dies.
+# In a `tf.function` the same mistake is an error, as the last line shows.
+# `dtensor.pack([], layout)` ends the process, too.
+# So write `dtype="float32"` where you make arrays, and count components before you pack them.
+#
+# ## The plain program
+#
+# [The program](../plain/01_mesh_and_layout.py) is this lesson in one file
+# that needs TensorFlow and NumPy alone.
+# It makes eight virtual devices and a mesh, packs an array with `cut` as in exercise 2,
+# prints who holds what, moves the DTensor, keeps it in a `DVariable`, and reads it with `join`.
+# After each step it compares the values with the array.
 
 # %% score
 score("01")
@@ -635,24 +520,22 @@ score("01")
 # ## Takeaways
 #
 # - A mesh names the dimensions of a grid of devices;
-#   a layout gives each axis of a tensor one of these names or `"unsharded"`.
-# - You can work out both the local shape and the copies without running anything.
-#   Local shape: divide each axis of the global shape by the size of its mesh dimension.
-#   Copies: multiply the sizes of the unused mesh dimensions.
-# - TensorFlow checks shapes and names, not values: lost rows, unlike replicas
-#   and a wrong `dtensor.relayout` of three axes on a mesh of three dimensions pass in silence.
-#   So compare what the devices hold with what you expect.
+#   a layout gives each axis of a tensor one of these names, or leaves it unsharded.
+# - Local shape: divide each axis of the global shape by the size of its mesh dimension.
+#   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
+# - TensorFlow checks shapes and names, not values,
+#   and outside a `tf.function` unlike number types end the process.
+#   So compare what the devices hold with what they should hold.
 #
 # ## Next
 #
 # Lesson 2 shows what communication a layout costs.
-# Lesson 3 trains a model with these pieces, the batch split over eight devices,
-# and takes one step of the training apart.
+# Lesson 3 trains a model with these pieces, the batch split over eight devices.
 #
 # In this notebook one Python process drives all devices: it is a *single client*.
 # On several machines DTensor runs as *multi-client*:
-# several processes run the same program, usually one on each machine.
-# One mesh covers the devices of all of them, and each process packs only the components of its own devices.
+# several processes run the same program, and one mesh covers the devices of all of them.
+# Each process packs only the components of its own devices.
 # Lesson 11 does so with two processes.
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)

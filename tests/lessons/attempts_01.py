@@ -2,19 +2,19 @@
 
 import numpy as np
 
+import course_lib
 from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from course_lib.exercises.checks import refusal
 from tests.lessons.attempts import Attempts
 
-GRID = MeshSpec([("batch", 2), ("model", 4)])
 EXPLORED = MeshSpec([("x", 2), ("y", 4)])
 
 
-def split(whole, layout, *, counts=None, mesh=None):
-    """Splits axis by axis; right unless it is told other numbers of parts, or to number by another mesh."""
-    counts = counts or [layout.num_shards(axis) for axis in range(layout.num_axes)]
-    mesh, components = mesh or layout.mesh, []
-    for place in map(mesh.coords, range(mesh.size)):
+def cut(whole, layout, *, counts=None, places=None):
+    """Cuts axis by axis; right unless it is told other numbers of parts, or other positions."""
+    counts = counts or [layout.num_shards(axis) for axis in range(layout.rank)]
+    components = []
+    for place in places or layout.mesh.local_device_locations():
         part = whole
         for axis, (name, count) in enumerate(zip(layout.sharding_specs, counts, strict=True)):
             part = np.split(part, count, axis)[place.get(name, 0)]
@@ -24,41 +24,60 @@ def split(whole, layout, *, counts=None, mesh=None):
 
 def by_slices(whole, layout):
     components = []
-    for device_id in range(layout.mesh.size):
+    for place in layout.mesh.local_device_locations():
         part = whole
-        for axis, at in enumerate(layout.block(device_id)):
+        for axis, name in enumerate(layout.sharding_specs):
             length = part.shape[axis] // layout.num_shards(axis)
-            part = np.take(part, range(at * length, (at + 1) * length), axis)
+            part = np.take(part, range(place.get(name, 0) * length, (place.get(name, 0) + 1) * length), axis)
         components.append(part.tolist())
     return tuple(components)
 
 
-def split_by_mesh_shape(whole, layout):
+def in_tensorflow(whole, layout):
+    tf = course_lib.start_tensorflow()
+    components = []
+    for place in layout.mesh.local_device_locations():
+        part = tf.convert_to_tensor(whole)
+        for axis, name in enumerate(layout.sharding_specs):
+            part = tf.split(part, layout.num_shards(axis), axis=axis)[place.get(name, 0)]
+        components.append(part)
+    return components
+
+
+def cut_by_mesh_shape(whole, layout):
     sizes = [
-        1 if name == UNSHARDED else layout.mesh.sizes[axis] for axis, name in enumerate(layout.sharding_specs)
+        1 if name == UNSHARDED else layout.shape[axis] for axis, name in enumerate(layout.sharding_specs)
     ]
-    return split(whole, layout, counts=sizes)
+    return cut(whole, layout, counts=sizes)
 
 
-def split_first_axis(whole, layout):
-    return split(
-        whole, LayoutSpec([*layout.sharding_specs[:1], *["unsharded"] * 2][: layout.num_axes], layout.mesh)
-    )
+def cut_first_axis(whole, layout):
+    counts = [layout.num_shards(axis) if axis == 0 else 1 for axis in range(layout.rank)]
+    first = layout.sharding_specs[:1]
+    places = [
+        {name: at for name, at in place.items() if name in first}
+        for place in layout.mesh.local_device_locations()
+    ]
+    return cut(whole, layout, counts=counts, places=places)
 
 
 def column_by_column(whole, layout):
-    return split(whole, layout, mesh=MeshSpec(reversed(layout.mesh.dims)))
+    names = layout.mesh.dim_names
+    places = sorted(
+        layout.mesh.local_device_locations(), key=lambda place: [place[name] for name in reversed(names)]
+    )
+    return cut(whole, layout, places=places)
 
 
 def each_block_once(whole, layout):
     seen = {}
-    for device_id, part in enumerate(split(whole, layout)):
-        seen.setdefault(layout.block(device_id), part)
+    for place, part in zip(layout.mesh.local_device_locations(), cut(whole, layout), strict=True):
+        seen.setdefault(tuple(place.get(name, 0) for name in layout.sharding_specs), part)
     return [seen[block] for block in sorted(seen)]
 
 
 def needing_an_axis(whole, layout):
-    return split(whole, layout) if whole.shape[0] else []
+    return cut(whole, layout) if whole.shape[0] else []
 
 
 def explored(*entries, mesh=EXPLORED, shape=(8, 6)):
@@ -66,70 +85,33 @@ def explored(*entries, mesh=EXPLORED, shape=(8, 6)):
 
 
 ATTEMPTS = {
-    "01-four-copies": Attempts(
-        right=(),
-        wrong=(
-            (LayoutSpec(["model", UNSHARDED], GRID), "copies is 2"),
-            (LayoutSpec([UNSHARDED, "batch"], GRID), "splits the columns"),
-            (LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])), "exercise_mesh"),
-            (LayoutSpec(["batch"], GRID), "1 axis"),
-            (["batch", UNSHARDED], "LayoutSpec"),
-        ),
-    ),
-    "01-explore-two-copies": Attempts(
-        right=(
-            explored("x", UNSHARDED, mesh=MeshSpec([("x", 4), ("y", 2)])),
-            explored("z", "x", mesh=MeshSpec([("x", 2), ("y", 2), ("z", 2)])),
-        ),
-        wrong=(
-            (explored(UNSHARDED, "x"), "4 devices hold each element"),
-            (explored(UNSHARDED, "y", shape=(8, 4)), "(8, 4)"),
-            (explored("x", UNSHARDED, mesh=MeshSpec([("x", 2), ("y", 2)])), "has 4 devices"),
-            (refusal(explored, UNSHARDED, "y"), "refuses"),
-            ("[y, unsharded]", "explorer itself"),
-        ),
-    ),
     "01-explore-one-copy": Attempts(
-        right=(explored("x", UNSHARDED, mesh=MeshSpec([("x", 8)])),),
+        right=(
+            explored("x", UNSHARDED, mesh=MeshSpec([("x", 8)])),
+            explored("x", "y", mesh=MeshSpec([("x", 4), ("y", 2)])),
+        ),
         wrong=(
             (explored("y", UNSHARDED), "2 devices hold each element"),
+            (explored("y", "x", shape=(8, 4)), "(8, 4)"),
+            (explored("x", "y", mesh=MeshSpec([("x", 2), ("y", 2)])), "has 4 devices"),
             (refusal(explored, "x", "y"), "refuses"),
+            ("[y, x]", "explorer itself"),
         ),
     ),
-    "01-split": Attempts(
-        right=(split, by_slices),
+    "01-cut": Attempts(
+        right=(cut, by_slices, in_tensorflow),
         wrong=(
-            (split_by_mesh_shape, "num_shards"),
+            (cut_by_mesh_shape, "num_shards"),
             (each_block_once, "Give every device"),
-            (split_first_axis, "first axis only"),
+            (cut_first_axis, "first axis only"),
             (column_by_column, "column by column"),
             (needing_an_axis, "without axes"),
             (lambda whole, layout: np.split(whole, 2), "fails for"),
             (lambda whole, layout: [whole] * layout.mesh.size, "Work this one out"),
-            (lambda whole, layout: iter(split(whole, layout)), "Return a list"),
+            (lambda whole, layout: [part.astype(int) for part in cut(whole, layout)], "on the mesh"),
+            (lambda whole, layout: iter(cut(whole, layout)), "Return a list"),
             (lambda whole, layout: None, "return"),
             ([[0, 1], [2, 3]], "function"),
-        ),
-    ),
-    "01-missing-bytes": Attempts(
-        right=(np.float32(48),),
-        wrong=(
-            (64, "holds afterwards"),
-            (32, "holds before"),
-            (12, "about bytes"),
-            (0, "which not"),
-            ("a third", "number"),
-        ),
-    ),
-    "01-weight-part": Attempts(
-        right=([[400, 24], 38400],),
-        wrong=(
-            (((600, 16), 38400), "in the order of the axes"),
-            (((400, 12), 19200), "batch does not split"),
-            (((1200, 24), 115200), "only one axis"),
-            (((400, 24), 9600), "How many bytes"),
-            ((38400, (400, 24)), "First the shape"),
-            (38400, "tuple or list"),
         ),
     ),
 }

@@ -1,78 +1,71 @@
-"""What lesson 01 says of TensorFlow, and cannot show in a few lines."""
+"""What lesson 01 says of TensorFlow, held against NumPy."""
+
+import ast
+import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from tensorflow.experimental import dtensor
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
-from course_lib.dtensor import (
-    create_mesh,
-    fetch_layout,
-    pack,
-    pack_components,
-    relayout,
-    tf,
-    to_layout,
-    to_numpy,
-    unpack,
-)
-from course_lib.errors import CourseError
-from course_lib.exercises.checks import check
-from lessons.lesson_01_mesh_and_layout.explorer import numbered_tensor
+from course_lib import show
+from course_lib.dtensor import tf
+from course_lib.errors import outcome
+from course_lib.exercises.checks import Status, check
+from lessons.lesson_01_mesh_and_layout.checks import _cut as right_cut
+from tests.course import COURSE
 
-MESH = MeshSpec([("x", 3), ("y", 2)])
-ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH), LayoutSpec([UNSHARDED, "y"], MESH)
-BLOCKS, WHOLE = LayoutSpec(["x", "y"], MESH), LayoutSpec.replicated(MESH, 2)
+FREE = dtensor.UNSHARDED
+WHOLE = np.arange(24, dtype="float32").reshape(6, 4)
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    """The functions that the lesson shows, and its solution of the exercise."""
+    cells = {
+        cell.cell_id: cell.source for one in COURSE.lessons(("01_mesh_and_layout",)) for cell in one.cells
+    }
+    names = {"tf": tf, "np": np, "dtensor": dtensor}
+    exec(cells["exercise-cut"], names)
+    exec(cells["join"].partition("\n\n\nprint")[0], names)
+    exec(cells["explorer"].partition("\n\n\nexplorer")[0], names)
+    names["program"] = cells["ends"]
+    return names
 
 
 @pytest.fixture(scope="module")
 def mesh():
-    return create_mesh(MESH)
+    return dtensor.create_mesh([("x", 3), ("y", 2)], devices=[f"CPU:{device_id}" for device_id in range(6)])
 
 
-def variable(value, mesh):
-    """A variable with the shape and dtype of a value, all zero, its first axis split if that divides."""
-    array = np.asarray(value)
-    sharded = array.ndim and array.shape[0] % 3 == 0
-    layout = LayoutSpec(["x" if sharded else UNSHARDED, *[UNSHARDED] * (array.ndim - 1)][: array.ndim], MESH)
-    return dtensor.DVariable(pack(np.zeros_like(array), layout, mesh))
+def layouts(mesh, rank):
+    entries = [*mesh.dim_names, *[FREE] * rank]
+    return [
+        dtensor.Layout(list(chosen), mesh) for chosen in sorted(set(itertools.permutations(entries, rank)))
+    ]
 
 
-def drawn(layout, mesh):
-    draw = tf.function(tf.random.stateless_normal)
-    return dtensor.call_with_layout(draw, to_layout(layout, mesh), shape=[6, 4], seed=[1, 2])
+@pytest.mark.parametrize("dims", [[("a", 8)], [("a", 4), ("b", 2)], [("a", 2), ("b", 2), ("c", 2)]])
+def test_what_the_lesson_cuts_and_packs_is_what_copy_to_mesh_makes_and_joins_again(lesson, dims):
+    grid = dtensor.create_mesh(dims, device_type="CPU")
+    for rank in (1, 2, 3):
+        array = np.arange(8**rank, dtype="float32").reshape([8] * rank)
+        for layout in layouts(grid, rank):
+            packed = dtensor.pack(lesson["cut"](array, layout), layout)
+            copied = dtensor.copy_to_mesh(array, layout)
+            for one, other in zip(dtensor.unpack(packed), dtensor.unpack(copied), strict=True):
+                assert np.array_equal(one, other)
+            assert np.array_equal(lesson["join"](packed), array)
 
 
-def test_random_numbers_begin_alike_on_every_device_of_the_first_column(mesh):
-    rows, blocks = (unpack(drawn(layout, mesh)) for layout in (ROWS, BLOCKS))
-    for device_id in (0, 2, 4):
-        assert (rows[device_id].ravel()[:4] == blocks[device_id].ravel()).all()
-        assert (rows[device_id + 1].ravel()[:4] != blocks[device_id + 1].ravel()).all()
-    agreeing = np.argwhere(to_numpy(drawn(BLOCKS, mesh)) == to_numpy(drawn(ROWS, mesh))).tolist()
-    assert agreeing == [[row, column] for row in (0, 2, 4) for column in (0, 1)]
-    assert (to_numpy(drawn(ROWS, mesh)) == to_numpy(drawn(ROWS, mesh))).all()
-
-
-def test_the_position_of_the_device_chooses_the_random_numbers_not_that_of_its_block():
-    square = MeshSpec([("x", 2), ("y", 2)])
-    layouts = [LayoutSpec(entries, square) for entries in (["x", "y"], ["y", "x"])]
-    one, other = (unpack(drawn(layout, create_mesh(square))) for layout in layouts)
-    assert layouts[0].block(1) != layouts[1].block(1)
-    assert all(np.array_equal(*pair) for pair in zip(one, other, strict=True))
-    assert not np.array_equal(one[1].ravel()[:2], one[2].ravel()[:2])
-
-
-def test_a_relayout_of_three_axes_is_wrong_in_silence_and_the_courses_is_right():
-    cube, numbers = MeshSpec([("batch", 2), ("feature", 2), ("model", 2)]), numbered_tensor((2, 2, 2))
-    mesh, turned = create_mesh(cube), LayoutSpec(["feature", UNSHARDED, "batch"], cube)
-    before = pack(numbers, LayoutSpec(["model", "batch", UNSHARDED], cube), mesh)
-    wrong = dtensor.relayout(before, to_layout(turned, mesh))
-    assert fetch_layout(wrong) == turned
-    assert unpack(wrong)[1].ravel().tolist() == [4, 6]
-    right = relayout(before, turned, mesh)
-    assert (
-        unpack(right)[1].ravel().tolist() == turned.of((2, 2, 2)).split(numbers)[1].ravel().tolist() == [0, 2]
-    )
+def test_the_explorer_is_given_what_devices_really_hold(lesson):
+    square = dtensor.create_mesh([("x", 2), ("y", 2)], devices=[f"CPU:{device_id}" for device_id in range(4)])
+    choice = show(dtensor.Layout(["y", FREE], square), (4, 6))
+    array = np.arange(24).reshape(4, 6)
+    expected = right_cut(array, choice.layout)
+    for one, other in zip(lesson["observe"](choice), expected, strict=True):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize(
@@ -80,47 +73,105 @@ def test_a_relayout_of_three_axes_is_wrong_in_silence_and_the_courses_is_right()
 )
 def test_cutting_by_the_shape_of_the_mesh_loses_rows_on_some_meshes(dims, num_rows):
     grid = dtensor.create_mesh(dims)
-    layout = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
+    layout = dtensor.Layout(["model", FREE], grid)
     parts = tf.split(tf.ones([24, 4]), layout.shape[0], axis=0)
     packed = dtensor.pack([parts[place["model"]] for place in grid.local_device_locations()], layout)
     assert packed.shape[0] == num_rows
 
 
-def test_unlike_replicas_give_one_tensor_three_sums(mesh):
-    unlike = [np.full((6, 2), float(device_id), np.float32) for device_id in range(6)]
-    total = tf.reduce_sum(dtensor.pack([tf.constant(part) for part in unlike], to_layout(COLUMNS, mesh)))
-    assert [int(part) for part in unpack(total)] == [12, 12, 60, 60, 108, 108]
+def test_unlike_replicas_give_one_tensor_three_sums_and_numpy_reads_the_first(mesh):
+    unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
+    total = tf.reduce_sum(dtensor.pack(unlike, dtensor.Layout([FREE, "y"], mesh)))
+    assert [int(part) for part in dtensor.unpack(total)] == [12, 12, 60, 60, 108, 108]
     assert total.numpy() == 12
-    with pytest.raises(CourseError, match="replica"):
-        pack_components(unlike, COLUMNS, mesh)
 
 
-def test_the_bytes_that_device_3_misses_are_unlike_those_before_and_after_and_on_both():
-    mesh, numbers = MeshSpec([("x", 4), ("y", 2)]), numbered_tensor((8, 4))
-    splits = (LayoutSpec(["x", UNSHARDED], mesh), LayoutSpec([UNSHARDED, "y"], mesh))
-    before, after = (set(layout.of((8, 4)).split(numbers)[3].ravel()) for layout in splits)
-    assert [len(part) * 4 for part in (after - before, before, after, before & after)] == [48, 32, 64, 16]
-    assert check("01-missing-bytes", 48).passed
-
-
-def test_a_real_layout_answers_an_exercise_about_layouts():
-    layout = dtensor.Layout(["batch", dtensor.UNSHARDED], dtensor.create_mesh([("batch", 2), ("model", 4)]))
-    assert check("01-four-copies", layout).passed
-
-
-def tensors(whole, layout):
-    """The well-known packer, mended: nested `tf.split`."""
-    components = []
-    for device_id in range(layout.mesh.size):
-        part, place = tf.convert_to_tensor(whole), layout.mesh.coords(device_id)
-        for axis, name in enumerate(layout.sharding_specs):
-            part = tf.split(part, layout.num_shards(axis), axis=axis)[place.get(name, 0)]
-        components.append(part)
-    return components
+@pytest.mark.parametrize("turn", [np.s_[::-1], np.s_[::-2]])
+def test_a_slice_backwards_over_a_split_axis_is_wrong_in_silence(lesson, mesh, turn):
+    rows = dtensor.copy_to_mesh(WHOLE, dtensor.Layout(["x", FREE], mesh))
+    for function in (lambda tensor: tensor[turn], tf.function(lambda tensor: tensor[turn])):
+        assert (lesson["join"](function(rows)) != WHOLE[turn]).any()
+    assert np.array_equal(lesson["join"](rows[:, turn]), WHOLE[:, turn])
+    assert np.array_equal(lesson["join"](tf.gather(rows, [5, 4, 3, 2, 1, 0])), WHOLE[::-1])
 
 
 @pytest.mark.parametrize(
-    "function", [tensors, tf.function(tensors, autograph=False)], ids=["eager", "traced"]
+    ("dims", "source", "target", "num_right"),
+    [
+        ([("x", 2), ("y", 2), ("z", 2)], ["z", "x", FREE], ["y", FREE, "x"], 4),
+        ([("x", 2)], [FREE, "x", FREE, FREE], [FREE, FREE, "x", FREE], 4),
+        ([("x", 2)], [FREE, "x", FREE], [FREE, FREE, "x"], 8),
+    ],
 )
-def test_a_split_may_be_written_in_tensorflow(function):
-    assert check("01-split", function).passed
+def test_a_relayout_that_is_wrong_in_silence_is_right_by_way_of_the_replicated_layout(
+    lesson, dims, source, target, num_right
+):
+    num_devices = 2 ** len(dims)
+    grid = dtensor.create_mesh(dims, devices=[f"CPU:{device_id}" for device_id in range(num_devices)])
+    array = np.arange(2.0 ** len(source)).reshape([2] * len(source))
+    tensor = dtensor.copy_to_mesh(array, dtensor.Layout(source, grid))
+    replicated = dtensor.relayout(tensor, dtensor.Layout.replicated(grid, len(source)))
+    directly, by_way = (dtensor.relayout(each, dtensor.Layout(target, grid)) for each in (tensor, replicated))
+    assert np.sum(lesson["join"](directly) == array) == num_right
+    assert np.array_equal(lesson["join"](by_way), array)
+    if num_right < array.size:
+        variable = dtensor.DVariable(dtensor.copy_to_mesh(array * 0, dtensor.Layout(target, grid)))
+        variable.assign(tensor)
+        assert np.sum(lesson["join"](variable.read_value()) == array) == num_right
+
+
+def test_random_numbers_of_one_seed_depend_on_the_layout(lesson, mesh):
+    draw, ordinary = tf.function(tf.random.stateless_normal), tf.random.stateless_normal([6, 4], seed=[1, 2])
+    for entries, num_alike in (([FREE, FREE], 24), (["x", FREE], 0)):
+        layout = dtensor.Layout(entries, mesh)
+        drawn = dtensor.call_with_layout(draw, layout, shape=[6, 4], seed=[1, 2])
+        assert np.sum(lesson["join"](drawn) == ordinary.numpy()) == num_alike
+
+
+def test_a_variable_keeps_its_layout_and_takes_no_ordinary_array(mesh):
+    rows = dtensor.copy_to_mesh(WHOLE, dtensor.Layout(["x", FREE], mesh))
+    columns = dtensor.copy_to_mesh(WHOLE, dtensor.Layout([FREE, "y"], mesh))
+    variable = dtensor.DVariable(rows)
+    variable.assign(columns + 100.0)
+    assert dtensor.fetch_layout(variable) == dtensor.fetch_layout(rows)
+    assert "regular tensor" in outcome(variable.assign, WHOLE)
+    assert "regular tensor" in outcome(lambda: columns + WHOLE)
+
+
+def run(program):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+
+def test_unlike_number_types_and_no_components_end_a_process(lesson):
+    names = {"subprocess": subprocess, "sys": sys}
+    exec(lesson["program"].partition("done = ")[0], names)
+    unlike = run(names["program"])
+    assert (unlike.stdout, unlike.returncode) == ("before the sum\n", -11)
+    lines = names["program"].splitlines()
+    no_components = "\n".join([*lines[:5], "dtensor.pack([], layout)"])
+    assert run(no_components).returncode < 0
+    assert "np.ones(4), layout" in names["program"]
+    alike = names["program"].replace("np.ones(4), layout", "np.ones(4, 'float32'), layout")
+    assert run(alike).stdout == "before the sum\nafter the sum\n"
+
+
+def test_a_half_written_cut_is_open():
+    assert check("01-cut", lambda whole, layout: ...).status is Status.OPEN
+
+
+def functions(source):
+    """What functions do, by name, without what is said of them."""
+    found = {each.name: each for each in ast.parse(source).body if isinstance(each, ast.FunctionDef)}
+    for each in found.values():
+        each.body = each.body[1:] if ast.get_docstring(each) else each.body
+    return {name: ast.dump(each) for name, each in found.items()}
+
+
+def test_the_plain_program_cuts_and_joins_as_the_lesson_does():
+    shown = {}
+    for cell in COURSE.lesson("01_mesh_and_layout").cells:
+        if cell.cell_id in ("exercise-cut", "join"):
+            shown |= functions(cell.source)
+    plain = functions((COURSE.root / "notebooks/plain/01_mesh_and_layout.py").read_text())
+    assert {name: plain[name] for name in shown} == shown
+    assert shown.keys() == {"cut", "join"}
