@@ -66,7 +66,7 @@ def shard(whole: npt.ArrayLike, layout: Any) -> Any:
     if not isinstance(layout, dtensor.Layout):
         raise CourseError(
             _("{given!r} is not a layout.", given=layout),
-            allowed=_("a dtensor.Layout"),
+            allowed="dtensor.Layout",
             cure=_("Make one of a list with an entry for each axis: dtensor.Layout([...], mesh)."),
         )
     return real.pack(whole, layout)
@@ -101,17 +101,19 @@ def explain(function: Any, *arguments: Any, wanted: Any = None) -> Compared:
     Raises:
         CourseError: another function, no DTensors, or what TensorFlow 2.21 runs wrongly.
     """
-    rules = {tf.matmul: observed.product, dtensor.relayout: observed.relayout}
+    rules: dict[Any, Callable[..., Compared]] = {
+        tf.matmul: observed.product,
+        dtensor.relayout: observed.relayout,
+    }
     if function not in rules:
         raise CourseError(
             _("The course has no rules for this function."),
             allowed="tf.matmul, dtensor.relayout",
-            cure=_("Take collectives(function, ...): it shows what TensorFlow runs, for any function."),
+            cure=_("Take collectives: it shows what TensorFlow runs, for any function."),
         )
     layouts = [real.layout_spec(each) for each in (*arguments, wanted) if isinstance(each, dtensor.Layout)]
     tensors = [_sharding(each) for each in arguments if not isinstance(each, dtensor.Layout)]
-    found: Compared = rules[function](*tensors, *layouts)
-    return found
+    return rules[function](*tensors, *layouts)
 
 
 def _sharding(tensor: Any) -> Sharding:

@@ -76,11 +76,10 @@ async def watch(
         CourseError: the run is over, or another watch or loop is reading it.
         Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
-    if not hasattr(run, "total_steps"):
-        run = RunOfRecords(run, steps, epochs)
-    _require_watchable(run)
-    with trains_now.watching(run):
-        return await _watch(run, _records_before(run, history))
+    watched: Any = run if hasattr(run, "total_steps") else RunOfRecords(run, steps, epochs)
+    _require_watchable(watched)
+    with trains_now.watching(watched):
+        return await _watch(watched, _records_before(watched, history))
 
 
 async def _watch(run: Run, history: History) -> History:

@@ -1,0 +1,76 @@
+"""What the course shows of TensorFlow's own objects: `show`, `compare`, `shard`, `collectives`, `explain`."""
+
+import numpy as np
+import pytest
+
+import course_lib
+from course_lib import CourseError, collectives, compare, explain, shard, show
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("optimized")
+
+MESH = dtensor.create_mesh([("x", 4), ("y", 2)], device_type="CPU")
+WHOLE = dtensor.UNSHARDED
+ROWS = dtensor.Layout(["x", WHOLE], MESH)
+COLUMNS = dtensor.Layout([WHOLE, "x"], MESH)
+NUMBERS = np.arange(64, dtype="float32").reshape(8, 8)
+
+
+def test_show_draws_a_mesh_a_layout_and_what_devices_hold():
+    assert "x=3    6    7" in show(MESH).picture().text
+    assert "Copies of each element: 2." in show(ROWS, (8, 8)).picture().text
+    unlike = [tf.fill([2, 8], float(device_id)) for device_id in range(8)]
+    held = show(dtensor.pack(unlike, ROWS))
+    assert [held.holdings[device_id] for device_id in (0, 2, 4, 6)] == [0, 1, 2, 3]
+    assert {held.holdings[device_id] for device_id in (1, 3, 5, 7)} == {None}  # not replicas
+
+
+def test_compare_finds_the_devices_that_hold_something_else():
+    parts = tf.split(NUMBERS, 4)
+    swapped = dtensor.pack([parts[(place["x"] + 1) % 4] for place in MESH.local_device_locations()], ROWS)
+    assert compare(NUMBERS, shard(NUMBERS, ROWS)).agrees
+    assert compare(NUMBERS, swapped).wrong_devices == tuple(range(8))
+
+
+def test_shard_sends_the_block_of_each_place():
+    components = dtensor.unpack(shard(NUMBERS, COLUMNS))
+    places = MESH.local_device_locations()
+    for component, place in zip(components, places, strict=True):
+        np.testing.assert_array_equal(component, NUMBERS[:, 2 * place["x"] : 2 * place["x"] + 2])
+
+
+def test_collectives_of_a_function_and_of_a_modules_variables():
+    module = tf.Module()
+    module.weight = dtensor.DVariable(shard(NUMBERS, COLUMNS))
+    (seen,) = collectives(tf.matmul, shard(NUMBERS, COLUMNS), shard(NUMBERS, ROWS))
+    assert str(seen) == "all-reduce over x, 256 bytes"
+    (seen,) = collectives(lambda module: tf.reduce_sum(module.weight), module)
+    assert (seen.mesh_dims, seen.payload_bytes) == (("x",), 4)
+
+
+def test_explain_puts_rules_beside_reality():
+    left, right = shard(NUMBERS, ROWS), shard(NUMBERS, COLUMNS)
+    assert [explain(tf.matmul, left, right).agrees, explain(dtensor.relayout, left, COLUMNS).agrees] == [
+        True
+    ] * 2
+    assert len(explain(tf.matmul, left, right).observed) == 2
+    assert len(explain(tf.matmul, left, right, wanted=COLUMNS).observed) == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (lambda: show(tf.ones([2])), "not laid out"),
+        (lambda: show(3), "not laid out"),
+        (lambda: show(ROWS, (6, 8)), "does not split"),
+        (lambda: compare(NUMBERS, NUMBERS), "not laid out"),
+        (lambda: shard(NUMBERS, ["x", WHOLE]), "not a layout"),
+        (lambda: collectives(tf.matmul, NUMBERS, NUMBERS), "No argument"),
+        (lambda: explain(tf.add, NUMBERS, NUMBERS), "no rules"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_in_one_error(action, words):
+    with pytest.raises(CourseError, match=words):
+        action()
