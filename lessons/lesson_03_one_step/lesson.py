@@ -131,19 +131,22 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 
 # %% [markdown]
 # `train` is a plain generator: it does a step and yields a dictionary; `live.watch` draws.
-# The curves show the loss and the accuracy of each batch just before its update.
+# The curves show the loss and the accuracy of each batch just before its update, as means of 20 steps.
 # In three epochs the loss falls from about 1 to below 0.3.
 #
 # ## What goes in
 #
 # Each row of `train_x` is a film review, and `train_y` says whether it is positive (1) or negative (0).
-# With `SOURCE = None` or nothing else asked for, the reviews are a *stand-in* that the course generates:
+# Unless you ask for another source, the reviews are a *stand-in* that the course generates:
 # invented texts, which tell you nothing about real reviews.
 # `"tfds"` loads the 50,000 real ones of IMDB.
-# `TextVectorization` turned each review into 1,200 numbers, one for each frequent word:
-# how often it occurs, weighted by how rare it is in other reviews (*tf-idf*).
-# Each row is scaled to length 1.
-# That was done once, in memory; a production pipeline would do it as it reads.
+#
+# `TextVectorization` turned each review into 1,200 numbers:
+# one for each of the 1,199 most frequent words, and one for all others.
+# Such a number, *tf-idf*, is how often the word occurs, weighted by how few reviews contain it.
+# Each row is then scaled to length 1.
+# Here that was done once, in memory.
+# In production the same vectoriser belongs in the input pipeline and in the served model.
 #
 # The first layer computes for a row $x$ the hidden units
 #
@@ -232,7 +235,7 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # Run by itself, that is an ordinary tensor.
 # DTensor mixes only scalars, and small tensors of integers or strings, with tensors on a mesh.
 # In a `tf.function` it sees the whole computation and gives this tensor a layout too.
-# So a DTensor training step always needs `tf.function`.
+# So put a DTensor training step in a `tf.function`.
 #
 # Number types must agree as well: NumPy makes float64 unless told otherwise, and the model is float32.
 # In a `tf.function` that is a `TypeError`.
@@ -260,7 +263,7 @@ def differences(number_type, steps=20):
     return eight, found
 
 
-_, in_float32 = differences("float32")
+in_float32 = differences("float32")[1]
 eight, in_float64 = differences("float64")
 print(f"float32, 5 steps: {max(in_float32[:5]):.5f}   float64, 20 steps: {max(in_float64):.8f}")
 
@@ -268,9 +271,9 @@ print(f"float32, 5 steps: {max(in_float32[:5]):.5f}   float64, 20 steps: {max(in
 import matplotlib.pyplot as plt
 
 figure, axes = plt.subplots(figsize=(6, 3))
-steps = range(1, 21)
-axes.semilogy(steps, np.maximum(in_float32, 1e-17), "o-", label="float32")
-axes.semilogy(steps, np.maximum(in_float64, 1e-17), "s-", label="float64")
+for number_type, found in {"float32": in_float32, "float64": in_float64}.items():
+    axes.semilogy(range(1, 21), np.maximum(found, 1e-17), "o-", label=number_type)
+axes.set_xticks(range(0, 21, 5))
 axes.legend()
 plt.show()
 
@@ -280,7 +283,7 @@ plt.show()
 # In float32 the losses agree to six digits at first;
 # after 20 steps they can be hundredths apart, with nothing wrong.
 # In float64 the same growth starts so low that all 20 steps agree to more than eight digits.
-# A real mistake would look the same in both types.
+# A mistake in the step would be as large in float64.
 # So compare the first steps, or compare in float64.
 
 # %% predict-copies [markdown]
@@ -378,9 +381,9 @@ def relative_differences(model):
 print({name: f"{difference:.5f}" for name, difference in relative_differences(plain).items()})
 
 # %% predict-coupled [markdown]
-# Now the model with batch normalisation: each device again computes the gradients of its own 8 rows,
-# and the eight are added.
-# Which of the four sums still equal the gradient that DTensor gives for the whole batch?
+# In the model with batch normalisation, each device again computes the gradients of `W1`, `b1`, `W2` and `b2`
+# from its own 8 rows alone, and the eight are added.
+# Which of the four sums still equal the gradients that DTensor gives for the whole batch?
 #
 # - [ ] `all` all four
 #   So it was without normalisation.
@@ -401,11 +404,13 @@ reveal("03-coupled", {0: "none", 4: "all"}.get(len(equal), equal))
 # %% [markdown]
 # The moments couple the rows: the mean and the variance of each hidden unit run over all 64.
 # With the moments of 8 rows the sum for `W1` is off by 0.70 of its length, that for `b2` by 0.19.
-# (Keras's `BatchNormalization` under `MirroredStrategy` takes the moments of each device's own rows,
-# unless it is built with `synchronized=True`.)
-# So the moments must be all-reduced *before* any device can compute its loss.
-# Nobody wrote that in `train_step`.
-# This is what TensorFlow put there; `collectives` compiles the step anew and reads what ran:
+# Keras's `BatchNormalization` under `MirroredStrategy` computes just that, from each device's own rows,
+# unless it is built with `synchronized=True`.
+#
+# To get the gradient of the whole batch, the devices must all-reduce the moments *before*
+# they can compute a loss.
+# `train_step` does not say so; TensorFlow found it from the layouts.
+# `collectives` compiles the step anew and lists what ran:
 
 # %% collectives
 step_collectives = collectives(train_step, probe, x, y, 1e-2)
@@ -416,11 +421,11 @@ print(len(collectives(train_step, probe, x, y, 1e-2, combine=True)), "when combi
 # %% collectives-text [markdown]
 # First come mean and variance, 48 float32 numbers each: 192 bytes.
 # The two of 4 bytes are the loss and the hits.
-# The others belong to the way back: 8 bytes for `b2`, 384 for `W2`, 230,400 for `W1`,
-# and three of 192: one is `b1`, and two tell how the loss changes
-# with the scale and the shift that normalisation makes of the moments.
-# Without normalisation these four would be missing, two on the way there and two on the way back.
-# In training TensorFlow combines sums that need not wait for each other, into four all-reduces here.
+# The others belong to the backward pass: 8 bytes for `b2`, 384 for `W2`, 230,400 for `W1`, and three of 192.
+# One of these three is `b1`; two say how the loss changes with the scale and the shift
+# that normalisation makes of the moments.
+# So normalisation adds four all-reduces, two in each direction.
+# In training TensorFlow combines sums that need not wait for each other, here into four.
 
 # %% predict-bytes [markdown]
 # The all-reduces of a step with 64 rows carry 231,760 bytes in all, before TensorFlow combines them.
@@ -440,7 +445,7 @@ before, after = (sum(each.payload_bytes for each in found) for found in (step_co
 reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 
 # %% [markdown]
-# That is why data parallelism likes large batches: the computing grows with them, the communication does not.
+# A larger batch means more computing for the same communication.
 #
 # ## The last, smaller batch
 #
@@ -454,10 +459,10 @@ except tf.errors.InvalidArgumentError as error:
     print(error.message.partition("}} ")[2])
 
 # %% ways [markdown]
-# You can **drop** them.
+# You can drop them.
 # Training may do that: where the reviews are shuffled for each epoch, others are left out each time.
 # In evaluation each review must count once.
-# Then **pad** the batch with rows of zeros, and give each row a **weight**: 1 for a review, 0 for padding.
+# Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
 # The next cell pads 20 rows to 64 and prints four mean losses: the last one is right.
 
 
@@ -481,7 +486,8 @@ print(f"the 20 alone, one device:  {np.mean(alone):.2f}")
 # Weighting the losses is not enough here.
 # The 44 rows of zeros took part in the moments, and so they changed the losses of the 20 reviews.
 # The weights must go into the moments too.
-# (Lesson 4 evaluates with moving moments, collected in training: then rows no longer see each other.)
+# Evaluation can avoid this: lesson 4 uses moving moments, collected in training,
+# with which rows do not see each other.
 #
 # **Exercise 2.** Write `moments_of_reviews(hidden, weights)` for eight devices:
 # the mean and the variance over the rows of weight 1, each of shape `[units]`.
@@ -510,9 +516,10 @@ check("03-moments", moments_of_reviews)
 # ## The plain program
 #
 # [`03_one_step.py`](../plain/03_one_step.py) is this lesson without the course's library:
-# it makes its eight virtual devices and its data,
-# and has `distribute`, `MLP`, `sums` and `train_step` as they stand above.
-# It does five steps on eight devices and on one, in float32 and in float64, and stops if they differ.
+# it makes its eight virtual devices and its data itself,
+# and has `distribute`, `MLP`, `sums` and `train_step` as above.
+# It does five steps on eight devices and on one, in float32 and in float64,
+# and ends with an error if the losses differ by more than rounding.
 #
 # ## Takeaways
 #
