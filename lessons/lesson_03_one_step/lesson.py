@@ -265,7 +265,8 @@ def differences(number_type, steps=20):
 
 in_float32 = differences("float32")[1]
 eight, in_float64 = differences("float64")
-print(f"float32, 5 steps: {max(in_float32[:5]):.5f}   float64, 20 steps: {max(in_float64):.8f}")
+print(f"float32, 1-5:  {max(in_float32[:5]):.5f}")
+print(f"float64, 1-20: {max(in_float64):.8f}")
 
 # %% rounding
 import matplotlib.pyplot as plt
@@ -278,7 +279,8 @@ axes.legend()
 plt.show()
 
 # %% rounding-text [markdown]
-# The picture shows how far the losses of eight devices and of one are apart, step by step.
+# The picture shows how far the losses of eight devices and of one are apart, step by step;
+# the two numbers are the largest differences in steps 1 to 5 and 1 to 20.
 # Sums in another order round differently, and each step magnifies what is there.
 # In float32 the losses agree to six digits at first;
 # after 20 steps they can be hundredths apart, with nothing wrong.
@@ -295,7 +297,7 @@ plt.show()
 # - [ ] `rounding` apart by rounding, about 1e-16
 #   Rounding would part them if each device added up the gradient in an order of its own.
 #   All get the same total.
-# - [ ] `apart` further apart, for each learnt from other reviews
+# - [ ] `apart` far more apart than rounding explains, for each learnt from other reviews
 #   So it would be if each device used the gradient of its own reviews only.
 
 # %% reveal-copies
@@ -415,8 +417,8 @@ reveal("03-coupled", {0: "none", 4: "all"}.get(len(equal), equal))
 # %% collectives
 step_collectives = collectives(train_step, probe, x, y, 1e-2)
 print(*step_collectives, sep="\n")
-print(f"{sum(each.payload_bytes for each in step_collectives):,} bytes in all")
-print(len(collectives(train_step, probe, x, y, 1e-2, combine=True)), "when combined")
+print(f"{sum(each.payload_bytes for each in step_collectives):,} bytes")
+print(len(step_collectives), "→", len(collectives(train_step, probe, x, y, 1e-2, combine=True)))
 
 # %% collectives-text [markdown]
 # First come mean and variance, 48 float32 numbers each: 192 bytes.
@@ -425,7 +427,7 @@ print(len(collectives(train_step, probe, x, y, 1e-2, combine=True)), "when combi
 # One of these three is `b1`; two say how the loss changes with the scale and the shift
 # that normalisation makes of the moments.
 # So normalisation adds four all-reduces, two in each direction.
-# In training TensorFlow combines sums that need not wait for each other, here into four.
+# In training TensorFlow combines sums that need not wait for each other: here the ten become four.
 
 # %% predict-bytes [markdown]
 # The all-reduces of a step with 64 rows carry 231,760 bytes in all, before TensorFlow combines them.
@@ -463,7 +465,9 @@ except tf.errors.InvalidArgumentError as error:
 # Training may do that: where the reviews are shuffled for each epoch, others are left out each time.
 # In evaluation each review must count once.
 # Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
-# The next cell pads 20 rows to 64 and prints four mean losses: the last one is right.
+# The next cell pads 20 rows to 64 and prints how many losses are summed, by what the sum is divided,
+# and the mean that results.
+# The last line is right: it has the 20 rows without padding, on one device.
 
 
 # %% padding
@@ -477,10 +481,10 @@ padded_y, weights = np.pad(train_y[:20], (0, 44)), np.repeat([1, 0], [20, 44])
 packed = distribute(padded_x, LAYOUTS["x"]), distribute(padded_y, LAYOUTS["y"])
 losses = np.concatenate(dtensor.unpack(row_losses(probe, *packed)))
 alone = row_losses(MLP(values), tf.constant(train_x[:20]), tf.constant(train_y[:20]))
-print(f"64 losses, mean:           {losses.mean():.2f}")
-print(f"20 losses, divided by 64:  {weights @ losses / 64:.2f}")
-print(f"20 losses, divided by 20:  {weights @ losses / 20:.2f}")
-print(f"the 20 alone, one device:  {np.mean(alone):.2f}")
+print(f"64 / 64: {losses.mean():.2f}")
+print(f"20 / 64: {weights @ losses / 64:.2f}")
+print(f"20 / 20: {weights @ losses / 20:.2f}")
+print(f"20:      {np.mean(alone):.2f}")
 
 # %% moments-text [markdown]
 # Weighting the losses is not enough here.
