@@ -270,13 +270,15 @@ print(f"float64, 1-20: {max(in_float64):.8f}")
 
 # %% rounding
 import matplotlib.pyplot as plt
+from IPython.display import display
 
 figure, axes = plt.subplots(figsize=(6, 3))
 for number_type, found in {"float32": in_float32, "float64": in_float64}.items():
     axes.semilogy(range(1, 21), np.maximum(found, 1e-17), "o-", label=number_type)
 axes.set_xticks(range(0, 21, 5))
 axes.legend()
-plt.show()
+plt.close(figure)
+display(figure, metadata={"image/png": {"alt": "float32, float64"}})
 
 # %% rounding-text [markdown]
 # The picture shows how far the losses of eight devices and of one are apart, step by step;
