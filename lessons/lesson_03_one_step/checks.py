@@ -1,4 +1,4 @@
-"""The exercises of lesson 03 on layouts and on the mean; importing it registers that of the step too."""
+"""The exercises of lesson 03: the layouts of a step on images, and the moments of the rows that count."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import Case, drawn, judge
-from course_lib.exercises.kinds import wrong_layout
-from course_lib.i18n import _
+from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.real_devices import on_devices
+from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from lessons.lesson_03_one_step import checks_step  # noqa: F401 - it registers its exercise
 
 Array = npt.NDArray[Any]
+Moments = tuple[Array, Array]
 
 _MESH = MeshSpec([("batch", 8)])
+_ROWS = LayoutSpec(["batch", UNSHARDED], _MESH)
 _LAYOUTS = {
     "images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH),
     "labels": LayoutSpec(["batch"], _MESH),
@@ -39,45 +40,72 @@ def layouts(answer: dict[str, Any]) -> str | None:
         ),
         "gradient": _("A gradient is laid out as its variable, and each device holds the whole weight."),
     }
-    return wrong_layout(answer, _LAYOUTS, hints, _("Use plan.mesh, with its one dimension batch of 8."))
+    for name, right in _LAYOUTS.items():
+        layout = answer.get(name)
+        if not isinstance(layout, LayoutSpec):
+            return _("The dictionary needs a dtensor.Layout for {name!r}.", name=name)
+        if layout.num_axes != right.num_axes:
+            return ngettext(
+                "The tensor {name!r} has {count} axis.",
+                "The tensor {name!r} has {count} axes.",
+                right.num_axes,
+                name=name,
+            )
+        if layout.mesh != _MESH:
+            return _("Use `mesh`, with its one dimension batch of 8.")
+        if layout != right:
+            return hints[name]
+    return None
 
 
-def _mean_of_reviews(losses: Array, weights: Array) -> float:
-    return float(np.dot(losses, weights) / max(np.sum(weights), 1))
+def _moments(hidden: Array, weights: Array) -> Moments:
+    return _centred(hidden, weights, weights.sum(), weights.sum())
 
 
-@exercise("03-mean-loss", right=_mean_of_reviews)
-def mean_loss(answer: Callable[..., Any]) -> str | None:
-    """The mean of the losses whose weight is 1."""
-    one_review = Case(
-        _batch([5, 7], [1, 0]),
-        _("With one review and one row of padding the mean is the loss of that one review."),
-    )
-    no_review = Case(
-        _batch([5, 7], [0, 0]),
-        _("A batch that is all padding has no reviews to divide by: return 0 for it."),
-    )
+def _centred(hidden: Array, weights: Array, mean_of: float, variance_of: float) -> Moments:
+    """Returns weighted sums of the rows, and of their squares around the first, each divided by a number."""
+    mean = (weights * hidden).sum(axis=0) / mean_of
+    return mean, (weights * (hidden - mean) ** 2).sum(axis=0) / variance_of
+
+
+@exercise("03-moments", right=_moments, on_devices=True)
+def moments(answer: Callable[..., Any]) -> str | None:
+    """The moments of the rows of weight 1, of a batch that lies on eight devices."""
     misconceptions: dict[Callable[[Array, Array], Any], str] = {
-        lambda losses, weights: losses.mean(): _("This is the mean of all losses: the padding counts too."),
-        lambda losses, weights: (losses * weights).mean(): _(
-            "This divides by the number of all rows. How many of them are reviews?"
+        lambda hidden, weights: (hidden.mean(axis=0), hidden.var(axis=0)): _(
+            "These are the moments of all rows: the padding counts too."
         ),
-        lambda losses, weights: losses @ weights: _("This is the sum. Divide it by the number of reviews."),
-        lambda losses, weights: losses[: int(weights.sum())].mean() if weights.any() else 0.0: _(
-            "This takes the first rows. Padding need not stand at the end: look at the weights."
+        lambda hidden, weights: _centred(hidden, weights, len(hidden), len(hidden)): _(
+            "This divides by the number of all rows. How many of them count?"
+        ),
+        lambda hidden, weights: ((weights * hidden).mean(axis=0), (weights * hidden).var(axis=0)): _(
+            "This divides by the number of all rows. How many of them count?"
+        ),
+        lambda hidden, weights: (
+            _moments(hidden, weights)[0],
+            ((hidden - _moments(hidden, weights)[0]) ** 2).mean(axis=0),
+        ): _("The mean is right. In the variance the padding counts too."),
+        lambda hidden, weights: (_moments(hidden, weights)[0], np.sqrt(_moments(hidden, weights)[1])): _(
+            "The mean is right. The second is a standard deviation; its square is asked for."
         ),
     }
-    cases = [*drawn(_padded_batch), one_review, no_review]
-    return judge(answer, _mean_of_reviews, cases, misconceptions=misconceptions)
+    advice = _("Each row counts as often as its weight says, in the mean and in the variance.")
+    cases = drawn(_padded_batch, count=4)
+    return judge(answer, _moments, cases, misconceptions=misconceptions, run=_on_eight_devices, advice=advice)
+
+
+def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array) -> Any:
+    """Returns what a function makes of two DTensors, each of its results joined from what devices hold."""
+    with on_devices() as (tf, dtensor):
+        given = dtensor.pack(hidden, _ROWS), dtensor.pack(weights, _ROWS)
+        results = tf.function(answer, autograph=False)(*given)
+        return None if results is None else tf.nest.map_structure(dtensor.to_numpy, results)
 
 
 def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:
-    """Returns losses, of which some are 0, and weights with at least two reviews among them."""
-    size = int(random.choice([4, 5, 8]))
-    losses, weights = random.integers(0, 10, size), random.integers(0, 2, size)
-    weights[random.choice(size, 2, replace=False)] = 1
-    return _batch(losses / 2, weights)
-
-
-def _batch(losses: npt.ArrayLike, weights: npt.ArrayLike) -> tuple[Array, Array]:
-    return np.array(losses, np.float32), np.array(weights, np.float32)
+    """Returns rows, and weights of which some are 0 and at least two are 1."""
+    size = int(random.choice([8, 16]))
+    hidden, weights = random.integers(0, 5, (size, 3)), random.integers(0, 2, (size, 1))
+    places = random.choice(size, 3, replace=False)
+    weights[places[:2]], weights[places[2]] = 1, 0
+    return hidden.astype(np.float32), weights.astype(np.float32)

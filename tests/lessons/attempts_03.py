@@ -2,11 +2,15 @@
 
 import numpy as np
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec, start_tensorflow
-from course_lib.exercises.replicas import NAMES, gradient, joined
+import course_lib
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec
 from tests.lessons.attempts import Attempts
 
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
 MESH = MeshSpec([("batch", 8)])
+REAL_MESH = dtensor.create_mesh([("batch", 8)], device_type="CPU")
 
 
 def layouts(**changed):
@@ -20,132 +24,79 @@ def layouts(**changed):
     return {name: LayoutSpec(each, MESH) for name, each in {**entries, **changed}.items()}
 
 
-def on_device(replica, part):
-    """Returns the gradient of the summed loss of a part."""
-    tf = start_tensorflow()
-    with tf.GradientTape() as tape:
-        logits = replica(tf.constant(part[0]))
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=part[1], logits=logits)
-    return tape.gradient(losses, replica.trained)
+REAL = {
+    "images": dtensor.Layout.batch_sharded(REAL_MESH, "batch", rank=3),
+    "labels": dtensor.Layout.batch_sharded(REAL_MESH, "batch", rank=1),
+    "losses": dtensor.Layout.batch_sharded(REAL_MESH, "batch", rank=1),
+    "gradient": dtensor.Layout.replicated(REAL_MESH, rank=2),
+    "mean_loss": dtensor.Layout.replicated(REAL_MESH, rank=0),
+}
 
 
-def step(change=lambda partial, at: sum(partial), *, returned=lambda replicas: replicas):
-    """Returns a step that subtracts what `change` makes of the partial gradients, right without one."""
-
-    def distributed_step(replicas, parts, learning_rate):
-        partial = [on_device(*both) for both in zip(replicas, parts, strict=True)]
-        for at, replica in enumerate(replicas):
-            for name in NAMES:
-                total = change([gradients[name] for gradients in partial], at)
-                replica.trained[name].assign_sub(learning_rate * total)
-        return returned(replicas)
-
-    return distributed_step
+def centred(hidden, weights, divisor=tf.reduce_sum, variance_weights=lambda weights: weights):
+    mean = tf.reduce_sum(weights * hidden, axis=0) / divisor(weights)
+    counted = variance_weights(weights)
+    return mean, tf.reduce_sum(counted * (hidden - mean) ** 2, axis=0) / divisor(counted)
 
 
-def by_averaging(replicas, parts, learning_rate):
-    """Lets every replica step alone, eight times as far where there are eight, and then takes the mean."""
-    step(lambda partial, at: partial[at] * len(partial))(replicas, parts, learning_rate)
-    for name in NAMES:
-        mean = np.mean([replica.trained[name].numpy() for replica in replicas], axis=0)
-        for replica in replicas:
-            replica.trained[name].assign(mean)
-    return replicas
+def by_squares(hidden, weights):
+    count = tf.reduce_sum(weights)
+    mean = tf.reduce_sum(weights * hidden, axis=0) / count
+    return mean, tf.reduce_sum(weights * hidden * hidden, axis=0) / count - mean * mean
 
 
-def taking_turns(replicas, parts, learning_rate):
-    for replica, part in zip(replicas, parts, strict=True):
-        gradients = on_device(replica, part)
-        for changed in replicas:
-            for name in NAMES:
-                changed.trained[name].assign_sub(learning_rate * gradients[name])
-    return replicas
+def by_products(hidden, weights):
+    share = tf.transpose(weights) / tf.reduce_sum(weights)
+    mean = tf.squeeze(share @ hidden, axis=0)
+    return [mean, tf.squeeze(share @ (hidden - mean) ** 2, axis=0)]
 
 
-def on_all_rows(replicas, parts, learning_rate):
-    return step()(replicas, [joined(parts)] * len(parts), learning_rate)
-
-
-def outside_the_replicas(replicas, parts, learning_rate):
-    values = {name: variable.numpy() for name, variable in replicas[0].trained.items()}
-    gradients = gradient(values, joined(parts))
-    for replica in replicas:
-        for name in NAMES:
-            replica.trained[name].assign_sub(learning_rate * gradients[name].astype(np.float32))
-    return replicas
-
-
-def replacing_variables(replicas, parts, learning_rate):
-    partial = [on_device(*both) for both in zip(replicas, parts, strict=True)]
-    for replica in replicas:
-        for name in NAMES:
-            total = sum(gradients[name] for gradients in partial)
-            setattr(replica, name, replica.trained[name] - learning_rate * total)
-    return replicas
-
-
-def failing(replicas, parts, learning_rate):
-    raise ValueError(f"cannot use {replicas}")
+def number_of_rows(weights):
+    return float(weights.shape[0])
 
 
 ATTEMPTS = {
     "03-layouts": Attempts(
-        right=(),
+        right=(REAL, layouts()),
         wrong=(
             (layouts(images=[UNSHARDED, "batch", UNSHARDED]), "first axis"),
             (layouts(images=["batch", UNSHARDED]), "3 axes"),
             (layouts(labels=[UNSHARDED]), "like the images"),
             (layouts(losses=[UNSHARDED]), "its own images"),
             (layouts(gradient=["batch", UNSHARDED]), "whole weight"),
+            ({**REAL, "gradient": REAL["images"].delete([2])}, "whole weight"),
             ({"images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], MESH)}, "labels"),
-            ({name: LayoutSpec.replicated(MeshSpec([("x", 8)]), 3) for name in layouts()}, "plan.mesh"),
+            ({name: LayoutSpec.replicated(MeshSpec([("x", 8)]), 3) for name in layouts()}, "`mesh`"),
         ),
     ),
-    "03-gradient-bytes": Attempts(
-        right=(np.array([2226040, 2226040]),),
-        wrong=(
-            ((2226040, 17808320), "does not depend on the batch"),
-            ((278255, 278255), "not split"),
-            ((556510, 556510), "elements"),
-            ((2223200, 2223200), "biases"),
-            ((7, 7), "each weight and each bias"),
-        ),
-    ),
-    "03-step": Attempts(
-        right=(step(), by_averaging),
-        wrong=(
-            (step(lambda partial, at: partial[at]), "drift apart"),
-            (step(lambda partial, at: sum(partial) / len(partial)), "mean of the partial gradients"),
-            (step(lambda partial, at: 0.0 * partial[at]), "no replica has changed"),
-            (replacing_variables, "no replica has changed"),
-            (taking_turns, "before any replica"),
-            (step(lambda partial, at: 2 * sum(partial)), "with `train_step` on one model"),
-            (step(lambda partial, at: sum(partial) * (at == 0)), "replicas[1]"),
-            (step(returned=lambda replicas: None), "return"),
-            (on_all_rows, "replicas saw rows of other parts"),
-            (outside_the_replicas, "replicas computed nothing"),
-            (failing, "ValueError: cannot use [replicas[0], replicas[1], replicas[2]]"),
-            (0.5, "function"),
-        ),
-    ),
-    "03-mean-loss": Attempts(
+    "03-moments": Attempts(
         right=(
-            lambda losses, weights: np.average(losses, weights=weights) if weights.any() else 0,
-            lambda losses, weights: np.sum(losses * weights) / (np.sum(weights) + 1e-8),
-            lambda losses, weights: np.mean([a for a, b in zip(losses, weights, strict=True) if b] or [0]),
+            centred,
+            by_squares,
+            by_products,
+            tf.function(centred),
+            lambda hidden, weights: tf.nn.weighted_moments(hidden, [0], weights),
         ),
         wrong=(
-            (lambda losses, weights: losses.mean(), "padding counts"),
-            (lambda losses, weights: np.mean(losses * weights), "all rows"),
-            (lambda losses, weights: losses @ weights, "sum"),
+            (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "all rows"),
+            (lambda hidden, weights: tf.nn.moments(weights * hidden, axes=[0]), "How many of them count"),
+            (lambda hidden, weights: centred(hidden, weights, number_of_rows), "How many of them count"),
             (
-                lambda losses, weights: np.sum(losses[: int(sum(weights))]) / max(sum(weights), 1),
-                "at the end",
+                lambda hidden, weights: centred(hidden, weights, variance_weights=tf.ones_like),
+                "In the variance",
             ),
-            (lambda losses, weights: np.dot(losses, weights) / max(np.sum(weights), 2), "one review"),
-            (lambda losses, weights: np.dot(losses, weights) / np.sum(weights), "all padding"),
-            (lambda losses, weights: losses * weights, "single number"),
-            (lambda losses, weights: None, "return"),
+            (
+                lambda hidden, weights: (
+                    centred(hidden, weights)[0],
+                    tf.sqrt(centred(hidden, weights)[1]),
+                ),
+                "standard deviation",
+            ),
+            (lambda hidden, weights: (0 * hidden[0], 0 * hidden[0]), "Error"),
+            (lambda hidden, weights: (centred(hidden, weights)[0],) * 2, "as its weight says"),
+            (lambda hidden, weights: centred(hidden, weights)[0], "as its weight says"),
+            (lambda hidden, weights: np.mean(hidden, axis=0), "Error"),
+            (lambda hidden, weights: None, "return"),
             (0.5, "function"),
         ),
     ),

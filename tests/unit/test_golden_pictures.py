@@ -15,11 +15,10 @@ from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import product, relayout
 from course_lib.specs.compared import Compared
 from course_lib.specs.image_grid import ImageGrid
-from course_lib.specs.plan import data_parallel, model_parallel, spatial_parallel
+from course_lib.specs.plan import data_parallel, spatial_parallel
 from course_lib.specs.received import ReceivedExamples
 from course_lib.specs.sharding import numbered_tensor
 from course_lib.specs.text_path import TextPath
-from lessons.lesson_03_one_step.step import Phase, Timeline, mlp_step
 from tests.drawn import SVG, tree
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -29,7 +28,6 @@ MESH_3X2, THREE, FOUR = MeshSpec([("x", 3), ("y", 2)]), MeshSpec([("x", 3)]), Me
 ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH_3X2), LayoutSpec([UNSHARDED, "x"], THREE)
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 PARAMETERS = {"x": ("batch", "features"), "W1": ("features", "hidden"), "b1": ("hidden",)}
-PHASES = (Phase(("logits",), "hidden"), Phase(("loss",), "batch"), Phase(("update",)))
 CLOTHES = ["コート", "ショートブーツ"]
 
 
@@ -82,8 +80,6 @@ PICTURES = {
         "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
     ),
     "reduction-in-groups": lambda: SQUARE.reduction("batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]]),
-    "timeline-data-parallel": lambda: mlp_step(data_parallel(4)),
-    "timeline-of-two-dimensions": lambda: Timeline(model_parallel(2, 2), PHASES),
     "images": lambda: images([7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
     "images-predicted": lambda: images([7, 2, 1, 0, 4, 1, 4, 9], [7, 2, 1, 0, 9, 1, 4, 4]),
     "images-of-names": lambda: images(["coat", "bag"], ["ankle boot", "bag"]),

@@ -137,6 +137,8 @@ def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folde
     folder.mkdir(parents=True)
     for lesson, _heading in (*edition.lessons, *edition.appendices):
         shutil.copy(sources.notebooks / edition.language / f"{lesson}.ipynb", folder)
+    if (programs := sources.notebooks / "plain").is_dir():  # lessons link to them: ../plain/NN_topic.py
+        shutil.copytree(programs, folder.parent / "plain", dirs_exist_ok=True)
     _write_pages(sources, edition, folder)
     _write_yaml(folder / "_toc.yml", contents(edition))
     _write_yaml(folder / "_config.yml", settings(sources, editions, edition))
