@@ -39,7 +39,9 @@ def in_blocks(answer: Callable[..., Any]) -> str | None:
             return _("Return a DTensor: `dtensor.relayout` gives one.")
         layout = dtensor.fetch_layout(moved)
         if layout != _TO:
-            return _("The result has the layout {layout}; it should have {target}.", layout=layout, target=_TO)
+            return _(
+                "The result has the layout {layout}; it should have {target}.", layout=layout, target=_TO
+            )
         if not np.array_equal(dtensor.to_numpy(moved), values):
             return _("The layout is right, but the values are not those of the matrix.")
         try:

@@ -215,9 +215,10 @@ from tensorflow.python.eager import context  # not public: it may change with an
 
 
 def graphs_that_ran(function, *arguments):
-    context.async_wait()  # for what still runs from before
     context.enable_run_metadata()
     try:
+        context.async_wait()
+        context.export_run_metadata()  # away with what ran before
         tf.function(function)(*arguments)
         context.async_wait()
         return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
@@ -602,8 +603,7 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`, `mesh_dims` and
 # `collectives_that_ran` of this lesson, in one file that needs TensorFlow and NumPy alone.
 # Take them along, and call them with your mesh, your function and its arguments.
-# It prints what a product, the function `two_sums`, the two layers and a change of layout exchange, and checks
-# each result against NumPy.
+# It prints what a product, `two_sums` and a change of layout exchange, and checks each result against NumPy.
 
 # %% score
 score("02")
