@@ -3,13 +3,13 @@
 #
 # Two matrices lie split over eight devices, and you multiply them.
 # Under some layouts no device needs anything of the others; under others, whole matrices travel.
-# What decides, how many bytes travel, and how do you find out for a function of your own?
+# What decides, and how do you find out for a function of your own?
 #
 # After this lesson you can
 #
-# - tell from the layouts of two factors what the devices exchange to multiply them, and how many bytes;
-# - read from the graphs that TensorFlow ran which exchanges there were, for any function of DTensors;
-# - write an all-reduce for devices that only send and receive, first naively, then as a ring;
+# - tell from the layouts of two factors what the devices exchange, and how many bytes;
+# - read from the graphs that TensorFlow ran which exchanges there were;
+# - write an all-reduce for devices that only send and receive, naively and as a ring;
 # - spare needless exchanges, and find those that give wrong values in silence.
 #
 # **Time:** 45 minutes.
@@ -37,7 +37,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # $$(AB)_{ik} = \sum_j A_{ij} B_{jk}$$
 #
 # The sum runs over $j$, the *inner axis*: the columns of A and the rows of B.
-# A @ B has no axis $j$ any more: it is *contracted*.
+# A @ B has no axis $j$ any more.
 
 # %% factors
 tf = course_lib.start_tensorflow()
@@ -79,14 +79,12 @@ partial_sums = [a @ b for a, b in zip(dtensor.unpack(A), dtensor.unpack(B), stri
 reveal("02-own", int(np.sum(partial_sums[0].numpy() == product)))
 
 # %% partial-sum-text [markdown]
-# What a device makes is a *partial sum*: a matrix of the right shape in which every number lacks seven terms.
-# The eight partial sums must be added.
+# What a device makes is a *partial sum*: every number lacks seven terms.
 # Nothing splits the rows of A or the columns of B, so A @ B is whole on every device:
-# each must receive the total.
+# each must receive the total of the eight partial sums.
 # That is an *all-reduce*, one of the exchanges that are called *collectives*.
 #
-# `explain` draws what follows from the layouts.
-# Beside it stands what TensorFlow ran, and whether the values are those of NumPy.
+# `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
 # Two numbers of bytes appear.
 # The *payload* is what one device holds after the exchange, here 64 numbers of 4 bytes.
 # What each device *sends* depends on how the exchange is done: the section on the ring counts it.
@@ -97,14 +95,14 @@ explain(tf.matmul, A, B)
 # %% predict-half [markdown]
 # A of 8 × 64, in float32, has its columns split over eight devices;
 # B of 64 × 8 is whole on every device.
-# What does TensorFlow exchange to multiply them?
+# Which collective does TensorFlow run to multiply them, if any?
 #
-# - [x] `256` partial sums of A @ B: 256 bytes
-#   Each device takes the rows of B that belong to its columns of A; the sums are 8 × 8.
-# - [ ] `0` nothing, since B is everywhere
+# - [x] `all-reduce over x, 256 bytes`
+#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 8 × 8, are added.
+# - [ ] `none`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
-# - [ ] `2048` the columns of A: every device receives all, 2,048 bytes
-#   That would do too.
+# - [ ] `all-gather over x, 2048 bytes`
+#   All of A on every device would do too.
 #   But a device can make its partial sum from what it has.
 # - [ ] `error` an error, since the inner axis is split in one factor only
 #   Rows of B can be left out where they are not needed: that takes no exchange.
@@ -112,20 +110,17 @@ explain(tf.matmul, A, B)
 # %% reveal-half
 wide = shard(np.ones([8, 64], "float32"), columns)
 tall = shard(np.ones([64, 8], "float32"), whole)
-reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
+reveal("02-half", ", ".join(map(str, collectives(tf.matmul, wide, tall))) or "none")
 
 # %% cases [markdown]
-# Each device *cuts* its rows out of the B that it holds: that takes no exchange.
-# Then the partial sums are added as before.
-# TensorFlow does not weigh one way against another:
-# for A of 64 × 8 and B of 8 × 64 it all-reduces 16,384 bytes too, where all of A would be 2,048.
-#
+# Each device *cuts* its rows out of the B that it holds, without an exchange;
+# then the partial sums are added as before.
 # The inner axis decides:
 #
 # | the inner axis is split | such as | what happens |
 # | --- | --- | --- |
 # | in neither factor | `[x, unsharded] @ [unsharded, y]` | **nothing moves** |
-# | over one mesh dimension, which splits no other axis | `[unsharded, x] @ [x, unsharded]` | **partial sums**, all-reduced; where one factor only is split, the other is cut |
+# | over one mesh dimension, which splits no other axis | `[unsharded, x] @ [x, unsharded]` | **partial sums**, all-reduced |
 # | over one mesh dimension, which also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **a gather** of the factor whose inner axis it splits |
 # | over one in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
 #
@@ -143,9 +138,9 @@ explain(tf.matmul, shard(numbers, rows), B)
 # The layouts ask for an all-gather, in which a device would send 224 bytes.
 # TensorFlow ran an all-reduce, in which it sends 448.
 # On CPUs it did so in place of every all-gather that we have seen:
-# each device brings zeros for the parts that it does not hold, and all of them are added.
-# Payload and result are the same; the section on the ring tells why twice as many bytes are sent.
-# We have not tried it on GPUs.
+# each device brings zeros for the parts that it lacks, and all are added.
+# Payload and result are the same.
+# We have not tried GPUs.
 #
 # The cell runs the last line of the table, and then repairs it.
 
@@ -162,18 +157,16 @@ right = dtensor.relayout(right, dtensor.Layout(["y", dtensor.UNSHARDED], grid))
 print(np.sum(to_numpy(tf.matmul(left, right)) == product), "of 64 numbers are right")
 
 # %% explorer-text [markdown]
-# What a device holds of A does not fit what it holds of B:
-# they share a part of the inner axis only, or nothing of it.
+# What a device holds of A and of B share a part of the inner axis only, or nothing of it.
 # TensorFlow could gather one of them, but leaves that to you.
 #
 # ## Explore
 #
 # Choose the mesh, the layouts of both factors, and in what layout the product is wanted.
-# The explorer shows what is exchanged, why, and in what layout the product comes out.
+# The explorer shows what is exchanged, and why.
 # The button calls `observe`, which multiplies real DTensors.
 #
-# Find two factors whose product takes three collectives.
-# (On a mesh of one dimension there are none.)
+# Find two factors whose product takes three collectives, on a mesh of more than one dimension.
 
 # %% explorer
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
@@ -194,19 +187,18 @@ ProductExplorer(observe)
 # %% graphs-text [markdown]
 # ## Which collectives did it run?
 #
-# You write a program as for one big device.
-# TensorFlow makes of it a program that every device runs on its own parts:
-# *single program, multiple data*, which DTensor calls *SPMD expansion*.
-# It does three things:
+# You write a program as for one big device, and TensorFlow makes of it one that every device runs on its own
+# parts: *single program, multiple data*.
+# This *SPMD expansion* does three things:
 #
-# 1. It propagates layouts: from those of the arguments follow those of every result inside the function.
+# 1. It propagates layouts from the arguments to every result inside the function.
 # 2. It rewrites each operation so that it works on local parts.
 # 3. Where a device needs what it does not hold, it inserts a collective.
 #
-# No function of TensorFlow's public API lists these collectives.
+# We know of nothing in TensorFlow's public API that lists these collectives.
 # But TensorFlow keeps the graphs that it runs, if asked, and there each collective is a node on each device.
-# The function below runs another one and returns these graphs.
-# What it runs has its usual effects: if it assigns variables, they change.
+# `graphs_that_ran` runs a function and returns its graphs.
+# If the function assigns variables, they change.
 
 # %% graphs
 from collections import Counter
@@ -232,10 +224,13 @@ print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveRedu
 # %% groups-text [markdown]
 # Eight products of local parts, and one all-reduce, in which all eight devices take part.
 #
-# Which devices exchange with each other?
-# Each node has a *group key*, and devices with the same key form a group.
+# Each node has a *group key*, and devices with the same key exchange with each other.
 # The keys of all devices stand in a constant, on the way to the node's third input.
-# The mesh dimensions are those along which the devices of a group differ.
+# The mesh dimensions are those along which the devices of a group differ: `mesh_dims` returns them.
+#
+# The kind is the name of the operation, and the payload follows from shape and number type of its output.
+# All devices run the same program, so it is enough to look at one.
+# The ten lines of `collectives_that_ran` put it together.
 
 
 # %% groups
@@ -247,11 +242,6 @@ def mesh_dims(mesh, node, nodes):
     group = [place for place, key in zip(mesh.local_device_locations(), keys, strict=True) if key == keys[0]]
     return tuple(name for name in mesh.dim_names if len({place[name] for place in group}) > 1)
 
-
-# %% reader-text [markdown]
-# The kind is the name of the operation, and the payload follows from the shape and number type of its output.
-# All devices run the same program, so it is enough to look at one.
-# These ten lines are the reader:
 
 # %% reader
 KINDS = {"CollectiveReduceV2": "all-reduce", "CollectiveAllToAllV2": "all-to-all"}
@@ -272,8 +262,8 @@ def collectives_that_ran(mesh, function, *arguments):
 
 
 # %% merged-text [markdown]
-# Try it on two sums over split axes, which need an all-reduce of one number each.
-# The cell reads them twice, before and after it sets an environment variable of DTensor,
+# Two sums over split axes need an all-reduce of one number each.
+# The cell reads them before and after it sets an environment variable of DTensor,
 # and then asks `collectives`, the course's own reader.
 
 # %% merged
@@ -294,13 +284,12 @@ print(*collectives(two_sums, A, B), sep="\n")
 # %% layers-given [markdown]
 # Left to itself, TensorFlow merges all-reduces that can run together, and pads what it merged,
 # once, to a multiple of 1,024 numbers: here 4,096 bytes.
-# A merged one does not say what it was for.
-# With the variable set before a function is compiled, each stays by itself,
-# and the ten lines find what `collectives` finds, which sets the variable and keeps variables unchanged.
+# With the variable set before a function is compiled, each stays by itself.
+# `collectives` sets it too, and finds the same; it also restores the variables that the function assigns.
 #
 # Now two layers.
-# An operation that treats each number by itself, such as ReLU, works on any block of finished numbers.
-# Partial sums must be added first: ReLU of a sum is not the sum of ReLUs.
+# ReLU treats each number by itself, so it works on any block of finished numbers, but not on partial sums:
+# ReLU of a sum is not the sum of ReLUs.
 
 # %% predict-layers [markdown]
 # On the mesh `x` 4 × `y` 2 the batch is split over `x`, the first weight is `[unsharded, y]`, the second `[y,
@@ -332,8 +321,8 @@ def two_layers(batch, first, second):
 reveal("02-layers", len(collectives_that_ran(grid, two_layers, batch, first, second)))
 
 # %% ring-text [markdown]
-# The output axis of the first weight and the input axis of the second are split over the same mesh dimension.
-# So the hidden units never travel: each device makes those that it needs.
+# The output axis of the first weight and the input axis of the second are split over the same mesh dimension,
+# so the hidden units never travel.
 # Lesson 5 trains with these layouts.
 #
 # ## How devices add: the ring
@@ -392,20 +381,19 @@ RingExplorer("all-reduce", num_devices=4)
 # which stays below twice the array, however many devices there are.
 # Sending all to everyone takes $(n - 1) \cdot S$.
 # TensorFlow's own all-reduce on CPUs is a ring too (`ring_reducer.cc` in its source).
-# Patarasuk and Yuan showed in 2009 that the busiest device cannot send less.
 #
-# So much does a device send in each collective, if the first three go round a ring:
+# This is what a device sends in each collective, if the first three go round a ring:
 #
 # | collective | before | after | sent by a device |
 # | --- | --- | --- | --- |
-# | all-reduce | $S$ bytes to add | the total, $S$ | $2 \cdot \frac{n - 1}{n} \cdot S$ |
+# | all-reduce | $S$ bytes to add | the total | $2 \cdot \frac{n - 1}{n} \cdot S$ |
 # | reduce-scatter | $S$ bytes to add | its $n$-th of the total | $\frac{n - 1}{n} \cdot S$ |
-# | all-gather | its $n$-th | the whole, $S$ | $\frac{n - 1}{n} \cdot S$ |
-# | all-to-all | $S$ bytes: an $n$-th for each device | $S$ bytes: an $n$-th of each device | $\frac{n - 1}{n} \cdot S$ |
+# | all-gather | its $n$-th of $S$ bytes | the whole | $\frac{n - 1}{n} \cdot S$ |
+# | all-to-all | $S$ bytes: an $n$-th for each device | an $n$-th of each device | $\frac{n - 1}{n} \cdot S$ |
 #
 # ### Write it
 #
-# You write a function of one device; it runs on all devices at the same time, each in a thread of its own.
+# You write the function of one device; it runs on all at the same time, each in a thread of its own.
 #
 # - `mine` is the vector of this device.
 # - `device.id` is its number, `device.count` how many there are.
@@ -414,7 +402,6 @@ RingExplorer("all-reduce", num_devices=4)
 #
 # **Exercise 1.** Write the naive all-reduce: every device sends its whole vector to each other device,
 # and returns the sum of all vectors.
-# The check takes any other way too, if no device sends more numbers than in this one.
 
 
 # %% exercise-naive
@@ -441,7 +428,7 @@ check("02-naive", naive_all_reduce)
 # `np.array_split(mine, device.count)` cuts a vector into chunks, and `np.concatenate` joins them.
 # As in the stepper, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
 # and ends the first half with chunk $d$ finished.
-# The check counts bytes too, and tries vectors whose chunks are of unequal lengths.
+# The check counts bytes too, and tries chunks of unequal lengths.
 
 
 # %% exercise-ring
@@ -464,9 +451,8 @@ def ring_all_reduce(mine, device):
 check("02-ring", ring_all_reduce)
 
 # %% both-text [markdown]
-# The cell adds the partial sums that the devices made of A and B at the beginning, in both ways,
-# and compares the results on every device with TensorFlow's own product.
-# `course_solutions` are the course's functions: put yours in their place.
+# The partial sums of A and B from the beginning, added in both ways and compared with TensorFlow's product.
+# Put your functions in the place of `course_solutions`.
 
 # %% both
 vectors = [partial_sum.numpy().ravel() for partial_sum in partial_sums]
@@ -482,18 +468,16 @@ for all_reduce in (course_solutions.naive, course_solutions.ring):
 #
 # A change of a matrix's layout takes one of three ways:
 #
-# - What is whole can be cut for nothing: from `[unsharded, unsharded]` to `[x, y]`.
-# - Where one mesh dimension moves from one axis to the other and nothing else changes,
+# - What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
+# - Where one mesh dimension moves to the other axis and nothing else changes,
 #   an all-to-all exchanges parts of the local blocks.
-# - Else three things are done, as far as they are needed:
-#   an axis that is whole is cut if the mesh dimension wanted for it is free;
-#   one all-gather joins what is not to stay split; the rest is cut.
+# - Else what can be cut is cut, one all-gather joins what is not to stay split, and the rest is cut.
 #
-# `[unsharded, x]` to `[x, y]` is of the last kind, for `x` is not free at first:
+# `[unsharded, x]` to `[x, y]` is of the last kind:
 # every device receives the whole matrix, to keep an eighth of it.
 #
-# A product costs too much where TensorFlow does not know what becomes of it.
-# The cell shows both: the change of layout, a product alone,
+# A product, too, costs more where TensorFlow does not know what becomes of it.
+# The cell runs the change of layout, a product,
 # and the same product in one function with a `relayout` that says what is wanted.
 
 
@@ -513,13 +497,13 @@ print(*collectives(product_in_columns, *factors))
 # %% via-text [markdown]
 # The product alone comes out whole, after two exchanges;
 # wanted in columns, it takes one.
-# Layouts travel backwards too: the one reader of a result has a say in how it is made.
+# The reader of a result has a say in how it is made.
 #
 # **Exercise 3.** Find a cheaper way for the change of layout.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
-# A device can send less than a quarter of what it sends on the direct way.
-# The check runs it on real devices, compares the values and counts the bytes.
+# A device need send only an eighth of what it sends now.
+# The check runs your function on real devices, compares the values and counts the bytes.
 
 
 # %% exercise-blocks
@@ -538,14 +522,12 @@ check("02-blocks", in_blocks)
 #
 # An exchange of the wrong data is worse than a needless one.
 # TensorFlow 2.21 makes some, and raises no error.
-# One was met in lesson 1: a `dtensor.relayout` of three axes in which one mesh dimension moves to another axis
-# and a further axis changes its dimension.
+# Lesson 1 met a `dtensor.relayout` of three axes:
+# one mesh dimension moves to another axis, and a further axis changes its dimension.
 # Shape and layout of the result are right.
-# Two more are known to us in changes of layout: tensors of four axes, also in lesson 1,
-# and an all-to-all among 12 CPUs or more, below.
 #
-# **Exercise 4.** Write the line that finds such a mistake.
-# It counts the numbers of `moved` that differ from those of `eight`, with NumPy.
+# **Exercise 4.** Write the line that finds such a mistake:
+# it counts the numbers of `moved` that differ from those of `eight`.
 
 
 # %% exercise-wrong
@@ -569,12 +551,10 @@ num_wrong = np.sum(to_numpy(moved) != eight)  # solution
 #   Join the parts with `to_numpy(moved)`, compare with `eight`, and add up what differs.
 
 # %% twelve-text [markdown]
-# TensorFlow ran the all-to-all over `x` alone and forgot that `z` is to give way to `y`.
-#
-# The next case needs 12 devices: the columns of a matrix of 12 × 12 in place of its rows.
-# `silent` tries it in processes of its own, for some tries end with an error after which a process can run no
-# collective, and no try shows all that can go wrong.
-# It prints from which device to which the values of another one came.
+# The next case is an all-to-all among 12 devices: a matrix of 12 × 12, from `[x, unsharded]` to `[unsharded, x]`.
+# `silent` tries it in processes of its own, since some tries end with an error,
+# after which a process can run no collective.
+# The output says from which device to which a number of another device came.
 
 # %% twelve
 from lessons.lesson_02_communication import silent
@@ -584,26 +564,26 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
 # %% plain [markdown]
 # On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
-# one after the other with nothing between (`all_to_all.cc` in its source).
-# So `110` is both 1 to 10 and 11 to 0, and `111` is 1 to 11 and 11 to 1.
+# with nothing between them (`all_to_all.cc` in its source).
+# So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
 # With 11 devices no two names are the same.
 #
 # | wrong in silence | instead |
 # | --- | --- |
-# | `relayout` of three axes or more, as above | by way of the replicated layout |
-# | `relayout` with an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
-# | `DVariable.assign` of a DTensor in another layout, which is moved by `relayout` | `relayout` it first, in a way that is right |
-# | a variable that is written and then read in one function | lesson 7 |
+# | `relayout` of three axes, as above, or of four (lesson 1) | by way of the replicated layout |
+# | an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
+# | `DVariable.assign` of another layout, which is such a `relayout` | a right `relayout` before it |
+# | a variable written and then read in one function | lesson 7 |
 #
-# Lesson 1 lists those that take no communication.
 # There may be more: compare with one device.
 #
 # ## The plain program
 #
 # [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`, `mesh_dims` and
-# `collectives_that_ran` of this lesson, in one file that needs TensorFlow and NumPy alone.
+# `collectives_that_ran`, in one file that needs TensorFlow and NumPy alone.
 # Take them along, and call them with your mesh, your function and its arguments.
-# It prints what a product, `two_sums` and a change of layout exchange, and checks each result against NumPy.
+# The program prints what a product, `two_sums` and a change of layout exchange,
+# and checks each result against NumPy.
 
 # %% score
 score("02")
@@ -614,8 +594,8 @@ score("02")
 # - The layouts of two factors decide what a product costs:
 #   nothing, an all-reduce of partial sums, or a gather; and who reads the product has a say.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
-#   and half of that for a reduce-scatter or an all-gather.
+#   half of that for a reduce-scatter or an all-gather.
 # - TensorFlow inserts some exchanges that are needless and a few that are wrong:
 #   read them from the graphs that ran, and compare values with one device.
 #
-# Lesson 3 trains a model with these pieces and follows one step in every detail.
+# Lesson 3 trains a model with these pieces.
