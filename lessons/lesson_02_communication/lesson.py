@@ -157,7 +157,6 @@ right = dtensor.relayout(right, dtensor.Layout(["y", dtensor.UNSHARDED], grid))
 print(np.sum(to_numpy(tf.matmul(left, right)) == product), "of 64 numbers are right")
 
 # %% explorer-text [markdown]
-# What a device holds of A and of B share a part of the inner axis only, or nothing of it.
 # TensorFlow could gather one of them, but leaves that to you.
 #
 # ## Explore
@@ -195,8 +194,7 @@ ProductExplorer(observe)
 # 2. It rewrites each operation so that it works on local parts.
 # 3. Where a device needs what it does not hold, it inserts a collective.
 #
-# We know of nothing in TensorFlow's public API that lists these collectives.
-# But TensorFlow keeps the graphs that it runs, if asked, and there each collective is a node on each device.
+# TensorFlow keeps the graphs that it runs, if asked, and there each collective is a node on each device.
 # `graphs_that_ran` runs a function and returns its graphs.
 # If the function assigns variables, they change.
 
@@ -231,6 +229,10 @@ print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveRedu
 # The kind is the name of the operation, and the payload follows from shape and number type of its output.
 # All devices run the same program, so it is enough to look at one.
 # The ten lines of `collectives_that_ran` put it together.
+#
+# The last cell tries them on two sums over split axes, which need an all-reduce of one number each:
+# before and after it sets an environment variable of DTensor.
+# Then it asks `collectives`, the course's own reader.
 
 
 # %% groups
@@ -260,11 +262,6 @@ def collectives_that_ran(mesh, function, *arguments):
                 found.append((KINDS[node.op], mesh_dims(mesh, node, nodes), payload))
     return found
 
-
-# %% merged-text [markdown]
-# Two sums over split axes need an all-reduce of one number each.
-# The cell reads them before and after it sets an environment variable of DTensor,
-# and then asks `collectives`, the course's own reader.
 
 # %% merged
 import os
@@ -380,7 +377,7 @@ RingExplorer("all-reduce", num_devices=4)
 #
 # which stays below twice the array, however many devices there are.
 # Sending all to everyone takes $(n - 1) \cdot S$.
-# TensorFlow's own all-reduce on CPUs is a ring too (`ring_reducer.cc` in its source).
+# TensorFlow's own all-reduce on CPUs is a ring, too.
 #
 # This is what a device sends in each collective, if the first three go round a ring:
 #
@@ -429,6 +426,9 @@ check("02-naive", naive_all_reduce)
 # As in the stepper, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
 # and ends the first half with chunk $d$ finished.
 # The check counts bytes too, and tries chunks of unequal lengths.
+#
+# Then both ways add the partial sums of A and B from the beginning, beside TensorFlow's own product.
+# Put your functions in the place of `course_solutions` there.
 
 
 # %% exercise-ring
@@ -450,10 +450,6 @@ def ring_all_reduce(mine, device):
 # %%
 check("02-ring", ring_all_reduce)
 
-# %% both-text [markdown]
-# The partial sums of A and B from the beginning, added in both ways and compared with TensorFlow's product.
-# Put your functions in the place of `course_solutions`.
-
 # %% both
 vectors = [partial_sum.numpy().ravel() for partial_sum in partial_sums]
 by_tensorflow = to_numpy(tf.matmul(A, B)).ravel()
@@ -471,7 +467,7 @@ for all_reduce in (course_solutions.naive, course_solutions.ring):
 # - What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
 # - Where one mesh dimension moves to the other axis and nothing else changes,
 #   an all-to-all exchanges parts of the local blocks.
-# - Else what can be cut is cut, one all-gather joins what is not to stay split, and the rest is cut.
+# - Else one all-gather joins what is not to stay split, and the rest is cut, if possible before it.
 #
 # `[unsharded, x]` to `[x, y]` is of the last kind:
 # every device receives the whole matrix, to keep an eighth of it.
@@ -526,6 +522,12 @@ check("02-blocks", in_blocks)
 # one mesh dimension moves to another axis, and a further axis changes its dimension.
 # Shape and layout of the result are right.
 #
+# The second cell below is about an all-to-all among 12 devices: a matrix of 12 × 12, from `[x, unsharded]` to
+# `[unsharded, x]`.
+# `silent` tries it in processes of its own, since some tries end with an error,
+# after which a process can run no collective.
+# The output says from which device to which a number of another device came.
+#
 # **Exercise 4.** Write the line that finds such a mistake:
 # it counts the numbers of `moved` that differ from those of `eight`.
 
@@ -550,12 +552,6 @@ num_wrong = np.sum(to_numpy(moved) != eight)  # solution
 # - otherwise
 #   Join the parts with `to_numpy(moved)`, compare with `eight`, and add up what differs.
 
-# %% twelve-text [markdown]
-# The next case is an all-to-all among 12 devices: a matrix of 12 × 12, from `[x, unsharded]` to `[unsharded, x]`.
-# `silent` tries it in processes of its own, since some tries end with an error,
-# after which a process can run no collective.
-# The output says from which device to which a number of another device came.
-
 # %% twelve
 from lessons.lesson_02_communication import silent
 
@@ -573,7 +569,6 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # | `relayout` of three axes, as above, or of four (lesson 1) | by way of the replicated layout |
 # | an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
 # | `DVariable.assign` of another layout, which is such a `relayout` | a right `relayout` before it |
-# | a variable written and then read in one function | lesson 7 |
 #
 # There may be more: compare with one device.
 #
