@@ -72,13 +72,10 @@ def main():
     def put(*entries):
         return dtensor.copy_to_mesh(array, dtensor.Layout(entries, mesh))
 
-    def rows_over_x(tensor):
-        return dtensor.relayout(tensor, dtensor.Layout(["x", WHOLE], mesh))
-
     for function, arguments, right in (
         (tf.matmul, [put("x", "y"), put("y", WHOLE)], [array @ array]),
         (two_sums, [put("x", WHOLE), put(WHOLE, "x")], [array.sum()] * 2),
-        (rows_over_x, [put(WHOLE, "x")], [array]),
+        (dtensor.relayout, [put(WHOLE, "x"), dtensor.Layout(["x", WHOLE], mesh)], [array]),
     ):
         os.environ[MERGING] = "1"
         print(f"{function.__name__}: {collectives_that_ran(mesh, function, *arguments)}")

@@ -169,7 +169,7 @@ ATTEMPTS = {
             (lambda matrix: relaid(matrix, "x."), "it should have [x, y]"),
             (lambda matrix: relaid(matrix + 1.0, "x.", "xy"), "not those of the matrix"),
             (over_the_host, "leave the devices"),
-            (lambda matrix: dtensor.to_numpy(matrix), "Return a DTensor"),
+            (dtensor.to_numpy, "Return a DTensor"),
             (lambda matrix: print(matrix.layout), "AttributeError"),
             (on_grid("x", "."), "function"),
         ),
