@@ -93,7 +93,7 @@ reveal("02-own", int(np.sum(partial_sums[0].numpy() == product)))
 explain(tf.matmul, A, B)
 
 # %% predict-half [markdown]
-# A of 8 × 64, in float32, has its columns split over eight devices;
+# A of 8 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
 # Which collective does TensorFlow run to multiply them, if any?
 #
@@ -230,7 +230,7 @@ print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveRedu
 # All devices run the same program, so it is enough to look at one.
 # The ten lines of `collectives_that_ran` put it together.
 #
-# The last cell tries them on two sums over split axes, which need an all-reduce of one number each:
+# The third cell tries them on two sums over split axes, which need an all-reduce of one number each:
 # before and after it sets an environment variable of DTensor.
 # Then it asks `collectives`, the course's own reader.
 
@@ -522,12 +522,6 @@ check("02-blocks", in_blocks)
 # one mesh dimension moves to another axis, and a further axis changes its dimension.
 # Shape and layout of the result are right.
 #
-# The second cell below is about an all-to-all among 12 devices: a matrix of 12 × 12, from `[x, unsharded]` to
-# `[unsharded, x]`.
-# `silent` tries it in processes of its own, since some tries end with an error,
-# after which a process can run no collective.
-# The output says from which device to which a number of another device came.
-#
 # **Exercise 4.** Write the line that finds such a mistake:
 # it counts the numbers of `moved` that differ from those of `eight`.
 
@@ -552,10 +546,16 @@ num_wrong = np.sum(to_numpy(moved) != eight)  # solution
 # - otherwise
 #   Join the parts with `to_numpy(moved)`, compare with `eight`, and add up what differs.
 
+# %% twelve-text [markdown]
+# The next case is a matrix of 12 × 12 on 12 devices, from `[x, unsharded]` to `[unsharded, x]`.
+# `silent` tries it in processes of its own, since some tries end with an error,
+# after which a process can run no collective.
+# It returns from which device to which the number of another device came.
+
 # %% twelve
 from lessons.lesson_02_communication import silent
 
-swapped = silent.swapped()  # the messages that came wrong in one try or another
+swapped = silent.swapped()
 print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
 # %% plain [markdown]
@@ -570,7 +570,7 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # | an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
 # | `DVariable.assign` of another layout, which is such a `relayout` | a right `relayout` before it |
 #
-# There may be more: compare with one device.
+# Lesson 7 shows one that takes no `relayout`, and there may be more: compare with one device.
 #
 # ## The plain program
 #
