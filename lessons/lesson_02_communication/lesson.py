@@ -95,22 +95,23 @@ explain(tf.matmul, A, B)
 # %% predict-half [markdown]
 # A of 8 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
-# Which collective does TensorFlow run to multiply them, if any?
+# They are multiplied.
+# How many bytes of payload, held by one device afterwards, does TensorFlow exchange?
 #
-# - [x] `all-reduce over x, 256 bytes`
+# - [x] `256`
 #   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 8 × 8, are added.
-# - [ ] `none`
+# - [ ] `0`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
-# - [ ] `all-gather over x, 2048 bytes`
+# - [ ] `2048`
 #   All of A on every device would do too.
 #   But a device can make its partial sum from what it has.
-# - [ ] `error` an error, since the inner axis is split in one factor only
-#   Rows of B can be left out where they are not needed: that takes no exchange.
+# - otherwise
+#   Which terms of the sum over the inner axis can a device compute, and what is the shape of what it makes?
 
 # %% reveal-half
 wide = shard(np.ones([8, 64], "float32"), columns)
 tall = shard(np.ones([64, 8], "float32"), whole)
-reveal("02-half", ", ".join(map(str, collectives(tf.matmul, wide, tall))) or "none")
+reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
 
 # %% cases [markdown]
 # Each device *cuts* its rows out of the B that it holds, without an exchange;
