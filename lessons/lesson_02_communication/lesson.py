@@ -150,15 +150,16 @@ grid = dtensor.create_mesh([("x", 4), ("y", 2)], device_type="CPU")
 left = shard(numbers, dtensor.Layout([dtensor.UNSHARDED, "y"], grid))
 right = shard(numbers, dtensor.Layout(["x", dtensor.UNSHARDED], grid))
 try:
-    tf.matmul(left, right)
+    tf.function(tf.matmul)(left, right)
 except tf.errors.UnknownError as error:
-    print(str(error).splitlines()[0].split("): ")[-1])
+    print(str(error).splitlines()[0].split("error: ")[-1])
 
 right = dtensor.relayout(right, dtensor.Layout(["y", dtensor.UNSHARDED], grid))
 print(np.sum(to_numpy(tf.matmul(left, right)) == product), "of 64 numbers are right")
 
 # %% explorer-text [markdown]
 # TensorFlow could gather one of them, but leaves that to you.
+# Without `tf.function` a second try gave another message, about divisibility, that hides the cause.
 #
 # ## Explore
 #
