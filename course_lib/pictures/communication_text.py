@@ -159,7 +159,13 @@ def verdict(compared: Compared) -> str:
         wrong.append(_("The result has the layout {real}; predicted was {predicted}.", **values))
     if not compared.values_agree:
         wrong.append(_("The values differ from those of NumPy."))
-    agrees = _("TensorFlow ran what was predicted. Layout and values of the result are right.")
+    if compared.expected == compared.predicted.collectives:
+        agrees = _("TensorFlow ran what was predicted. Layout and values of the result are right.")
+    else:
+        agrees = _(
+            "But for the replacement on CPUs, TensorFlow ran what was predicted. Layout and values of the"
+            " result are right."
+        )
     return marked(join_sentences(wrong or [agrees]), agrees=not wrong)
 
 

@@ -1,75 +1,63 @@
-"""The exercises of lesson 02 on layouts; importing it registers the all-reduces too."""
+"""The exercise of lesson 02 on needless exchanges; importing it registers the all-reduces too."""
 
 from __future__ import annotations
 
 import importlib
-import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _
-from course_lib.specs import communication
-from course_lib.specs.communication import Communication
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.lesson_02_communication import checks_all_reduce  # noqa: F401 - it registers its exercises
 
 _GRID = MeshSpec([("x", 4), ("y", 2)])
-_LEFT, _RIGHT = (32, 8), (8, 4)
-_MATRIX = (16, 16)
 _FROM, _TO = LayoutSpec([UNSHARDED, "x"], _GRID), LayoutSpec(["x", "y"], _GRID)
+_SHAPE = (16, 16)
 _LEAST = 192  # bytes sent: one all-to-all of 256 bytes among 4 devices, and the rest is cut for nothing
 
 
-@exercise(
-    "02-free",
-    right=(LayoutSpec(["x", UNSHARDED], _GRID), LayoutSpec([UNSHARDED, "y"], _GRID)),
-    on_devices=True,
-)
-def free(answer: tuple[Any, ...]) -> str | None:
-    """Layouts of two factors with which eight devices share the work and send nothing."""
-    if len(answer) != 2:
-        return _("Give two layouts: that of A and that of B.")
-    if any(each.mesh != _GRID for each in answer):
-        return _("Lay both out on `grid`, with x 4 and y 2.")
-    left, right = answer[0].of(_LEFT), answer[1].of(_RIGHT)
-    predicted = communication.product(left, right)
-    if predicted.collectives:
-        return _("With these layouts there is an exchange: {collectives}.", collectives=_listed(predicted))
-    work = left.local_shape[0] * left.local_shape[1] * right.local_shape[1]
-    whole = math.prod(_LEFT) * _RIGHT[1]
-    if work * _GRID.size > whole:
-        return _(
-            "Nothing is sent, but each device makes {work} multiplications, of {whole} in all: some devices"
-            " do the same work.",
-            work=work,
-            whole=whole,
-        )
-    with on_devices():
-        observed = importlib.import_module("course_lib.observed").product(left, right)
-    return None if observed.agrees else _("TensorFlow does something else here: {seen}.", seen=observed)
+def _by_rows(matrix: Any) -> Any:
+    """Returns the matrix in blocks, by way of its rows over `x`."""
+    with on_devices() as (_tf, dtensor):
+        return dtensor.relayout(dtensor.relayout(matrix, LayoutSpec(["x", UNSHARDED], _GRID)), _TO)
 
 
-@exercise("02-via", right=LayoutSpec(["x", UNSHARDED], _GRID), on_devices=True)
-def via(answer: LayoutSpec) -> str | None:
-    """The layout by way of which a change of layout sends least."""
-    if answer.mesh != _GRID:
-        return _("The layout must be on `grid`, with x 4 and y 2.")
-    legs = [(_FROM.of(_MATRIX), answer), (answer.of(_MATRIX), _TO)]
-    predicted = [communication.relayout(*leg) for leg in legs]
-    sent = sum(each.bytes_sent for each in predicted)
+@exercise("02-blocks", right=_by_rows, on_devices=True)
+def in_blocks(answer: Callable[..., Any]) -> str | None:
+    """A change of layout by way of another one, in which a device sends least."""
+    values = np.random.default_rng(2).permutation(np.arange(256, dtype=np.float32)).reshape(_SHAPE)
+    with on_devices() as (tf, dtensor):
+        matrix = dtensor.pack(values, _FROM)
+        moved = answered(answer(matrix))
+        if not (tf.is_tensor(moved) and dtensor.dtensor.is_dtensor(moved)):
+            return _("Return a DTensor: `dtensor.relayout` gives one.")
+        layout = dtensor.fetch_layout(moved)
+        if layout != _TO:
+            return _(
+                "The result has the layout {layout}; it should have {target}.", layout=layout, target=_TO
+            )
+        if not np.array_equal(dtensor.to_numpy(moved), values):
+            return _("The layout is right, but the values are not those of the matrix.")
+        try:
+            ran = importlib.import_module("course_lib.seen").collectives(answer, matrix)
+        except (
+            AttributeError,
+            NotImplementedError,
+            RuntimeError,
+        ):  # a tensor that is being traced has no values
+            return _("The values leave the devices on the way. Use `dtensor.relayout` alone.")
+    sent = sum(each.bytes_sent for each in ran)
     if sent > _LEAST:
-        listed = _(", ").join(_listed(each) for each in predicted if each.collectives)
-        if sent == communication.relayout(_FROM.of(_MATRIX), _TO).bytes_sent:
-            return _("By this way a device sends as much as before: {collectives}.", collectives=listed)
-        return _("By this way a device sends {sent:g} bytes: {collectives}.", sent=sent, collectives=listed)
-    with on_devices():
-        observed = importlib.import_module("course_lib.observed")
-        compared = [observed.relayout(*leg) for leg in legs]
-    wrong = next((each for each in compared if not each.agrees), None)
-    return None if wrong is None else _("TensorFlow does something else here: {seen}.", seen=wrong)
-
-
-def _listed(found: Communication) -> str:
-    return _(", ").join(map(str, found.collectives))
+        return _(
+            "The values are right, but a device sends {sent:g} bytes: {collectives}. {least} are enough.",
+            sent=float(sent),
+            collectives=_(", ").join(map(str, ran)),
+            least=_LEAST,
+        )
+    return None

@@ -3,16 +3,16 @@
 #
 # Two matrices lie split over eight devices, and you multiply them.
 # Under some layouts no device needs anything of the others; under others, whole matrices travel.
-# What decides, and how many bytes travel?
+# What decides, and how do you find out for a function of your own?
 #
 # After this lesson you can
 #
-# - tell from the layouts of two factors what the devices exchange to multiply them, and how many bytes;
-# - write an all-reduce for devices that can only send and receive, first naively, then as a ring;
-# - choose layouts that cost less, and look up what TensorFlow really sends;
-# - say which exchanges of TensorFlow are needless, and which give wrong values in silence.
+# - tell from the layouts of two factors what the devices exchange, and how many bytes;
+# - read from the graphs that TensorFlow ran which exchanges there were;
+# - write an all-reduce for devices that only send and receive, naively and as a ring;
+# - spare needless exchanges, and find those that give wrong values in silence.
 #
-# **Time:** 60 minutes.
+# **Time:** 45 minutes.
 # **You need to know:** lesson 1, and how two matrices are multiplied.
 #
 # > **Where this was run.** TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs.
@@ -29,7 +29,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% factors-text [markdown]
 # ## A product of two split matrices
 #
-# Eight devices hold two matrices A and B, both of 8 by 8.
+# Two matrices A and B, both of 8 by 8, lie on eight devices.
 # The columns of A are split and the rows of B: each device holds one column of A and one row of B.
 #
 # A number of A @ B is a row of A times a column of B:
@@ -37,20 +37,27 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # $$(AB)_{ik} = \sum_j A_{ij} B_{jk}$$
 #
 # The sum runs over $j$, the *inner axis*: the columns of A and the rows of B.
-# A @ B has no axis $j$ any more: it is *contracted*.
+# A @ B has no axis $j$ any more.
 
 # %% factors
+tf = course_lib.start_tensorflow()
 import numpy as np
 from IPython.display import display
+from tensorflow.experimental import dtensor
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec, communication, numbered_tensor
+from course_lib import collectives, explain, shard, show, to_numpy
 
-line = MeshSpec([("x", 8)])
-whole = LayoutSpec([UNSHARDED, UNSHARDED], line)
-rows, columns = LayoutSpec(["x", UNSHARDED], line), LayoutSpec([UNSHARDED, "x"], line)
-display(columns.of((8, 8)), rows.of((8, 8)))
+line = dtensor.create_mesh([("x", 8)], device_type="CPU")
+rows = dtensor.Layout(["x", dtensor.UNSHARDED], line)
+columns = dtensor.Layout([dtensor.UNSHARDED, "x"], line)
+whole = dtensor.Layout.replicated(line, rank=2)
+
+numbers = np.arange(64, dtype="float32").reshape(8, 8)
+A, B = shard(numbers, columns), shard(numbers, rows)
+display(show(A), show(B))
 
 # %% predict-own [markdown]
+# A and B are 8 × 8 matrices over eight devices.
 # Each device multiplies the column of A that it holds by the row of B that it holds.
 # How many of the 64 numbers of A @ B does device 0 then have?
 #
@@ -67,191 +74,221 @@ display(columns.of((8, 8)), rows.of((8, 8)))
 #   Which of its terms can device 0 compute?
 
 # %% reveal-own
-numbers = numbered_tensor((8, 8))
-pairs = zip(columns.of((8, 8)).split(numbers), rows.of((8, 8)).split(numbers))
-parts = [a @ b for a, b in pairs]
-right = numbers @ numbers
-reveal("02-own", int((parts[0] == right).sum()))
+product = numbers @ numbers
+partial_sums = [a @ b for a, b in zip(dtensor.unpack(A), dtensor.unpack(B), strict=True)]
+reveal("02-own", int(np.sum(partial_sums[0].numpy() == product)))
 
 # %% partial-sum-text [markdown]
-# What a device makes is a *partial sum*: a matrix of the right shape in which every number lacks seven terms.
-# The eight partial sums must be added.
+# What a device makes is a *partial sum*: every number lacks seven terms.
 # Nothing splits the rows of A or the columns of B, so A @ B is whole on every device:
-# each must receive the total.
-# That is an *all-reduce*.
+# each must receive the total of the eight partial sums.
+# That is an *all-reduce*, one of the exchanges that are called *collectives*.
 #
-# `communication.product` predicts what two layouts cost, before anything runs, and draws it.
-# The picture tells two numbers of bytes.
-# The *payload* is what one device holds after the exchange, here 64 numbers of float32, 4 bytes each.
+# `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
+# Two numbers of bytes appear.
+# The *payload* is what one device holds after the exchange, here 64 numbers of 4 bytes.
 # What each device *sends* depends on how the exchange is done: the section on the ring counts it.
 
 # %% partial-sum
-communication.product(columns.of((8, 8)), rows.of((8, 8)))
-
-# %% half-text [markdown]
-# ## Beside what TensorFlow runs
-#
-# `observed.product` multiplies two real DTensors
-# and reads in the graph that TensorFlow ran which exchanges it inserted.
-# It shows them beside the prediction.
-# The next measurement starts TensorFlow, which takes some seconds.
-#
-# This time only one factor is split along the inner axis.
+explain(tf.matmul, A, B)
 
 # %% predict-half [markdown]
-# A of 8 × 64 has its columns split over the eight devices;
+# A of 8 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
-# What does TensorFlow exchange to multiply them?
+# They are multiplied.
+# How many bytes of payload, held by one device afterwards, does TensorFlow exchange?
 #
-# - [x] `256` partial sums of A @ B: 256 bytes
-#   Each device takes the rows of B that belong to its columns of A; the sums are 8 × 8.
-# - [ ] `0` nothing, since B is everywhere
+# - [x] `256`
+#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 8 × 8, are added.
+# - [ ] `0`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
-# - [ ] `2048` the columns of A: every device receives all, 2,048 bytes
-#   That would do too.
+# - [ ] `2048`
+#   All of A on every device would do too.
 #   But a device can make its partial sum from what it has.
-#   TensorFlow does not compare the two: for A of 64 × 8 and B of 8 × 64 it all-reduces 16,384 bytes, where
-#   all of A would be 2,048.
-# - [ ] `error` an error, since the inner axis is split in one factor only
-#   Rows of B can be left out where they are not needed: that takes no exchange.
+# - otherwise
+#   Which terms of the sum over the inner axis can a device compute, and what is the shape of what it makes?
 
 # %% reveal-half
-tf = course_lib.start_tensorflow()
-from course_lib import observed, pack, unpack
-
-half = observed.product(columns.of((8, 64)), whole.of((64, 8)))
-reveal("02-half", sum(each.payload_bytes for each in half.observed))
-
-# %% half
-half
+wide = shard(np.ones([8, 64], "float32"), columns)
+tall = shard(np.ones([64, 8], "float32"), whole)
+reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
 
 # %% cases [markdown]
-# Each device *cuts* its rows out of the B that it holds: that takes no exchange.
-# Then the partial sums are added as before.
+# Each device *cuts* its rows out of the B that it holds, without an exchange;
+# then the partial sums are added as before.
 # The inner axis decides:
 #
 # | the inner axis is split | such as | what happens |
 # | --- | --- | --- |
 # | in neither factor | `[x, unsharded] @ [unsharded, y]` | **nothing moves** |
-# | over one mesh dimension, which splits no other axis | `[unsharded, x] @ [x, unsharded]` | **partial sums**, all-reduced; where one factor only is split, the other is cut |
+# | over one mesh dimension, which splits no other axis | `[unsharded, x] @ [x, unsharded]` | **partial sums**, all-reduced |
 # | over one mesh dimension, which also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **a gather** of the factor whose inner axis it splits |
 # | over one in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
 #
 # One more rule: a mesh dimension cannot split both axes of A @ B.
-# Where it splits the rows of A and the columns of B, as in `[x, unsharded] @ [unsharded, x]`,
-# two gathers come on top; a later section shows them.
-# TensorFlow 2.21 followed these rules for all 49 pairs of layouts on a mesh of 4 by 2
-# (`tests/tf/test_communication.py`).
+# In `[x, unsharded] @ [unsharded, x]` it would, and two gathers make the product whole instead.
 #
-# Here is the example of a gather.
-# `x` splits the rows of A, so a device needs all rows of B for its rows of A.
+# Here is a gather.
+# `x` splits the rows of A, and a device needs all rows of B for its rows of A.
 # In an *all-gather* each device receives the parts of all.
 
 # %% gathered
-observed.product(rows.of((8, 8)), rows.of((8, 8)))
-
-# %% products-text [markdown]
-# An all-gather is predicted, and an all-reduce of the same payload was run.
-# On CPUs DTensor (TensorFlow 2.21) does so in place of every all-gather that we saw:
-# each device fills in zeros for the parts that it does not hold, and all of them are added.
-# The result is the same, but a device sends twice as many bytes: the section on the ring tells why.
-# We have not tried it on GPUs.
-#
-# **Exercise 1.** A has the shape (32, 8), B the shape (8, 4), in float32, on the mesh `grid`, `x` 4 × `y` 2.
-# Each of two products takes one collective:
-#
-# 1. `[x, y] @ [y, unsharded]`
-# 2. `[x, unsharded] @ [x, y]`
-#
-# Say for each `(kind, mesh dimension, bytes)`, such as `("all-reduce", "x", 4)`.
-# The kind is `"all-reduce"`, `"all-gather"` or `"all-to-all"`,
-# and the bytes are the payload: what one device holds after the exchange.
-
-# %% exercise-products
-grid = MeshSpec([("x", 4), ("y", 2)])
-# solution begin
-first = ("all-reduce", "y", 32 // 4 * 4 * 4)
-second = ("all-gather", "x", 8 * (4 // 2) * 4)
-# solution end
-
-# %% check-products [markdown]
-# `(first, second)`
-#
-# - [x] `(("all-reduce", "y", 128), ("all-gather", "x", 64))`
-# - [ ] `(("all-reduce", "y", 512), ("all-gather", "x", 64))`
-#   The second is right.
-#   In the first, 512 bytes are the whole product: a device has some of its rows only.
-# - [ ] `(("all-reduce", "y", 128), ("all-gather", "x", 128))`
-#   The first is right.
-#   In the second, 128 bytes are all of B, but its columns are split too.
-# - [ ] `(("all-reduce", "y", 32), ("all-gather", "x", 16))`
-#   These are numbers of elements; an element has 4 bytes.
-# - [ ] `(("all-reduce", "y", 128), ("all-gather", "x", 16))`
-#   The first is right.
-#   In the second, 16 bytes are what one device brings: count what it holds afterwards.
-# - otherwise
-#   Where A and B are split alike along the inner axis, a device computes a partial sum;
-#   where it lacks rows of B, they are gathered, over the mesh dimension that splits them.
-#   The bytes are those of the part that one device holds afterwards.
+explain(tf.matmul, shard(numbers, rows), B)
 
 # %% refused-text [markdown]
-# TensorFlow refuses the last line of the table:
-# `y` splits the inner axis of A, and `x` that of B.
-
+# The layouts ask for an all-gather, in which a device would send 224 bytes.
+# TensorFlow ran an all-reduce, in which it sends 448.
+# On CPUs it did so in place of every all-gather that we have seen:
+# each device brings zeros for the parts that it lacks, and all are added.
+# Payload and result are the same.
+# We have not tried GPUs.
+#
+# The cell runs the last line of the table, and then repairs it.
 
 # %% refused tags=["error"]
-def ones(sharding):
-    return pack(np.ones(sharding.global_shape, "float32"), sharding.layout)
-
-
-over_y = LayoutSpec([UNSHARDED, "y"], grid).of((8, 8))
-over_x = LayoutSpec(["x", UNSHARDED], grid).of((8, 8))
+grid = dtensor.create_mesh([("x", 4), ("y", 2)], device_type="CPU")
+left = shard(numbers, dtensor.Layout([dtensor.UNSHARDED, "y"], grid))
+right = shard(numbers, dtensor.Layout(["x", dtensor.UNSHARDED], grid))
 try:
-    tf.matmul(ones(over_y), ones(over_x))
+    tf.function(tf.matmul)(left, right)
 except tf.errors.UnknownError as error:
-    print("TensorFlow:", str(error).splitlines()[0].split("): ")[-1], end="\n\n")
-try:
-    communication.product(over_y, over_x)
-except course_lib.CourseError as error:
-    print("The course:", error)
+    print(str(error).splitlines()[0].split("error: ")[-1])
 
-# %% explore [markdown]
-# What a device holds of A does not fit what it holds of B:
-# they share a part of the inner axis only, or nothing of it.
-# TensorFlow could gather one of them, but does not: `relayout` one of them first.
-# `observed.product` asks the course's rules first, so that TensorFlow's compiler never sees such a product.
+right = dtensor.relayout(right, dtensor.Layout(["y", dtensor.UNSHARDED], grid))
+print(np.sum(to_numpy(tf.matmul(left, right)) == product), "of 64 numbers are right")
+
+# %% explorer-text [markdown]
+# TensorFlow could gather one of them, but leaves that to you.
+# Without `tf.function` a second try gave another message, about divisibility, that hides the cause.
 #
 # ## Explore
 #
-# Choose the mesh, the shapes and the layouts of both factors.
-# The explorer shows what is exchanged, why, and in what layout the product comes out.
-# The button runs the real thing.
+# Choose the mesh, the layouts of both factors, and in what layout the product is wanted.
+# The explorer shows what is exchanged, and why.
+# The button calls `observe`, which multiplies real DTensors.
 #
-# Find two factors whose product takes three collectives.
-# (On a mesh of one dimension there are none.)
+# Find two factors whose product takes three collectives, on a mesh of more than one dimension.
 
-# %% product-explorer
+# %% explorer
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
 
-ProductExplorer(observe=observed.product)
 
-# %% spmd [markdown]
-# ## One program for all devices
+def observe(first, second, wanted):
+    mesh = dtensor.create_mesh(list(first.mesh.dims), device_type="CPU")
+    factors = [
+        shard(np.ones(factor.global_shape, "float32"), dtensor.Layout(factor.layout.sharding_specs, mesh))
+        for factor in (first, second)
+    ]
+    reader = None if wanted is None else dtensor.Layout(wanted.sharding_specs, mesh)
+    return explain(tf.matmul, *factors, wanted=reader)
+
+
+ProductExplorer(observe)
+
+# %% graphs-text [markdown]
+# ## Which collectives did it run?
 #
-# You write a program as for one big device, and TensorFlow makes of it a program that every device runs
-# on its own parts: *single program, multiple data*.
-# DTensor calls that *SPMD expansion*, and does three things:
+# You write a program as for one big device, and TensorFlow makes of it one that every device runs on its own
+# parts: *single program, multiple data*.
+# This *SPMD expansion* does three things:
 #
-# 1. It propagates layouts: from those of the arguments follow those of every result inside the function.
+# 1. It propagates layouts from the arguments to every result inside the function.
 # 2. It rewrites each operation so that it works on local parts.
 # 3. Where a device needs what it does not hold, it inserts a collective.
 #
-# An operation that treats each number by itself, such as ReLU, works on any block of finished numbers.
-# Partial sums must be added first: ReLU of a sum is not the sum of ReLUs.
+# TensorFlow keeps the graphs that it runs, if asked, and there each collective is a node on each device.
+# `graphs_that_ran` runs a function and returns its graphs.
+# If the function assigns variables, they change.
+
+# %% graphs
+from collections import Counter
+
+from tensorflow.python.eager import context  # not public: it may change with any release
+
+
+def graphs_that_ran(function, *arguments):
+    context.enable_run_metadata()
+    try:
+        context.async_wait()
+        context.export_run_metadata()  # away with what ran before
+        tf.function(function)(*arguments)
+        context.async_wait()
+        return [each.post_optimization_graph for each in context.export_run_metadata().function_graphs]
+    finally:
+        context.disable_run_metadata()
+
+
+nodes = [node for graph in graphs_that_ran(tf.matmul, A, B) for node in graph.node]
+print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveReduceV2")))
+
+# %% groups-text [markdown]
+# Eight products of local parts, and one all-reduce, in which all eight devices take part.
 #
-# Here are two layers.
-# `observed.collectives` compiles a function, runs it once
-# and returns the collectives in which device 0 took part.
+# Each node has a *group key*, and devices with the same key exchange with each other.
+# The keys of all devices stand in a constant, on the way to the node's third input.
+# The mesh dimensions are those along which the devices of a group differ: `mesh_dims` returns them.
+#
+# The kind is the name of the operation, and the payload follows from shape and number type of its output.
+# All devices run the same program, so it is enough to look at one.
+# The ten lines of `collectives_that_ran` put it together.
+#
+# The third cell tries them on two sums over split axes, which need an all-reduce of one number each:
+# before and after it sets an environment variable of DTensor.
+# Then it asks `collectives`, the course's own reader.
+
+
+# %% groups
+def mesh_dims(mesh, node, nodes):
+    keys = nodes[node.input[2]]
+    while keys.op != "Const":
+        keys = nodes[keys.input[0].split(":")[0]]
+    keys = tf.make_ndarray(keys.attr["value"].tensor).ravel()
+    group = [place for place, key in zip(mesh.local_device_locations(), keys, strict=True) if key == keys[0]]
+    return tuple(name for name in mesh.dim_names if len({place[name] for place in group}) > 1)
+
+
+# %% reader
+KINDS = {"CollectiveReduceV2": "all-reduce", "CollectiveAllToAllV2": "all-to-all"}
+KINDS |= {"CollectiveGatherV2": "all-gather", "CollectiveReduceScatterV2": "reduce-scatter"}
+
+
+def collectives_that_ran(mesh, function, *arguments):
+    found = []
+    for graph in graphs_that_ran(function, *arguments):
+        nodes = {node.name: node for node in graph.node}
+        for node in graph.node:
+            if node.op in KINDS and node.device.endswith(":0"):
+                (shape,) = node.attr["_output_shapes"].list.shape
+                element_bytes = tf.as_dtype(node.attr["T"].type).size
+                payload = element_bytes * int(np.prod([axis.size for axis in shape.dim]))
+                found.append((KINDS[node.op], mesh_dims(mesh, node, nodes), payload))
+    return found
+
+
+# %% merged
+import os
+
+
+def two_sums(first, second):
+    return tf.reduce_sum(first), tf.reduce_sum(second)
+
+
+merging = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
+os.environ.pop(merging, None)
+print(collectives_that_ran(line, two_sums, A, B))
+os.environ[merging] = "1"
+print(collectives_that_ran(line, two_sums, A, B))
+print(*collectives(two_sums, A, B), sep="\n")
+
+# %% layers-given [markdown]
+# Left to itself, TensorFlow merges all-reduces that can run together, and pads what it merged,
+# once, to a multiple of 1,024 numbers: here 4,096 bytes.
+# With the variable set before a function is compiled, each stays by itself.
+# `collectives` sets it too, and finds the same; it also restores the variables that the function assigns.
+#
+# Now two layers.
+# ReLU treats each number by itself, so it works on any block of finished numbers, but not on partial sums:
+# ReLU of a sum is not the sum of ReLUs.
 
 # %% predict-layers [markdown]
 # On the mesh `x` 4 × `y` 2 the batch is split over `x`, the first weight is `[unsharded, y]`, the second `[y,
@@ -271,46 +308,22 @@ ProductExplorer(observe=observed.product)
 #   Go through the three operations: does a device have all that it needs for its part?
 
 # %% reveal-layers
-batch = LayoutSpec(["x", UNSHARDED], grid).of((16, 8))
-first_weight = LayoutSpec([UNSHARDED, "y"], grid).of((8, 32))
-second_weight = LayoutSpec(["y", UNSHARDED], grid).of((32, 4))
-arguments = [ones(each) for each in (batch, first_weight, second_weight)]
+batch = shard(np.ones([16, 8], "float32"), dtensor.Layout(["x", dtensor.UNSHARDED], grid))
+first = shard(np.ones([8, 32], "float32"), dtensor.Layout([dtensor.UNSHARDED, "y"], grid))
+second = shard(np.ones([32, 4], "float32"), dtensor.Layout(["y", dtensor.UNSHARDED], grid))
 
 
 def two_layers(batch, first, second):
     return tf.nn.relu(batch @ first) @ second
 
 
-found = observed.collectives(two_layers, *arguments, mesh=grid)
-reveal("02-layers", len(found))
-
-# %% [markdown]
-# The output axis of the first weight and the input axis of the second are split over the same mesh dimension.
-# So the hidden units never travel: each device makes those that it needs.
-# With the inner axis of the first product split, there would be partial sums to add before ReLU.
-# Lesson 5 trains with these layouts.
-#
-# Left to itself, TensorFlow joins all-reduces that can run together, and pads them:
-# two of 4 bytes became one of 4,096 (`tests/tf/test_lesson_02.py`).
-# `observed.collectives` keeps them apart, so that you can tell which is which, unless you say `combine=True`.
-# In code of your own, set the environment variable
-# `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE=1` before a function is compiled.
-#
-# **Exercise 2.** A has the shape (32, 8), B the shape (8, 4), on `grid`.
-# Lay out both so that nothing is sent, and that the devices share the work:
-# each of the eight makes an eighth of the multiplications.
-# The check runs the product on real devices.
-
-# %% exercise-free
-# solution begin
-left_layout = LayoutSpec(["x", UNSHARDED], grid)
-right_layout = LayoutSpec([UNSHARDED, "y"], grid)
-# solution end
-
-# %%
-check("02-free", (left_layout, right_layout))
+reveal("02-layers", len(collectives_that_ran(grid, two_layers, batch, first, second)))
 
 # %% ring-text [markdown]
+# The output axis of the first weight and the input axis of the second are split over the same mesh dimension,
+# so the hidden units never travel.
+# Lesson 5 trains with these layouts.
+#
 # ## How devices add: the ring
 #
 # How would you let eight devices all-reduce?
@@ -358,48 +371,36 @@ reveal("02-ring", ring.bytes_sent(ring.num_steps) // 4)
 # %% stepper
 RingExplorer("all-reduce", num_devices=4)
 
-# %% collectives [markdown]
+# %% naive-text [markdown]
 # An array of $S$ bytes has chunks of $S / n$ bytes for $n$ devices, and each half takes $n - 1$ steps.
 # So a device sends
 #
 # $$2 \cdot (n - 1) \cdot \frac{S}{n} = 2 \cdot \frac{n - 1}{n} \cdot S$$
 #
 # which stays below twice the array, however many devices there are.
-# Sending all to everyone takes $(n - 1) \cdot S$, but only one step:
-# for a small array that can be the faster way.
-# TensorFlow's own all-reduce on CPUs is a ring too (`ring_reducer.cc` in its source);
-# Patarasuk and Yuan showed in 2009 that the busiest device cannot send less.
+# Sending all to everyone takes $(n - 1) \cdot S$.
+# TensorFlow's own all-reduce on CPUs is a ring, too.
 #
-# So much does a device send in each collective:
-# the first three go round a ring,
-# and in an all-to-all each of the $n - 1$ parts goes straight to its receiver.
+# This is what a device sends in each collective, if the first three go round a ring:
 #
 # | collective | before | after | sent by a device |
 # | --- | --- | --- | --- |
-# | all-reduce | $S$ bytes to add | the total, $S$ | $2 \cdot \frac{n - 1}{n} \cdot S$ |
+# | all-reduce | $S$ bytes to add | the total | $2 \cdot \frac{n - 1}{n} \cdot S$ |
 # | reduce-scatter | $S$ bytes to add | its $n$-th of the total | $\frac{n - 1}{n} \cdot S$ |
-# | all-gather | its $n$-th | the whole, $S$ | $\frac{n - 1}{n} \cdot S$ |
-# | all-to-all | $S$ bytes: an $n$-th for each device | $S$ bytes: an $n$-th of each device | $\frac{n - 1}{n} \cdot S$ |
-#
-# *Fully sharded* data parallelism keeps an $n$-th of each weight on each device.
-# In a step it gathers weights of $S$ bytes twice and reduce-scatters their gradient:
-# $3 \cdot \frac{n - 1}{n} \cdot S$.
-# With whole weights the gradient is all-reduced: two thirds of that,
-# but each device must hold all weights (Rajbhandari and others, *ZeRO*, 2020).
+# | all-gather | its $n$-th of $S$ bytes | the whole | $\frac{n - 1}{n} \cdot S$ |
+# | all-to-all | $S$ bytes: an $n$-th for each device | an $n$-th of each device | $\frac{n - 1}{n} \cdot S$ |
 #
 # ### Write it
 #
-# Now build both.
-# You write a function of one device; it runs on all devices at the same time, each in a thread of its own.
+# You write the function of one device; it runs on all at the same time, each in a thread of its own.
 #
 # - `mine` is the vector of this device.
 # - `device.id` is its number, `device.count` how many there are.
 # - `device.send(to, array)` sends a copy of an array to another device.
 # - `device.receive(sender)` waits for the next array of that device, and returns it.
 #
-# **Exercise 3.** Write the naive all-reduce: every device sends its whole vector to each other device,
+# **Exercise 1.** Write the naive all-reduce: every device sends its whole vector to each other device,
 # and returns the sum of all vectors.
-# The check takes any other way too, if no device sends more numbers than in this one.
 
 
 # %% exercise-naive
@@ -419,14 +420,17 @@ def naive_all_reduce(mine, device):
 check("02-naive", naive_all_reduce)
 
 # %% ring-exercise-text [markdown]
-# **Exercise 4.** Now the ring.
+# **Exercise 2.** Now the ring.
 # A device can reach its neighbours only:
 # it sends to `device.next` and receives from `device.previous`.
 #
 # `np.array_split(mine, device.count)` cuts a vector into chunks, and `np.concatenate` joins them.
 # As in the stepper, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
 # and ends the first half with chunk $d$ finished.
-# The check counts bytes too, and tries vectors whose chunks are of unequal lengths.
+# The check counts bytes too, and tries chunks of unequal lengths.
+#
+# Then both ways add the partial sums of A and B from the beginning, beside TensorFlow's own product.
+# Put your functions in the place of `course_solutions` there.
 
 
 # %% exercise-ring
@@ -448,148 +452,135 @@ def ring_all_reduce(mine, device):
 # %%
 check("02-ring", ring_all_reduce)
 
-# %% both-text [markdown]
-# The next cell takes the real components of the first two matrices of this lesson,
-# multiplies them device by device, and adds the partial sums in both ways.
-# It counts the numbers that equal those of TensorFlow's own product, on every device.
-# `course_solutions` are the course's functions: put yours in their place.
-
 # %% both
-pair = [pack(numbers, layout) for layout in (columns, rows)]
-partial_sums = [(a @ b).ravel() for a, b in zip(*map(unpack, pair))]
-by_tensorflow = unpack(tf.matmul(*pair))[0].ravel()
+vectors = [partial_sum.numpy().ravel() for partial_sum in partial_sums]
+by_tensorflow = to_numpy(tf.matmul(A, B)).ravel()
 
 for all_reduce in (course_solutions.naive, course_solutions.ring):
-    exchange = run_on_each(all_reduce, partial_sums)
-    equal = {int((result == by_tensorflow).sum()) for result in exchange.results}
+    exchange = run_on_each(all_reduce, vectors)
+    equal = {int(np.sum(result == by_tensorflow)) for result in exchange.results}
     print(f"{all_reduce.__name__}: bytes sent {exchange.bytes_sent}, equal {equal}")
 
-# %% relayout-text [markdown]
-# ## Changing the layout
+# %% needless-text [markdown]
+# ## Needless exchanges
 #
-# A change of layout takes one of three ways:
+# A change of a matrix's layout takes one of three ways:
 #
-# - What is whole can be cut for nothing: from `[unsharded, unsharded]` to `[x, y]`.
-# - Where one mesh dimension moves from one axis to the other and nothing else changes,
-#   an all-to-all exchanges parts of the local blocks: the first picture below.
-# - Else three things are done, as far as they are needed:
-#   an axis that is whole is cut if the mesh dimension wanted for it is free;
-#   one all-gather joins what is not to stay split; the rest is cut.
+# - What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
+# - Where one mesh dimension moves to the other axis and nothing else changes,
+#   an all-to-all exchanges parts of the local blocks.
+# - Else one all-gather joins what is not to stay split, and the rest is cut, if possible before it.
 #
-# `[unsharded, x]` to `[x, y]` is of the last kind: `x` is not free at first.
-# So all is gathered and then cut, though that is needless: the second picture.
+# `[unsharded, x]` to `[x, y]` is of the last kind:
+# every device receives the whole matrix, to keep an eighth of it.
+#
+# A product, too, costs more where TensorFlow does not know what becomes of it.
+# The cell runs the change of layout, a product,
+# and the same product in one function with a `relayout` that says what is wanted.
 
-# %% gathers-all
-across = LayoutSpec([UNSHARDED, "x"], grid).of((16, 16))
-target = LayoutSpec(["x", "y"], grid)
-display(observed.relayout(rows.of((16, 16)), columns), observed.relayout(across, target))
+
+# %% needless
+def product_in_columns(left, right):
+    return dtensor.relayout(tf.matmul(left, right), columns)
+
+
+matrix = np.arange(256, dtype="float32").reshape(16, 16)
+across = shard(matrix, dtensor.Layout([dtensor.UNSHARDED, "x"], grid))
+blocks = dtensor.Layout(["x", "y"], grid)
+factors = shard(matrix, rows), shard(matrix, columns)
+print(*collectives(dtensor.relayout, across, blocks), end="\n\n")
+print(*collectives(tf.matmul, *factors), sep="\n", end="\n\n")
+print(*collectives(product_in_columns, *factors))
 
 # %% via-text [markdown]
-# In the second, every device receives the whole matrix, to keep an eighth of it.
+# The product alone comes out whole, after two exchanges;
+# wanted in columns, it takes one.
+# The reader of a result has a say in how it is made.
 #
-# **Exercise 5.** Go by way of another layout, in two calls:
-# `relayout(relayout(matrix, via), target)`.
-# Choose `via` so that a device sends as few bytes as possible.
-# The check runs both on real devices.
+# **Exercise 3.** Find a cheaper way for the change of layout.
+# Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
+# and returns its values in the layout `blocks`, `[x, y]`.
+# A device need send only an eighth of what it sends now.
+# The check runs your function on real devices, compares the values and counts the bytes.
 
-# %% exercise-via
-via = LayoutSpec(["x", UNSHARDED], grid)  # solution
+
+# %% exercise-blocks
+def in_blocks(matrix):
+    # solution begin
+    rows_over_x = dtensor.Layout(["x", dtensor.UNSHARDED], grid)
+    return dtensor.relayout(dtensor.relayout(matrix, rows_over_x), blocks)
+    # solution end
+
 
 # %%
-check("02-via", via)
-
-# %% reader-text [markdown]
-# ### The reader decides
-#
-# What becomes of a product also decides what it costs.
-# With `[x, unsharded] @ [unsharded, x]` both axes of the product would be split over `x`.
-# TensorFlow then makes the product whole, in two exchanges:
-
-# %% no-reader
-observed.product(rows.of((16, 16)), columns.of((16, 16)))
-
-# %% predict-reader [markdown]
-# Now `[x, unsharded] @ [unsharded, x]` is wanted as `[unsharded, x]`, in one `tf.function` with the product.
-# How many collectives are there?
-#
-# - [x] `1`
-#   All rows of A reach every device; each then makes the columns that it must keep.
-# - [ ] `0`
-#   A device has one eighth of the rows of A.
-#   For whole columns it needs all of them.
-# - [ ] `2`
-#   The second exchange was there to make the product whole, and nobody wants that.
-# - [ ] `3`
-#   To keep fewer columns takes no exchange, and here they are not even made whole.
-# - otherwise
-#   What does a device lack to compute the columns that it must keep?
-
-# %% reveal-reader
-wanted = observed.product(rows.of((16, 16)), columns.of((16, 16)), columns)
-reveal("02-reader", len(wanted.observed))
+check("02-blocks", in_blocks)
 
 # %% silent-text [markdown]
-# Layouts travel backwards too: the one reader of a result decides how it is made.
-# So say what you want, with a `relayout` right behind the product, in the same `tf.function`.
-# For partial sums that are wanted split, a reduce-scatter would do.
-# On CPUs DTensor all-reduces them even so, and each device cuts its part out.
-#
 # ## Wrong in silence
 #
 # An exchange of the wrong data is worse than a needless one.
-# We know of two cases in which TensorFlow brings wrong values and raises no error.
-# The first comes from the names of messages.
-
-# %% predict-names [markdown]
-# A program names each message by the number of its sender and that of its receiver, one after the other with
-# nothing between.
-# Devices are numbered from 0.
-# From how many devices on do two messages have the same name?
+# TensorFlow 2.21 makes some, and raises no error.
+# Lesson 1 met a `dtensor.relayout` of three axes:
+# one mesh dimension moves to another axis, and a further axis changes its dimension.
+# Shape and layout of the result are right.
 #
-# - [x] `12`
-#   Device 11 is needed:
-#   `110` is both 1 to 10 and 11 to 0, and `111` 1 to 11 and 11 to 1.
-# - [ ] `11`
-#   The numbers go to 10:
-#   `110` can only be 1 to 10 while there is no device 11.
-# - [ ] `10`
-#   All numbers have one digit then, so that every name has two and is unique.
-# - [ ] `112`
-#   `1112` is both 11 to 12 and 111 to 2 then, but shorter names are the same earlier.
-# - otherwise
-#   Try names of three digits: which two pairs of numbers make the same one?
+# **Exercise 4.** Write the line that finds such a mistake:
+# it counts the numbers of `moved` that differ from those of `eight`.
 
-# %% reveal-names
+
+# %% exercise-wrong
+cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
+source = dtensor.Layout(["z", "x", dtensor.UNSHARDED], cube)
+target = dtensor.Layout(["y", dtensor.UNSHARDED, "x"], cube)
+eight = np.arange(8, dtype="float32").reshape(2, 2, 2)
+moved = dtensor.relayout(shard(eight, source), target)
+num_wrong = np.sum(to_numpy(moved) != eight)  # solution
+
+# %% check-wrong [markdown]
+# `num_wrong`
+#
+# - [x] `4`
+# - [ ] `0`
+#   So many would be wrong after a right change of layout, or where only shapes are compared.
+#   Compare the values of all devices, `to_numpy(moved)`, with `eight`.
+# - [ ] `8`
+#   Some numbers are in their places: compare element by element.
+# - otherwise
+#   Join the parts with `to_numpy(moved)`, compare with `eight`, and add up what differs.
+
+# %% twelve-text [markdown]
+# The next case is a matrix of 12 × 12 on 12 devices, from `[x, unsharded]` to `[unsharded, x]`.
+# `silent` tries it in processes of its own, since some tries end with an error,
+# after which a process can run no collective.
+# It returns from which device to which the number of another device came.
+
+# %% twelve
 from lessons.lesson_02_communication import silent
 
-count = next(count for count in range(1, 20) if silent.same_names(count))
-reveal("02-names", count)
+swapped = silent.swapped()
+print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
-# %% silent
-seen = silent.seen()  # in processes of their own: it makes them unusable
-swapped = " ".join(f"{sender}→{receiver}" for sender, receiver in seen.swapped)
-print("12 devices, with another's values:", swapped)
-print("three axes, device 1 holds", seen.three_axes, "and should hold", seen.three_axes_right)
-
-# %% silent-why [markdown]
-# TensorFlow names the messages of an all-to-all on CPUs in just that way
-# (`StrCat(..., src_rank, target_rank)` in its `tensorflow/core/common_runtime/all_to_all.cc`).
-# In a `dtensor.relayout` of a matrix from rows to columns over 12 devices
-# these messages brought the values of others, and no error said so.
-# (Not in every try: the cell tries in up to 20 processes until all four were seen.
-# Some tries end with an error; after it no collective of that process works.)
+# %% plain [markdown]
+# On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
+# with nothing between them (`all_to_all.cc` in its source).
+# So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
 # With 11 devices no two names are the same.
 #
-# The second line is the mistake that lesson 1 met in a `dtensor.relayout` of three axes:
-# one mesh dimension moves to another axis, a further axis changes its dimension,
-# and TensorFlow forgets the latter.
-# It does so in every try.
+# | wrong in silence | instead |
+# | --- | --- |
+# | `relayout` of three axes, as above, or of four (lesson 1) | by way of the replicated layout |
+# | an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
+# | `DVariable.assign` of another layout, which is such a `relayout` | a right `relayout` before it |
 #
-# The course's `relayout` refuses an all-to-all among 12 CPUs or more.
-# Where it cannot know the layout, in a `tf.function`, it goes by way of the unsharded one,
-# and with three axes or more always.
-# Code that calls TensorFlow directly is not protected: compare with one device,
-# such as `np.array_equal(to_numpy(moved), matrix)` with `to_numpy` of `course_lib.dtensor`.
+# Lesson 7 shows one that takes no `relayout`, and there may be more: compare with one device.
+#
+# ## The plain program
+#
+# [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`, `mesh_dims` and
+# `collectives_that_ran`, in one file that needs TensorFlow and NumPy alone.
+# Take them along, and call them with your mesh, your function and its arguments.
+# The program prints what a product, `two_sums` and a change of layout exchange,
+# and checks each result against NumPy.
 
 # %% score
 score("02")
@@ -600,8 +591,8 @@ score("02")
 # - The layouts of two factors decide what a product costs:
 #   nothing, an all-reduce of partial sums, or a gather; and who reads the product has a say.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
-#   and half of that for a reduce-scatter or an all-gather.
+#   half of that for a reduce-scatter or an all-gather.
 # - TensorFlow inserts some exchanges that are needless and a few that are wrong:
-#   look them up, and compare values with one device.
+#   read them from the graphs that ran, and compare values with one device.
 #
-# Lesson 3 trains a model with these pieces and follows one step in every detail.
+# Lesson 3 trains a model with these pieces.

@@ -242,7 +242,7 @@ def _nothing_comes(sender: int, receiver: int) -> CourseError:
             sender=sender,
         ),
         allowed=_("as many `receive` as `send`"),
-        cure=_("Let every device send as often as its receiver receives from it."),
+        cure=_("Let every device send as often as its receiver receives from it, and send before it waits."),
     )
 
 

@@ -4,16 +4,11 @@ import itertools
 
 import numpy as np
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib import UNSHARDED, LayoutSpec, MeshSpec, dtensor
 from lessons.lesson_02_communication.all_reduces import naive, ring
 from tests.lessons.attempts import Attempts
 
-GRID, LINE = MeshSpec([("x", 4), ("y", 2)]), MeshSpec([("x", 8)])
-SUM, GATHER = ("all-reduce", "y", 128), ("all-gather", "x", 64)
-
-
-def on_grid(rows, columns):
-    return LayoutSpec([rows, columns], GRID)
+GRID = MeshSpec([("x", 4), ("y", 2)])
 
 
 def others(device):
@@ -115,27 +110,26 @@ def equal_chunks_only(mine, device):
     return ring(mine, device)
 
 
+def relaid(tensor, *ways):
+    """Returns a DTensor moved from layout to layout on the grid; "." stands for no mesh dimension."""
+    for way in ways:
+        tensor = dtensor.relayout(tensor, on_grid(*way))
+    return tensor
+
+
+def on_grid(*entries):
+    return LayoutSpec([UNSHARDED if entry == "." else entry for entry in entries], GRID)
+
+
+def in_one_function(matrix):
+    return dtensor.tf.function(lambda tensor: relaid(tensor, "x.", "xy"))(matrix)
+
+
+def over_the_host(matrix):
+    return dtensor.pack(dtensor.to_numpy(matrix), on_grid("x", "y"))
+
+
 ATTEMPTS = {
-    "02-products": Attempts(
-        right=([list(SUM), list(GATHER)],),
-        wrong=(
-            ((("all-reduce", "y", 512), GATHER), "whole product"),
-            ((SUM, ("all-gather", "x", 128)), "columns are split"),
-            ((("all-reduce", "y", 32), ("all-gather", "x", 16)), "elements"),
-            ((GATHER, SUM), "partial sum"),
-            ((SUM, "nothing"), "In place 1"),
-        ),
-    ),
-    "02-free": Attempts(
-        right=((on_grid("y", UNSHARDED), on_grid(UNSHARDED, "x")),),
-        wrong=(
-            ((on_grid("x", UNSHARDED), on_grid(UNSHARDED, UNSHARDED)), "multiplications"),
-            ((on_grid("x", "y"), on_grid("y", UNSHARDED)), "all-reduce over y"),
-            ((on_grid(UNSHARDED, "x"), on_grid("y", UNSHARDED)), "The inner axis is split"),
-            ((LayoutSpec(["x", UNSHARDED], LINE), LayoutSpec.replicated(LINE, 2)), "grid"),
-            ((("x", UNSHARDED), (UNSHARDED, "y")), "LayoutSpec"),
-        ),
-    ),
     "02-naive": Attempts(
         right=(ring, by_doubling, with_lists),
         wrong=(
@@ -166,14 +160,21 @@ ATTEMPTS = {
             (lambda mine, device: print(ring(mine, device)), "return"),
         ),
     ),
-    "02-via": Attempts(
-        right=(),
+    "02-blocks": Attempts(
+        right=(in_one_function, lambda matrix: relaid(matrix, ".x", "x.", "xy")),
         wrong=(
-            (on_grid("x", "y"), "as before"),
-            (on_grid("y", UNSHARDED), "896"),
-            (LayoutSpec(["x", UNSHARDED], LINE), "grid"),
-            (LayoutSpec(["x"], GRID), "axis"),
-            (["x", UNSHARDED], "LayoutSpec"),
+            (lambda matrix: relaid(matrix, "xy"), "1536 bytes: all-reduce over x, 1024 bytes"),
+            (lambda matrix: relaid(matrix, "..", "xy"), "1536 bytes"),
+            (lambda matrix: relaid(matrix, ".y", "xy"), "enough"),
+            (lambda matrix: relaid(matrix, "x."), "it should have [x, y]"),
+            (lambda matrix: relaid(matrix + 1.0, "x.", "xy"), "not those of the matrix"),
+            (over_the_host, "leave the devices"),
+            (dtensor.to_numpy, "Return a DTensor"),
+            (lambda matrix: print(matrix.layout), "AttributeError"),
+            (on_grid("x", "."), "function"),
         ),
+    ),
+    "02-wrong": Attempts(
+        right=(4.0,), wrong=((0, "right change of layout"), (8, "in their places"), (3, "Join"))
     ),
 }

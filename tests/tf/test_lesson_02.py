@@ -1,75 +1,169 @@
 """What lesson 02 says of TensorFlow, and what its exercises take for granted."""
 
+import contextlib
+import importlib.util
+import itertools
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
+from tensorflow.experimental import dtensor
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, observed
-from course_lib.dtensor import pack, tf
-from course_lib.exercises import checks
-from course_lib.specs import communication
-from course_lib.specs.collectives import require_right
+from course_lib import collectives, explain, shard, to_numpy
+from course_lib.combining import no_combining
+from course_lib.dtensor import tf
+from course_lib.pictures.communication_text import verdict
 
-LINE, GRID = MeshSpec([("x", 8)]), MeshSpec([("x", 4), ("y", 2)])
-
-
-def over(mesh, *entries):
-    return LayoutSpec([UNSHARDED if entry == "." else entry for entry in entries], mesh)
+ROOT = Path(__file__).parents[2]
+MERGING = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 
 
-def ones(layout, shape):
-    return pack(np.ones(shape, "float32"), layout)
+def mesh(*sizes):
+    return dtensor.create_mesh(list(zip("xyz", sizes, strict=False)), device_type="CPU")
 
 
-def seen(function, *arguments, mesh):
-    return list(map(str, observed.collectives(function, *arguments, mesh=mesh)))
+LINE, GRID, CUBE = mesh(8), mesh(4, 2), mesh(2, 2, 2)
 
 
-def test_the_answers_of_exercise_1_are_what_tensorflow_does():
-    (_sum, gather) = answers = checks.find("02-products").right
-    products = ((over(GRID, "x", "y"), over(GRID, "y", ".")), (over(GRID, "x", "."), over(GRID, "x", "y")))
-    for (left, right), (kind, name, payload) in zip(products, answers, strict=True):
-        compared = observed.product(left.of((32, 8)), right.of((8, 4)))
-        (predicted,) = compared.predicted.collectives
-        assert compared.agrees
-        assert (str(predicted.kind), predicted.mesh_dims, predicted.payload_bytes) == (kind, (name,), payload)
-    assert list(map(str, compared.observed)) == [f"all-reduce over x, {gather[2]} bytes"]
+def over(place, *entries):
+    return dtensor.Layout([dtensor.UNSHARDED if entry == "." else entry for entry in entries], place)
 
 
-def test_partial_sums_are_made_even_where_gathering_would_cost_less():
-    compared = observed.product(over(LINE, ".", "x").of((64, 8)), over(LINE, ".", ".").of((8, 64)))
-    assert compared.agrees
-    assert list(map(str, compared.observed)) == ["all-reduce over x, 16384 bytes"]
+def filled(layout, *shape):
+    return shard(np.arange(np.prod(shape), dtype="float32").reshape(shape) % 7, layout)
 
 
-def test_all_reduces_are_joined_and_padded_only_on_request():
-    def two_sums(one, other):
-        return tf.reduce_sum(one), tf.reduce_sum(other)
+@pytest.fixture(scope="module")
+def program():
+    """The plain program, which may not make its devices in a process that has some."""
+    source = (ROOT / "notebooks/plain/02_collectives.py").read_text()
+    spec = importlib.util.spec_from_loader("collectives_program", loader=None)
+    module = importlib.util.module_from_spec(spec)
+    lines = [line for line in source.splitlines() if not line.startswith(("cpu = ", "tf.config."))]
+    exec(compile("\n".join(lines), "02_collectives.py", "exec"), module.__dict__)
+    return module
 
-    tensors = ones(over(LINE, "x", "."), (8, 8)), ones(over(LINE, ".", "x"), (8, 8))
-    joined = observed.collectives(two_sums, *tensors, mesh=LINE, combine=True)
-    assert list(map(str, joined)) == ["all-reduce over x, 4096 bytes"]
-    assert seen(two_sums, *tensors, mesh=LINE) == ["all-reduce over x, 4 bytes"] * 2
+
+@pytest.mark.parametrize("place", [LINE, GRID, CUBE], ids=["8", "4x2", "2x2x2"])
+def test_the_ten_lines_find_what_collectives_finds(program, place):
+    entries = [".", *place.dim_names]
+    specs = [pair for pair in itertools.product(entries, repeat=2) if pair[0] != pair[1] or pair[0] == "."]
+    for source, target in list(itertools.product(specs, specs))[1::7]:
+        matrix, layout = filled(over(place, *source), 16, 16), over(place, *target)
+
+        def moved_and_summed(matrix, layout=layout):
+            return tf.reduce_sum(dtensor.relayout(matrix, layout)), tf.reduce_sum(matrix, axis=0)
+
+        with no_combining():
+            found = program.collectives_that_ran(place, moved_and_summed, matrix)
+        ran = collectives(moved_and_summed, matrix)
+        assert found == [(str(each.kind), each.mesh_dims, each.payload_bytes) for each in ran]
+
+
+def test_the_program_finds_only_what_its_own_function_ran(program):
+    left, right = filled(over(GRID, "x", "y"), 16, 16), filled(over(GRID, "y", "."), 16, 16)
+    to_numpy(tf.matmul(left, right))
+    assert program.collectives_that_ran(GRID, lambda tensor: tensor + 1.0, left) == []
+    assert program.collectives_that_ran(GRID, tf.matmul, left, right) == [("all-reduce", ("y",), 256)]
+
+
+def test_the_lesson_and_the_program_are_the_same_code(program):
+    lesson = (ROOT / "lessons/lesson_02_communication/lesson.py").read_text()
+    source = (ROOT / "notebooks/plain/02_collectives.py").read_text()
+    for name in ("graphs_that_ran", "mesh_dims", "collectives_that_ran", "two_sums"):
+        assert function_lines(lesson, name) == function_lines(source, name), name
+
+
+def function_lines(source, name):
+    _before, _def, after = source.partition(f"def {name}(")
+    lines = itertools.takewhile(lambda line: not line or line.startswith(" "), after.splitlines()[1:])
+    return [line for line in lines if line and not line.lstrip().startswith('"""')]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "ran"),
+    [
+        ("x. 8 8", ".. 8 8", []),
+        (".x 8 8", "x. 8 8", ["all-reduce over x, 256 bytes"]),
+        (".x 8 64", ".. 64 8", ["all-reduce over x, 256 bytes"]),
+        ("x. 8 8", "x. 8 8", ["all-reduce over x, 256 bytes"]),  # in place of an all-gather
+        ("x. 16 16", ".x 16 16", ["all-reduce over x, 1024 bytes"] * 2),
+    ],
+)
+def test_what_a_product_costs(left, right, ran):
+    factors = []
+    for entries, *shape in (left.split(), right.split()):
+        factors.append(filled(over(LINE, *entries), *map(int, shape)))
+    assert list(map(str, collectives(tf.matmul, *factors))) == ran
+    assert explain(tf.matmul, *factors).agrees
+
+
+def test_the_picture_says_that_cpus_replace_a_gather():
+    factor = filled(over(LINE, "x", "."), 8, 8)
+    seen = verdict(explain(tf.matmul, factor, factor))
+    assert "But for the replacement on CPUs, TensorFlow ran what was predicted." in seen
+
+
+def test_a_mesh_dimension_in_each_factor_is_refused_and_a_relayout_repairs_it():
+    left, right = filled(over(GRID, ".", "y"), 8, 8), filled(over(GRID, "x", "."), 8, 8)
+    for _try in range(2):
+        with pytest.raises(tf.errors.UnknownError, match="Contracting dimension for matmul"):
+            tf.function(tf.matmul)(left, right)
+    with contextlib.suppress(tf.errors.UnknownError):
+        tf.matmul(left, right)
+    with pytest.raises(tf.errors.UnknownError, match="divisible"):
+        tf.matmul(left, right)
+    product = tf.matmul(left, dtensor.relayout(right, over(GRID, "y", ".")))
+    assert np.array_equal(to_numpy(product), to_numpy(left) @ to_numpy(right))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "payload"), [((1, 1, 1), 4096), ((512, 512), 4096), ((512, 513), 8192), ((256,) * 3, 4096)]
+)
+def test_merged_all_reduces_are_padded_once(program, sizes, payload, monkeypatch):
+    monkeypatch.delenv(MERGING, raising=False)
+
+    def sums(*tensors):
+        return [tf.reduce_sum(tensor, axis=0) for tensor in tensors]
+
+    tensors = [filled(over(LINE, "x", "."), 8, size) for size in sizes]
+    assert program.collectives_that_ran(LINE, sums, *tensors) == [("all-reduce", ("x",), payload)]
+    assert MERGING not in os.environ
 
 
 def test_a_reader_changes_what_a_product_costs():
-    rows, columns = over(LINE, "x", "."), over(LINE, ".", "x")
-    alone = observed.product(rows.of((16, 16)), columns.of((16, 16)))
-    read = observed.product(rows.of((16, 16)), columns.of((16, 16)), columns)
-    assert (len(alone.observed), len(read.observed)) == (2, 1)
-    assert alone.agrees
-    assert read.agrees
+    layout = over(LINE, ".", "x")
+    factors = filled(over(LINE, "x", "."), 16, 16), filled(layout, 16, 16)
+
+    def in_columns(left, right):
+        return dtensor.relayout(tf.matmul(left, right), layout)
+
+    assert len(collectives(tf.matmul, *factors)) == 2
+    assert len(collectives(in_columns, *factors)) == 1
+    right = to_numpy(factors[0]) @ to_numpy(factors[1])
+    assert np.array_equal(to_numpy(tf.function(in_columns)(*factors)), right)
 
 
-def test_a_way_round_saves_the_gather():
-    across, target, via = over(GRID, ".", "x"), over(GRID, "x", "y"), over(GRID, "x", ".")
-    direct = observed.relayout(across.of((16, 16)), target)
-    assert list(map(str, direct.observed)) == ["all-reduce over x, 1024 bytes"]
-    legs = observed.relayout(across.of((16, 16)), via), observed.relayout(via.of((16, 16)), target)
-    assert [list(map(str, leg.observed)) for leg in legs] == [["all-to-all over x, 256 bytes"], []]
+def test_a_way_round_sends_an_eighth():
+    matrix = filled(over(GRID, ".", "x"), 16, 16)
+
+    def round_about(matrix):
+        return dtensor.relayout(dtensor.relayout(matrix, over(GRID, "x", ".")), over(GRID, "x", "y"))
+
+    (direct,) = collectives(dtensor.relayout, matrix, over(GRID, "x", "y"))
+    (exchange,) = collectives(round_about, matrix)
+    assert (str(direct), float(direct.bytes_sent)) == ("all-reduce over x, 1024 bytes", 1536)
+    assert (str(exchange), float(exchange.bytes_sent)) == ("all-to-all over x, 256 bytes", 192)
 
 
-def test_a_matrix_is_not_moved_by_an_all_to_all_among_12_devices():
-    line = MeshSpec([("x", 12)])
-    predicted = communication.relayout(over(line, "x", ".").of((12, 12)), over(line, ".", "x"))
-    with pytest.raises(CourseError, match="all-to-all over 'x', among 12 CPUs"):
-        require_right(predicted.collectives, "CPU")
+def test_a_relayout_of_three_axes_forgets_a_move():
+    eight = np.arange(8, dtype="float32").reshape(2, 2, 2)
+    tensor, target = shard(eight, over(CUBE, "z", "x", ".")), over(CUBE, "y", ".", "x")
+    moved = dtensor.relayout(tensor, target)
+    assert dtensor.fetch_layout(moved) == target
+    assert np.sum(to_numpy(moved) != eight) == 4
+    by_way = dtensor.relayout(dtensor.relayout(tensor, over(CUBE, ".", ".", ".")), target)
+    assert np.array_equal(to_numpy(by_way), eight)
+    (ran,) = collectives(dtensor.relayout, tensor, target)
+    assert (str(ran.kind), ran.mesh_dims) == ("all-to-all", ("x",))

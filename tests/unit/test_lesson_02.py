@@ -133,7 +133,7 @@ def test_a_device_reaches_only_others_that_there_are(ring, to, words):
         run_on_each(lambda mine, device: device.receive(device.id), [[0.0]] * 3, ring=ring)
 
 
-def test_no_other_way_of_exercise_5_sends_less():
+def test_no_other_way_of_exercise_3_sends_less():
     grid, shape = MeshSpec([("x", 4), ("y", 2)]), (16, 16)
     source, target = LayoutSpec([UNSHARDED, "x"], grid), LayoutSpec(["x", "y"], grid)
     sent = {}
