@@ -70,7 +70,7 @@ def train(scheme, folder, steps):
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
     manager.restore_or_initialize()  # the newest checkpoint, whatever layouts it was written under
     for _ in range(steps):
-        rows = np.arange(64) + int(step) * 64 % len(train_y)
+        rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
         x, y = distribute(train_x[rows], layouts["x"]), distribute(train_y[rows], layouts["y"])
         loss, accuracy = train_step(checkpoint.model, x, y, 1e-2)
         yield {"step": int(step.assign_add(1)), "loss": float(loss), "accuracy": float(accuracy)}
