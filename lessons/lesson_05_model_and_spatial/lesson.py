@@ -66,7 +66,8 @@ for scheme, dims in MESHES.items():
 # Neither class nor step says what is split.
 #
 # `shard` does what `distribute` of lesson 3 does: it cuts an array and sends each device its part alone.
-# Nothing is evaluated here, so the moving moments of lesson 4 are left out; they would be laid out as `b1` is.
+# Nothing is evaluated here, so the moving moments of lesson 4 are left out.
+# They would be laid out as `b1` is.
 
 # %% load
 import numpy as np
@@ -109,13 +110,11 @@ class MLP(tf.Module):
 def train_step(model, x, y, learning_rate):
     with tf.GradientTape() as tape:
         logits = model(x)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
-        loss = tf.reduce_sum(losses)
+        loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
     weights = model.trainable_variables
     for weight, gradient in zip(weights, tape.gradient(loss, weights)):
         weight.assign_sub(learning_rate * gradient)
-    hits = tf.cast(tf.argmax(logits, axis=1) == y, tf.float32)
-    return loss / x.shape[0], tf.reduce_mean(hits)
+    return loss / x.shape[0], tf.reduce_mean(tf.cast(tf.argmax(logits, axis=1) == y, tf.float32))
 
 
 # %% split-hidden [markdown]
@@ -286,7 +285,7 @@ check("05-layouts", layouts)
 def make_layouts(dims):
     mesh = dtensor.create_mesh(dims, device_type="CPU")
     entry = {axis: dim for axis, dim in SPLITS.items() if dim in mesh.dim_names}
-    specs = {name: [entry.get(a, dtensor.UNSHARDED) for a in axes] for name, axes in AXES.items()}
+    specs = {name: [entry.get(axis, dtensor.UNSHARDED) for axis in axes] for name, axes in AXES.items()}
     return {name: dtensor.Layout(spec, mesh) for name, spec in specs.items()}
 
 
@@ -299,8 +298,9 @@ for name in ("x", "W1", "W2"):
 
 # %% features [markdown]
 # Each axis is split in one place, so consecutive layers cannot disagree.
-# But the table cannot say what layouts by hand can: `W1` split and `W2` whole, or an axis laid out in two ways.
-# For that an axis needs two names, say `hidden_in` and `hidden_out`, and nothing checks that they fit.
+# But the table cannot say what layouts by hand can:
+# `W1` split and `W2` whole, or one axis laid out in two ways.
+# For that the axis needs two names, say `hidden_in` and `hidden_out`, and nothing checks that they fit.
 #
 # ## Split the features as well
 #
@@ -358,7 +358,8 @@ reveal("05-features", sum(each.payload_bytes for each in over_feature))
 # under the layouts `[batch, feature]` and `[feature, model]`.
 # Return the list of what each device holds of the product under `[batch, model]`.
 # Multiply parts of one device only, then add where it is needed.
-# `mesh.local_device_locations()` says where each device stands, for example `{"batch": 0, "feature": 1, "model": 0}`.
+# `mesh.local_device_locations()` says where each device stands, such as
+# `{"batch": 0, "feature": 1, "model": 0}`.
 # The check uses meshes with these three dimensions, in any order and of any size.
 
 
@@ -392,12 +393,10 @@ def train(scheme, folder, steps):
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
     manager.restore_or_initialize()
     for _ in range(steps):
-        epoch, at = divmod(int(step), len(train_y) // 64)
-        rows = np.arange(64) + at * 64
+        rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
         x, y = distribute(train_x[rows], layouts["x"]), distribute(train_y[rows], layouts["y"])
-        loss, accuracy = map(float, train_step(checkpoint.model, x, y, 1e-2))
-        step.assign_add(1)
-        yield {"step": int(step), "epoch": epoch + 1, "loss": loss, "accuracy": accuracy}
+        loss, accuracy = train_step(checkpoint.model, x, y, 1e-2)
+        yield {"step": int(step.assign_add(1)), "loss": float(loss), "accuracy": float(accuracy)}
     manager.save()
 
 
@@ -406,7 +405,8 @@ import tempfile
 
 folder, per_epoch, history = tempfile.mkdtemp(), len(train_y) // 64, None
 for epoch, scheme in enumerate(MESHES, start=1):
-    run = train(scheme, folder, per_epoch)
+    records = train(scheme, folder, per_epoch)
+    run = ({**record, "epoch": epoch} for record in records)
     history = await live.watch(run, history, steps=epoch * per_epoch, epochs=epoch)
 
 # %% same-text [markdown]
@@ -432,8 +432,8 @@ print(f"{np.ptp(list(losses.values()), axis=0).max():.3f}")
 
 # %% disk-text [markdown]
 # The same losses, up to rounding; they rise at first on one device too.
-# Over many steps runs from equal values can drift apart, as lesson 3 showed,
-# and the book's page *What was measured* shows where that happens here.
+# Over many steps rounding can part the runs, as lesson 3 showed.
+# The book's page *Results on real data* says how far, in three epochs.
 #
 # ## A checkpoint belongs to no mesh
 #
@@ -519,7 +519,8 @@ for rows in (64, 1024):
 # ## The training lab
 #
 # Now let a widget do it.
-# Its `Plan` is a mesh and a table of splits, all that you have written by hand; its model also has moving moments.
+# Its `Plan` is a mesh and a table of splits: you have done by hand what it does.
+# Its model also has moving moments.
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
 # The curves nearly lie on each other, and the lab says how far apart they are.
 # Then ask for an epoch more, choose a checkpoint under *Start from*, and another scheme.

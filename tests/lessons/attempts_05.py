@@ -25,8 +25,8 @@ def layouts(mesh=WIDE, **changed):
     return {name: dtensor.Layout(spec, mesh) for name, spec in {**SPECS, **changed}.items()}
 
 
-def multiply(x_parts, W1_parts, mesh, *, over="feature", of_group=tf.add_n):
-    products = [tf.matmul(x, W1) for x, W1 in zip(x_parts, W1_parts, strict=True)]
+def multiply(x_parts, weight_parts, mesh, *, over="feature", of_group=tf.add_n):
+    products = [tf.matmul(x, W1) for x, W1 in zip(x_parts, weight_parts, strict=True)]
     places = mesh.local_device_locations()
 
     def group(place):
@@ -36,17 +36,17 @@ def multiply(x_parts, W1_parts, mesh, *, over="feature", of_group=tf.add_n):
     return [of_group(group(place)) for place in places]
 
 
-def own_parts(x_parts, W1_parts, mesh):
-    return [x @ W1 for x, W1 in zip(x_parts, W1_parts, strict=True)]
+def own_parts(x_parts, weight_parts, mesh):
+    return [x @ W1 for x, W1 in zip(x_parts, weight_parts, strict=True)]
 
 
-def on_all(x_parts, W1_parts, mesh):
-    return [tf.add_n(own_parts(x_parts, W1_parts, mesh))] * len(x_parts)
+def on_all(x_parts, weight_parts, mesh):
+    return [tf.add_n(own_parts(x_parts, weight_parts, mesh))] * len(x_parts)
 
 
-def to_the_first_of_a_group(x_parts, W1_parts, mesh):
-    products, places = own_parts(x_parts, W1_parts, mesh), mesh.local_device_locations()
-    totals = multiply(x_parts, W1_parts, mesh)
+def to_the_first_of_a_group(x_parts, weight_parts, mesh):
+    products, places = own_parts(x_parts, weight_parts, mesh), mesh.local_device_locations()
+    totals = multiply(x_parts, weight_parts, mesh)
     return [
         total if place["feature"] == 0 else product
         for place, total, product in zip(places, totals, products, strict=True)
@@ -81,7 +81,7 @@ ATTEMPTS = {
             (lambda *inputs: multiply(*inputs, over="batch"), "along `batch`"),
             (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
             (to_the_first_of_a_group, "`x @ W1`"),
-            (lambda x_parts, W1_parts, mesh: x_parts @ W1_parts, "fails for"),
+            (lambda x_parts, weight_parts, mesh: x_parts @ weight_parts, "fails for"),
             (lambda *inputs: multiply(*inputs)[:-1], "`x @ W1`"),
             (lambda *inputs: None, "return"),
             (0.5, "function"),
