@@ -190,7 +190,7 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in in_step))
 #
 # Layout[W1] = $[i, j]$, Layout[W2] = $[j, k]$, with the same $j$.
 #
-# Nobody keeps you from writing something else.
+# You are free to write something else.
 
 # %% predict-refused [markdown]
 # `x` is `[batch, unsharded]` and `W1` is `[unsharded, model]`, on a mesh of `batch` 4 × `model` 2.
@@ -297,8 +297,9 @@ for name in ("x", "W1", "W2"):
     print(name, LAYOUTS["spatial"][name].sharding_specs)
 
 # %% features [markdown]
-# Each axis is split in one place, so consecutive layers cannot disagree.
-# But the table cannot say what layouts by hand can:
+# In the tables each axis is split in one place, so consecutive layers cannot disagree.
+# By hand a slip is refused, as the rows over `batch` were, or costs more in silence, as the columns did.
+# But tables cannot say what layouts by hand can:
 # `W1` split and `W2` whole, or one axis laid out in two ways.
 # For that the axis needs two names, say `hidden_in` and `hidden_out`, and nothing checks that they fit.
 #
@@ -354,12 +355,14 @@ reveal("05-features", sum(each.payload_bytes for each in over_feature))
 # TensorFlow put it there; in this exercise you do without it.
 #
 # **Exercise 2.** Write `multiply(x_parts, W1_parts, mesh)`: the product `x @ W1` from what each device holds.
-# The parts are lists of tensors, as `dtensor.unpack` returns them, one for each device,
-# under the layouts `[batch, feature]` and `[feature, model]`.
-# Return the list of what each device holds of the product under `[batch, model]`.
-# Multiply parts of one device only, then add where it is needed.
-# `mesh.local_device_locations()` says where each device stands, such as
-# `{"batch": 0, "feature": 1, "model": 0}`.
+#
+# - `x_parts` and `W1_parts` are lists with a tensor for each device, as `dtensor.unpack` returns them,
+#   under the layouts `[batch, feature]` and `[feature, model]`.
+# - `mesh.local_device_locations()` says where each device stands,
+#   such as `{"batch": 0, "feature": 1, "model": 0}`.
+# - Multiply parts of one device only, then add where it is needed.
+#   Return the list of what each device holds of the product under `[batch, model]`.
+#
 # The check uses meshes with these three dimensions, in any order and of any size.
 
 
@@ -383,7 +386,7 @@ check("05-product", multiply)
 #
 # `train` restores the newest checkpoint of a folder, whatever layouts it was written under,
 # does some steps, and saves.
-# The loop runs an epoch data-parallel, one model-parallel, one spatial-parallel.
+# `through_all` does an epoch data-parallel, one model-parallel and one spatial-parallel.
 
 
 # %% train
@@ -403,11 +406,16 @@ def train(scheme, folder, steps):
 # %% continued
 import tempfile
 
-folder, per_epoch, history = tempfile.mkdtemp(), len(train_y) // 64, None
-for epoch, scheme in enumerate(MESHES, start=1):
-    records = train(scheme, folder, per_epoch)
-    run = ({**record, "epoch": epoch} for record in records)
-    history = await live.watch(run, history, steps=epoch * per_epoch, epochs=epoch)
+folder, per_epoch = tempfile.mkdtemp(), len(train_y) // 64
+
+
+def through_all(folder):
+    for epoch, scheme in enumerate(MESHES, start=1):
+        for record in train(scheme, folder, per_epoch):
+            yield {**record, "epoch": epoch}
+
+
+history = await live.watch(through_all(folder), steps=3 * per_epoch, epochs=3)
 
 # %% same-text [markdown]
 # The curves go on where the scheme changes.
@@ -521,11 +529,13 @@ for rows in (64, 1024):
 # Now let a widget do it.
 # Its `Plan` is a mesh and a table of splits: you have done by hand what it does.
 # Its model also has moving moments.
+#
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
 # The curves nearly lie on each other, and the lab says how far apart they are.
 # Then ask for an epoch more, choose a checkpoint under *Start from*, and another scheme.
-# Or set the batch size to 1,024 and find a mesh and splits of your own
-# under which a device holds less than 700,000 bytes and sends less than 300,000.
+#
+# With a batch size of 1,024, find a mesh and splits of your own
+# under which parameters and batch take less than 700,000 bytes on a device, and it sends less than 300,000.
 
 # %% lab
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab

@@ -87,4 +87,4 @@ for scheme in sys.argv[2:] or MESHES:
     alone = train("one", sys.argv[1], 11)  # one step more than is taken: it never comes to save
     for ours, expected in zip(train(scheme, sys.argv[1], 10), alone):
         print(f"{scheme}, step {ours['step']}: {ours['loss']:.4f}, one device {expected['loss']:.4f}")
-        assert abs(ours["loss"] - expected["loss"]) < 1e-4
+        assert abs(ours["loss"] - expected["loss"]) < 1e-3
