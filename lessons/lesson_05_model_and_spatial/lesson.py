@@ -196,13 +196,13 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in in_step))
 # `x` is `[batch, unsharded]` and `W1` is `[unsharded, model]`, on a mesh of `batch` 4 × `model` 2.
 # Which layout of `W2` does TensorFlow refuse in `relu(x @ W1) @ W2`?
 #
-# - [ ] `whole` `[unsharded, unsharded]`
+# - [ ] `whole` whole: `[unsharded, unsharded]`
 #   Each device has all of `W2` and can take the rows that it needs.
 #   That costs memory.
-# - [ ] `columns` `[unsharded, model]`
+# - [ ] `columns` its columns over `model`: `[unsharded, model]`
 #   The hidden units are split and the rows of `W2` are not.
 #   TensorFlow then gathers the hidden units, which costs more, but it runs.
-# - [x] `rows` `[batch, unsharded]`
+# - [x] `rows` its rows over `batch`: `[batch, unsharded]`
 #   The product sums over an axis that `model` splits in one factor and `batch` in the other.
 # - [ ] `none` none of them
 #   TensorFlow changes a layout where one of the factors is unsharded along the axis.
