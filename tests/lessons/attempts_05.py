@@ -1,148 +1,90 @@
 """Attempts at the exercises of lesson 05."""
 
-import numpy as np
-
-from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+import course_lib
 from tests.lessons.attempts import Attempts
 
-MESH = MeshSpec([("batch", 2), ("model", 4)])
-ENTRIES = {
-    "W1": [UNSHARDED, "model"],
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+WHOLE = dtensor.UNSHARDED
+WIDE, NARROW = (
+    dtensor.create_mesh(dims, device_type="CPU")
+    for dims in ([("batch", 2), ("model", 4)], [("batch", 4), ("model", 2)])
+)
+SPECS = {
+    "W1": [WHOLE, "model"],
     "b1": ["model"],
     "y1": ["batch", "model"],
-    "W2": ["model", UNSHARDED],
-    "b2": [UNSHARDED],
-    "y2": ["batch", UNSHARDED],
+    "W2": ["model", WHOLE],
+    "b2": [WHOLE],
+    "y2": ["batch", WHOLE],
 }
 
 
-def layouts(mesh=MESH, **changed):
-    return {name: LayoutSpec(entries, mesh) for name, entries in {**ENTRIES, **changed}.items()}
+def layouts(mesh=WIDE, **changed):
+    return {name: dtensor.Layout(spec, mesh) for name, spec in {**SPECS, **changed}.items()}
 
 
-def by_features(batch, feature):
-    mesh = MeshSpec([("batch", batch), ("feature", feature)])
-    return Plan("mine", mesh, {"batch": "batch", "features": "feature"})
+def multiply(x_parts, weight_parts, mesh, *, over="feature", of_group=tf.add_n):
+    products = [tf.matmul(x, W1) for x, W1 in zip(x_parts, weight_parts, strict=True)]
+    places = mesh.local_device_locations()
+
+    def group(place):
+        others = [{**at, over: place[over]} == place for at in places]
+        return [each for each, beside in zip(products, others, strict=True) if beside]
+
+    return [of_group(group(place)) for place in places]
 
 
-def over_x(*axes):
-    return Plan("mine", MeshSpec([("x", 8)]), dict.fromkeys(axes, "x"))
+def own_parts(x_parts, weight_parts, mesh):
+    return [x @ W1 for x, W1 in zip(x_parts, weight_parts, strict=True)]
 
 
-def multiply(x_parts, weight_parts, mesh, *, over="feature", of_group=sum):
-    components = [x @ weight for x, weight in zip(x_parts, weight_parts, strict=True)]
-    for group in mesh.groups(over) if over else ():
-        total = of_group([components[device_id] for device_id in group])
-        for device_id in group:
-            components[device_id] = total
-    return components
-
-
-def over_all(x_parts, weight_parts, mesh):
-    return [sum(multiply(x_parts, weight_parts, mesh, over=""))] * mesh.size
-
-
-def over_batch(x_parts, weight_parts, mesh):
-    return multiply(x_parts, weight_parts, mesh, over="batch" if "batch" in mesh.names else "")
+def on_all(x_parts, weight_parts, mesh):
+    return [tf.add_n(own_parts(x_parts, weight_parts, mesh))] * len(x_parts)
 
 
 def to_the_first_of_a_group(x_parts, weight_parts, mesh):
-    components = multiply(x_parts, weight_parts, mesh, over="")
-    for group in mesh.groups("feature"):
-        components[group[0]] = sum(components[device_id] for device_id in group)
-    return components
-
-
-def restore(components, before, after):
-    whole = np.empty(before.global_shape, components[0].dtype)
-    for device_id, component in enumerate(components):
-        whole[before.shards[device_id]] = component
-    return [whole[after.shards[device_id]] for device_id in range(after.mesh.size)]
-
-
-def in_numpys_own_type(components, before, after):
-    return [np.asarray(part, float) for part in restore(components, before, after)]
-
-
-def of_the_first_component(components, before, after):
-    whole = np.zeros(before.global_shape, components[0].dtype)
-    whole[before.shards[0]] = components[0]
-    return after.split(whole)
-
-
-def added(components, before, after):
-    whole = np.zeros(before.global_shape, components[0].dtype)
-    for device_id, component in enumerate(components):
-        whole[before.shards[device_id]] += component
-    return after.split(whole)
+    products, places = own_parts(x_parts, weight_parts, mesh), mesh.local_device_locations()
+    totals = multiply(x_parts, weight_parts, mesh)
+    return [
+        total if place["feature"] == 0 else product
+        for place, total, product in zip(places, totals, products, strict=True)
+    ]
 
 
 ATTEMPTS = {
     "05-layouts": Attempts(
-        right=(dict(reversed(layouts().items())),),
-        wrong=(
-            (layouts(W1=["model", UNSHARDED]), "inputs first"),
-            (layouts(W1=["batch", "model"]), "inputs first"),
-            (layouts(b1=[UNSHARDED]), "added to `x W1`"),
-            (layouts(y1=["batch", UNSHARDED]), "its columns are `hidden`"),
-            (layouts(W2=[UNSHARDED, UNSHARDED]), "sums over `hidden`"),
-            (layouts(b2=["model"]), "nothing splits `second`"),
-            (layouts(y2=[UNSHARDED, UNSHARDED]), "rows of `y2`"),
-            (layouts(y1=["batch"]), "2 axes"),
-            ({"W1": LayoutSpec([UNSHARDED, "model"], MESH)}, "b1"),
-            (layouts(MeshSpec([("batch", 4), ("model", 2)])), "Use `mesh`"),
+        right=(
+            dict(reversed(layouts().items())),
+            layouts(b1=["model"]) | {"b1": layouts()["W1"].delete([0]), "b2": layouts()["W2"].delete([0])},
         ),
-    ),
-    "05-plan": Attempts(
-        right=(Plan("any", MeshSpec([("x", 4), ("y", 2)]), {"batch": "y", "features": "x"}),),
         wrong=(
-            (data_parallel(8), "614,400 of reviews and 231,368 of variables"),
-            (model_parallel(4, 2), "1,228,800 of reviews and 115,688 of variables"),
-            (spatial_parallel(), "reviews can still take fewer bytes"),
-            (by_features(4, 2), "variables have to become smaller"),
-            (over_x("features"), "The most goes to `x W1: all-reduce over x"),
-            (replicated(8), "4,915,200 of reviews and 231,368"),
-            (by_features(4, 4), "There is no device"),
-            (over_x("features", "hidden"), "two axes"),
-            (over_x("words"), "lacks"),
-            ({"batch": "batch"}, "Answer with a plan"),
+            (layouts(W1=["model", WHOLE]), "inputs first"),
+            (layouts(W1=["batch", "model"]), "inputs first"),
+            (layouts(b1=[WHOLE]), "added to `x @ W1`"),
+            (layouts(y1=["batch", WHOLE]), "columns of `W1`"),
+            (layouts(y1=[WHOLE, "model"]), "rows of `x`"),
+            (layouts(W2=[WHOLE, WHOLE]), "sums over `hidden`"),
+            (layouts(b2=["model"]), "Nothing splits"),
+            (layouts(y2=[WHOLE, WHOLE]), "rows of `y2`"),
+            (layouts(y1=["batch"]), "2 axes"),
+            ({"W1": dtensor.Layout([WHOLE, "model"], WIDE)}, "b1"),
+            (layouts(NARROW), "Use `wide`"),
         ),
     ),
     "05-product": Attempts(
-        right=(lambda *inputs: np.array(multiply(*inputs)),),
+        right=(multiply, lambda *inputs: [part.numpy() for part in multiply(*inputs)]),
         wrong=(
-            (lambda *inputs: multiply(*inputs, over=""), "still partial sums"),
-            (over_all, "over all devices"),
-            (over_batch, "along `batch`"),
-            (
-                lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)),
-                "`np.matmul`",
-            ),
-            (to_the_first_of_a_group, "`np.matmul`"),
+            (own_parts, "still partial sums"),
+            (on_all, "over all devices"),
+            (lambda *inputs: multiply(*inputs, over="batch"), "along `batch`"),
+            (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
+            (to_the_first_of_a_group, "`x @ W1`"),
             (lambda x_parts, weight_parts, mesh: x_parts @ weight_parts, "fails for"),
-            (lambda *inputs: dict(enumerate(multiply(*inputs))), "`np.matmul`"),
-            (lambda *inputs: multiply(*inputs)[:-1], "`np.matmul`"),
+            (lambda *inputs: multiply(*inputs)[:-1], "`x @ W1`"),
             (lambda *inputs: None, "return"),
             (0.5, "function"),
-        ),
-    ),
-    "05-restore": Attempts(
-        right=(
-            restore,
-            lambda components, before, after: np.array(after.split(before.assemble(components))),
-        ),
-        wrong=(
-            (lambda components, before, after: components, "`after.shards`"),
-            (lambda *inputs: [inputs[1].assemble(inputs[0])] * inputs[2].mesh.size, "every device the whole"),
-            (added, "counts replicas"),
-            (of_the_first_component, "`after.shards`"),
-            (in_numpys_own_type, "of the type `float64`"),
-            (lambda *inputs: [part.astype("float16") for part in restore(*inputs)], "`after.shards`"),
-            (lambda *inputs: iter(restore(*inputs)), "`after.shards`"),
-            (lambda *inputs: None, "return"),
-            ([[0, 1], [2, 3]], "function"),
         ),
     ),
 }

@@ -3,15 +3,14 @@
 import itertools
 import math
 
-import pytest
-
 from course_lib import CourseError, MeshSpec
 from course_lib.measured.files import load
 from course_lib.measured.trainings import history
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.specs.step_communication import step_collectives
-from lessons.lesson_05_model_and_spatial.checks import MOST_HELD, MOST_SENT, SIZES
 
+SIZES = {"batch": 1_024, "features": 1_200, "hidden": 48, "classes": 2}
+MOST_HELD, MOST_SENT = 700_000, 300_000  # what the lesson asks for in the lab
 PLANS = {"data": data_parallel(8), "model": model_parallel(4, 2), "spatial": spatial_parallel()}
 # The batch, the weights, the biases and the moving moments.
 HELD = [
@@ -27,7 +26,10 @@ HELD = [
 
 def held(plan, batch_size=1_024):
     sizes = {**SIZES, "batch": batch_size}
-    return sum(plan.layout(axes).of([sizes[axis] for axis in axes]).bytes_per_device(4) for axes in HELD)
+    labels = plan.layout(("batch",)).of([batch_size]).bytes_per_device(8)
+    return labels + sum(
+        plan.layout(axes).of([sizes[axis] for axis in axes]).bytes_per_device(4) for axes in HELD
+    )
 
 
 def sent(plan, batch_size=1_024):
@@ -51,15 +53,15 @@ def within_limits(plan):
         return False
 
 
-def test_only_one_way_to_split_keeps_within_the_limits_of_the_exercise():
+def test_only_one_way_to_split_keeps_within_the_limits_of_the_lab():
     found = [plan for plan in every_plan() if within_limits(plan)]
     splits = [{axis: plan.num_shards(axis) for axis in plan.splits} for plan in found]
     assert splits == [{"batch": 2, "features": 4}] * 2  # either dimension may stand first
     costs = {name: (held(plan), sent(plan)) for name, plan in PLANS.items()}
     assert costs == {
-        "data": (845_768, 407_596),
-        "model": (1_344_488, 176_168),
-        "spatial": (1_286_888, 111_536),
+        "data": (846_792, 407_596),
+        "model": (1_346_536, 176_168),
+        "spatial": (1_290_984, 111_536),
     }
 
 
@@ -95,26 +97,3 @@ def test_the_real_runs_from_one_checkpoint_stay_together():
     runs = load("05_schemes_imdb").continued
     assert all(len(run.losses) == 390 for run in runs.values())
     assert max(run.whole.loss for run in runs.values() if "whole" in run) < 1e-5
-
-
-def test_in_the_records_collectives_take_most_of_a_step_and_no_scheme_beats_one_device():
-    parts = load("05_step_parts").step_parts
-    assert [each.num_collectives for each in parts.values()] == [3, 4, 5]
-    assert sorted(parts, key=lambda name: parts[name].payload_bytes) == ["spatial", "model", "data"]
-    assert sorted(parts, key=lambda name: parts[name].step) == ["spatial", "model", "data"]
-    assert all(each.exchanges > 0.5 * each.step for each in parts.values())
-    assert all(0.85 < (each.share + each.exchanges) / each.step < 0.95 for each in parts.values())
-    (one,) = (each for each in load("04_batch_sizes").step_times if each.batch_size == 64)
-    assert one.one_device_seconds < min(each.step for each in parts.values())
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_the_recorded_bytes_are_those_predicted_with_the_joined_gradients_padded(name):
-    total = 0
-    for each in step_collectives(PLANS[name], {**SIZES, "batch": 64}).exchanges:
-        what, num_bytes = str(each).partition(":")[0], each.collective.payload_bytes
-        if what.startswith("gradient of"):
-            total += math.ceil(num_bytes / 1_024) * 1_024
-        elif what not in ("loss", "right answers"):
-            total += num_bytes
-    assert total == load("05_step_parts").step_parts[name].payload_bytes

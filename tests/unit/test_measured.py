@@ -1,7 +1,5 @@
 """What was measured on the real data: whole, as the lessons and pages say, and shown as it was recorded."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from course_lib.measured import files, machine, step_parts, trainings
 from course_lib.measured.files import Record, load
 from course_lib.training.records import EpochRecord, History, StepRecord
 from lessons.lesson_04_a_run.explorer import BATCH_SIZES
-from lessons.lesson_05_model_and_spatial import distances
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS
 
 SCHEMES = ["one", "data", "model", "spatial"]
@@ -216,36 +213,11 @@ def scheme(*losses, **further):
     return run_of([History(steps, [epoch])], **further)
 
 
-def test_differences_are_told_for_the_first_steps_and_for_all():
-    first, whole = (
-        Record(loss=1e-7, accuracy=0.0, weights=2e-6),
-        Record(loss=0.25, accuracy=0.0625, weights=1.5),
-    )
-    runs = {"one": scheme(0.5, 0.5, 0.5), "data": scheme(0.75, 0.5, 0.25, first=first, whole=whole)}
-    assert distances.differences(runs) == (
-        "Largest differences from one device: loss of a step, accuracy of a step, weights\n"
-        "  1.0e-07   0.0000   2.0e-06   data parallel, the first 20 steps\n"
-        "  2.5e-01   0.0625   1.5e+00   data parallel, all 3 steps"
-    )
+def test_the_picture_of_schemes_names_them():
+    runs = {"one": scheme(0.5, 0.5, 0.5), "data": scheme(0.75, 0.5, 0.25)}
     assert repr(trainings.picture(runs)) == (
         "Picture: loss and accuracy, step by step, of one device, data parallel."
     )
-
-
-def test_the_picture_of_distances_says_where_a_loss_leaves_that_of_one_device_and_how_far():
-    near, apart = [0.5] * 19 + [0.5003], [0.5] * 10 + [0.4375, 0.625] + [0.5] * 8
-    figure = distances.loss_differences(
-        {"one": scheme(*[0.5] * 20), "data": scheme(*near), "model": scheme(*apart)}
-    )
-    assert repr(figure) == (
-        "Distance of the loss from one device: the largest in 10 steps\n"
-        "data parallel: at most 0.0003, in step 20\n"
-        "model parallel: above 0.001 first in step 11; at most 0.12, in step 12"
-    )
-    lines = re.findall(r'<path d="(M[^"]*L[^"]*)"', figure.svg)
-    ends = [float(line.split()[-1]) for line in lines]
-    assert [line.count("L") for line in lines] == [1, 1]  # a point for each ten steps
-    assert ends[0] > ends[1]  # the scheme that is farther stands higher: y grows downwards
 
 
 def test_the_picture_of_parts_sets_them_beside_the_whole():
