@@ -24,7 +24,7 @@ from course_lib.training.run import train  # noqa: E402
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS  # noqa: E402
 from lessons.lesson_06_save_and_serve.serving import fresh  # noqa: E402
 from lessons.lesson_06_save_and_serve.serving.exporting import export  # noqa: E402
-from lessons.lesson_06_save_and_serve.serving.restoring import restore_model  # noqa: E402
+from lessons.lesson_06_save_and_serve.serving.loading import restore_model  # noqa: E402
 
 Array = npt.NDArray[np.float64]
 

@@ -3,12 +3,7 @@ r"""What Keras 3 and tf_keras train under each strategy of tf.distribute, with `
     .venv/bin/python benchmarks/keras_support/under_strategy.py mirrored fit keras_3
 
 It needs tensorflow and tf-keras, and nothing of the course. A strategy of several processes runs as one of
-them, which TF_CONFIG describes. This starts all of them, on this machine:
-
-    .venv/bin/python -m lessons.lesson_11_many_processes.cluster --worker 2 \
-        benchmarks/keras_support/under_strategy.py multi_worker fit tf_keras
-    .venv/bin/python -m lessons.lesson_11_many_processes.cluster --chief 1 --worker 2 --ps 1 \
-        benchmarks/keras_support/under_strategy.py parameter_server fit tf_keras
+them, which TF_CONFIG describes; `benchmarks/strategy_table.py` starts all of them, on this machine.
 
 Each case trains for 20 steps. It prints whether the variables stand where the strategy puts them, each with
 its copies, and how far copies and told losses are from the same training in NumPy. Parameter servers update

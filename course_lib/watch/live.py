@@ -125,7 +125,9 @@ def collect(
     records: Iterator[Record],
     history: History,
     stop: threading.Event,
+    *,
     after_each: Callable[[], None] = lambda: None,
+    turn: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> None:
     """Trains, and collects the records in `history`, until `stop` is set: for a thread of its own.
 
@@ -135,17 +137,23 @@ def collect(
         history: what to add the records to.
         stop: ends training after the step under way; after the last step of an epoch its evaluation is due.
         after_each: called after each record.
+        turn: gives a block in which nobody else uses the devices; each step stands in one.
     """
     try:
-        for record in records:
+        while True:
+            with turn():
+                record = next(records, None)
+            if record is None:
+                break
             history.add(record)
             after_each()
             between_steps = isinstance(record, EpochRecord) or record.step % run.steps_per_epoch
             if stop.is_set() and between_steps:
                 break
-        run.close()
+        with turn():
+            run.close()
     except Exception as error:
-        with contextlib.suppress(Exception):  # the first error is the one to see
+        with contextlib.suppress(Exception), turn():  # the first error is the one to see
             run.close()
         _attach(history, error)
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,7 @@ from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 from lessons.lesson_02_communication import all_reduces
-from lessons.lesson_02_communication.messages import Array, EndlessError, Exchange, OnDevice, run_on_each
-
-Cost = Callable[[list[Array], Exchange], str | None]
+from lessons.lesson_02_communication.messages import Array, Exchange, OnDevice, run_on_each
 
 _SECONDS = 2.0  # in which a group of devices has long ended, also on a busy machine
 _TRACED = 4  # devices, and numbers: one a chunk; the hints name it
@@ -25,42 +23,28 @@ _BASE = 100  # no sum counts a value so often
 @exercise("02-naive", right=all_reduces.naive)
 def naive(answer: OnDevice) -> str | None:
     """An all-reduce in which every device sends all that it has to every other one."""
-    return _hint(answer, _too_many_numbers, ring=False)
+    return _hint(answer, ring=False)
 
 
 @exercise("02-ring", right=all_reduces.ring)
 def ring(answer: OnDevice) -> str | None:
     """An all-reduce of chunks that go round a ring."""
-    return _hint(answer, _too_many_bytes, ring=True)
+    return _hint(answer, ring=True)
 
 
-def _hint(answer: OnDevice, too_much: Cost, *, ring: bool) -> str | None:
+def _hint(answer: OnDevice, *, ring: bool) -> str | None:
     """Returns None where all devices end with the sum and send no more than they must, or else a hint."""
     exchanges: list[tuple[list[Array], Exchange]] = []
-    endless: list[EndlessError] = []
 
     def run(function: OnDevice, parts: list[Array]) -> dict[str, Any]:
-        if endless:
-            raise endless[0]  # to wait once is enough
-        try:
-            exchange = run_on_each(function, parts, ring=ring, seconds=_SECONDS)
-        except EndlessError as error:
-            endless.append(error)
-            raise
+        exchange = run_on_each(function, parts, ring=ring, seconds=_SECONDS)
         exchanges.append((parts, exchange))
         return _by_device(exchange.results)
 
-    wrong = judge(answer, _summed, _cases(), run=run)
-    if endless:
-        return str(endless[0])
+    wrong = judge(answer, lambda parts: _by_device([sum(parts)] * len(parts)), _cases(), run=run)
     if wrong:
         return _traced(answer, ring=ring) or wrong
-    hints = (_narrow(*both) or _shared(*both) or too_much(*both) for both in exchanges)
-    return next(filter(None, hints), None)
-
-
-def _summed(parts: Sequence[Array]) -> dict[str, Any]:
-    return _by_device([np.sum(parts, axis=0)] * len(parts))
+    return next(filter(None, (_too_much(*both, ring=ring) for both in exchanges)), None)
 
 
 def _by_device(results: Sequence[Any]) -> dict[str, Any]:
@@ -99,12 +83,10 @@ def _traced(answer: OnDevice, *, ring: bool) -> str | None:
         results = [np.asarray(plain(answered(result)), float) for result in run.results]
     except Exception:
         return None
-    if not any(run.arrays_sent):
+    if not any(run.sent):
         return _("No device sends anything: `device.send(to, values)` does.")
     if all(result.shape == (1,) for result in results):
         return _("Each device returns one chunk only. Collect the finished chunks of the others too.")
-    if all(result.shape == (_TRACED, 1) for result in results):
-        return _("Each device returns its chunks one by one. Join them with `np.concatenate`.")
     if any(result.shape != (_TRACED,) for result in results):
         return None
     places = itertools.product(range(_TRACED), repeat=2)
@@ -114,89 +96,48 @@ def _traced(answer: OnDevice, *, ring: bool) -> str | None:
 def _miscounted(total: float, device_id: int, place: int) -> str | None:
     """Returns what to say of a sum in which values are missing or counted more than once."""
     counts = [int(total) // _BASE**at % _BASE for at in range(_TRACED)]
-    where = {"device_id": device_id, "place": place}
-    if 0 in counts:
+    missing = [at for at, times in enumerate(counts) if times == 0]
+    repeated = [at for at, times in enumerate(counts) if times > 1]
+    names = _(", ").join(_("device {device_id}", device_id=at) for at in missing or repeated)
+    values = {"device_id": device_id, "place": place, "names": names}
+    if missing:
         return _(
             "Of four devices, device {device_id} ends with a sum at place {place} in which values are"
             " missing: those of {names}.",
-            **where,
-            names=_named(at for at, times in enumerate(counts) if times == 0),
+            **values,
         )
-    if max(counts) > 1:
+    if repeated:
         return _(
             "Of four devices, device {device_id} ends with a sum at place {place} in which values are"
             " counted more than once: those of {names}.",
-            **where,
-            names=_named(at for at, times in enumerate(counts) if times > 1),
+            **values,
         )
     return None
 
 
-def _named(devices: Iterable[int]) -> str:
-    return _(", ").join(_("device {device_id}", device_id=each) for each in devices)
+def _too_much(parts: list[Array], exchange: Exchange, *, ring: bool) -> str | None:
+    """Returns what the busiest device sends beyond what it must; None if it sends no more.
 
-
-def _narrow(_parts: list[Array], exchange: Exchange) -> str | None:
-    counts = zip(exchange.bytes_sent, exchange.numbers_sent, strict=True)
-    sent = any(num_bytes < 4 * numbers for num_bytes, numbers in counts)
-    if sent or any(getattr(result, "dtype", None) == np.float16 for result in exchange.results):
-        return _("The numbers became shorter than float32, and float16 rounds large sums. Keep float32.")
-    return None
-
-
-def _shared(parts: list[Array], exchange: Exchange) -> str | None:
-    """Returns what to say where devices know more of each other than they have received."""
-    if min(exchange.numbers_received) >= parts[0].size:
-        return None
-    return _(
-        "The sums are right, but some device has received too few numbers to know them. Pass values with"
-        " `send` and `receive` alone, and share no list."
-    )
-
-
-def _too_many_numbers(parts: list[Array], exchange: Exchange) -> str | None:
-    needed, sent = (len(parts) - 1) * parts[0].size, max(exchange.numbers_sent)
+    In each of the 2 (n - 1) steps of a ring a device sends one chunk, and no chunk has more than n-th of the
+    numbers, rounded up. There bytes count, elsewhere numbers.
+    """
+    count, length = len(parts), parts[0].size
+    if ring:
+        needed = 2 * (count - 1) * -(-length // count)
+        sent = max(exchange.bytes_sent) // parts[0].itemsize
+        how = _("one chunk in each of the 2·({count} - 1) steps", count=count)
+    else:
+        needed = (count - 1) * length
+        sent = max(sum(array.size for array in arrays) for arrays in exchange.sent)
+        how = _("its vector once to each other device")
     if sent <= needed:
         return None
     return _(
-        "The sums are right, but in a group of {count}, with vectors of length {length}, a device sends"
-        " {sent} numbers. Its vector once to each other device would be {needed}.",
-        count=len(parts),
-        length=parts[0].size,
-        sent=sent,
-        needed=needed,
-    )
-
-
-def _too_many_bytes(parts: list[Array], exchange: Exchange) -> str | None:
-    """Returns what a device sends beyond its chunks; None if the busiest one sends no more than they are.
-
-    In each of the 2 (n - 1) steps a device sends one chunk, and no chunk has more than n-th of the numbers,
-    rounded up.
-    """
-    count, length, element_bytes = len(parts), parts[0].size, parts[0].itemsize
-    steps = 2 * (count - 1)
-    most = steps * -(-length // count)
-    if max(exchange.bytes_sent) <= most * element_bytes:
-        return None
-    if max(exchange.numbers_sent) <= most:
-        return _("The sums and the chunks are right, but the numbers that are sent are no longer float32.")
-    if min(exchange.arrays_sent) > steps:
-        return _(
-            "The sums are right, but in a group of {count} each device sends {sent} times, and {steps} are"
-            " enough: {half} to add and {half} to copy.",
-            count=count,
-            sent=min(exchange.arrays_sent),
-            steps=steps,
-            half=count - 1,
-        )
-    device_id = int(np.argmax(exchange.numbers_sent))
-    return _(
-        "The sums are right, but the work is not shared: in a group of {count}, with {length} float32 numbers"
-        " each, the bytes that device {device_id} sends are {sent}. In each of the 2·({count} - 1) steps a"
-        " device sends one chunk.",
+        "The sums are right, but in a group of {count}, with vectors of {length} float32 numbers, a device"
+        " sends the bytes of {sent}. {needed} are enough: {how}.",
         count=count,
         length=length,
-        device_id=device_id,
-        sent=exchange.bytes_sent[device_id],
+        sent=sent,
+        needed=needed,
+        how=how,
     )

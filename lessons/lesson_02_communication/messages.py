@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError, one_of
+from course_lib.exercises.limit import TooLong
 from course_lib.i18n import _
 
 Array = npt.NDArray[Any]
 OnDevice = Callable[[Array, "Device"], Any]
 
-_NUMBERS = "biuf"  # NumPy's letters for truth values, whole numbers and fractions
 _PAUSE_SECONDS, _MOST_PAUSES = 0.05, 40  # to end a thread
-
-
-class EndlessError(CourseError):
-    """A function did not end in time on some device."""
 
 
 class _Ended(BaseException):
@@ -37,17 +33,16 @@ class Exchange:
 
     Attributes:
         results: what it returned on each device.
-        bytes_sent: how many bytes each device sent.
-        arrays_sent: how many arrays each device sent.
-        numbers_sent: how many numbers were in them.
-        numbers_received: how many numbers each device received.
+        sent: the arrays that each device sent.
     """
 
     results: tuple[Any, ...]
-    bytes_sent: tuple[int, ...]
-    arrays_sent: tuple[int, ...]
-    numbers_sent: tuple[int, ...]
-    numbers_received: tuple[int, ...]
+    sent: list[list[Array]]
+
+    @property
+    def bytes_sent(self) -> tuple[int, ...]:
+        """How many bytes each device sent."""
+        return tuple(sum(array.nbytes for array in arrays) for arrays in self.sent)
 
 
 class Device:
@@ -72,24 +67,14 @@ class Device:
         """The device before this one in the ring."""
         return (self.id - 1) % self.count
 
-    def __repr__(self) -> str:
-        return f"<device {self.id} of {self.count}>"
-
     def send(self, to: int, values: npt.ArrayLike) -> None:
         """Sends a copy of an array to another device; does not wait until it is received.
 
         Raises:
-            CourseError: no such device, or in a ring another one than the next; or no numbers.
+            CourseError: no such device, or in a ring another one than the next.
         """
         self._require(to, self.next, _("Device {id} cannot send to {to!r}.", id=self.id, to=to))
-        array = np.array(values)
-        if array.dtype.kind not in _NUMBERS:
-            raise CourseError(
-                _("Device {id} sends something that is no array of numbers.", id=self.id),
-                allowed=_("an array or a number"),
-                cure=_("Send one array at a time."),
-            )
-        self._post.put(self.id, int(to), array)
+        self._post.put(self.id, int(to), np.array(values))
 
     def receive(self, sender: int) -> Array:
         """Returns the oldest array that a device sent to this one and that was not yet received.
@@ -105,11 +90,12 @@ class Device:
 
     def _require(self, other: int, neighbour: int, problem: str) -> None:
         if self._ring:
+            reachable = [neighbour]
             cure = _("Each device sends to `device.next` and receives from `device.previous`.")
-            one_of(other, [neighbour], problem, cure=cure)
         else:
+            reachable = [each for each in range(self.count) if each != self.id]
             cure = _("Leave out the device itself and numbers that no device has.")
-            one_of(other, [each for each in range(self.count) if each != self.id], problem, cure=cure)
+        one_of(other, reachable, problem, cure=cure)
 
 
 def run_on_each(
@@ -134,7 +120,7 @@ def run_on_each(
         seconds: after which a function that has not ended is ended.
 
     Raises:
-        EndlessError: the function has not ended in time.
+        TooLong: the function has not ended in time.
         CourseError: a device waits for a message that nobody sends, or sends where it cannot.
         Exception: what the function raised, on the first device on which it did.
     """
@@ -155,16 +141,15 @@ def run_on_each(
         for at in devices
     ]
     in_time = _run_all(threads, post, seconds)
-    in_order = [errors[at] for at in devices if at in errors]
+    in_order = [errors[at] for at in sorted(errors)]
     for error in in_order:
         if error not in post.in_vain and not isinstance(error, _Ended):
             raise error
     if not in_time:
         raise _endless(seconds)
-    for error in in_order:
-        raise error
-    counts = (post.bytes_sent, post.arrays_sent, post.numbers_sent, post.numbers_received)
-    return Exchange(tuple(results), *(tuple(count[at] for at in devices) for count in counts))
+    if in_order:
+        raise in_order[0]
+    return Exchange(tuple(results), post.sent)
 
 
 def _run_all(threads: Sequence[threading.Thread], post: _Post, seconds: float) -> bool:
@@ -196,42 +181,37 @@ class _Post:
     """What is on its way between devices. It notices when all of them wait, so that nobody waits for ever.
 
     Attributes:
+        sent: the arrays that each device sent.
         in_vain: the errors that it raised. Where another one was raised too, that is their cause.
     """
 
     def __init__(self, num_devices: int) -> None:
+        self.sent: list[list[Array]] = [[] for _device in range(num_devices)]
         self.in_vain: list[BaseException] = []
-        self.bytes_sent, self.arrays_sent, self.numbers_sent, self.numbers_received = (
-            Counter[int]() for _count in range(4)
-        )
         self._changed = threading.Condition()
         self._on_the_way: dict[tuple[int, int], deque[Array]] = defaultdict(deque)
+        self._waiting: set[tuple[int, int]] = set()  # senders, and who waits for them
         self._running, self._stuck, self._closed = num_devices, False, False
-        self._waiting: dict[int, int] = {}  # for each device that waits, for whom
 
     def put(self, sender: int, receiver: int, array: Array) -> None:
         with self._changed:
             self._require_open()
+            self.sent[sender].append(array)
             self._on_the_way[sender, receiver].append(array)
-            self.bytes_sent[sender] += array.nbytes
-            self.arrays_sent[sender] += 1
-            self.numbers_sent[sender] += array.size
-            if self._waiting.get(receiver) == sender:
-                del self._waiting[receiver]
+            self._waiting.discard((sender, receiver))
             self._changed.notify_all()
 
     def take(self, sender: int, receiver: int) -> Array:
         with self._changed:
             arrays = self._on_the_way[sender, receiver]
             if not arrays:
-                self._waiting[receiver] = sender
+                self._waiting.add((sender, receiver))
                 self._settle()
                 self._changed.wait_for(lambda: arrays or self._stuck or self._closed)
             self._require_open()
             if not arrays:
                 self.in_vain.append(_nothing_comes(sender, receiver))
                 raise self.in_vain[-1]
-            self.numbers_received[receiver] += arrays[0].size
             return arrays.popleft()
 
     def leave(self) -> None:
@@ -266,8 +246,8 @@ def _nothing_comes(sender: int, receiver: int) -> CourseError:
     )
 
 
-def _endless(seconds: float) -> EndlessError:
-    return EndlessError(
+def _endless(seconds: float) -> TooLong:
+    return TooLong(
         _("The function has not ended after {seconds:g} seconds.", seconds=seconds),
         allowed=_("loops that end on every device"),
         cure=_("Does the loop count its steps? A `while` needs a line such as `step += 1`."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from course_lib.explorers.mesh_layout_state import as_lists, entry_choice, known_entries, mesh_of
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
@@ -15,22 +16,23 @@ from course_lib.pictures.cells import Line, cell
 from course_lib.pictures.figures import Figure, figure
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.text import devices_text
+from course_lib.specs import communication
 from course_lib.specs.communication import Communication
 from course_lib.specs.compared import Compared
 from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
-from course_lib.widgets.controls import Group, State
-from lessons.lesson_02_communication import product_state as states
+from course_lib.widgets.controls import Choice, Group, State
 
 Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
+_MESHES = tuple(MeshSpec(zip("xyz", sizes, strict=False)) for sizes in [(8,), (4, 2), (2, 4), (2, 2, 2)])
+_SHAPES = ((16, 8), (8, 24))  # of the factors
 _AIR, _SIZE = 12.0, 12.0
 
 
 class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
-
-    The property `communication` follows the reader's clicks.
 
     Args:
         observe: runs the product on real devices for the button: `course_lib.observed.product`. Without it
@@ -41,16 +43,15 @@ class ProductExplorer(ObservingExplorer):
     example = "ProductExplorer(observed.product)"
 
     def __init__(self, observe: Observe | None = None) -> None:
-        super().__init__(observe, states.first_state())
-
-    @property
-    def communication(self) -> Communication:
-        """What the devices exchange for the choice.
-
-        Raises:
-            CourseError: the choice is illegal.
-        """
-        return states.communication_of(self.state)
+        mesh = _MESHES[0]
+        state = {
+            "mesh": as_lists(mesh),
+            "shapes": [list(lengths) for lengths in _SHAPES],
+            "left": [UNSHARDED, mesh.names[0]],
+            "right": [mesh.names[0], UNSHARDED],
+            "wanted": None,
+        }
+        super().__init__(observe, state)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -58,11 +59,25 @@ class ProductExplorer(ObservingExplorer):
 
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the meshes and every layout; on a page a reader of the product on one mesh only."""
-        return states.groups(state, page=page)
+        meshes = [(as_lists(mesh), str(mesh)) for mesh in _MESHES]
+        (rows, inner), (_inner, columns) = state["shapes"]
+        return [
+            Group(_("Mesh"), [Choice(("mesh",), meshes)]),
+            Group(_("Rows of A: {length}", length=rows), [entry_choice(state, "left", 0)]),
+            Group(_("Columns of A: {length}", length=inner), [entry_choice(state, "left", 1)]),
+            Group(_("Rows of B: {length}", length=inner), [entry_choice(state, "right", 0)]),
+            Group(_("Columns of B: {length}", length=columns), [entry_choice(state, "right", 1)]),
+            *(_reader_groups(state) if _offers_reader(state, page=page) else []),
+        ]
 
     def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state made whole after a choice."""
-        return states.whole_state(state, page=page)
+        """Returns the state with entries of its own mesh in every layout."""
+        layouts = {
+            factor: state[factor] and known_entries(state[factor], state["mesh"])
+            for factor in ("left", "right", "wanted")
+        }
+        wanted = layouts["wanted"] if _offers_reader(state, page=page) else None
+        return {**state, **layouts, "wanted": wanted}
 
     def figure(self) -> Figure:
         """Returns the picture of the choice.
@@ -70,7 +85,7 @@ class ProductExplorer(ObservingExplorer):
         Raises:
             CourseError: the choice is illegal.
         """
-        return figure(self.communication)
+        return figure(communication_of(self.state))
 
     def button_text(self) -> str:
         """Returns what stands on the button."""
@@ -82,8 +97,7 @@ class ProductExplorer(ObservingExplorer):
 
     def run_for_real(self, state: State) -> Compared | None:
         """Runs the product on real devices."""
-        states.communication_of(state)
-        return self._observe(*states.factors_of(state), states.wanted_of(state)) if self._observe else None
+        return self._observe(*_chosen(state)) if self._observe else None
 
     def verdict(self, seen: Compared) -> str:
         """Returns what was predicted and seen in all, and whether they agree."""
@@ -94,30 +108,64 @@ class ProductExplorer(ObservingExplorer):
     ) -> tuple[Sequence[Node], Sequence[Node]]:
         """Returns the costs, the tensors, the steps, and what really ran in their place."""
         del page
-        predicted = states.communication_of(state)
+        predicted = communication_of(state)
+        facts = {
+            _("Layout of AB"): predicted.result.layout,
+            _("Collectives"): len(predicted.collectives),
+            _("Bytes sent by each device"): words.bytes_text(predicted.bytes_sent),
+        }
         rows = drawings.step_rows(predicted) if seen is None else drawings.pair_rows(seen)
         totals = words.totals(predicted.collectives) if seen is None else ""
         panels = pieces.panels([*_tensors(predicted), *map(_row, rows)])
-        return [_facts(predicted), panels, pieces.spoken("told", totals)], []
+        return [pieces.facts(facts), panels, pieces.spoken("told", totals)], []
 
 
-def _facts(predicted: Communication) -> Node:
-    sent = words.bytes_text(predicted.bytes_sent)
-    return pieces.facts(
-        {
-            _("Layout of AB"): predicted.result.layout,
-            _("Collectives"): len(predicted.collectives),
-            _("Bytes sent by each device"): sent,
-        }
-    )
+def communication_of(state: State) -> Communication:
+    """Returns what devices exchange in a state.
+
+    Raises:
+        CourseError: the choice is illegal.
+    """
+    return communication.product(*_chosen(state))
+
+
+def _chosen(state: State) -> tuple[Sharding, Sharding, LayoutSpec | None]:
+    """Returns both factors, and the layout that the reader of the product wants, or None."""
+    mesh, (first, second) = mesh_of(state), state["shapes"]
+    left, right = LayoutSpec(state["left"], mesh).of(first), LayoutSpec(state["right"], mesh).of(second)
+    return left, right, None if state["wanted"] is None else LayoutSpec(state["wanted"], mesh)
+
+
+def _offers_reader(state: State, *, page: bool) -> bool:
+    """Whether the reader of the product can be chosen: on a page only where that makes few states."""
+    return not page or len(state["mesh"]) == 1
+
+
+def _reader_groups(state: State) -> list[Group]:
+    wanted = state["wanted"]
+    options = [(None, _("as it comes")), (wanted or [UNSHARDED] * 2, _("in a layout of its own"))]
+    reader = Group(_("What reads AB wants it"), [Choice(("wanted",), options)])
+    if wanted is None:
+        return [reader]
+    return [
+        reader,
+        Group(_("Rows of AB"), [entry_choice(state, "wanted", 0)]),
+        Group(_("Columns of AB"), [entry_choice(state, "wanted", 1)]),
+    ]
 
 
 def _tensors(predicted: Communication) -> list[Node]:
-    told = words.tensor_lines(predicted)
-    held = _holding_lines(predicted)
+    """Returns the factors and the product, and what each device holds of them."""
+    named = words.tensor_names(predicted)
+    devices = range(predicted.result.mesh.size)
+    held = [
+        words.headed(devices_text([at]), ", ".join(f"{name} {_letter(each, at)}" for name, each in named))
+        for at in devices
+    ]
+    tensors = _images(drawings.tensor_drawings(predicted), words.tensor_lines(predicted))
     return [
-        pieces.panel(_("Factors and product"), _images(drawings.tensor_drawings(predicted), told)),
-        pieces.panel(_("Block of each device"), _images(_holding_drawings(predicted), held)),
+        pieces.panel(_("Factors and product"), tensors),
+        pieces.panel(_("Block of each device"), _images([_device(at, named) for at in devices], held)),
     ]
 
 
@@ -127,44 +175,30 @@ def _row(row: drawings.Row) -> Node:
     return pieces.panel(row.title, _images([*changes, *row.exchanges], row.heard), row.why)
 
 
-def _images(shown: Sequence[Drawing], told: Sequence[str]) -> Node:
+def _images(shown: Sequence[Drawing], heard: Sequence[str]) -> Node:
     """Returns drawings that flow like words, each with some air at its right."""
     wide = [replace(each, width=each.width + _AIR) for each in shown]
-    return pieces.images(wide, "\n".join(told))
+    return pieces.images(wide, "\n".join(heard))
 
 
-def _holding_drawings(communication: Communication) -> list[Drawing]:
-    """Returns for each device its block of each tensor."""
-    named = words.tensor_names(communication)
-    return [_holding(device_id, named) for device_id in range(communication.result.mesh.size)]
-
-
-def _holding(device_id: int, named: Sequence[tuple[str, Sharding]]) -> Drawing:
-    rows = arranging.beside([_held(name, sharding, device_id) for name, sharding in named], 8)
-    width, height = rows.width + 16, rows.height + 30
+def _device(device_id: int, named: Sequence[tuple[str, Sharding]]) -> Drawing:
+    """Returns a device with its block of each tensor."""
+    blocks = arranging.beside([_block(name, sharding, device_id) for name, sharding in named], 8)
+    width, height = blocks.width + 16, blocks.height + 30
     edge = cell((0.5, 0.5, width - 1, height - 1), fill="none", radius=6)
     number = shapes.text(8, 15, str(device_id), size=_SIZE, bold=True)
-    return Drawing(width, height, (*edge, number, rows.at(8, 22)))
+    return Drawing(width, height, (*edge, number, blocks.at(8, 22)))
 
 
-def _held(name: str, sharding: Sharding, device_id: int) -> Drawing:
+def _block(name: str, sharding: Sharding, device_id: int) -> Drawing:
     """Returns the block that a device holds of a tensor, as a swatch with its letter."""
     width = max(30.0, arranging.text_width(name, _SIZE) + 4)
     heading = shapes.text(width / 2, 10, name, size=11, anchor="middle", fill=shapes.SOFT_INK)
-    label = Line(_block_of(sharding, device_id), 5, _SIZE, bold=True)
+    label = Line(_letter(sharding, device_id), 5, _SIZE, bold=True)
     swatch = cell((0, 15, width, 22), label, fill=sharding.holdings[device_id])
     return Drawing(width, 38, (heading, *swatch))
 
 
-def _holding_lines(communication: Communication) -> list[str]:
-    """Returns for each device the letters of its blocks."""
-    named = words.tensor_names(communication)
-    return [
-        words.headed(devices_text([at]), ", ".join(f"{name} {_block_of(each, at)}" for name, each in named))
-        for at in range(communication.result.mesh.size)
-    ]
-
-
-def _block_of(sharding: Sharding, device_id: int) -> str:
+def _letter(sharding: Sharding, device_id: int) -> str:
     """Returns the letter of the block that a device holds, a small one: tensors are called A and B."""
     return sharding.blocks[sharding.holdings[device_id]].label.lower()

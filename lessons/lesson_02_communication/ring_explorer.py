@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures import arranging
-from course_lib.pictures.figures import Figure, figure
+from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -20,7 +20,7 @@ from lessons.lesson_02_communication.ring import (
     Ring,
     RingMoment,
 )
-from lessons.lesson_02_communication.ring_picture import chunks_drawing, legend, sent_drawing
+from lessons.lesson_02_communication.ring_picture import chunks_drawing, legend, ring_figure, sent_drawing
 
 WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to 8 devices
 
@@ -28,32 +28,19 @@ WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to
 class RingExplorer(Explorer):
     """Lets the reader step through a collective in a ring, chunk by chunk, forward and back.
 
-    The properties `ring` and `moment` follow the reader's clicks.
-
     Args:
         kind: the collective shown first: `"all-reduce"`, `"reduce-scatter"` or `"all-gather"`.
         num_devices: the number of devices shown first, from 2 to 8.
-        step: how many steps have been made at first.
 
     Raises:
-        CourseError: another collective, another number of devices, or no such step.
+        CourseError: another collective, or another number of devices.
     """
 
     name = "ring"
 
-    def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4, step: int = 0) -> None:
-        moment = Ring(kind, num_devices, WHOLE_BYTES).after(step)
-        super().__init__({"kind": kind, "num_devices": num_devices, "step": moment.step})
-
-    @property
-    def ring(self) -> Ring:
-        """The collective and the devices that the reader chose."""
-        return self.moment.ring
-
-    @property
-    def moment(self) -> RingMoment:
-        """The ring after the step at which the reader is."""
-        return _moment(self.state)
+    def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4) -> None:
+        Ring(kind, num_devices, WHOLE_BYTES)  # refuses what is no ring
+        super().__init__({"kind": kind, "num_devices": num_devices, "step": 0})
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -86,34 +73,25 @@ class RingExplorer(Explorer):
 
     def figure(self) -> Figure:
         """Returns the picture of the step at which the reader is."""
-        return figure(self.moment)
+        return ring_figure(moment_of(self.state))
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the bytes sent, the chunks on all devices, and what was sent and why."""
         del page
-        moment = _moment(state)
+        moment, ring = moment_of(state), _ring(state)
         drawing = arranging.stacked([chunks_drawing(moment), sent_drawing(moment)], 12)
         image = pieces.images([drawing], ring_text.heard(moment))
+        sent, most = (ring_text.share_text(ring, step) for step in (moment.step, ring.num_steps))
+        times = {_("Times the array"): _("{sent} of {total}", sent=sent, total=most)}
         return [
-            _facts(moment),
+            pieces.facts({**ring_text.amounts(moment), **times}),
             pieces.panels([pieces.panel(ring_text.title(moment), image, legend(moment))]),
             pieces.spoken("told", join_sentences(ring_text.sentences(moment))),
         ]
 
 
-def _facts(moment: RingMoment) -> Node:
-    ring = moment.ring
-    share, most = (ring_text.share_text(ring.share_sent(step)) for step in (moment.step, ring.num_steps))
-    return pieces.facts(
-        {
-            _("Bytes of the array"): f"{ring.whole_bytes:,}",
-            _("Bytes sent by each device"): ring_text.sent_text(moment),
-            _("Times the array"): _("{sent} of {total}", sent=share, total=most),
-        }
-    )
-
-
-def _moment(state: State) -> RingMoment:
+def moment_of(state: State) -> RingMoment:
+    """Returns the ring after the step at which the reader is."""
     return _ring(state).after(state["step"])
 
 

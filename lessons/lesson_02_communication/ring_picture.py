@@ -9,20 +9,20 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import colour
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.figures import Figure, framed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import devices_text
 from course_lib.specs.blocks import block_label
 from lessons.lesson_02_communication import ring_text
-from lessons.lesson_02_communication.ring import ALL_GATHER, REDUCE_SCATTER, Holding, RingMoment
+from lessons.lesson_02_communication.ring import ALL_GATHER, Holding, RingMoment
 
 _CELL, _CELL_HEIGHT, _COLUMN_GAP, _ROW_GAP, _HEADER = 72.0, 30.0, 6.0, 20.0, 16.0
 _LOOP, _DIGIT_SIZE, _LEAST_WIDTH = 14.0, 12.0, 440.0
 _ARRAY, _BAR_HEIGHT, _BAR_GAP, _BAR_TEXT = 160.0, 16.0, 6.0, 12.0
 
 
-@draw.register
-def _ring_figure(moment: RingMoment) -> Figure:
+def ring_figure(moment: RingMoment) -> Figure:
+    """Returns the picture of a ring after some of its steps."""
     chunks = chunks_drawing(moment)
     title, says, width = ring_text.title(moment), ring_text.sentences(moment), max(chunks.width, _LEAST_WIDTH)
     drawings = [
@@ -64,41 +64,40 @@ def chunks_drawing(moment: RingMoment) -> Drawing:
 
 def sent_drawing(moment: RingMoment) -> Drawing:
     """Returns the array, and what each device sends of it, chunk by chunk on the same scale."""
-    ring = moment.ring
-    labels = _("Bytes of the array"), _("Bytes sent by each device")
-    figures = f"{ring.whole_bytes:,}", ring_text.sent_text(moment)
+    ring, amounts = moment.ring, ring_text.amounts(moment)
     width = _ARRAY / ring.num_devices
     array = [_chunk(width, shapes.EMPTY)] * ring.num_devices
-    sent = [_part(moment, step, width) for step in range(1, ring.num_steps + 1)]
-    left = max(arranging.text_width(label, _BAR_TEXT) for label in labels) + 10
-    bars = zip(labels, (array, sent), figures, strict=True)
-    return arranging.stacked([_bar(label, parts, text, left) for label, parts, text in bars], _BAR_GAP)
+    sent = [_chunk_sent(moment, step, width) for step in range(1, ring.num_steps + 1)]
+    left = max(arranging.text_width(label, _BAR_TEXT) for label in amounts) + 10
+    bars = [
+        _bar(label, arranging.beside(chunks, 0), amount, left)
+        for (label, amount), chunks in zip(amounts.items(), (array, sent), strict=True)
+    ]
+    return arranging.stacked(bars, _BAR_GAP)
 
 
-def _bar(label: str, parts: Sequence[Drawing], figure_text: str, left: float) -> Drawing:
-    """Returns a name, its chunks, and how many bytes they are."""
-    bar, middle = arranging.beside(parts, 0), _BAR_HEIGHT / 2 + 4
-    end = left + bar.width + 8
+def _bar(label: str, bar: Drawing, amount: str, left: float) -> Drawing:
+    """Returns a bar between its name and how many bytes it stands for."""
+    middle, end = _BAR_HEIGHT / 2 + 4, left + bar.width + 8
     nodes = (
         shapes.text(0, middle, label, size=_BAR_TEXT),
         bar.at(left, 0),
-        shapes.text(end, middle, figure_text, size=_BAR_TEXT, fill=shapes.SOFT_INK),
+        shapes.text(end, middle, amount, size=_BAR_TEXT, fill=shapes.SOFT_INK),
     )
-    return Drawing(end + arranging.text_width(figure_text, _BAR_TEXT), _BAR_HEIGHT, nodes)
+    return Drawing(end + arranging.text_width(amount, _BAR_TEXT), _BAR_HEIGHT, nodes)
 
 
-def _part(moment: RingMoment, step: int, width: float) -> Drawing:
+def _chunk_sent(moment: RingMoment, step: int, width: float) -> Drawing:
     """Returns the chunk of a step: striped if it was a partial sum, dashed if it is still to be sent."""
-    reducing, still = moment.ring.phase(step) == REDUCE_SCATTER, step > moment.step
-    return _chunk(
-        width, "none" if still else shapes.PANEL if reducing else shapes.LINE, striped=reducing and not still
-    )
+    if step > moment.step:
+        return _chunk(width, "none", dashes="2 3")
+    if moment.ring.phase(step) == ALL_GATHER:
+        return _chunk(width, shapes.LINE)
+    return _chunk(width, shapes.PANEL, shapes.stripes(width, _BAR_HEIGHT, stroke=shapes.SOFT_INK))
 
 
-def _chunk(width: float, fill: str, *, striped: bool = False) -> Drawing:
-    dashes = "2 3" if fill == "none" else None
+def _chunk(width: float, fill: str, *stripes: Node, dashes: str | None = None) -> Drawing:
     edge = shapes.rectangle(0, 0, width, _BAR_HEIGHT, fill=fill, stroke=shapes.SOFT_INK, dashes=dashes)
-    stripes = [shapes.stripes(width, _BAR_HEIGHT, stroke=shapes.SOFT_INK)] if striped else []
     return Drawing(width, _BAR_HEIGHT, (edge, *stripes))
 
 
@@ -109,7 +108,7 @@ def _row(moment: RingMoment, device_id: int, left: float) -> Node:
     cells = (
         node(
             "g",
-            _cell(holding, ring_text.slots(moment, chunk), new=chunk in new),
+            _cell(holding, moment.ring.sources(chunk), new=chunk in new),
             transform=f"translate({number(left + _x(chunk))} {number(_y(device_id))})",
         )
         for chunk, holding in enumerate(moment.holdings[device_id])
@@ -121,7 +120,7 @@ def _cell(holding: Holding, slots: Sequence[int], *, new: bool) -> Node:
     """Returns a chunk on a device, with a slot for each device whose values belong in it."""
     width, idle = _CELL / len(slots), holding.sent_on or not holding.sources
     held = {at * width: device_id for at, device_id in enumerate(slots) if device_id in holding.sources}
-    kind = "whole" if holding.whole else "idle" if idle else "partial"
+    kind = "whole" if len(held) == len(slots) else "idle" if idle else "partial"
     edge = shapes.rectangle(
         *(0, 0, _CELL, _CELL_HEIGHT),
         fill="none",

@@ -1,21 +1,18 @@
-"""Relayouts that TensorFlow 2.21 gets wrong in silence, shown in a process of their own.
+"""Relayouts that TensorFlow 2.21 gets wrong in silence, shown in processes of their own.
 
-The first of them can end in an aborted collective, after which the process that ran it can run no other.
+The second of them can end in an aborted collective, after which the process that ran it can run no other.
 
 Usage: python -m lessons.lesson_02_communication.silent
 """
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,33 +59,17 @@ def same_names(num_devices: int) -> list[tuple[Message, ...]]:
 
 def seen() -> Silent:
     """Returns what goes wrong, from processes of their own; it tries until all that can go wrong did."""
-    run = subprocess.run([sys.executable, "-m", __name__], capture_output=True, text=True, check=True)
-    swapped, three_axes = json.loads(run.stdout.splitlines()[-1])
-    return Silent(tuple(map(tuple, swapped)), *map(tuple, three_axes))
-
-
-def _find() -> tuple[list[Message], list[list[int]]]:
-    """Returns what processes found that were forked off this one, which has imported TensorFlow for them."""
-    # With fewer threads than devices a collective is sooner aborted, and then nothing more can be seen.
-    os.environ["TF_NUM_INTEROP_THREADS"] = str(_NUM_DEVICES)
-    setup(devices=_NUM_DEVICES)
-    importlib.import_module("tensorflow")  # started by each process for itself
-    fork = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     swapped: set[Message] = set()
+    # With fewer threads than devices a collective is sooner aborted, and then nothing more can be seen.
+    environment = {**os.environ, "TF_NUM_INTEROP_THREADS": str(_NUM_DEVICES)}
     for _process in range(_MOST_PROCESSES):
-        with ProcessPoolExecutor(1, mp_context=fork) as process:
-            three_axes, found = process.submit(_find_once).result()
-        swapped |= found
+        command = [sys.executable, "-m", __name__]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        three_axes, found = json.loads(run.stdout.splitlines()[-1])
+        swapped |= set(map(tuple, found))
         if swapped >= _doomed():
             break
-    return sorted(swapped), three_axes
-
-
-def _find_once() -> tuple[list[list[int]], set[Message]]:
-    """Returns what this process gets wrong; afterwards it is good for nothing else."""
-    setup(devices=_NUM_DEVICES)
-    start_tensorflow()
-    return _relayout_of_three_axes(), _swapped()
+    return Silent(tuple(sorted(swapped)), *map(tuple, three_axes))
 
 
 def _doomed() -> set[Message]:
@@ -135,4 +116,5 @@ def _relaid(numbers: Any, source: LayoutSpec, target: LayoutSpec) -> list[Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_find()))
+    setup(devices=_NUM_DEVICES)
+    print(json.dumps([_relayout_of_three_axes(), sorted(_swapped())]))  # the latter spoils the process

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
-from course_lib.i18n import _, ngettext
+from course_lib.exercises.kinds import wrong_layout
+from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from lessons.lesson_03_one_step import checks_step  # noqa: F401 - it registers its exercise
@@ -38,22 +39,7 @@ def layouts(answer: dict[str, Any]) -> str | None:
         ),
         "gradient": _("A gradient is laid out as its variable, and each device holds the whole weight."),
     }
-    for name, right in _LAYOUTS.items():
-        layout = answer.get(name)
-        if not isinstance(layout, LayoutSpec):
-            return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
-        if layout.num_axes != right.num_axes:
-            return ngettext(
-                "The tensor {name!r} has {count} axis.",
-                "The tensor {name!r} has {count} axes.",
-                right.num_axes,
-                name=name,
-            )
-        if layout.mesh != _MESH:
-            return _("Use plan.mesh, with its one dimension batch of 8.")
-        if layout != right:
-            return hints[name]
-    return None
+    return wrong_layout(answer, _LAYOUTS, hints, _("Use plan.mesh, with its one dimension batch of 8."))
 
 
 def _mean_of_reviews(losses: Array, weights: Array) -> float:

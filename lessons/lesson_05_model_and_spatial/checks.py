@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from course_lib.exercises.checks import exercise
+from course_lib.exercises.kinds import wrong_layout
 from course_lib.exercises.real_devices import on_devices
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _, join_sentences
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan
@@ -34,35 +35,18 @@ _LEAST_REVIEWS = SIZES["batch"] * SIZES["features"] * 4 // 8  # float32, over ei
 @exercise("05-layouts", right=_LAYOUTS)
 def layouts(answer: dict[str, Any]) -> str | None:
     """The layouts of two dense layers of which the first one's units are split."""
-    wrong = next((name for name, layout in _LAYOUTS.items() if answer.get(name) != layout), None)
-    return None if wrong is None else _layout_hint(wrong, answer.get(wrong))
-
-
-def _layout_hint(name: str, layout: object) -> str:
-    """Returns what is wrong with the layout of a tensor."""
-    right = _LAYOUTS[name]
-    if not isinstance(layout, LayoutSpec):
-        return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
-    if layout.num_axes != right.num_axes:
-        return ngettext(
-            "The tensor {name!r} has {count} axis.",
-            "The tensor {name!r} has {count} axes.",
-            right.num_axes,
-            name=name,
-        )
-    if layout.mesh != _MESH:
-        return _("Use `mesh`, with its dimensions batch of 2 and model of 4.")
-    if "batch" in layout.sharding_specs and "batch" not in right.sharding_specs:
-        return _("A variable holds no example: leave `batch` out of the layout of `{name}`.", name=name)
-    if right.sharding_specs[0] == "batch" != layout.sharding_specs[0]:
-        return _("The rows of `{name}` are the examples: which dimension splits these?", name=name)
+    rows = _("The rows of `{name}` are the examples: which dimension splits these?", name="y2")
+    whole = _("In this plan nothing splits `second`: every device of a replica has all.")
     hints = {
         "W1": _("`W1` has the axes inputs first, then `hidden`. Which of them is split over `model`?"),
         "b1": _("`b1` is added to `x W1`. Whoever holds a column of that needs the entry of `b1` for it."),
         "y1": _("`y1` is `x W1 + b1`, so its columns are `hidden`, like those of `W1`."),
         "W2": _("`y1 W2` sums over `hidden`. Which axis of `W2` is that, and what splits it in `y1`?"),
+        "b2": whole,
+        "y2": join_sentences([rows, whole]),
     }
-    return hints.get(name) or _("In this plan nothing splits `second`: every device of a replica has all.")
+    mesh_hint = _("Use `mesh`, with its dimensions batch of 2 and model of 4.")
+    return wrong_layout(answer, _LAYOUTS, hints, mesh_hint)
 
 
 @exercise(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, Function, judge
 from course_lib.exercises.real_devices import on_devices
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding, numbered_tensor
@@ -27,58 +27,13 @@ _ONE = MeshSpec([("world", 1)])
 _TYPE = "float32"  # of every number that is restored here
 
 
-def _judged(
-    answer: Function,
-    reference: Function,
-    cases: Sequence[Case],
-    *,
-    misconceptions: Mapping[Function, str],
-    advice: str,
-    run: Function = lambda function, *inputs: function(*inputs),
-) -> str | None:
-    """Returns what `judge` does of numbers to the last bit, but first what is wrong with a list's form."""
-    forms: list[str | None] = []
-
-    def noting(function: Function, *inputs: Any) -> Any:
-        made = run(function, *inputs)
-        forms.append(_hint_on_form(made, len(reference(*inputs))))
-        return made
-
-    hint = judge(
-        answer, reference, cases, misconceptions=misconceptions, run=noting, tolerance=0.0, advice=advice
-    )
-    return next(filter(None, forms), hint)
-
-
-def _hint_on_form(made: Any, num_devices: int) -> str | None:
-    """Returns how to give back components where this is no list with one for each device."""
-    if made is None:  # `judge` has a hint for that
-        return None
-    if not isinstance(made, Sequence) and getattr(made, "ndim", 0) == 0:
-        return _(
-            "Your function returns a value of the type `{kind}`. Return a list: its element `d` is what"
-            " device `d` holds.",
-            kind=type(made).__name__,
-        )
-    if len(made) != num_devices:
-        return ngettext(
-            "Your list has {count} component. It needs one for each device: {num_devices}.",
-            "Your list has {count} components. It needs one for each device: {num_devices}.",
-            len(made),
-            num_devices=num_devices,
-        )
-    return None
-
-
-def _product(
-    x_parts: Parts, weight_parts: Parts, mesh: MeshSpec, *, over: str = "feature", mean: bool = False
-) -> Parts:
+def _product(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec, *, over: str = "feature") -> Parts:
     """Returns the component of the product on each device; with another sum, what a mistake makes of it."""
     components = [x @ weight for x, weight in zip(x_parts, weight_parts, strict=True)]
     for group in mesh.groups(over) if over in mesh.names else ():
         total = np.sum([components[device_id] for device_id in group], axis=0)
         for device_id in group:
-            components[device_id] = total / len(group) if mean else total
+            components[device_id] = total
     return components
 
 
@@ -104,7 +59,7 @@ def _factors() -> list[Case]:
 def product(answer: Function) -> str | None:
     """The components of `x W1` where features and hidden units are split."""
     misconceptions: dict[Function, str] = {
-        lambda x_parts, weight_parts, mesh: [x @ w for x, w in zip(x_parts, weight_parts, strict=True)]: _(
+        lambda *inputs: _product(*inputs, over=""): _(
             "These are still partial sums: each device has summed over its own features only. Add those of"
             " the devices that hold the other features of the same reviews."
         ),
@@ -115,12 +70,9 @@ def product(answer: Function) -> str | None:
             "This adds along `batch`: sums of different reviews. Devices that differ along which dimension"
             " hold parts of one sum?"
         ),
-        lambda *inputs: _product(*inputs, mean=True): _(
-            "This is the mean of the partial sums. A product sums: do not divide."
-        ),
     }
     advice = _("Compare with `np.matmul` of the whole matrices: what should this device hold of it?")
-    return _judged(answer, multiplied, _factors(), misconceptions=misconceptions, advice=advice)
+    return judge(answer, multiplied, _factors(), misconceptions=misconceptions, advice=advice)
 
 
 def restored(components: Parts, before: Sharding, after: Sharding) -> Parts:
@@ -173,13 +125,14 @@ def restoring(answer: Restore) -> str | None:
     types: set[str] = set()
 
     def run(function: Restore, whole: Array, before: LayoutSpec, after: LayoutSpec) -> Any:
+        held, wanted = before.of(whole.shape), after.of(whole.shape)
         with on_devices() as (_tf, dtensor):
-            shardings = before.of(whole.shape), after.of(whole.shape)
-            made = function(dtensor.unpack(dtensor.pack(whole, before)), *shardings)
-            if not _can_be_packed(made, shardings[1]):
+            made = function(dtensor.unpack(dtensor.pack(whole, before)), held, wanted)
+            parts = made if isinstance(made, (list, tuple, np.ndarray)) else []
+            if [np.shape(part) for part in parts] != [wanted.local_shape] * after.mesh.size:
                 return made
-            types.update(np.asarray(part).dtype.name for part in made)
-            return dtensor.unpack(dtensor.pack_components([np.asarray(part, _TYPE) for part in made], after))
+            types.update(np.asarray(part).dtype.name for part in parts)
+            return dtensor.unpack(dtensor.pack_components([np.asarray(part, _TYPE) for part in parts], after))
 
     misconceptions: dict[Function, str] = {
         _of_whole(lambda components, before, after: [before.assemble(components)] * after.mesh.size): _(
@@ -189,25 +142,20 @@ def restoring(answer: Restore) -> str | None:
             "This counts replicas more than once: devices that hold the same block hold copies of it."
         ),
     }
-    advice = _("Look up this device in `after.shards`: which part of the tensor should it hold?")
-    hint = _judged(
-        answer, _of_whole(restored), _matrices(), misconceptions=misconceptions, advice=advice, run=run
+    hint = judge(
+        answer,
+        _of_whole(restored),
+        _matrices(),
+        misconceptions=misconceptions,
+        run=run,
+        tolerance=0.0,
+        advice=_("Look up this device in `after.shards`: which part of the tensor should it hold?"),
     )
-    return hint or _hint_on_types(types - {_TYPE})
-
-
-def _can_be_packed(made: Any, after: Sharding) -> bool:
-    if made is None or _hint_on_form(made, after.mesh.size):
-        return False
-    return all(np.shape(part) == after.local_shape for part in made)
-
-
-def _hint_on_types(others: set[str]) -> str | None:
-    if not others:
-        return None
+    if hint or types <= {_TYPE}:
+        return hint
     return _(
         "The numbers are right, but some are of the type `{kind}`. Those that a device held are `{expected}`:"
         " make your arrays with `components[0].dtype`, so that a restored variable keeps its type.",
-        kind=min(others),
+        kind=min(types - {_TYPE}),
         expected=_TYPE,
     )

@@ -11,7 +11,7 @@ from course_lib.measured.trainings import history
 from course_lib.pictures.arranging import Drawing, beside, lines_of_text, stacked, titled
 from course_lib.pictures.curves import Curve
 from course_lib.pictures.figures import Figure, framed
-from lessons.lesson_05_model_and_spatial.overlay import Overlaid, overlay_drawing, swatch
+from lessons.lesson_05_model_and_spatial.overlay import overlay_drawing, swatch
 
 _WINDOW = 10  # steps of which a picture of differences shows the largest: it has no room for every step
 _APART = 1e-3  # a loss, that far from another, has left it: records are rounded to a tenth of this
@@ -52,17 +52,17 @@ def _figures(difference: Record) -> str:
 
 
 def _curves(steps: Sequence[int], gaps: Mapping[str, Sequence[float]]) -> Drawing:
+    """Returns the largest gaps; the colours are those of `picture`, where one device has the first."""
     ends = range(_WINDOW, len(steps) + 1, _WINDOW)
     at = tuple(steps[end - 1] for end in ends)
-    lines = [
-        Overlaid(style, (Curve("loss", "train", at, tuple(max(gap[end - _WINDOW : end]) for end in ends)),))
+    lines = {
+        style: [Curve("loss", "train", at, tuple(max(gap[end - _WINDOW : end]) for end in ends))]
         for style, gap in enumerate(gaps.values(), start=1)
-    ]
-    return overlay_drawing(lines, "loss", steps[-1], _("step"))
+    }
+    return overlay_drawing(lines, "loss", steps[-1])
 
 
 def _legend(schemes: Iterable[str]) -> Drawing:
-    """Returns the lines' names; the colours are those of `picture`, where one device has the first."""
     lines = [
         beside([swatch(style), lines_of_text([title(scheme)], size=12, max_width=300)], 8)
         for style, scheme in enumerate(schemes, start=1)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import tempfile
 import threading
-import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,8 +26,6 @@ from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
 from lessons.lesson_05_model_and_spatial.overlay import STYLES
 
 _STILL_WIDTH = 440.0
-_END_SECONDS = 10.0  # how long a kernel that is shut down waits for the last checkpoint
-_labs: weakref.WeakSet[TrainingLab] = weakref.WeakSet()
 
 
 class TrainingLab(TreeWidget):
@@ -70,7 +66,6 @@ class TrainingLab(TreeWidget):
         self._thread: threading.Thread | None = None
         self._painting = threading.RLock()  # two threads paint: the one that trains, and the kernel's
         super().__init__(lab_setting.first_state("data", self._subject))
-        _labs.add(self)
         let_cells_take_turns()
 
     @property
@@ -86,25 +81,6 @@ class TrainingLab(TreeWidget):
             CourseError: it is impossible.
         """
         return lab_setting.setting_of(self.state, self._subject, lab_setting.starts_in(self._folder))
-
-    def run_choice(self) -> LabRun:
-        """Begins the chosen training in a thread and returns its run, which fills.
-
-        Raises:
-            CourseError: the choice is impossible, or another training runs.
-        """
-        setting = self.setting
-        earlier = [*lab_setting.run_numbers(self._folder), *(run.number for run in self._runs)]
-        number = 1 + max(earlier, default=0)
-        run = LabRun(number, setting, lab_setting.run_folder(self._folder, number))
-        trains_now.begin_lab(run.stop.set)
-        self._runs.append(run)
-        self._said = ""
-        self._thread = threading.Thread(target=self._train, args=(run,), daemon=True)
-        self._thread.start()
-        for lab in tuple(_labs):
-            lab.show()
-        return run
 
     def wait(self, seconds: float | None = None) -> None:
         """Waits until no run of this lab trains, or for so many seconds."""
@@ -151,11 +127,6 @@ class TrainingLab(TreeWidget):
         words = arranging.lines_of_text(repr(self).split("\n"), size=14, max_width=_STILL_WIDTH)
         return shapes.to_svg(arranging.document(arranging.stacked([words], 0), self.title()))
 
-    def close(self) -> None:
-        """Takes the lab off the page; its runs and their checkpoints stay."""
-        _labs.discard(self)
-        super().close()
-
     def show(self, *change: object) -> None:
         """Brings what the notebook shows up to date; from any thread."""
         with self._painting:
@@ -173,19 +144,29 @@ class TrainingLab(TreeWidget):
             trains_now.stop_lab()
         if name == "run":
             try:
-                self.run_choice()
+                self._begin(self.setting)
             except CourseError as error:
                 self._said = f"✗ {error}"
         self.show()
+
+    def _begin(self, setting: Setting) -> None:
+        """Begins a training in a thread, which fills its run."""
+        earlier = [*lab_setting.run_folders(self._folder), *(run.number for run in self._runs)]
+        number = 1 + max(earlier, default=0)
+        run = LabRun(number, setting, self._folder / f"{lab_setting.RUN}{number:03d}")
+        trains_now.begin_lab(run.stop.set)
+        self._runs.append(run)
+        self._said = ""
+        self._thread = threading.Thread(target=self._train, args=(run,), daemon=True)
+        self._thread.start()
 
     def _train(self, run: LabRun) -> None:
         try:
             train(run, self._trained, self.show)
         finally:
             trains_now.end_lab()
-            for lab in tuple(_labs):
-                lab._said = ""  # that a training runs
-                lab.show()
+            self._said = ""  # that a training runs
+            self.show()
 
     def _buttons(self, *, legal: bool, page: bool) -> list[Node]:
         if page:
@@ -197,11 +178,3 @@ class TrainingLab(TreeWidget):
             *pieces.button(_("Stop"), name="stop", idle=not trains_now.a_lab()),
             pieces.spoken("verdict", self._said or lab_view.announced(self._runs)),
         ]
-
-
-@atexit.register
-def _end() -> None:
-    """Lets a run that trains while the kernel is shut down leave its checkpoint."""
-    trains_now.stop_lab()
-    for lab in tuple(_labs):
-        lab.wait(_END_SECONDS)

@@ -6,18 +6,16 @@ import itertools
 import shutil
 import statistics
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from course_lib.errors import CourseError
 from course_lib.pictures.curves import QUANTITIES, Quantity
-from course_lib.training.records import History, Record
+from course_lib.training.records import History
 from course_lib.turns import turns
 from course_lib.watch.curves import last_step
 from course_lib.watch.live import Pace, Run, collect
@@ -98,8 +96,8 @@ def train(run: LabRun, subject: Mapping[str, Any], show: Callable[[], None]) -> 
         with turns.of_training():
             training = begin(run.setting, run.folder, **subject)
         run.total_steps = training.total_steps
-        in_turns = _InTurns(training)
-        collect(cast(Run, in_turns), iter(in_turns), run.history, run.stop, after_each)
+        turn = turns.of_training
+        collect(training, iter(training), run.history, run.stop, after_each=after_each, turn=turn)
         run.status = Status.FINISHED if run.step == run.total_steps else Status.STOPPED
     except CourseError as error:
         run.status, run.error = Status.FAILED, str(error)
@@ -132,27 +130,6 @@ def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set:
     return run
 
 
-class _InTurns:
-    """A training that uses the devices only when nobody else does, in turns with the cells."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self.steps_per_epoch = run.steps_per_epoch
-
-    def __iter__(self) -> Iterator[Record]:
-        records = iter(self._run)
-        while True:
-            with turns.of_training():
-                record = next(records, None)
-            if record is None:
-                return
-            yield record
-
-    def close(self) -> None:
-        with turns.of_training():
-            self._run.close()
-
-
 class Difference(NamedTuple):
     """The largest difference between two runs in the same step.
 
@@ -180,24 +157,21 @@ def largest_differences(runs: Sequence[LabRun]) -> list[Difference]:
         for first, second in itertools.combinations(runs, 2)
         if _decides_a_step(first.setting) == _decides_a_step(second.setting)
     ]
-    found = [[_difference(*pair, quantity) for pair in alike] for quantity in QUANTITIES]
-    return [max(filter(None, each)) for each in found if any(each)]
+    found = [[each for pair in alike for each in _differences(*pair, quantity)] for quantity in QUANTITIES]
+    return [max(each) for each in found if each]
 
 
 def _decides_a_step(setting: Setting) -> tuple[int, float]:
     return setting.batch_size, setting.learning_rate
 
 
-def _difference(first: LabRun, second: LabRun, quantity: Quantity) -> Difference | None:
-    """Returns the largest difference of two runs; None where they have no step in common."""
-    values = [
+def _differences(first: LabRun, second: LabRun, quantity: Quantity) -> list[Difference]:
+    """Returns the differences of two runs in the steps that both did."""
+    ours, theirs = (
         {record.step: getattr(record, quantity) for record in tuple(run.history.steps)}
         for run in (first, second)
+    )
+    runs = first.number, second.number
+    return [
+        Difference(abs(ours[step] - theirs[step]), quantity, step, runs) for step in ours if step in theirs
     ]
-    steps = sorted(values[0].keys() & values[1].keys())
-    if not steps:
-        return None
-    ours, theirs = (np.array([of_a_run[step] for step in steps]) for of_a_run in values)
-    gaps = np.abs(ours - theirs)
-    at = int(gaps.argmax())
-    return Difference(float(gaps[at]), quantity, steps[at], (first.number, second.number))

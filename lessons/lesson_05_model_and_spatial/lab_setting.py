@@ -1,9 +1,9 @@
-"""What the reader of the training lab chooses: plan, batch size, learning rate, epochs, where to start."""
+"""What the reader of the training lab chooses: a plan, batch size, learning rate, epochs, where to start."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +12,22 @@ from course_lib.i18n import _, ngettext
 from course_lib.models.variables import ModelSpec
 from course_lib.runtime import device_kind, num_devices
 from course_lib.specs.collectives import require_right
-from course_lib.specs.plan import BATCH, Plan
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.plan import BATCH, Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.training.saved import Saved, names_in, whole_in
 from course_lib.training.settings import Settings, require_learning_rate
 from course_lib.widgets.controls import Choice, Group, Number, State
-from lessons.lesson_05_model_and_spatial import lab_plan
 
+ONE_DEVICE, OWN = "one device", "own"
+SCHEMES: Mapping[str, Callable[[int], Plan]] = {
+    "data": data_parallel,
+    "model": lambda devices: model_parallel(max(devices // 2, 1), 2),
+    "spatial": lambda devices: spatial_parallel(max(devices // 4, 1), 2, 2),
+}
 FRESH = ""  # the start from initial values
-_RUN = "run-"  # and the number of the run: its folder
+RUN = "run-"  # and the number of the run: its folder
+_MOST_DIMS = 3
+_NEW_NAMES = ("batch", "model", "feature", "x")  # one more than dimensions, as some are taken
 _NUMBERS = {"batch_size": 64, "learning_rate": 1e-2, "epochs": 3}
 _KEPT = ("batch_size", "learning_rate")  # what a training that goes on does not change
 
@@ -80,24 +88,15 @@ class Setting:
     start: Start | None = None
 
 
-def run_folder(folder: Path, number: int) -> Path:
-    """Returns where a run of that number keeps its checkpoints."""
-    return folder / f"{_RUN}{number:03d}"
-
-
-def run_numbers(folder: Path) -> Iterator[int]:
-    """Yields the numbers of the runs that have a folder, those of earlier sessions too."""
-    paths = sorted(folder.glob(f"{_RUN}[0-9]*")) if folder.is_dir() else []
-    yield from (int(path.name.removeprefix(_RUN)) for path in paths)
+def run_folders(folder: Path) -> dict[int, Path]:
+    """Returns the folders of all runs by their numbers, those of earlier sessions too."""
+    return {int(path.name.removeprefix(RUN)): path for path in sorted(folder.glob(f"{RUN}[0-9]*"))}
 
 
 def starts_in(folder: Path) -> dict[str, Start]:
     """Returns the whole checkpoints of a lab's runs, by a name of each, oldest runs first."""
-    starts: dict[str, Start] = {}
-    for number in run_numbers(folder):
-        path = run_folder(folder, number)
-        starts |= _starts_of_a_run(number, path, names_in(path))
-    return starts
+    runs = (_starts_of_a_run(*run, names_in(run[1])) for run in run_folders(folder).items())
+    return {name: start for starts in runs for name, start in starts.items()}
 
 
 @functools.cache  # a checkpoint is read once, not at each refresh
@@ -106,24 +105,45 @@ def _starts_of_a_run(number: int, path: Path, _names: tuple[str, ...]) -> dict[s
 
 
 def first_state(scheme: str, subject: Subject) -> State:
-    """Returns the state that a lab begins with."""
-    return {**lab_plan.first_state(scheme, subject.axes, num_devices()), **_NUMBERS, "start": FRESH}
+    """Returns the state of a scheme, or of one device, before the reader has chosen."""
+    begin = {"scheme": "data", "laid_out": "", "num_dims": 1, "mesh": [], "splits": {}}
+    state = {**_laid_out(begin, subject), **_NUMBERS, "start": FRESH}
+    return _laid_out({**state, "scheme": scheme}, subject)
 
 
 def settled(state: State, subject: Subject, starts: Mapping[str, Start]) -> State:
     """Returns the state made whole after a choice: a training that goes on keeps its settings."""
-    state = lab_plan.settled(state, subject.axes, num_devices())
+    state = _laid_out(state, subject)
     if state["start"] not in starts:
         return state
     kept = starts[state["start"]].saved.fact("settings")
     return {**state, **{name: kept[name] for name in _KEPT}}
 
 
+def _laid_out(state: State, subject: Subject) -> State:
+    """Returns a state whose mesh and splits are those of its scheme, or whose scheme is "own"."""
+    scheme = state["scheme"]
+    plan = SCHEMES[scheme](num_devices()) if scheme in SCHEMES else None
+    splits = {axis: plan.splits.get(axis, UNSHARDED) for axis in subject.axes} if plan else {}
+    if plan and scheme != state["laid_out"]:  # it was just chosen
+        mesh = [list(dim) for dim in plan.mesh.dims]
+        state = {**state, "num_dims": len(mesh), "mesh": mesh, "splits": splits}
+    taken = [name for name, _size in state["mesh"]]
+    new = [[name, 1] for name in _NEW_NAMES if name not in taken]
+    mesh = [*state["mesh"], *new][: state["num_dims"]]
+    names = [name for name, _size in mesh]
+    own = {axis: name if name in names else UNSHARDED for axis, name in state["splits"].items()}
+    if plan and (names, own) != (list(plan.mesh.names), splits):
+        scheme = OWN
+    return {**state, "mesh": mesh, "splits": own, "scheme": scheme, "laid_out": scheme}
+
+
 def groups(state: State, starts: Mapping[str, Start], *, page: bool) -> list[Group]:
     """Returns the controls; on a page the schemes alone."""
-    plan = lab_plan.groups(state, page=page)
+    schemes = [(ONE_DEVICE, _("one device")), *_scheme_names().items(), (OWN, _("your own"))]
+    scheme = Group(_("Scheme"), [Choice(("scheme",), schemes[:-1] if page else schemes)])
     if page:
-        return plan
+        return [scheme]
     options = [(FRESH, _("initial values")), *((name, str(start)) for name, start in starts.items())]
     numbers = [Number(("epochs",), _("epochs in all"), least=1)]
     if state["start"] not in starts:
@@ -132,7 +152,40 @@ def groups(state: State, starts: Mapping[str, Start], *, page: bool) -> list[Gro
             Number(("learning_rate",), _("learning rate"), least=0, whole=False),
             *numbers,
         ]
-    return [*plan, Group(_("Start from"), [Choice(("start",), options)]), Group(_("Training"), numbers)]
+    return [
+        scheme,
+        *([] if state["scheme"] == ONE_DEVICE else _mesh_groups(state)),
+        Group(_("Start from"), [Choice(("start",), options)]),
+        Group(_("Training"), numbers),
+    ]
+
+
+def _mesh_groups(state: State) -> list[Group]:
+    names = [name for name, _size in state["mesh"]]
+    counts = [(count, str(count)) for count in range(1, _MOST_DIMS + 1)]
+    options = [(name, name) for name in (UNSHARDED, *names)]
+    sizes = [Number(("mesh", at, 1), name, least=1) for at, name in enumerate(names)]
+    return [
+        Group(_("Mesh dimensions"), [Choice(("num_dims",), counts)]),
+        Group(_("Their sizes"), sizes),
+        *(
+            Group(_("Axis `{axis}`", axis=axis), [Choice(("splits", axis), options)])
+            for axis in state["splits"]
+        ),
+    ]
+
+
+def described(plan: Plan | None) -> str:
+    """Returns what a plan is called in legends: its scheme, or what it splits, and its mesh."""
+    if plan is None:
+        return _("one device")
+    known = {SCHEMES[scheme](8).name: name for scheme, name in _scheme_names().items()}
+    splits = _(", ").join(f"{axis} → {name}" for axis, name in plan.splits.items())
+    return _("{plan} on {mesh}", plan=known.get(plan.name) or splits or _("all unsharded"), mesh=plan.mesh)
+
+
+def _scheme_names() -> dict[str, str]:
+    return {"data": _("data parallel"), "model": _("model parallel"), "spatial": _("spatial parallel")}
 
 
 def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> Setting:
@@ -141,18 +194,38 @@ def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> S
     Raises:
         CourseError: the plan, the batch, the learning rate, the number of epochs or the start is impossible.
     """
-    plan = lab_plan.plan_of(state, num_devices())
+    plan = _plan_of(state)
     require_learning_rate(state["learning_rate"])
     settings = Settings(state["epochs"], state["batch_size"])
     settings.order(subject.num_examples)
     if plan is not None:
-        plan.check(subject.spec.tensors)
         plan.require_batch(settings.batch_size)
         sizes = {**subject.sizes, BATCH: settings.batch_size}
         plan.of(subject.spec.tensors, sizes)
         require_right(subject.spec.step_collectives(plan, sizes).collectives, device_kind())
     start = _start(state["start"], starts, settings.epochs)
     return Setting(plan, settings.batch_size, float(state["learning_rate"]), settings.epochs, start)
+
+
+def _plan_of(state: State) -> Plan | None:
+    """Returns the plan that was chosen; None for one device."""
+    scheme = state["scheme"]
+    if scheme == ONE_DEVICE:
+        return None
+    mesh = MeshSpec(tuple(dim) for dim in state["mesh"])
+    if mesh.size > num_devices():
+        raise CourseError(
+            ngettext(
+                "The mesh {mesh} has {count} device.",
+                "The mesh {mesh} has {count} devices.",
+                mesh.size,
+                mesh=mesh,
+            ),
+            allowed=_("up to {most} devices", most=num_devices()),
+            cure=_("Make one of the sizes smaller."),
+        )
+    name = SCHEMES[scheme](num_devices()).name if scheme in SCHEMES else OWN
+    return Plan(name, mesh, state["splits"])
 
 
 def _start(name: str, starts: Mapping[str, Start], epochs: int) -> Start | None:

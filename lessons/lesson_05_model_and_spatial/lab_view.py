@@ -12,14 +12,13 @@ from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.curves import QUANTITIES
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import BATCH, Plan, replicated
-from course_lib.specs.step_communication import Exchange, StepCommunication
+from course_lib.specs.step_communication import StepCommunication
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
-from lessons.lesson_05_model_and_spatial.lab_plan import described
 from lessons.lesson_05_model_and_spatial.lab_runs import Difference, LabRun, Status, largest_differences
-from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
-from lessons.lesson_05_model_and_spatial.overlay import STYLES, Overlaid, overlay_drawing, swatch
+from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject, described
+from lessons.lesson_05_model_and_spatial.overlay import STYLES, overlay_drawing, swatch
 
 _LABEL_BYTES = 8  # int64
 
@@ -29,14 +28,12 @@ def curve_panels(runs: Sequence[LabRun]) -> list[Node]:
     if not runs:
         return []
     told = _("; ").join(f"{run.number}: {summary(run.history)}" for run in runs)
-    titles = {"loss": _("Loss per example"), "accuracy": _("Accuracy")}
-    overlaid = [Overlaid(_style(run), curves(run.history)) for run in runs]
+    overlaid = {_style(run): curves(run.history) for run in runs}
     last = max(run.total_steps if run.trains else run.step for run in runs)
+    drawn = {quantity: overlay_drawing(overlaid, quantity, last) for quantity in QUANTITIES}
     shown = [
-        pieces.panel(
-            titles[quantity], pieces.image(overlay_drawing(overlaid, quantity, last, _("step")), told)
-        )
-        for quantity in QUANTITIES
+        pieces.panel(_("Loss per example"), pieces.image(drawn["loss"], told)),
+        pieces.panel(_("Accuracy"), pieces.image(drawn["accuracy"], told)),
     ]
     lines = ngettext(
         "Lines: training, {count} step. Rings: held out.",
@@ -118,9 +115,12 @@ def cost_panels(subject: Subject, chosen: Setting | None, runs: Sequence[LabRun]
         return []
     sent = pieces.panel(_("Sent by each device in a step"), _sent(subject, settings))
     held_bytes = pieces.panel(_("Held by each device"), _held(subject, settings))
+    predicted = _(
+        "Predicted from the layouts: each collective as a ring, before TensorFlow joins small ones."
+    )
     return [
         pieces.panels([held_bytes, sent]),
-        node("p", _how_predicted(), class_="why"),
+        node("p", predicted, class_="why"),
         *([] if chosen is None else [_exchanges(subject, chosen)]),
     ]
 
@@ -140,11 +140,11 @@ def held(subject: Subject, plan: Plan | None, batch_size: int) -> dict[str, int]
 
 def _held(subject: Subject, settings: Mapping[str, Setting]) -> Node:
     costs = {label: held(subject, each.plan, each.batch_size) for label, each in settings.items()}
-
-    def bars(heading: str) -> tuple[Bar, ...]:
-        return tuple(Bar(label, cost[heading], _bytes(cost[heading])) for label, cost in costs.items())
-
-    return _picture([Bars(heading, bars(heading)) for heading in next(iter(costs.values()))])
+    groups = [
+        Bars(what, tuple(Bar(label, cost[what], _bytes(cost[what])) for label, cost in costs.items()))
+        for what in next(iter(costs.values()))
+    ]
+    return _picture(groups)
 
 
 def _step_communication(subject: Subject, setting: Setting) -> StepCommunication:
@@ -155,18 +155,17 @@ def _step_communication(subject: Subject, setting: Setting) -> StepCommunication
 
 
 def _sent(subject: Subject, settings: Mapping[str, Setting]) -> Node:
-    steps = {label: _step_communication(subject, setting) for label, setting in settings.items()}
-    figures = {
-        label: ngettext(
+    bars = []
+    for label, setting in settings.items():
+        step = _step_communication(subject, setting)
+        figures = ngettext(
             "{bytes_sent} bytes in {count} collective",
             "{bytes_sent} bytes in {count} collectives",
             len(step.collectives),
             bytes_sent=f"{step.bytes_sent:,.0f}",
         )
-        for label, step in steps.items()
-    }
-    bars = tuple(Bar(label, step.bytes_sent, figures[label]) for label, step in steps.items())
-    return _picture([Bars(_("all collectives"), bars)])
+        bars.append(Bar(label, step.bytes_sent, figures))
+    return _picture([Bars(_("all collectives"), tuple(bars))])
 
 
 def _picture(groups: Sequence[Bars]) -> Node:
@@ -179,23 +178,18 @@ def _bytes(size: int) -> str:
 
 def _exchanges(subject: Subject, setting: Setting) -> Node:
     """Returns the collectives of a step under the present choice, one a line, to unfold."""
-    exchanges = _step_communication(subject, setting).exchanges
-    lines = [node("li", _exchange_told(exchange)) for exchange in exchanges] or [node("li", _("none"))]
+    exchanges = [
+        _(
+            "{tensor}: {kind} over {mesh_dims}, {size}",
+            tensor=exchange.tensor,
+            kind=exchange.collective.kind,
+            mesh_dims=_(", ").join(exchange.collective.mesh_dims),
+            size=_bytes(exchange.collective.payload_bytes),
+        )
+        for exchange in _step_communication(subject, setting).exchanges
+    ]
+    lines = [node("li", exchange) for exchange in exchanges or [_("none")]]
     return pieces.panel(_("Collectives of a step under this choice"), node("ol", *lines, class_="exchanges"))
-
-
-def _exchange_told(exchange: Exchange) -> str:
-    return _(
-        "{tensor}: {kind} over {mesh_dims}, {size}",
-        tensor=exchange.tensor,
-        kind=exchange.collective.kind,
-        mesh_dims=_(", ").join(exchange.collective.mesh_dims),
-        size=_bytes(exchange.collective.payload_bytes),
-    )
-
-
-def _how_predicted() -> str:
-    return _("Predicted from the layouts: each collective as a ring, before TensorFlow joins small ones.")
 
 
 def code(plan: Plan | None) -> list[Node]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from course_lib.i18n import _
 from course_lib.pictures import shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.curves import Curve, Quantity
@@ -25,19 +26,6 @@ _SIZE, _MOST_POINTS, _ABOUT_TICKS = 11.0, 160, 5
 
 
 @dataclass(frozen=True)
-class Overlaid:
-    """One run in the picture.
-
-    Attributes:
-        style: the place of its colour and dashes in `STYLES`.
-        curves: its lines on train examples, and its values on held-out ones, which become dots.
-    """
-
-    style: int
-    curves: tuple[Curve, ...]
-
-
-@dataclass(frozen=True)
 class _Scale:
     """Where the last step and the largest value lie on the page."""
 
@@ -51,28 +39,31 @@ class _Scale:
         return _ABOVE + (_HEIGHT - _ABOVE - _BELOW) * (1 - value / self.largest)
 
 
-def overlay_drawing(runs: Sequence[Overlaid], quantity: Quantity, last_step: int, step_name: str) -> Drawing:
+def overlay_drawing(runs: Mapping[int, Sequence[Curve]], quantity: Quantity, last_step: int) -> Drawing:
     """Returns the curves of one quantity over the steps, later runs above earlier ones.
 
     Args:
-        runs: what to draw; a run that lies exactly over another leaves it visible between its dashes.
+        runs: for the place in `STYLES` of a run's colour and dashes its lines on train examples, and its
+            values on held-out ones, which become dots. A run that lies exactly over another leaves it
+            visible between its dashes.
         quantity: "loss" or "accuracy".
         last_step: the last step for which there is room.
-        step_name: what stands below the axis of steps.
     """
-    drawn = [(run.style, curve) for run in runs for curve in run.curves if curve.quantity == quantity]
+    drawn = [(style, curve) for style, run in runs.items() for curve in run if curve.quantity == quantity]
     values = [value for _style, curve in drawn for value in curve.values if math.isfinite(value)]
     largest = 1.0 if quantity == "accuracy" else 1.05 * max(values, default=1.0)
     scale = _Scale(max(last_step, 1), max(largest, 1e-9))
     lines = [_line(style, curve, scale) for style, curve in drawn if curve.split == "train" and curve.steps]
     dots = [dot for style, curve in drawn if curve.split == "test" for dot in _dots(style, curve, scale)]
-    return Drawing(_WIDTH, _HEIGHT, (*_axes(scale, step_name), *lines, *dots))
+    return Drawing(_WIDTH, _HEIGHT, (*_axes(scale), *lines, *dots))
 
 
 def swatch(style: int) -> Drawing:
     """Returns a short piece of a run's line, for a legend."""
     colour, dashes = STYLES[style]
-    line = node("path", d="M0 7h40", fill="none", stroke=colour, stroke_width=2.5, **_dashed(dashes))
+    line = node(
+        "path", d="M0 7h40", fill="none", stroke=colour, stroke_width=2.5, stroke_dasharray=dashes or None
+    )
     return Drawing(40, 14, (line,))
 
 
@@ -90,7 +81,7 @@ def _line(style: int, curve: Curve, scale: _Scale) -> Node:
         stroke=colour,
         stroke_width=2,
         stroke_linejoin="round",
-        **_dashed(dashes),
+        stroke_dasharray=dashes or None,
     )
 
 
@@ -103,7 +94,7 @@ def _dots(style: int, curve: Curve, scale: _Scale) -> list[Node]:
     ]
 
 
-def _axes(scale: _Scale, step_name: str) -> list[Node]:
+def _axes(scale: _Scale) -> list[Node]:
     pieces: list[Node] = []
     for value in _ticks(scale.largest):
         y = scale.y(value)
@@ -115,7 +106,7 @@ def _axes(scale: _Scale, step_name: str) -> list[Node]:
     for step in _ticks(scale.last_step):
         pieces.append(shapes.text(scale.x(step), bottom + 14, f"{step:g}", size=_SIZE, anchor="middle"))
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    return [*pieces, shapes.text(middle, bottom + 29, step_name, size=_SIZE, anchor="middle")]
+    return [*pieces, shapes.text(middle, bottom + 29, _("step"), size=_SIZE, anchor="middle")]
 
 
 def _ticks(largest: float) -> list[float]:
@@ -134,7 +125,3 @@ def _thinned(count: int) -> list[int]:
     """Returns the places of at most so many points as the picture can show, the last one among them."""
     every = max(-(-count // _MOST_POINTS), 1)
     return sorted({*range(0, count, every), count - 1})
-
-
-def _dashed(dashes: str) -> dict[str, str]:
-    return {"stroke_dasharray": dashes} if dashes else {}

@@ -74,7 +74,13 @@ class ReviewExplorer(Explorer):
             good = load(_MEASURED).answers[state["review"]] if page else self.good(state["review"])
         except CourseError as error:
             return [pieces.refusal(error)]
-        return told if good is None else [*told, _panel(good, _source() if page else _("Computed here."))]
+        if good is None:
+            return told
+        bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
+        groups = [Bars(_("Probability"), bars)]
+        drawing = pieces.image(bars_drawing(groups, full=1.0), "\n".join(bar_lines(groups)))
+        source = _recorded() if page else _("Computed here.")
+        return [*told, pieces.panel(_("What the model answers"), drawing, [source])]
 
     def figure(self) -> Figure:
         """Returns a picture that says what the widget is for: answers of this machine are never stored."""
@@ -98,21 +104,10 @@ class ReviewExplorer(Explorer):
         return "" if state["review"].strip() else _("Type a review, or choose one.")
 
 
-def _source() -> str:
+def _recorded() -> str:
     command = load(_MEASURED).how.command
-    return join_sentences(
-        [
-            _("Not computed on this page, but recorded earlier by {command}:", command=command),
-            _("the answers of a model that was trained on the real reviews."),
-        ]
-    )
-
-
-def _panel(good: float, source: str) -> Node:
-    bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
-    groups = [Bars(_("Probability"), bars)]
-    drawing = pieces.image(bars_drawing(groups, full=1.0), "\n".join(bar_lines(groups)))
-    return pieces.panel(_("What the model answers"), drawing, [source])
+    recorded = _("Not computed on this page, but recorded earlier by {command}:", command=command)
+    return join_sentences([recorded, _("the answers of a model that was trained on the real reviews.")])
 
 
 def _percent(probability: float) -> str:

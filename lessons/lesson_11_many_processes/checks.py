@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import answered, is_number, plain
+from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.exercises.judging import drawn, judge
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.mesh import MeshSpec
@@ -21,7 +21,6 @@ from lessons.lesson_11_many_processes import checks_drill  # noqa: F401 - it reg
 
 Array = npt.NDArray[Any]
 Batches = list[list[int]]
-Reader = tuple[int, int, int]  # how many workers there are, which one it is, how many replicas each has
 _MOST_BATCHES = 100  # a pipeline that repeats would never end
 
 
@@ -43,11 +42,6 @@ def _chief_or_worker_0(tf_config: str) -> bool:
     return _first_of_any_job(tf_config) and json.loads(tf_config)["task"]["type"] in ("chief", "worker")
 
 
-def _first_of_the_first_job(tf_config: str) -> bool:
-    config = json.loads(tf_config)
-    return bool(config["task"] == {"type": next(iter(config["cluster"])), "index": 0})
-
-
 def _draw_tf_config(random: np.random.Generator) -> tuple[str]:
     counts = {"chief": int(random.integers(2)), "worker": int(random.integers(1, 4)), "ps": 0}
     counts["ps"] = int(random.integers(3)) if counts["chief"] else 0
@@ -66,44 +60,34 @@ def saves(answer: Callable[..., Any]) -> str | None:
         answer,
         _saves,
         drawn(_draw_tf_config),
-        run=_truth,
         misconceptions={
             _first_of_any_job: _("The index alone does not tell: every job has a task 0."),
             _only_a_chief: _("In a cluster without a chief nobody would save."),
             _chief_or_worker_0: _("Two tasks would save where there is a chief: it and worker 0."),
-            _first_of_the_first_job: _("The jobs may stand in any order: look for the chief by its name."),
         },
     )
-
-
-def _truth(answer: Callable[..., Any], tf_config: str) -> Any:
-    """Returns what a function gives; 1 and 0, as TensorFlow may have them, as True and False."""
-    value = plain(answer(tf_config))
-    return bool(value) if is_number(value) and value in (0, 1) else value
 
 
 def _cut(numbers: range, size: int) -> Batches:
     return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
 
-def _own_batches(count: int, batch_size: int, reader: Reader) -> Batches:
-    workers, worker, replicas = reader
-    return _cut(range(worker, count, workers), batch_size // (workers * replicas))
+def _own_batches(count: int, batch_size: int, context: Any) -> Batches:
+    mine = range(context.input_pipeline_id, count, context.num_input_pipelines)
+    return _cut(mine, context.get_per_replica_batch_size(batch_size))
 
 
-def _all_examples(count: int, batch_size: int, reader: Reader) -> Batches:
-    workers, _worker, replicas = reader
-    return _cut(range(count), batch_size // (workers * replicas))
+def _all_examples(count: int, batch_size: int, context: Any) -> Batches:
+    return _cut(range(count), context.get_per_replica_batch_size(batch_size))
 
 
-def _global_batches(count: int, batch_size: int, reader: Reader) -> Batches:
-    workers, worker, _replicas = reader
-    return _cut(range(worker, count, workers), batch_size)
+def _global_batches(count: int, batch_size: int, context: Any) -> Batches:
+    return _cut(range(context.input_pipeline_id, count, context.num_input_pipelines), batch_size)
 
 
-def _batches_in_turn(count: int, batch_size: int, reader: Reader) -> Batches:
-    workers, worker, replicas = reader
-    return _cut(range(count), batch_size // (workers * replicas))[worker::workers]
+def _batches_in_turn(count: int, batch_size: int, context: Any) -> Batches:
+    batches = _all_examples(count, batch_size, context)
+    return batches[context.input_pipeline_id :: context.num_input_pipelines]
 
 
 def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
@@ -114,11 +98,10 @@ def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
 @exercise("11-pipeline", right=_pipeline, on_devices=True)
 def pipeline(answer: Callable[..., Any]) -> str | None:
     """The batches that one worker makes for its replicas."""
-    random = np.random.default_rng(0)
     return judge(
         answer,
         _own_batches,
-        [_case(random) for _number in range(8)],
+        drawn(_draw_worker, count=8),
         run=_batches_of,
         misconceptions={
             _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
@@ -130,27 +113,18 @@ def pipeline(answer: Callable[..., Any]) -> str | None:
     )
 
 
-def _case(random: np.random.Generator) -> Case:
+def _draw_worker(random: np.random.Generator) -> tuple[int, int, Any]:
     workers, replicas, size = (int(each) for each in random.integers(2, 4, 3))
-    worker, batch_size = int(random.integers(workers)), workers * replicas * size
-    count = 2 * batch_size + workers + 1
-    told = _(
-        "examples: {count}, global batch: {batch_size}, worker {worker} of {workers}, "
-        "replicas of each: {replicas}",
-        count=count,
-        batch_size=batch_size,
-        worker=worker,
-        workers=workers,
-        replicas=replicas,
-    )
-    return Case((count, batch_size, (workers, worker, replicas)), told=told)
+    num_replicas = workers * replicas
+    make = start_tensorflow().distribute.InputContext
+    context = make(workers, int(random.integers(workers)), num_replicas)
+    return 2 * num_replicas * size + workers + 1, num_replicas * size, context
 
 
-def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, reader: Reader) -> Batches:
-    tf, (workers, worker, replicas) = start_tensorflow(), reader
-    context = tf.distribute.InputContext(workers, worker, workers * replicas)
-    found = answered(answer(tf.data.Dataset.range(count), batch_size, context))
-    if not isinstance(found, tf.data.Dataset):
+def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, context: Any) -> Batches:
+    data = start_tensorflow().data
+    found = answered(answer(data.Dataset.range(count), batch_size, context))
+    if not isinstance(found, data.Dataset):
         raise CourseError(
             _("Your function returns no data set."),
             allowed=_("a tf.data.Dataset of batches"),

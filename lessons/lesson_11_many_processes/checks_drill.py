@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from course_lib.errors import CourseError
-from course_lib.exercises.answers import is_number, plain
 from course_lib.exercises.checks import exercise
 from course_lib.i18n import _, language
 from lessons.lesson_11_many_processes.cluster import Cluster, Report
@@ -18,7 +17,6 @@ from lessons.lesson_11_many_processes.cluster import Cluster, Report
 HOSTS = ("host0", "host1")
 SETTINGS = ("index", "batch", "checkpoints")
 SHARED, OWN = "/mnt/nfs/garments", "/mnt/nas/garments"  # where the checkpoint is, only the logs tell
-_MOUNTED = "/mnt/nfs"  # what both machines see
 _BATCH = 32  # of the run that is to go on
 _WAIT_SECONDS = 90  # where nobody has failed, a machine waits for another one so long, and says so
 _LIMIT_SECONDS, _GRACE_SECONDS = 240.0, 5.0  # once one has failed the other waits in vain
@@ -57,8 +55,7 @@ def folder_of(folder: Path, host: str, path: str) -> Path:
     >>> [folder_of(Path("all"), "host1", path).as_posix() for path in (SHARED, OWN)]
     ['all/mnt/nfs/garments', 'all/host1/mnt/nas/garments']
     """
-    shared = path == _MOUNTED or path.startswith(f"{_MOUNTED}/")
-    return folder.joinpath(*([] if shared else [host]), path.strip("/"))
+    return (folder if path.startswith("/mnt/nfs/") else folder / host) / path.strip("/")
 
 
 def _seen_by(host: str, folder: Path, lines: Iterable[str]) -> tuple[str, ...]:
@@ -67,26 +64,25 @@ def _seen_by(host: str, folder: Path, lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def _program(host: str, settings: Mapping[str, object], folder: Path) -> list[str]:
-    index, batch, checkpoints = (_text(settings[name]) for name in SETTINGS)
-    by_hand = ["-m", "lessons.lesson_11_many_processes.programs.by_hand", index, *_ARGUMENTS]
-    own = ["--batch", batch, "--checkpoints", str(folder_of(folder, host, checkpoints))]
-    return [*by_hand, "--language", language(), *own]
+    index, batch, checkpoints = (str(settings[name]) for name in SETTINGS)
+    program = ["-m", "lessons.lesson_11_many_processes.programs.multi_worker", *_ARGUMENTS]
+    own = ["--index", index, "--batch", batch, "--checkpoints", str(folder_of(folder, host, checkpoints))]
+    return [*program, "--language", language(), *own]
 
 
 def _require_plan(machines: object) -> None:
-    if not isinstance(machines, Mapping) or set(machines) != set(HOSTS):
-        problem = _("These are not the two machines.")
-    elif not all(isinstance(each, Mapping) and set(each) == set(SETTINGS) for each in machines.values()):
-        problem = _("A machine lacks a setting, or has one too many.")
-    else:
-        return
-    raise CourseError(
-        problem,
-        allowed=_(
-            "{hosts}, each with {settings}", hosts=_(", ").join(HOSTS), settings=_(", ").join(SETTINGS)
-        ),
-        cure=_("Copy `machines`, and change values only."),
-    )
+    if not (
+        isinstance(machines, Mapping)
+        and set(machines) == set(HOSTS)
+        and all(set(settings) == set(SETTINGS) for settings in machines.values())
+    ):
+        raise CourseError(
+            _("A machine lacks a setting, or has one too many."),
+            allowed=_(
+                "{hosts}, each with {settings}", hosts=_(", ").join(HOSTS), settings=_(", ").join(SETTINGS)
+            ),
+            cure=_("Copy `machines`, and change values only."),
+        )
 
 
 def _plan(index: int, batch: int, checkpoints: str) -> dict[str, object]:
@@ -129,9 +125,4 @@ def drill(answer: Machines) -> str | None:
 
 
 def _values(machines: Machines, name: str) -> tuple[str, ...]:
-    return tuple(_text(machines[host][name]).rstrip("/") for host in HOSTS)
-
-
-def _text(value: object) -> str:
-    number = plain(value)
-    return f"{number:g}" if is_number(number) else str(number)
+    return tuple(str(machines[host][name]).rstrip("/") for host in HOSTS)

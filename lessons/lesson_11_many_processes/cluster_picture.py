@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from course_lib.i18n import _
@@ -17,19 +18,9 @@ _WIDTH, _HEAD, _LINE, _PAD, _GAP, _SIZE = 560.0, 24.0, 19.0, 8.0, 12.0, 12.0
 
 
 @draw.register
-def _cluster_figure(cluster: ClusterSpec) -> Figure:
-    return _figure(cluster, None)
-
-
-@draw.register
-def _place_figure(place: Place) -> Figure:
-    return _figure(place.cluster, place.task)
-
-
-def _figure(cluster: ClusterSpec, marked: Task | None) -> Figure:
-    heading = arranging.lines_of_text([title(cluster)], size=14, max_width=_WIDTH)
-    drawings = [heading, cluster_drawing(cluster, marked)]
-    return framed(title(cluster), drawings, cluster_lines(cluster, marked))
+def _figure(place: Place) -> Figure:
+    heading = arranging.lines_of_text([title(place.cluster)], size=14, max_width=_WIDTH)
+    return framed(title(place.cluster), [heading, drawing(place)], lines(place))
 
 
 def title(cluster: ClusterSpec) -> str:
@@ -38,14 +29,15 @@ def title(cluster: ClusterSpec) -> str:
     >>> title(ClusterSpec({"worker": ["host0:12345", "host1:12345"]}))
     'Cluster: 2 × worker'
     """
-    jobs = [job for job, _addresses in cluster.jobs] + [EVALUATOR] * cluster.evaluator
-    return _("Cluster: {jobs}", jobs=_(", ").join(f"{cluster.num_tasks(job)} × {job}" for job in jobs))
+    counts = Counter(task.job for task in cluster.tasks)
+    return _("Cluster: {jobs}", jobs=_(", ").join(f"{count} × {job}" for job, count in counts.items()))
 
 
-def cluster_drawing(cluster: ClusterSpec, marked: Task | None = None) -> Drawing:
+def drawing(place: Place) -> Drawing:
     """Returns the tasks as boxes, one of them marked, and between them who talks with whom."""
+    cluster = place.cluster
     width = max(_box_width(cluster, task) for task in cluster.tasks)
-    rows = [arranging.flowing(_boxes(cluster, row, width, marked), _GAP, _WIDTH) for row in _rows(cluster)]
+    rows = [arranging.flowing(_boxes(place, row, width), _GAP, _WIDTH) for row in _rows(cluster)]
     widest = max(row.width for row in rows)
     links = [link(told, widest) for told in talks(cluster)]
     alone = len(links) - len(rows) + 1  # a link more than there is between rows: the first row's own
@@ -55,9 +47,9 @@ def cluster_drawing(cluster: ClusterSpec, marked: Task | None = None) -> Drawing
     return arranging.stacked(pieces, 8)
 
 
-def cluster_lines(cluster: ClusterSpec, marked: Task | None = None) -> list[str]:
+def lines(place: Place) -> list[str]:
     """Returns what the picture shows: a line for each task, and who talks with whom."""
-    return [*(_line(cluster, task, marked=task == marked) for task in cluster.tasks), *talks(cluster)]
+    return [*(_line(place, task) for task in place.cluster.tasks), *talks(place.cluster)]
 
 
 def talks(cluster: ClusterSpec) -> list[str]:
@@ -102,28 +94,27 @@ def _rows(cluster: ClusterSpec) -> list[list[Task]]:
     return [row for row in rows if row]
 
 
-def _line(cluster: ClusterSpec, task: Task, *, marked: bool) -> str:
-    does = _(", ").join(roles(cluster, task))
-    told = _("{task}, {address}: {does}", task=task, address=_address(cluster, task), does=does)
-    return _("{told} (this task)", told=told) if marked else told
+def _line(place: Place, task: Task) -> str:
+    address, *does = _words(place.cluster, task)
+    told = _("{task}, {address}: {does}", task=task, address=address, does=_(", ").join(does))
+    return _("{told} (this task)", told=told) if task == place.task else told
 
 
-def _address(cluster: ClusterSpec, task: Task) -> str:
-    return _("without an address") if task.job == EVALUATOR else cluster.address(task)
+def _words(cluster: ClusterSpec, task: Task) -> list[str]:
+    """Returns what is said of a task: its address and what it does."""
+    return [cluster.addresses.get(task, _("without an address")), *roles(cluster, task)]
 
 
 def _box_width(cluster: ClusterSpec, task: Task) -> float:
-    names = text_width("  ".join([str(task), _("this task")]), _SIZE)
-    words = [_address(cluster, task), *roles(cluster, task)]
-    return max(names, *(text_width(each, _SIZE) for each in words)) + 3 * _PAD
+    names = "  ".join([str(task), _("this task")])
+    return max(text_width(each, _SIZE) for each in [names, *_words(cluster, task)]) + 3 * _PAD
 
 
-def _boxes(cluster: ClusterSpec, row: Sequence[Task], width: float, marked: Task | None) -> list[Drawing]:
+def _boxes(place: Place, row: Sequence[Task], width: float) -> list[Drawing]:
     """Returns the tasks of a row, all of one height."""
-    words = [[_address(cluster, task), *roles(cluster, task)] for task in row]
-    height = _HEAD + _LINE * max(map(len, words)) + 8
-    tasks = zip(row, words, strict=True)
-    return [_box(task, lines, width, height, marked=task == marked) for task, lines in tasks]
+    words = {task: _words(place.cluster, task) for task in row}
+    height = _HEAD + _LINE * max(map(len, words.values())) + 8
+    return [_box(task, words[task], width, height, marked=task == place.task) for task in row]
 
 
 def _box(task: Task, words: Sequence[str], width: float, height: float, *, marked: bool) -> Drawing:

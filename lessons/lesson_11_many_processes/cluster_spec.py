@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
-from lessons.lesson_11_many_processes import tf_config
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, EVALUATOR, PS, WORKER, checked
 
 
@@ -31,9 +31,9 @@ class Task:
         return f"{self.job} {self.index}"
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class ClusterSpec(DrawsItself):
-    """The tasks of a training and their addresses, the same for every task. It draws itself.
+@dataclass(frozen=True)
+class ClusterSpec:
+    """The tasks of a training and their addresses, the same for every task.
 
     >>> cluster = ClusterSpec({"worker": ["host0:12345", "host1:12345"]})
     >>> cluster.tf_config("worker 1")
@@ -44,51 +44,66 @@ class ClusterSpec(DrawsItself):
         evaluator: whether an evaluator reads the checkpoints beside the training.
 
     Raises:
-        CourseError: no task, an unknown job, what is no address, one address twice, two chiefs, an evaluator
-            among the jobs, or parameter servers without a chief or a worker.
+        CourseError: an unknown job, what is no address, one address twice, two chiefs, an evaluator among the
+            jobs, or parameter servers without a chief or a worker.
 
     Source: https://www.tensorflow.org/guide/distributed_training (TF_CONFIG); what TensorFlow itself does
         with what is refused here: docs/decisions/cluster.md.
     """
 
-    drawn_by = "lessons.lesson_11_many_processes.cluster_picture"
+    jobs: Mapping[str, Iterable[str]]
+    evaluator: bool = False
 
-    jobs: tuple[tuple[str, tuple[str, ...]], ...]
-    evaluator: bool
-
-    def __init__(self, jobs: Mapping[str, Iterable[str]], *, evaluator: bool = False) -> None:
-        object.__setattr__(self, "jobs", tuple(checked(jobs).items()))
-        object.__setattr__(self, "evaluator", bool(evaluator))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", checked(self.jobs))
 
     @classmethod
-    def from_tf_config(cls, text: str | None) -> Place:
-        """Returns the cluster and the task that a TF_CONFIG names.
+    def from_tf_config(cls, text: str) -> Place:
+        """Returns the cluster and the task that a TF_CONFIG names; an index in quotes counts as its number.
 
         Args:
-            text: what `os.environ.get("TF_CONFIG")` returns.
+            text: what `os.environ["TF_CONFIG"]` is.
 
         Raises:
-            CourseError: TF_CONFIG is not set, no JSON, lacks a part, or names an impossible cluster or task.
+            CourseError: TF_CONFIG is no JSON, or names an impossible cluster or task.
         """
-        jobs, job, index = tf_config.parts(text)
-        cluster = cls(jobs, evaluator=job == EVALUATOR)
-        return cluster.place(Task(job, index))
+        try:
+            config = json.loads(text)
+        except json.JSONDecodeError as error:
+            where = _("line {line}, column {column}", line=error.lineno, column=error.colno)
+            cure = _("Write it with json.dumps, which sets every bracket and quote.")
+            if text.startswith("{'"):
+                cure = _("This is how Python writes a dictionary. Write it with json.dumps instead of str.")
+            raise CourseError(
+                _("TF_CONFIG is no JSON ({where}): {text}", where=where, text=text),
+                allowed=_(
+                    'JSON with "cluster", the same for every task, and "task", with "type" and "index"'
+                ),
+                cure=cure,
+            ) from error
+        job, index = config["task"]["type"], int(config["task"]["index"])
+        return cls(config["cluster"], evaluator=job == EVALUATOR).place(Task(job, index))
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         """Every task: the chief, the workers, the servers, the evaluator."""
-        named = [Task(job, index) for job, addresses in self.jobs for index in range(len(addresses))]
+        named = [Task(job, index) for job in self.jobs for index in range(self.num_tasks(job))]
         return (*named, *([Task(EVALUATOR)] if self.evaluator else []))
+
+    @property
+    def addresses(self) -> dict[Task, str]:
+        """Where each task is reached; the evaluator has no address."""
+        return {Task(job, at): each for job, of_job in self.jobs.items() for at, each in enumerate(of_job)}
 
     @property
     def has_servers(self) -> bool:
         """Whether it is one of parameter servers, which the chief coordinates."""
-        return self.num_tasks(PS) > 0
+        return PS in self.jobs
 
     @property
     def saver(self) -> Task:
         """The task that writes the checkpoints that count, and summaries: the chief, or else worker 0."""
-        return Task(CHIEF if self.num_tasks(CHIEF) else WORKER)
+        return Task(CHIEF if CHIEF in self.jobs else WORKER)
 
     @property
     def ending(self) -> tuple[Task, ...]:
@@ -97,8 +112,8 @@ class ClusterSpec(DrawsItself):
         return tuple(task for task in self.tasks if task.job in kept)
 
     def num_tasks(self, job: str) -> int:
-        """Returns how many tasks a job has."""
-        return len(dict(self.jobs).get(job, ())) if job != EVALUATOR else int(self.evaluator)
+        """Returns how many tasks a job of the cluster has."""
+        return len(list(self.jobs.get(job, ())))
 
     def task(self, named: Task | str) -> Task:
         """Returns the task of a name such as "worker 1".
@@ -115,44 +130,25 @@ class ClusterSpec(DrawsItself):
             cure=_("Name one of these; in each job tasks are counted from 0."),
         )
 
-    def address(self, named: Task | str) -> str:
-        """Returns where a task is reached; the evaluator has no address."""
-        task = self.task(named)
-        return dict(self.jobs)[task.job][task.index]
-
     def tf_config(self, named: Task | str) -> str:
         """Returns TF_CONFIG for a task: one line of JSON."""
         task = self.task(named)
-        return tf_config.written({job: list(each) for job, each in self.jobs}, task.job, task.index)
+        return json.dumps({"cluster": self.jobs, "task": {"type": task.job, "index": task.index}})
 
     def dtensor_variables(self, named: Task | str) -> dict[str, str]:
         """Returns the environment variables that tell a worker its place as a client of DTensor.
 
-        Raises:
-            CourseError: there are tasks that are no workers.
-
         Source: https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor/initialize_accelerator_system
         """
-        task = self.task(named)
-        if any(each.job != WORKER for each in self.tasks):
-            raise CourseError(
-                _("{cluster} has tasks that are no workers.", cluster=self),
-                allowed=_("workers only: all clients of DTensor have one job"),
-                cure=_("Make a cluster of workers, one for each client."),
-            )
         return {
-            "DTENSOR_CLIENT_ID": str(task.index),
-            "DTENSOR_JOBS": ",".join(dict(self.jobs)[WORKER]),
+            "DTENSOR_CLIENT_ID": str(self.task(named).index),
+            "DTENSOR_JOBS": ",".join(self.jobs[WORKER]),
             "DTENSOR_JOB_NAME": WORKER,
         }
 
     def place(self, named: Task | str) -> Place:
         """Returns the cluster as seen from a task."""
         return Place(self, self.task(named))
-
-    def __repr__(self) -> str:
-        jobs = {job: list(addresses) for job, addresses in self.jobs}
-        return f"ClusterSpec({jobs}{', evaluator=True' if self.evaluator else ''})"
 
 
 @dataclass(frozen=True)
@@ -178,3 +174,8 @@ class Place(DrawsItself):
     def saves(self) -> bool:
         """Whether this task writes the checkpoints that count."""
         return self.task == self.cluster.saver
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The addresses of all other tasks that have one, by their names."""
+        return {str(task): each for task, each in self.cluster.addresses.items() if task != self.task}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
-from course_lib.errors import CourseError, whole_number
+from course_lib.errors import CourseError
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures.figures import Figure, figure
 from course_lib.pictures.shapes import Node
@@ -14,11 +15,9 @@ from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.listings import listing
 from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
 from lessons.lesson_11_many_processes import cluster_picture as drawings
-from lessons.lesson_11_many_processes import tf_config
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
 
-MOST_WORKERS, MOST_SERVERS = 3, 2
 NO_MISTAKE = ""
 
 
@@ -31,23 +30,15 @@ class ClusterExplorer(Explorer):
         workers: how many workers there are first, from 1 to 3.
         servers: how many parameter servers, up to 2.
         task: the task whose TF_CONFIG is shown first.
-        chief: whether there is a chief.
 
     Raises:
-        CourseError: other numbers, servers without a chief, or no such task.
+        CourseError: no worker, or no such task.
     """
 
     name = "cluster"
 
-    def __init__(
-        self, workers: int = 3, servers: int = 2, task: str = "worker 1", *, chief: bool = True
-    ) -> None:
-        cure = _("Write for example {example}.", example="ClusterExplorer(workers=3, servers=2)")
-        problem = _("{count!r} is no number of workers here.", count=workers)
-        workers = whole_number(workers, problem, least=1, most=MOST_WORKERS, cure=cure)
-        problem = _("{count!r} is no number of parameter servers here.", count=servers)
-        servers = whole_number(servers, problem, most=MOST_SERVERS, cure=cure)
-        state = {"workers": workers, "servers": servers, "chief": bool(chief), "evaluator": False}
+    def __init__(self, workers: int = 3, servers: int = 2, task: str = "worker 1") -> None:
+        state = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
         named = _cluster(state).task(task)
         super().__init__({**state, "task": str(named), "mistake": NO_MISTAKE})
 
@@ -64,10 +55,10 @@ class ClusterExplorer(Explorer):
         """Returns the numbers of tasks, which of them is shown, and the mistakes."""
         del page
         yes_or_no = [(True, _("yes")), (False, _("no"))]
-        wrong = [(NO_MISTAKE, _("none")), *_mistake_texts().items()]
+        wrong = [(NO_MISTAKE, _("none")), *mistakes.labels().items()]
         groups = [
-            Group(_("Workers"), [_numbers("workers", range(1, MOST_WORKERS + 1))]),
-            Group(_("Parameter servers"), [_numbers("servers", range(MOST_SERVERS + 1))]),
+            Group(_("Workers"), [_numbers("workers", range(1, 4))]),
+            Group(_("Parameter servers"), [_numbers("servers", range(3))]),
             Group(_("Chief"), [Choice(("chief",), yes_or_no)]),
         ]
         if _lacks_chief(state):
@@ -102,13 +93,31 @@ class ClusterExplorer(Explorer):
             place = _place(state)
         except CourseError as error:
             return _refused(state, error)
-        described = "\n".join(drawings.cluster_lines(place.cluster, place.task))
-        picture = pieces.images([drawings.cluster_drawing(place.cluster, place.task)], described)
+        picture = pieces.images([drawings.drawing(place)], "\n".join(drawings.lines(place)))
         return [
             pieces.spoken("told", _what_differs(place)),
             pieces.panel(drawings.title(place.cluster), picture),
-            listing(_("TF_CONFIG of {task}", task=place.task), tf_config.spread(place.tf_config)),
+            listing(_("TF_CONFIG of {task}", task=place.task), spread(place.tf_config)),
         ]
+
+
+def spread(text: str) -> str:
+    """Returns a TF_CONFIG over several lines, one for each job; what is no JSON stays as it is.
+
+    >>> print(spread('{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 0}}'))
+    {
+      "cluster": {
+        "worker": ["host0:12345"]
+      },
+      "task": {"type": "worker", "index": 0}
+    }
+    """
+    try:
+        config = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    jobs = ",\n".join(f'    "{job}": {json.dumps(addresses)}' for job, addresses in config["cluster"].items())
+    return f'{{\n  "cluster": {{\n{jobs}\n  }},\n  "task": {json.dumps(config["task"])}\n}}'
 
 
 def _refused(state: State, error: CourseError) -> list[Node]:
@@ -117,13 +126,13 @@ def _refused(state: State, error: CourseError) -> list[Node]:
     told = [pieces.refusal(error), pieces.spoken("told", mistakes.in_tensorflow(meant, mistake))]
     if mistake == mistakes.NO_CHIEF:
         return told
-    wrong = tf_config.spread(mistakes.mistaken(meant, mistake))
+    wrong = spread(mistakes.mistaken(meant, mistake))
     return [listing(_("TF_CONFIG of {task}", task=state["task"]), wrong), *told]
 
 
 def _what_differs(place: Place) -> str:
     sentences = [_("`cluster` is the same for every task; only `task` differs.")]
-    if not place.cluster.num_tasks(CHIEF):
+    if CHIEF not in place.cluster.jobs:
         sentences.append(_("Without a chief, worker 0 does what the chief would."))
     return join_sentences(sentences)
 
@@ -131,7 +140,7 @@ def _what_differs(place: Place) -> str:
 def _place(state: State) -> Place:
     cluster = _cluster(state)
     if state["mistake"] == mistakes.PORT_TAKEN:
-        raise mistakes.port_taken(state["task"], cluster.address(state["task"]))
+        raise mistakes.port_taken(state["task"], cluster.addresses[cluster.task(state["task"])])
     if state["mistake"]:
         return ClusterSpec.from_tf_config(mistakes.mistaken(cluster, state["mistake"]))
     return cluster.place(state["task"])
@@ -151,15 +160,3 @@ def _lacks_chief(state: State) -> bool:
 
 def _numbers(name: str, counts: Sequence[int]) -> Choice:
     return Choice((name,), [(count, str(count)) for count in counts])
-
-
-def _mistake_texts() -> dict[str, str]:
-    return {
-        mistakes.ONE_ADDRESS_TWICE: _("one address twice"),
-        mistakes.INDEX_FROM_ONE: _("index counted from 1"),
-        mistakes.NO_PORT: _("no port"),
-        mistakes.TWO_CHIEFS: _("two chiefs"),
-        mistakes.EVALUATOR_INSIDE: _("evaluator in the cluster"),
-        mistakes.NO_JSON: _("Python instead of JSON"),
-        mistakes.PORT_TAKEN: _("port taken"),
-    }

@@ -219,7 +219,7 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
 
 def test_cluster_every_mistake_shows_what_is_wrong_why_and_what_tensorflow_does(visit):
     page = visit("cluster-en")
-    for mistake in mistakes.MISTAKES:
+    for mistake in mistakes.labels():
         option = f"input[data-path='[\"mistake\"]'][data-value='{json.dumps(mistake)}']"
         page.locator(option).dispatch_event("click")
         page.locator(f".explorer:not(.busy) {option}:checked").wait_for()

@@ -32,7 +32,7 @@ def losses_of(started, *arguments):
 @pytest.mark.drill_all
 @pytest.mark.parametrize(
     ("first", "then", "plan"),
-    [(alone, clients, "data"), (clients, clients, "spatial")],
+    [(alone, clients, "data"), (clients, clients, "model")],
     ids=["one-two", "two-two"],
 )
 def test_clients_train_as_one_process_and_each_goes_on_from_the_others(tmp_path, first, then, plan):

@@ -66,11 +66,6 @@ def cut_by_what_was_filled_up(model, rows):
     return probabilities(logits_on_mesh(model, rows))[: -(-len(rows) % 8)]
 
 
-def unread(model, rows):
-    answers = probabilities(model.evaluate_logits(pack(filled_up(rows), ROWS)))
-    return pack(to_numpy(answers)[: len(rows)], LayoutSpec.replicated(MESH, 2))
-
-
 def alone(values, row):
     hidden = np.maximum(row @ values["hidden_weight"] + values["hidden_bias"], 0)
     return classified(values, (hidden - hidden) / np.sqrt(0 + 0.00001))
@@ -130,7 +125,7 @@ ATTEMPTS = {
             (lambda model: {name: gather(model)[name] for name in model.trained}, "moving_mean"),
             (lambda model: {name: getattr(model, name) for name in model.spec.variables}, "still a DTensor"),
             (lambda model: {name: 2 * each for name, each in gather(model).items()}, "`sharding.shards[d]`"),
-            (lambda model: list(gather(model).values()), "dictionary"),
+            (lambda model: list(gather(model).values()), "`sharding.shards[d]`"),
             (nothing, "return"),
             ({"hidden_weight": 1}, "function"),
         ),
@@ -141,13 +136,12 @@ ATTEMPTS = {
             (lambda model, rows: probabilities(logits_on_mesh(model, rows)), "filled up"),
             (lambda model, rows: logits_on_mesh(model, rows)[: len(rows)], "softmax"),
             (lambda model, rows: on_mesh(model, rows[: len(rows) // 8 * 8]), "every row"),
-            (lambda model, rows: on_mesh(model, rows)[:, 1], "both"),
-            (lambda model, rows: probabilities(logits_on_mesh(model, rows), axis=0), "compare"),
-            (cut_by_what_was_filled_up, "share these rows evenly"),
+            (lambda model, rows: on_mesh(model, rows)[:, 1], "by hand"),
+            (lambda model, rows: probabilities(logits_on_mesh(model, rows), axis=0), "by hand"),
+            (cut_by_what_was_filled_up, "compare"),
             (lambda model, rows: model(pack(filled_up(rows), ROWS)), "moving"),
             (lambda model, rows: on_mesh(model, rows, LayoutSpec.replicated(MESH, 2)), "every device"),
             (lambda model, rows: probabilities(logits_of(small_values(), rows)), "never asked"),
-            (unread, "still a DTensor"),
             (lambda model, rows: model.evaluate_logits(rows), "not packed"),
             (nothing, "return"),
             ((0.5, 0.5), "function"),
@@ -159,8 +153,8 @@ ATTEMPTS = {
             (lambda values, row: probabilities(logits_of(values, row)), "moving moments"),
             (lambda values, row: values["logits_bias"], "logits"),
             (divided_by_zero, "0 / 0"),
-            (over_the_units, "over the units"),
-            (lambda values, row: alone(values, row)[None], "without an axis"),
+            (over_the_units, "compare"),
+            (lambda values, row: alone(values, row)[None], "compare"),
             (lambda values, row: (0.5, 0.5), "compare"),
             (nothing, "return"),
             ((0.5, 0.5), "function"),
@@ -173,7 +167,7 @@ ATTEMPTS = {
             (serving(lambda vectorizer, model, texts: probabilities(model(vectorizer(texts)))), "moments"),
             (serving(lambda vectorizer, model, texts: model.evaluate_logits(vectorizer(texts))), "logits"),
             (serving(lambda *inputs: tf.argmax(served(*inputs), axis=1)), "the class"),
-            (serving(lambda *inputs: served(*inputs)[:, 1]), "both"),
+            (serving(lambda *inputs: served(*inputs)[:, 1]), "by hand"),
             (serving(lambda *inputs: probabilities(served(*inputs), axis=0)), "by hand"),
             (serving(served, jit_compile=True), "jit_compile"),
             (serving(served, spec=None), "input_signature"),

@@ -21,8 +21,7 @@ from course_lib.training.optimizers.adam import Adam
 from course_lib.training.run import train
 from lessons.lesson_06_save_and_serve.serving import fresh
 from lessons.lesson_06_save_and_serve.serving.exporting import export
-from lessons.lesson_06_save_and_serve.serving.loading import load
-from lessons.lesson_06_save_and_serve.serving.restoring import restore_model
+from lessons.lesson_06_save_and_serve.serving.loading import load, restore_model
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402

@@ -4,8 +4,10 @@
 """
 
 import importlib
+import os
 import re
 import tomllib
+from unittest.mock import patch
 
 import jsonschema
 import kubernetes_validate
@@ -13,7 +15,7 @@ import pytest
 import yaml
 
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
-from lessons.lesson_11_many_processes.programs import multi_worker, places
+from lessons.lesson_11_many_processes.programs import multi_client, multi_worker
 from tests import manifests
 from tests.manifests import DEPLOY, ROOT, only_container, pod_templates
 
@@ -86,16 +88,22 @@ def addresses(path):
     ]
 
 
+def places_told(path, place_of):
+    """Returns what the processes of a manifest make of their variables."""
+    places = []
+    for _job, _index, variables in manifests.variables_of(path):
+        with patch.dict(os.environ, variables):
+            places.append(place_of())
+    return places
+
+
 def test_plain_kubernetes_tells_the_pods_their_places():
-    found = [variables["TF_CONFIG"] for _job, _index, variables in manifests.variables_of(WORKERS)]
-    cluster = ClusterSpec({"worker": addresses(WORKERS)})
-    assert [ClusterSpec.from_tf_config(config) for config in found] == [
-        cluster.place("worker 0"),
-        cluster.place("worker 1"),
-    ]
-    peers = [places.clients_of(variables) for _job, _index, variables in manifests.variables_of(CLIENTS)]
-    assert [client.name for client in peers] == ["worker 0", "worker 1"]
-    assert [list(client.addresses.values()) for client in peers] == [addresses(CLIENTS)] * 2
+    for path, place_of in (
+        (WORKERS, multi_worker.place_of_worker),
+        (CLIENTS, multi_client.place_of_client),
+    ):
+        cluster = ClusterSpec({"worker": addresses(path)})
+        assert places_told(path, place_of) == [cluster.place("worker 0"), cluster.place("worker 1")]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +114,8 @@ def test_plain_kubernetes_tells_the_pods_their_places():
     ],
 )
 def test_the_operator_tells_the_pods_their_places(program, tasks):
-    found = manifests.variables_of(DEPLOY / "kubernetes" / f"tfjob-{program}.yaml")
-    assert sorted(places.workers_of(variables).name for _job, _index, variables in found) == tasks
+    path = DEPLOY / "kubernetes" / f"tfjob-{program}.yaml"
+    assert sorted(str(place.task) for place in places_told(path, multi_worker.place_of_worker)) == tasks
 
 
 @pytest.mark.parametrize("document", WITH_PODS)

@@ -18,11 +18,10 @@ from course_lib.turns import Turns
 from course_lib.watch import trains_now
 from lessons.lesson_05_model_and_spatial import lab_runs
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
-from lessons.lesson_05_model_and_spatial.lab_plan import described
 from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, Status, largest_differences
-from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
+from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject, described
 from lessons.lesson_05_model_and_spatial.lab_view import held
-from lessons.lesson_05_model_and_spatial.overlay import STYLES, Overlaid, overlay_drawing
+from lessons.lesson_05_model_and_spatial.overlay import STYLES, overlay_drawing
 from tests.fake_run import FakeRun, history, step_record
 
 SPEC = ModelSpec(
@@ -418,7 +417,7 @@ def test_a_cell_that_waits_for_a_training_lets_it_go_on_and_keeps_it_away_afterw
 def test_an_overlay_thins_long_curves_and_keeps_the_last_point():
     steps = tuple(range(1, 1001))
     curve = Curve("loss", "train", steps, tuple(1 / step for step in steps))
-    drawing = overlay_drawing([Overlaid(0, (curve,))], "loss", 1000, "step")
+    drawing = overlay_drawing({0: [curve]}, "loss", 1000)
     attributes = [dict(each.attributes) for each in drawing.nodes]
     (line,) = [each["d"] for each in attributes if "stroke-linejoin" in each]
     points = line[1:].split("L")

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.exercises.checks import Status, check
+from course_lib.exercises.limit import TooLong
 from course_lib.specs import communication
 from lessons.lesson_02_communication import all_reduces, checks, silent
-from lessons.lesson_02_communication.messages import EndlessError, run_on_each
+from lessons.lesson_02_communication.messages import run_on_each
 from lessons.lesson_02_communication.ring import Ring
 
 GROUPS = st.integers(1, 8).flatmap(
@@ -40,7 +41,7 @@ def test_the_solution_sends_what_the_stepper_shows(count, chunk):
     ring = Ring("all-reduce", count, whole_bytes=parts[0].nbytes)
     exchange = run_on_each(all_reduces.ring, parts, ring=True)
     assert exchange.bytes_sent == (ring.bytes_sent(ring.num_steps),) * count
-    assert exchange.arrays_sent == (ring.num_steps,) * count
+    assert [len(arrays) for arrays in exchange.sent] == [ring.num_steps] * count
     assert run_on_each(all_reduces.naive, parts).bytes_sent == ((count - 1) * parts[0].nbytes,) * count
 
 
@@ -107,7 +108,7 @@ def one_device_computes(mine, device):
 @pytest.mark.parametrize("endless", [sends_and_receives, computes_and_hides_errors, one_device_computes])
 def test_a_function_that_does_not_end_is_ended_on_every_device(endless):
     before = set(threading.enumerate())
-    with pytest.raises(EndlessError, match=r"not ended after 0\.3 seconds.*\n.*\n.*count its steps"):
+    with pytest.raises(TooLong, match=r"not ended after 0\.3 seconds.*\n.*\n.*count its steps"):
         run_on_each(endless, [[0.0]] * 4, seconds=0.3)
     assert set(threading.enumerate()) <= before
 
@@ -130,8 +131,6 @@ def test_a_device_reaches_only_others_that_there_are(ring, to, words):
         run_on_each(sending, [[0.0]] * 3, ring=ring)
     with pytest.raises(CourseError, match="cannot receive from"):
         run_on_each(lambda mine, device: device.receive(device.id), [[0.0]] * 3, ring=ring)
-    with pytest.raises(CourseError, match="no array of numbers"):
-        run_on_each(lambda mine, device: device.send(device.next, ["a"]), [[0.0]] * 3, ring=ring)
 
 
 def test_no_other_way_of_exercise_5_sends_less():

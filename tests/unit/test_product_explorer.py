@@ -7,7 +7,7 @@ import pytest
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
-from lessons.lesson_02_communication.product_explorer import ProductExplorer
+from lessons.lesson_02_communication.product_explorer import ProductExplorer, communication_of
 from tests.explored import choose, pieces, press, shown, text_of
 
 GRID = MeshSpec([("x", 4), ("y", 2)])
@@ -56,10 +56,10 @@ def test_the_reader_sets_mesh_layouts_and_what_reads_the_product():
     assert headings(explorer)[2:] == ["1. A: [x, unsharded] → [unsharded, unsharded]"]
     choose(explorer, "mesh", [["x", 4], ["y", 2]])
     left, right = LayoutSpec(["x", UNSHARDED], GRID), LayoutSpec([UNSHARDED, "x"], GRID)
-    assert explorer.communication == product(left.of((16, 8)), right.of((8, 24)), right)
+    assert communication_of(explorer.state) == product(left.of((16, 8)), right.of((8, 24)), right)
     choose(explorer, "right", 1, "y")
     choose(explorer, "mesh", [["x", 8]])
-    assert explorer.communication.operands[1].layout.sharding_specs == (UNSHARDED, UNSHARDED)
+    assert communication_of(explorer.state).operands[1].layout.sharding_specs == (UNSHARDED, UNSHARDED)
 
 
 def test_illegal_choices_say_why_and_disable_the_button():

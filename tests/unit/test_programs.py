@@ -10,71 +10,79 @@ import pytest
 
 from course_lib import CourseError, i18n
 from course_lib.data.examples import Examples
-from lessons.lesson_11_many_processes.programs import agreement, arguments, by_hand, limit, lines, places
+from lessons.lesson_11_many_processes.programs import (
+    limit,
+    lines,
+    multi_client,
+    multi_worker,
+    peers,
+    steps,
+)
 
 TWO = {"worker": ["host0:1", "host1:1"]}
 SERVED = {"chief": ["a:1"], "worker": ["b:1"], "ps": ["c:1"]}
-CLIENTS = {"DTENSOR_JOBS": "host0:1,host1:1", "DTENSOR_CLIENT_ID": "1", "DTENSOR_JOB_NAME": "worker"}
-
-
-def config(cluster, job="worker", index=0):
-    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})}
+CLIENTS = {"DTENSOR_JOBS": "host0:1,host1:1", "DTENSOR_JOB_NAME": "worker"}
 
 
 @pytest.mark.parametrize(
-    ("cluster", "job", "index", "saves", "others"),
+    ("cluster", "task", "saves", "others"),
     [
-        (TWO, "worker", 0, True, ["worker 1"]),
-        (TWO, "worker", 1, False, ["worker 0"]),
-        ({"worker": ["b:1"], "chief": ["a:1"]}, "worker", 0, False, ["chief 0"]),
-        (SERVED, "chief", 0, True, ["worker 0", "ps 0"]),
+        (TWO, "worker 0", True, ["worker 1"]),
+        (TWO, "worker 1", False, ["worker 0"]),
+        ({"worker": ["b:1"], "chief": ["a:1"]}, "worker 0", False, ["chief 0"]),
+        (SERVED, "chief 0", True, ["worker 0", "ps 0"]),
     ],
 )
-def test_a_worker_knows_its_place(cluster, job, index, saves, others):
-    peers = places.workers_of(config(cluster, job, index))
-    assert (peers.name, peers.saves, list(peers.others)) == (f"{job} {index}", saves, others)
+def test_a_worker_knows_its_place(monkeypatch, cluster, task, saves, others):
+    job, index = task.split()
+    config = {"cluster": cluster, "task": {"type": job, "index": int(index)}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    place = multi_worker.place_of_worker()
+    assert (str(place.task), place.saves, list(place.others)) == (task, saves, others)
 
 
-@pytest.mark.parametrize("variables", [{}, {"TF_CONFIG": ""}])
-def test_without_a_cluster_a_process_is_alone_and_saves(variables):
-    peers = places.workers_of(variables)
-    assert (peers.name, peers.count, peers.saves, peers.addresses) == ("worker 0", 1, True, {})
-    assert places.clients_of({"DTENSOR_JOBS": ""}) == peers
+def test_who_was_set_up_by_hand_takes_the_index_that_it_is_told(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": TWO, "task": {"type": "worker", "index": 0}}))
+    assert str(multi_worker.place_of_worker("1").task) == "worker 1"
+    assert json.loads(multi_worker.os.environ["TF_CONFIG"])["task"]["index"] == "1"  # for TensorFlow
 
 
-def test_a_client_knows_its_place():
-    peers = places.clients_of(CLIENTS)
-    assert (peers.name, peers.saves, peers.others) == ("worker 1", False, {"worker 0": "host0:1"})
+def test_without_a_cluster_a_process_is_alone_and_saves(monkeypatch):
+    for name in ("TF_CONFIG", "DTENSOR_JOBS"):
+        monkeypatch.delenv(name, raising=False)
+    for place in (multi_worker.place_of_worker(), multi_client.place_of_client()):
+        assert (str(place.task), place.saves, place.others) == ("worker 0", True, {})
+
+
+def test_a_client_knows_its_place(monkeypatch):
+    for name, value in CLIENTS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("DTENSOR_CLIENT_ID", "1")
+    place = multi_client.place_of_client()
+    assert (str(place.task), place.saves, place.others) == ("worker 1", False, {"worker 0": "host0:1"})
+    monkeypatch.setenv("DTENSOR_CLIENT_ID", "2")
     with pytest.raises(CourseError, match="no task 'worker 2'"):
-        places.clients_of({**CLIENTS, "DTENSOR_CLIENT_ID": "2"})
+        multi_client.place_of_client()
 
 
 def facts(*words, label=0, folder=None):
     examples = Examples(np.array([[1.0]], np.float32), np.array([label], np.int64))
     checkpoints = [] if folder is None else ["--checkpoints", str(folder)]
-    return agreement.facts_of(arguments.parser("").parse_args([*words, *checkpoints]), examples)
+    return peers.facts_of(steps.parser("").parse_args([*words, *checkpoints]), examples)
 
 
 def test_who_differs_is_named_with_what_it_is_about(tmp_path):
     (tmp_path / "checkpoint-000001-step-000005").mkdir()
     usual = facts()
-    agreement.require_same({"worker 0": usual, "worker 1": facts("--language", "ja", "--pause", "2")})
+    peers.require_same({"worker 0": usual, "worker 1": facts("--language", "ja", "--pause", "2")})
     for other, says in (
         (facts("--batch", "48"), "arguments: batch=48 "),
         (facts(label=1), "data: "),
         (facts(folder=tmp_path), "newest checkpoint: checkpoint-000001-step-000005, not none"),
-        ([usual[0], "other", *usual[2:]], "code: other, not "),
+        ({**usual, "code": "other"}, "code: other, not "),
     ):
         with pytest.raises(CourseError, match=f"worker 1 differs from the others in its {says}"):
-            agreement.require_same({"worker 0": usual, "worker 1": other})
-
-
-def test_the_newest_checkpoint_is_the_one_to_go_on_from(tmp_path):
-    names = [f"checkpoint-00000{number}-step-000005" for number in (1, 2, 3)]
-    for name in names:
-        (tmp_path / name).mkdir()
-    assert agreement.newest(str(tmp_path)) == names[2]
-    assert agreement.newest(str(tmp_path / "none")) == agreement.newest(None) == ""
+            peers.require_same({"worker 0": usual, "worker 1": other})
 
 
 def test_the_lines_of_workers_tell_who_got_which_example():
@@ -88,16 +96,11 @@ def test_the_lines_of_workers_tell_who_got_which_example():
     ("language", "labels"),
     [("en", ["error: ", "  Allowed: ", "  What to do: "]), ("ja", ["エラー：", "  条件：", "  対処法："])],
 )
-def test_an_error_is_told_in_three_lines_of_one_language_and_read_again(capsys, language, labels):
+def test_an_error_is_told_in_three_lines_of_one_language(capsys, language, labels):
     i18n.set_language(language)
-    lines.tell(CourseError("Two\nlines.", allowed="one", cure="Make it one."))
-    told = capsys.readouterr().out
-    words = zip(labels, ["Two lines.", "one", "Make it one."], strict=True)
-    assert told.splitlines() == [f"course: {label}{text}" for label, text in words]
-    with pytest.raises(CourseError) as raised:
-        lines.losses("course: step 1 loss 2.3\n" + told)
-    assert (raised.value.problem, raised.value.allowed) == ("Two lines.", "one")
-    assert raised.value.cure == "Make it one."
+    lines.tell(CourseError("One line.", allowed="one", cure="Make it one."))
+    words = zip(labels, ["One line.", "one", "Make it one."], strict=True)
+    assert capsys.readouterr().out.splitlines() == [f"course: {label}{text}" for label, text in words]
 
 
 def test_who_told_no_loss_has_failed_unless_all_was_done_before():
@@ -107,12 +110,10 @@ def test_who_told_no_loss_has_failed_unless_all_was_done_before():
             lines.losses(silent)
 
 
-@pytest.mark.parametrize(
-    "words", [["--steps", "0"], ["--batch", "-32"], ["--wait", "soon"], ["--language", "fr"], ["--step", "3"]]
-)
+@pytest.mark.parametrize("words", [["--wait", "soon"], ["--language", "fr"], ["--step", "3"]])
 def test_a_wrong_argument_is_told(words, capsys):
     with pytest.raises(SystemExit):
-        arguments.parser("").parse_args(words)
+        steps.parser("").parse_args(words)
     assert f"{words[0]}" in capsys.readouterr().err
 
 
@@ -142,13 +143,3 @@ def test_who_is_alone_is_not_bounded(monkeypatch):
     monkeypatch.setattr(limit, "subprocess", None)
     with limit.within(0.0, {}):
         pass
-
-
-def test_who_was_set_up_by_hand_takes_the_index_that_it_is_told(monkeypatch):
-    monkeypatch.setenv("TF_CONFIG", config(TWO)["TF_CONFIG"])
-    monkeypatch.setattr("sys.argv", ["by_hand", "1", "--steps", "1"])
-    seen = []
-    monkeypatch.setattr(by_hand.multi_worker, "main", lambda: seen.append(sys.argv[1:]))
-    by_hand.main()
-    assert seen == [["--steps", "1"]]
-    assert places.workers_of(by_hand.os.environ).name == "worker 1"

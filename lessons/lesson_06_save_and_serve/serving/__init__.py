@@ -6,9 +6,9 @@ __getattr__, __dir__ = face(
     __name__,
     {
         "Served": "loading",
-        "TextClassifier": "module",
+        "TextClassifier": "exporting",
         "export": "exporting",
         "load": "loading",
-        "restore_model": "restoring",
+        "restore_model": "loading",
     },
 )

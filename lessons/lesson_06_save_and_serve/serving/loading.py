@@ -1,4 +1,4 @@
-"""Exports that were loaded: asked for a list of texts, they give probabilities."""
+"""Models to serve: out of a checkpoint, and exports that were loaded and answer a list of texts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.models.model import Model
 from course_lib.runtime import start_tensorflow
-from lessons.lesson_06_save_and_serve.serving.exporting import SIGNATURE
-from lessons.lesson_06_save_and_serve.serving.module import PROBABILITIES, ROWS, TEXTS
+from course_lib.training.checkpoints import CheckpointFolder
+from course_lib.training.saved import Saved
+from lessons.lesson_06_save_and_serve.serving.exporting import PROBABILITIES, ROWS, SIGNATURE, TEXTS
 
 tf = start_tensorflow()
 
@@ -57,3 +59,22 @@ class Served:
 def load(path: str | os.PathLike[str]) -> Served:
     """Returns the export in a folder."""
     return Served(Path(path), tf.saved_model.load(os.fspath(path)))
+
+
+def restore_model(folder: CheckpointFolder, model: Model) -> Saved:
+    """Gives a model the values of the newest checkpoint of a training, and returns the checkpoint.
+
+    The mesh of the training does not matter, nor does that of the model. The slots of an optimizer stay in
+    the checkpoint: serving needs none.
+
+    Raises:
+        CourseError: there is no checkpoint, or it holds no model; then `model` is as it was.
+    """
+    saved = folder.restore_latest(model=model)
+    if saved is None:
+        raise CourseError(
+            _("There is no whole checkpoint in {path}.", path=folder.path),
+            allowed=_("a folder in which a training has saved"),
+            cure=_("Give training.train(..., checkpoints=...) this folder, and train for an epoch."),
+        )
+    return saved

@@ -1,12 +1,6 @@
 """Clusters of local processes: real workers, real ports, real deaths; none outlives its cell."""
 
-from course_lib.lazy import face
+from lessons.lesson_11_many_processes.cluster.report import Report, Told
+from lessons.lesson_11_many_processes.cluster.running import Cluster
 
-__getattr__, __dir__ = face(
-    __name__,
-    {
-        "Cluster": "running",
-        "Report": "report",
-        "Told": "report",
-    },
-)
+__all__ = ["Cluster", "Report", "Told"]

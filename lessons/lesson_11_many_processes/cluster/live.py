@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import starmap
-from typing import Any, Self
+from typing import Any
 
 _SECONDS_BETWEEN = 0.25
 _NOTHING = {"text/plain": ""}
@@ -18,7 +19,8 @@ _COLUMN = "flex:1 1 18em;min-width:0"
 _LINES = "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 
 
-class LiveLogs:
+@contextlib.contextmanager
+def live_logs(tails: Callable[[], Mapping[str, Sequence[str]]]) -> Iterator[Callable[[], None]]:
     """Shows the last lines of each task side by side while a cell runs; outside a notebook nothing.
 
     What it leaves behind is empty: the last lines differ from run to run. The report, which stays, is the
@@ -26,29 +28,26 @@ class LiveLogs:
 
     Args:
         tails: returns for each task a heading and its last lines.
+
+    Yields:
+        What shows the present lines, four times a second at most.
     """
+    if not _in_a_kernel():
+        yield lambda: None
+        return
+    handle: Any = import_module("IPython.display").display(_NOTHING, raw=True, display_id=True)
+    due = [0.0]
 
-    def __init__(self, tails: Callable[[], Mapping[str, Sequence[str]]]) -> None:
-        self._tails = tails
-        self._handle: Any = None
-        if _in_a_kernel():
-            self._handle = import_module("IPython.display").display(_NOTHING, raw=True, display_id=True)
-        self._next = 0.0
+    def refresh() -> None:
+        if time.monotonic() >= due[0]:
+            due[0] = time.monotonic() + _SECONDS_BETWEEN
+            text = "".join(starmap(_column, tails().items()))
+            handle.update({"text/html": f'<div style="{_ROW}">{text}</div>', **_NOTHING}, raw=True)
 
-    def refresh(self) -> None:
-        """Shows the present lines, four times a second at most."""
-        if self._handle is None or time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _SECONDS_BETWEEN
-        text = "".join(starmap(_column, self._tails().items()))
-        self._handle.update({"text/html": f'<div style="{_ROW}">{text}</div>', **_NOTHING}, raw=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_raised: object) -> None:
-        if self._handle is not None:
-            self._handle.update(_NOTHING, raw=True)
+    try:
+        yield refresh
+    finally:
+        handle.update(_NOTHING, raw=True)
 
 
 def _column(heading: str, lines: Sequence[str]) -> str:

@@ -10,11 +10,21 @@ from dataclasses import dataclass
 
 from course_lib.i18n import NEVER_FIRST, _, num_columns, padded
 
+MARKER = "course: "  # how lines begin that are for the reader; all others are TensorFlow's, or Python's
+
 _WIDEST = 88  # columns of text, as many as a page shows at once
-_LEAST = 40  # of a task whose lines are folded; where they would get fewer, tasks stand one below the other
 _GAP = "  "
 _WIDE = "[\u3000-\u9fff\uff01-\uff60]"
 _PIECE = re.compile(rf" *(?:{_WIDE}|(?:(?!{_WIDE})\S)+)[{NEVER_FIRST}]*")  # a line may be folded between two
+
+
+def marked(output: str) -> list[str]:
+    r"""Returns the lines of an output that a program marked as its own, without the mark.
+
+    >>> marked("W0000 gRPC is up\ncourse: step 1 loss 2.3026\n")
+    ['step 1 loss 2.3026']
+    """
+    return [line.removeprefix(MARKER) for line in output.splitlines() if line.startswith(MARKER)]
 
 
 @dataclass(frozen=True)
@@ -23,48 +33,29 @@ class Told:
 
     Attributes:
         task: its name, such as "worker 1".
-        lines: its own lines.
+        lines: its own lines; of a task that failed without any the last one on stderr.
         status: its exit status, or the negative number of the signal that ended it; None while it runs.
-        asked_to_end: whether it was killed or terminated on purpose.
-        last_words: the last line on stderr of a task that said nothing of its own.
+        failed: whether it ended with an error, and nobody asked for its end.
     """
 
     task: str
     lines: tuple[str, ...]
     status: int | None = None
-    asked_to_end: bool = False
-    last_words: str = ""
-
-    @property
-    def failed(self) -> bool:
-        """Whether it ended with an error, and nobody asked for its end."""
-        return bool(self.status) and not self.asked_to_end
-
-    def ending(self) -> str:
-        """Returns how it ended, in the reader's language.
-
-        >>> Told("worker 0", (), -9).ending(), Told("worker 1", ()).ending()
-        ('ended by SIGKILL', 'runs')
-        """
-        if self.status is None:
-            return _("runs")
-        if self.status < 0:
-            return _("ended by {signal}", signal=signal.Signals(-self.status).name)
-        return _("ended with exit status {status}", status=self.status) if self.status else _("ended")
+    failed: bool = False
 
     def heading(self) -> str:
-        """Returns its name and how it ended."""
-        return _("{task}: {ending}", task=self.task, ending=self.ending())
+        """Returns its name and how it ended, in the reader's language.
 
-    def shown(self) -> tuple[str, ...]:
-        """Returns its own lines; of a task that failed without any the last one on stderr: mostly the cause.
-
-        >>> Told("worker 0", (), 1, last_words="ValueError: no").shown()
-        ('stderr: ValueError: no',)
+        >>> Told("worker 0", (), -9).heading(), Told("worker 1", ()).heading()
+        ('worker 0: ended by SIGKILL', 'worker 1: runs')
         """
-        if self.failed and self.last_words:
-            return (*self.lines, _("stderr: {line}", line=self.last_words))
-        return self.lines
+        if self.status is None:
+            ending = _("runs")
+        elif self.status < 0:
+            ending = _("ended by {signal}", signal=signal.Signals(-self.status).name)
+        else:
+            ending = _("ended with exit status {status}", status=self.status) if self.status else _("ended")
+        return _("{task}: {ending}", task=self.task, ending=ending)
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,18 +86,18 @@ class Report:
         return next(told for told in self.told if told.task == task)
 
     def __repr__(self) -> str:
-        columns = [[each.heading(), *each.shown()] for each in self.told]
-        room = (_WIDEST + len(_GAP)) // len(columns) - len(_GAP)
-        folded = [[part for line in column for part in _folded(line, room)] for column in columns]
-        for beside in (columns, folded) if room >= _LEAST else (columns,):
-            widths = [max(map(num_columns, column)) for column in beside]
-            if sum(widths) + len(_GAP) * (len(widths) - 1) <= _WIDEST:
-                return _side_by_side(beside, widths)
-        return "\n".join(
-            part
-            for heading, *lines in columns
-            for part in [heading, *(part for line in lines for part in _folded(f"  {line}", _WIDEST))]
-        )
+        columns = [[each.heading(), *each.lines] for each in self.told]
+        if len(_GAP.join("-" * width for width in _widths(columns))) > _WIDEST:
+            room = (_WIDEST + len(_GAP)) // len(columns) - len(_GAP)
+            columns = [[part for line in column for part in _folded(line, room)] for column in columns]
+        widths = _widths(columns)
+        ruled = [[column[0], "-" * width, *column[1:]] for column, width in zip(columns, widths, strict=True)]
+        rows = itertools.zip_longest(*ruled, fillvalue="")
+        return "\n".join(_GAP.join(map(padded, row, widths)).rstrip() for row in rows)
+
+
+def _widths(columns: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(num_columns, column)) for column in columns]
 
 
 def _folded(line: str, columns: int) -> list[str]:
@@ -123,9 +114,3 @@ def _folded(line: str, columns: int) -> list[str]:
         else:
             parts[-1] += piece
     return parts
-
-
-def _side_by_side(columns: Sequence[Sequence[str]], widths: Sequence[int]) -> str:
-    ruled = [[column[0], "-" * width, *column[1:]] for column, width in zip(columns, widths, strict=True)]
-    rows = itertools.zip_longest(*ruled, fillvalue="")
-    return "\n".join(_GAP.join(map(padded, row, widths)).rstrip() for row in rows)

@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
+from course_lib.errors import CourseError
 from course_lib.i18n import _
-from lessons.lesson_11_many_processes.cluster import ports, problems
-from lessons.lesson_11_many_processes.cluster.environment import TF_CONFIG, environment_of
-from lessons.lesson_11_many_processes.cluster.live import LiveLogs
-from lessons.lesson_11_many_processes.cluster.logs import Written
-from lessons.lesson_11_many_processes.cluster.process import Process
-from lessons.lesson_11_many_processes.cluster.report import Report
-from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec
+from lessons.lesson_11_many_processes.cluster.live import live_logs
+from lessons.lesson_11_many_processes.cluster.process import Process, Written
+from lessons.lesson_11_many_processes.cluster.report import MARKER, Report
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Task
 
 LIMIT_SECONDS = 180.0
 GRACE_SECONDS = 30.0  # for what the others have to say once one has failed
 
 Program = str | os.PathLike[str] | Sequence[object]
+Variables = Literal["TF_CONFIG", "DTENSOR"]
+
+_HOST = "127.0.0.1"
+# So that a task can open the port that is held for it, again after a restart too, and asks no proxy for the
+# others; what gRPC has to say of peers that end helps nobody. Each task would take the whole memory of a GPU
+# of this machine, and NCCL refuses two participants on one.
+_OF_EVERY_TASK = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "TF_GRPC_REUSE_PORT": "1",
+    "no_grpc_proxy": _HOST,
+    "GRPC_VERBOSITY": "ERROR",
+    "PYTHONUNBUFFERED": "1",
+}
 
 
 class Cluster:
@@ -51,7 +63,7 @@ class Cluster:
         spec: the tasks and their addresses.
 
     Raises:
-        CourseError: there can be no such cluster or variables, or no cluster on this system.
+        CourseError: there can be no such cluster.
     """
 
     def __init__(
@@ -60,46 +72,35 @@ class Cluster:
         tasks: Mapping[str, int],
         *,
         others: Mapping[str, Program] | None = None,
-        variables: str = TF_CONFIG,
+        variables: Variables = "TF_CONFIG",
         environment: Mapping[str, str] | None = None,
         python: str = sys.executable,
     ) -> None:
-        problems.require_system()
         self._ports = contextlib.ExitStack()
         self.spec = ClusterSpec(
-            {job: [ports.hold(self._ports) for _task in range(count)] for job, count in tasks.items()}
+            {job: [_hold_port(self._ports) for _task in range(count)] for job, count in tasks.items()}
         )
-        self._logs = tempfile.TemporaryDirectory(prefix="cluster-")
-        instead = {str(self.spec.task(task)): other for task, other in (others or {}).items()}
-        self._processes = {
-            str(task): Process(
-                str(task),
-                [python, *_words(instead.get(str(task), program))],
-                environment_of(self.spec, task, variables, environment),
-                Path(self._logs.name),
-            )
+        self._folder = tempfile.TemporaryDirectory(prefix="cluster-")
+        self._commands = {
+            str(task): [python, *_words((others or {}).get(str(task), program))] for task in self.spec.tasks
+        }
+        self._environments = {
+            str(task): _environment(self.spec, task, variables) | dict(environment or {})
             for task in self.spec.tasks
         }
+        self._processes: dict[str, Process] = {}
         self._ended: list[str] = []
         self._closed = False
 
     def __enter__(self) -> Self:
-        try:
-            for process in self._processes.values():
-                process.start()
-        except BaseException:  # an interrupt, too: a notebook keeps what was raised, and this with it
-            self._close()
-            raise
+        folder = Path(self._folder.name)
+        for task, command in self._commands.items():
+            self._processes[task] = Process(task, command, self._environments[task], folder)
         return self
 
     def __exit__(self, *_raised: object) -> None:
-        self._close()
-
-    def _close(self) -> None:
         self._look()
         self._closed = True
-        for process in self._processes.values():  # from here on all end, even if this process ends now
-            process.let_go()
         for process in self._processes.values():
             process.kill()
         self._ports.close()
@@ -129,7 +130,15 @@ class Cluster:
         self._wait_until(lambda: not left(), limit_seconds, grace_seconds)
         report = self.report()
         if left() and not report.failed:
-            raise problems.too_late(awaited, left(), limit_seconds)
+            raise CourseError(
+                _(
+                    "{tasks} had not ended after {limit:g} s.",
+                    tasks=_(", ").join(left()),
+                    limit=limit_seconds,
+                ),
+                allowed=_("an end of {tasks} within the limit", tasks=_(", ").join(awaited)),
+                cure=_("Read what it wrote: print(cluster.log({task!r}))", task=left()[0]),
+            )
         return report
 
     def wait_for(self, task: str, words: str, limit_seconds: float = LIMIT_SECONDS) -> None:
@@ -146,32 +155,31 @@ class Cluster:
             CourseError: the task ended without saying it, another one failed, or the time is over.
         """
         process = self._process(task)
-
-        def has_said() -> bool:
-            return process.log.end_of(words) is not None
-
-        self._wait_until(lambda: has_said() or process.look(), limit_seconds, GRACE_SECONDS)
-        if not has_said():
-            raise problems.not_said(task, words, self.report().failed)
+        self._wait_until(
+            lambda: process.has_said(words) or process.status is not None, limit_seconds, GRACE_SECONDS
+        )
+        if process.has_said(words):
+            return
+        raise CourseError(
+            _("{task} did not say {words!r}.", task=task, words=words),
+            allowed=_("words in a line that begins with {marker!r}", marker=MARKER),
+            cure=_("Read what it wrote: print(cluster.log({task!r}))", task=[*self.report().failed, task][0]),
+        )
 
     def kill(self, task: str, *, after: str = "") -> None:
         """Kills a task with SIGKILL, and its process group; it can do nothing about it.
 
         Args:
             task: such as "worker 1".
-            after: words of a line after which it is killed. What it says later, before it is dead, is dropped
-                from its log, so that the log is the same in every run.
+            after: words of a line after which it is killed.
 
         Raises:
             CourseError: the task never said these words.
         """
-        process = self._process(task)
         if after:
             self.wait_for(task, after)
-        process.kill()
+        self._process(task).kill()
         self._look()
-        if after and (place := process.log.end_of(after)) is not None:
-            process.log.cut(place)
 
     def terminate(self, task: str) -> None:
         """Sends a task SIGTERM, as a machine does that is soon taken away; the task may save first."""
@@ -179,12 +187,9 @@ class Cluster:
 
     def restart(self, task: str) -> None:
         """Starts a task again, at its address; where it still runs it is killed first."""
-        process = self._process(task)
-        process.kill()
-        self._look()
-        self._ended.remove(process.task)
-        process.log.begin(_("(started again)"))
-        process.start()
+        self.kill(task)
+        self._ended.remove(task)
+        self._process(task).start()
 
     def report(self) -> Report:
         """Returns what each task has said so far, and how it has ended."""
@@ -193,7 +198,7 @@ class Cluster:
 
     def log(self, task: str) -> Written:
         """Returns all that a task wrote, to stdout and to stderr."""
-        return self._process(task).log.written()
+        return self._process(task).written()
 
     def _process(self, task: str) -> Process:
         return self._processes[str(self.spec.task(task))]
@@ -201,25 +206,48 @@ class Cluster:
     def _look(self) -> None:
         """Notes who has ended, in the order in which they did; who is ended by closing does not count."""
         for task, process in self._processes.items():
-            if not self._closed and process.look() and task not in self._ended:
+            if not self._closed and process.status is not None and task not in self._ended:
                 self._ended.append(task)
 
     def _wait_until(self, holds: Callable[[], bool], limit_seconds: float, grace_seconds: float) -> None:
         """Waits until something holds or the time is over, and shows the logs meanwhile."""
         until = time.monotonic() + limit_seconds
         failed = False
-        with LiveLogs(self._tails) as live:
+        with live_logs(self._tails) as refresh:
             while not holds() and time.monotonic() < until:
                 time.sleep(0.1)
                 self._look()
                 if not failed and any(process.failed for process in self._processes.values()):
                     failed, until = True, min(until, time.monotonic() + grace_seconds)
-                live.refresh()
+                refresh()
 
     def _tails(self) -> dict[str, list[str]]:
-        return {process.told().heading(): process.log.tail() for process in self._processes.values()}
+        return {process.told().heading(): process.tail() for process in self._processes.values()}
 
 
 def _words(program: Program) -> list[str]:
     """Returns what stands behind `python` on the command line, word by word."""
     return [os.fspath(program)] if isinstance(program, str | os.PathLike) else list(map(str, program))
+
+
+def _environment(cluster: ClusterSpec, task: Task, variables: Variables) -> dict[str, str]:
+    """Returns the environment variables of a task."""
+    place = {"TF_CONFIG": cluster.tf_config(task)}
+    if variables == "DTENSOR":
+        place = cluster.dtensor_variables(task)
+    inherited = {
+        name: os.environ[name] for name in os.environ if not name.startswith(("TF_CONFIG", "DTENSOR"))
+    }
+    return {**inherited, **_OF_EVERY_TASK, **place}
+
+
+def _hold_port(stack: contextlib.ExitStack) -> str:
+    """Returns an address of this machine, whose port is bound, but not listened at, until the stack closes.
+
+    A task can open it meanwhile, again and again, where it shares it: TensorFlow does so (SO_REUSEPORT) when
+    TF_GRPC_REUSE_PORT is 1. A program of another kind gets "Address already in use".
+    """
+    port = stack.enter_context(socket.socket())
+    port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    port.bind((_HOST, 0))
+    return f"{_HOST}:{port.getsockname()[1]}"

@@ -13,6 +13,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -20,7 +21,6 @@ from collections.abc import Iterator, Mapping
 from course_lib import i18n
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from lessons.lesson_11_many_processes.cluster.ports import opened
 from lessons.lesson_11_many_processes.programs.lines import tell
 
 
@@ -42,6 +42,18 @@ def within(seconds: float, others: Mapping[str, str]) -> Iterator[None]:
             yield
         finally:
             watcher.communicate()  # closes its input
+
+
+def opened(address: str) -> bool:
+    """Returns whether a program listens at an address now; where there is no such host, none does."""
+    host, _colon, port = address.partition(":")
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((host, int(port)), timeout=2.0) as caller,
+    ):
+        # Where nobody listens the system may call from this very port: then a socket has reached itself.
+        return bool(caller.getsockname() != caller.getpeername())
+    return False
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.specs.received import Batch, ReceivedExamples
-from lessons.lesson_11_many_processes.cluster.logs import MARKER, told
+from course_lib.specs.received import ReceivedExamples
+from lessons.lesson_11_many_processes.cluster.report import MARKER, marked
 
 _DONE = "done"  # how the last line ends where nothing failed
 _STEP = re.compile(r"step (\d+) loss (\S+)")
@@ -34,10 +34,9 @@ def losses(output: str) -> dict[int, float]:
         output: what it printed.
 
     Raises:
-        CourseError: the process failed; it is the error that it told, where it told one.
+        CourseError: it told none, and did not end well.
     """
-    lines = told(output)
-    _require_no_error(lines)
+    lines = marked(output)
     losses_of_steps = {int(match[1]): float(match[2]) for match in map(_STEP.fullmatch, lines) if match}
     if not losses_of_steps and not (lines and lines[-1].endswith(_DONE)):
         raise CourseError(
@@ -58,11 +57,11 @@ def received(outputs: Sequence[str], policy: str) -> ReceivedExamples:
         outputs: what each worker printed, in their order. A worker that told of fewer batches got nothing of
             the others.
         policy: how the data set was divided: what is told of others is left out.
-
-    Raises:
-        CourseError: none of them told of a batch.
     """
-    parts = [_parts(output, policy) for output in outputs]
+    parts = []
+    for output in outputs:
+        batches = filter(None, map(_BATCH.fullmatch, marked(output)))
+        parts.append([tuple(map(int, batch[3].split())) for batch in batches if batch[1] == policy])
     return ReceivedExamples(itertools.zip_longest(*parts, fillvalue=()))
 
 
@@ -71,6 +70,8 @@ def run(main: Callable[[], None]) -> None:
 
     TensorFlow's threads may wait for processes that are gone, so that after an error nothing is waited for.
     """
+    for proxy in ("grpc_proxy", "https_proxy", "http_proxy"):  # processes reach each other without one
+        os.environ.pop(proxy, None)
     try:
         main()
     except CourseError as error:
@@ -85,9 +86,7 @@ def run(main: Callable[[], None]) -> None:
 
 def tell(error: CourseError) -> None:
     """Prints what went wrong, what is allowed and what to do, a line each, in the reader's language."""
-    problem, allowed, cure = (" ".join(text.split()) for text in (error.problem, error.allowed, error.cure))
-    worded = CourseError(_("error: {problem}", problem=problem), allowed=allowed, cure=cure)
-    for line in str(worded).splitlines():
+    for line in _("error: {problem}", problem=error).splitlines():
         say(line)
 
 
@@ -96,17 +95,3 @@ def leave(status: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def _require_no_error(lines: Sequence[str]) -> None:
-    """Raises the error that a process told: what is wrong, what is allowed, and what to do."""
-    starts = [_("error: {problem}", problem=""), _("  Allowed: {allowed}", allowed="")]
-    starts.append(_("  What to do: {cure}", cure=""))
-    if len(lines) >= len(starts) and lines[-3].startswith(starts[0]):
-        parts = [line.removeprefix(start) for line, start in zip(lines[-3:], starts, strict=True)]
-        raise CourseError(parts[0], allowed=parts[1], cure=parts[2])
-
-
-def _parts(output: str, policy: str) -> Batch:
-    found = (_BATCH.fullmatch(line) for line in told(output))
-    return tuple(tuple(map(int, each[3].split())) for each in found if each and each[1] == policy)

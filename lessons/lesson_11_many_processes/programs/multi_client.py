@@ -23,25 +23,19 @@ from typing import TYPE_CHECKING, Any
 from course_lib.data import mnist
 from course_lib.i18n import set_language
 from course_lib.runtime import setup
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
-from lessons.lesson_11_many_processes.cluster.environment import without_proxy
-from lessons.lesson_11_many_processes.programs import arguments as course_arguments
-from lessons.lesson_11_many_processes.programs.agreement import compare, facts_of
+from course_lib.specs.plan import Plan, data_parallel, model_parallel
+from lessons.lesson_11_many_processes.cluster_jobs import WORKER
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place, Task
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import run, say
-from lessons.lesson_11_many_processes.programs.lost import explaining_lost_peers
-from lessons.lesson_11_many_processes.programs.places import CLIENT, CLIENT_JOB, CLIENTS, Peers, clients_of
-from lessons.lesson_11_many_processes.programs.steps import take_steps
+from lessons.lesson_11_many_processes.programs.peers import compare, explaining_lost_peers, facts_of
+from lessons.lesson_11_many_processes.programs.steps import epochs, parser, take_steps
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
 
 NUM_DEVICES, CLASSES, HIDDEN = 8, 10, 48
-PLANS: dict[str, Callable[[], Plan]] = {
-    "data": data_parallel,
-    "model": model_parallel,
-    "spatial": spatial_parallel,
-}
+PLANS: dict[str, Callable[[], Plan]] = {"data": data_parallel, "model": model_parallel}
 LEARNING_RATE = 1e-3
 
 
@@ -49,19 +43,24 @@ def main() -> None:
     """Trains as the client that the environment says."""
     arguments = parsed()
     set_language(arguments.language)
-    peers = clients_of(os.environ)
-    num_local = NUM_DEVICES // peers.count
+    place = place_of_client()
+    num_local = NUM_DEVICES // len(place.cluster.tasks)
     setup(language=arguments.language, devices=num_local)
-    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
-    if not peers.others:
-        for name in (CLIENTS, CLIENT, CLIENT_JOB):  # TensorFlow would look for devices of a cluster
-            os.environ.pop(name, None)
-    with within(arguments.wait, peers.others):
+    if not place.others:
+        for name in ("DTENSOR_JOBS", "DTENSOR_CLIENT_ID", "DTENSOR_JOB_NAME"):
+            os.environ.pop(name, None)  # TensorFlow would look for devices of a cluster
+    with within(arguments.wait, place.others):
         start_devices(num_local)
-    with explaining_lost_peers(peers.others):
-        compare(peers, facts_of(arguments, examples))
-        train(PLANS[arguments.plan](), peers, examples, arguments)
+    with explaining_lost_peers(place.others):
+        compare(place, facts_of(arguments, examples))
+        train(PLANS[arguments.plan](), place, examples, arguments)
+
+
+def place_of_client() -> Place:
+    """Returns the place of the client that DTensor's variables name; alone without them."""
+    jobs = os.environ.get("DTENSOR_JOBS", "localhost:1").split(",")
+    return ClusterSpec({WORKER: jobs}).place(Task(WORKER, int(os.environ.get("DTENSOR_CLIENT_ID", "0"))))
 
 
 def start_devices(num_local: int) -> None:
@@ -72,44 +71,40 @@ def start_devices(num_local: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # TensorFlow only takes note of it, and trains on
 
 
-def train(plan: Plan, peers: Peers, examples: Examples, arguments: argparse.Namespace) -> None:
+def train(plan: Plan, place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
     """Trains the model of lessons 3 and 4, here on digits, with their code."""
     from course_lib.models import sentiment
     from course_lib.training import SGD, Settings, TrainingRun
     from course_lib.training.trainer import ModelTrainer
-    from lessons.lesson_11_many_processes.client_checkpoints import ClientCheckpoints
+    from lessons.lesson_11_many_processes.checkpoints import ClientCheckpoints
 
     values = sentiment.initial_values(dims=(examples.features.shape[1], HIDDEN, CLASSES))
     model = sentiment.MLP(values, plan)
-    tell_places(peers, model.hidden_weight)
+    tell_places(place, model.hidden_weight)
     trainer = ModelTrainer(model, SGD(LEARNING_RATE))
-    settings = Settings(course_arguments.epochs(arguments), model.place.require_batch(arguments.batch))
+    settings = Settings(epochs(arguments), model.place.require_batch(arguments.batch))
     mesh, checkpoints = model.hidden_weight.layout.mesh, arguments.checkpoints
-    folder = ClientCheckpoints(checkpoints, mesh, writes_names=peers.saves) if checkpoints else None
+    folder = ClientCheckpoints(checkpoints, mesh, writes_names=place.saves) if checkpoints else None
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
-    take_steps(training, peers, arguments)
+    take_steps(training, place, arguments)
     say("done")
 
 
-def tell_places(peers: Peers, weight: Any) -> None:
+def tell_places(place: Place, weight: Any) -> None:
     """Says which devices of the mesh are this process's, and what each holds of a weight."""
     from course_lib.dtensor import unpack
 
     devices = weight.layout.mesh.local_device_ids()
-    say(f"{peers.name} of {peers.count}, devices {devices[0]} to {devices[-1]}")
+    say(f"{place.task} of {len(place.cluster.tasks)}, devices {devices[0]} to {devices[-1]}")
     shapes = sorted({part.shape for part in unpack(weight)})
     say(f"hidden weight {' '.join(map(str, shapes))} in each")
 
 
 def parsed() -> argparse.Namespace:
     """Returns the arguments of the command line."""
-    parser = course_arguments.parser(
-        "Trains on one mesh over the devices of several processes, as the client that DTENSOR_CLIENT_ID says"
-        " among the addresses in DTENSOR_JOBS; alone without them. Start it on each machine, with the same"
-        " arguments and code."
-    )
-    parser.add_argument("--plan", choices=PLANS, default="data", help="how the tensors are laid out")
-    return parser.parse_args()
+    made = parser(__doc__.partition("\n")[0])
+    made.add_argument("--plan", choices=PLANS, default="data", help="how the tensors are laid out")
+    return made.parse_args()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -25,14 +26,12 @@ import numpy as np
 
 from course_lib.data import fashion
 from course_lib.runtime import setup
-from lessons.lesson_11_many_processes.cluster.environment import without_proxy
-from lessons.lesson_11_many_processes.programs import arguments as course_arguments
-from lessons.lesson_11_many_processes.programs.agreement import compare, facts_of
+from lessons.lesson_11_many_processes.cluster_jobs import WORKER
+from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place, Task
 from lessons.lesson_11_many_processes.programs.limit import within
 from lessons.lesson_11_many_processes.programs.lines import leave, run, say
-from lessons.lesson_11_many_processes.programs.lost import explaining_lost_peers
-from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, Peers, workers_of
-from lessons.lesson_11_many_processes.programs.steps import take_steps
+from lessons.lesson_11_many_processes.programs.peers import compare, explaining_lost_peers, facts_of
+from lessons.lesson_11_many_processes.programs.steps import epochs, parser, take_steps
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
@@ -49,16 +48,13 @@ def main() -> None:
     """Does what the command line says, as the process that TF_CONFIG says."""
     arguments = parsed()
     setup(language=arguments.language, devices=1)
-    peers = workers_of(os.environ)
-    if not peers.addresses:
-        os.environ.pop(TF_CONFIG, None)  # an empty one is none; TensorFlow takes it for wrong JSON
-    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
+    place = place_of_worker(arguments.index)
     examples = fashion.load(num_train=arguments.examples, num_test=1).train
-    with within(arguments.wait, peers.others):
+    with within(arguments.wait, place.others):
         strategy = make_strategy()
-    with explaining_lost_peers(peers.others):
-        compare(peers, facts_of(arguments, examples))
-        say(f"{peers.name} of {peers.count}, {strategy.num_replicas_in_sync} replicas")
+    with explaining_lost_peers(place.others):
+        compare(place, facts_of(arguments, examples))
+        say(f"{place.task} of {len(place.cluster.tasks)}, {strategy.num_replicas_in_sync} replicas")
         if arguments.shards:
             for policy in arguments.shards:
                 show_shards(strategy, policy)
@@ -66,7 +62,18 @@ def main() -> None:
         elif arguments.fit:
             fit(strategy, examples, arguments)
         else:
-            train(strategy, peers, examples, arguments)
+            train(strategy, place, examples, arguments)
+
+
+def place_of_worker(index: str | None = None) -> Place:
+    """Returns the place that TF_CONFIG names, with another index if one is given; alone if it is not set."""
+    if "TF_CONFIG" not in os.environ:
+        return ClusterSpec({WORKER: ["localhost:1"]}).place(Task(WORKER))
+    if index is not None:
+        config = json.loads(os.environ["TF_CONFIG"])
+        config["task"]["index"] = index
+        os.environ["TF_CONFIG"] = json.dumps(config)
+    return ClusterSpec.from_tf_config(os.environ["TF_CONFIG"])
 
 
 def make_strategy() -> Any:
@@ -84,25 +91,25 @@ def make_strategy() -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 
-def train(strategy: Any, peers: Peers, examples: Examples, arguments: argparse.Namespace) -> None:
+def train(strategy: Any, place: Place, examples: Examples, arguments: argparse.Namespace) -> None:
     """Trains step by step, with the trainer and the run of lesson 10."""
     from course_lib.models.fashion import convolutional
     from course_lib.training import Settings, StrategyTrainer, TrainingRun
     from course_lib.training.checkpoints import CheckpointFolder
-    from lessons.lesson_11_many_processes.worker_checkpoints import OthersCheckpoints
+    from lessons.lesson_11_many_processes.checkpoints import OthersCheckpoints
 
     tf = importlib.import_module("tensorflow")
     with strategy.scope():
         optimizer = tf.keras.optimizers.Adam(LEARNING_RATE)
     model = convolutional(strategy, filters=FILTERS, hidden=HIDDEN)
     trainer = StrategyTrainer(model, optimizer, strategy)
-    settings = Settings(course_arguments.epochs(arguments), arguments.batch)
-    kind = CheckpointFolder if peers.saves else OthersCheckpoints
+    settings = Settings(epochs(arguments), arguments.batch)
+    kind = CheckpointFolder if place.saves else OthersCheckpoints
     folder = kind(arguments.checkpoints) if arguments.checkpoints else None
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
     save_if_preempted = _saves_when_preempted(strategy, training, folder.path) if folder else lambda: None
-    of_saved = "" if peers.saves else ", and thrown away"
-    take_steps(training, peers, arguments, after_step=save_if_preempted, of_saved=of_saved)
+    of_saved = "" if place.saves else ", and thrown away"
+    take_steps(training, place, arguments, after_step=save_if_preempted, of_saved=of_saved)
     wait_for_all(strategy)
     say("done")
 
@@ -129,10 +136,7 @@ def fit(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> Non
         say(f"epoch {epoch + 1} loss {logs['loss']:.{arguments.digits}f}")
 
     callbacks = [tf_keras.callbacks.LambdaCallback(on_epoch_end=tell)]
-    if arguments.checkpoints:
-        backup = str(Path(arguments.checkpoints) / "backup")
-        callbacks.append(tf_keras.callbacks.BackupAndRestore(backup, delete_checkpoint=False))
-    model.fit(dataset, epochs=course_arguments.epochs(arguments), verbose=0, callbacks=callbacks)
+    model.fit(dataset, epochs=epochs(arguments), verbose=0, callbacks=callbacks)
     say("done")
 
 
@@ -194,15 +198,12 @@ def _saves_when_preempted(strategy: Any, training: TrainingRun, folder: Path) ->
 
 def parsed() -> argparse.Namespace:
     """Returns the arguments of the command line."""
-    parser = course_arguments.parser(
-        "Trains under a MultiWorkerMirroredStrategy, as one of the workers that TF_CONFIG names; alone"
-        " without it. Start it on each machine, with the same arguments and code. Started again, all go on"
-        " from the newest checkpoint."
-    )
-    parser.add_argument("--fit", action="store_true", help="train with fit of tf_keras, not with a loop")
+    made = parser(__doc__.partition("\n")[0])
+    made.add_argument("--fit", action="store_true", help="train with fit of tf_keras; it saves nothing")
     rules = "only say which examples this worker gets, by these rules"
-    parser.add_argument("--shards", nargs="+", choices=POLICIES, metavar="RULE", help=rules)
-    return parser.parse_args()
+    made.add_argument("--shards", nargs="+", choices=POLICIES, metavar="RULE", help=rules)
+    made.add_argument("--index", help="of this task, on a machine set up by hand; in place of TF_CONFIG's")
+    return made.parse_args()
 
 
 if __name__ == "__main__":

@@ -23,15 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from course_lib.data import mnist
 from course_lib.runtime import setup
-from lessons.lesson_11_many_processes.cluster.environment import without_proxy
-from lessons.lesson_11_many_processes.cluster.ports import opened
 from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
 from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
-from lessons.lesson_11_many_processes.programs import arguments as course_arguments
-from lessons.lesson_11_many_processes.programs.limit import within
+from lessons.lesson_11_many_processes.programs.limit import opened, within
 from lessons.lesson_11_many_processes.programs.lines import run, say
-from lessons.lesson_11_many_processes.programs.lost import explaining_lost_peers
-from lessons.lesson_11_many_processes.programs.places import TF_CONFIG, peers_of
+from lessons.lesson_11_many_processes.programs.peers import explaining_lost_peers
+from lessons.lesson_11_many_processes.programs.steps import parser
 
 if TYPE_CHECKING:
     from course_lib.data.examples import Examples
@@ -52,33 +49,28 @@ def main() -> None:
     arguments = parsed()
     setup(language=arguments.language, devices=1)
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")  # a lost server is told at once
-    place = ClusterSpec.from_tf_config(os.environ.get(TF_CONFIG))
-    peers = peers_of(place)
-    os.environ.update(without_proxy(os.environ, peers.addresses.values()))
+    place = ClusterSpec.from_tf_config(os.environ["TF_CONFIG"])
     if place.task.job != CHIEF:
         serve(place)
     examples = mnist.load(num_train=arguments.examples, num_test=1).train
-    with within(arguments.wait, peers.others):
-        while not all(map(opened, peers.others.values())):  # TensorFlow fails where one is not there yet
+    with within(arguments.wait, place.others):
+        while not all(map(opened, place.others.values())):  # TensorFlow fails where one is not there yet
             time.sleep(_LOOK_SECONDS)
         strategy = make_strategy(place.cluster.num_tasks(PS))
-    with explaining_lost_peers(peers.others):
-        _watch({name: address for name, address in peers.others.items() if name.startswith(WORKER)})
+    with explaining_lost_peers(place.others):
+        _watch({name: address for name, address in place.others.items() if name.startswith(WORKER)})
         coordinate(strategy, examples, arguments)
 
 
 def parsed() -> argparse.Namespace:
     """Returns the arguments of the command line."""
-    return course_arguments.parser(
-        "Trains with parameter servers, as the coordinator, a worker or a server: TF_CONFIG says which. Start"
-        " it once for each task."
-    ).parse_args()
+    return parser(__doc__.partition("\n")[0]).parse_args()
 
 
 def serve(place: Place) -> None:
     """Lets the coordinator use this process, until it is ended from outside."""
-    tf = _tensorflow()
-    cluster = tf.train.ClusterSpec({job: list(addresses) for job, addresses in place.cluster.jobs})
+    tf = importlib.import_module("tensorflow")
+    cluster = tf.train.ClusterSpec(place.cluster.jobs)
     task = place.task
     server = tf.distribute.Server(cluster, job_name=task.job, task_index=task.index, protocol="grpc")
     say(f"{task} serves")
@@ -87,7 +79,7 @@ def serve(place: Place) -> None:
 
 def make_strategy(num_servers: int) -> Any:
     """Returns the strategy; large variables are cut into as many parts as there are servers."""
-    tf = _tensorflow()
+    tf = importlib.import_module("tensorflow")
     partitioners = tf.distribute.experimental.partitioners
     return tf.distribute.ParameterServerStrategy(
         tf.distribute.cluster_resolver.TFConfigClusterResolver(),
@@ -97,7 +89,7 @@ def make_strategy(num_servers: int) -> Any:
 
 def coordinate(strategy: Any, examples: Examples, arguments: argparse.Namespace) -> None:
     """Has the workers take steps, in no fixed order, and tells how far they are after each epoch."""
-    tf = _tensorflow()
+    tf = importlib.import_module("tensorflow")
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     variables, updates = make_variables(strategy)
     tell_places(variables)
@@ -133,7 +125,7 @@ def coordinate(strategy: Any, examples: Examples, arguments: argparse.Namespace)
 
 def make_variables(strategy: Any) -> tuple[dict[str, Any], Any]:
     """Returns the variables, on the servers, large ones in parts; and one that counts the updates."""
-    tf = _tensorflow()
+    tf = importlib.import_module("tensorflow")
     drawn = tf.keras.initializers.HeNormal(seed=0)
     with strategy.scope():
         variables = {
@@ -145,7 +137,7 @@ def make_variables(strategy: Any) -> tuple[dict[str, Any], Any]:
 
 def tell_places(variables: Mapping[str, Any]) -> None:
     """Says where each part of each variable lies."""
-    tf = _tensorflow()
+    tf = importlib.import_module("tensorflow")
     for name, variable in variables.items():
         parts = getattr(variable, "variables", [variable])  # a whole one has none
         for number, part in enumerate(parts):
@@ -156,7 +148,7 @@ def tell_places(variables: Mapping[str, Any]) -> None:
 
 def loss_of(variables: Mapping[str, Any], features: Any, labels: Any) -> Any:
     """Returns the mean loss; a variable in parts is read as the whole."""
-    tf = _tensorflow()
+    tf = importlib.import_module("tensorflow")
     whole = {name: tf.convert_to_tensor(variable) for name, variable in variables.items()}
     hidden = tf.nn.relu(features @ whole["hidden_weight"] + whole["hidden_bias"])
     logits = hidden @ whole["logits_weight"] + whole["logits_bias"]
@@ -165,7 +157,7 @@ def loss_of(variables: Mapping[str, Any], features: Any, labels: Any) -> Any:
 
 def make_step(strategy: Any, variables: Mapping[str, Any], updates: Any) -> Callable[[Any], Any]:
     """Returns what a worker does in a step: it changes each part on its server, and says which one it is."""
-    tf = _tensorflow()
+    tf = importlib.import_module("tensorflow")
     parts = [part for whole in variables.values() for part in getattr(whole, "variables", [whole])]
 
     def on_worker(features: Any, labels: Any) -> None:
@@ -183,7 +175,7 @@ def make_step(strategy: Any, variables: Mapping[str, Any], updates: Any) -> Call
 
 
 def _batches(examples: Examples, batch_size: int) -> Any:
-    tf = _tensorflow()
+    tf = importlib.import_module("tensorflow")
     dataset = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
     return dataset.shuffle(len(examples)).repeat().batch(batch_size)
 
@@ -201,12 +193,6 @@ def _watch(addresses: Mapping[str, str]) -> None:
             time.sleep(_LOOK_SECONDS)
 
     threading.Thread(target=look, daemon=True).start()
-
-
-def _tensorflow() -> Any:
-    tf = importlib.import_module("tensorflow")
-    tf.get_logger().setLevel("ERROR")
-    return tf
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 TensorFlow's `SlurmClusterResolver` reads Slurm's variables. Strategies do not get it directly: it always
 counts GPUs (without `nvidia-smi` it fails, and with none it steps by zero), and a strategy would use as many
 as it says. A TF_CONFIG made of its addresses leaves the devices to TensorFlow.
+It sorts the machines as texts, so n10 comes before n2, and Slurm counts tasks along its own list: ask for
+machines whose numbers have equally many digits.
 """
 
 from __future__ import annotations
@@ -14,9 +16,6 @@ import json
 import os
 from collections.abc import Mapping
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
-from lessons.lesson_11_many_processes.addresses import host_and_port
 from lessons.lesson_11_many_processes.programs.lines import run
 
 PORT = 2222  # of the first task on a machine; the second has the next
@@ -29,9 +28,6 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
         jobs: how many tasks of each job, such as `{"chief": 1, "ps": 1, "worker": 2}`;
             all are workers if None.
         port: the first port on each machine.
-
-    Raises:
-        CourseError: TensorFlow's order of the machines is not Slurm's.
 
     Source: `tf.distribute.cluster_resolver.SlurmClusterResolver`; Slurm's manual of `srun`.
     """
@@ -47,37 +43,12 @@ def variables(jobs: Mapping[str, int] | None = None, port: int = PORT) -> dict[s
     )
     cluster = resolver.cluster_spec().as_dict()  # only after this does the resolver know its own task
     job, index = resolver.get_task_info()
-    _require_this_machine(cluster[job][index], cluster)
     return {
         "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": job, "index": index}}),
         "DTENSOR_JOBS": ",".join(cluster[job]),
         "DTENSOR_JOB_NAME": job,
         "DTENSOR_CLIENT_ID": str(index),
     }
-
-
-def _require_this_machine(address: str, cluster: Mapping[str, list[str]]) -> None:
-    """Refuses an address on another machine.
-
-    TensorFlow sorts the machines as texts, so n10 comes before n2; Slurm counts the tasks along its own list.
-    """
-    machine = os.environ.get("SLURMD_NODENAME", "")
-    host, _port = host_and_port(address)
-    if machine and host != machine:
-        raise CourseError(
-            _(
-                "This task runs on {machine}, and TensorFlow's order of the machines puts it on {host}: "
-                "{cluster}.",
-                machine=machine,
-                host=host,
-                cluster=json.dumps(cluster),
-            ),
-            allowed=_("machines whose names stand in the same order as text and in Slurm's list"),
-            cure=_(
-                "Ask for machines whose numbers have equally many digits (--nodelist), "
-                "or write TF_CONFIG in the order of: scontrol show hostnames."
-            ),
-        )
 
 
 def _jobs(text: str) -> dict[str, int]:
