@@ -38,9 +38,9 @@ def _components(whole: Array, layout: LayoutSpec) -> list[Array]:
 
 
 def _added(whole: Array, layout: LayoutSpec) -> Array:
-    made = np.zeros_like(whole)
-    for part, place in zip(_components(whole, layout), layout.of(whole.shape).shards, strict=True):
-        made[place] += part
+    made, sharding = np.zeros_like(whole), layout.of(whole.shape)
+    for device_id, part in enumerate(sharding.split(whole)):
+        made[sharding.shards[device_id]] += part
     return made
 
 
