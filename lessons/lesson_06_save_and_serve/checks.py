@@ -128,7 +128,7 @@ def _labelled(probabilities: Array, *, names: Texts = ("bad", "good")) -> dict[s
 
 
 def _parts() -> tuple[Any, Any]:
-    """Returns a vectoriser and a model of ordinary variables, as the lesson makes them, with six columns."""
+    """Returns a vectorizer and a model of ordinary variables, as the lesson makes them, with six columns."""
     tf = start_tensorflow()
 
     class MLP(tf.Module):  # type: ignore[misc, name-defined]
@@ -195,7 +195,7 @@ def server(answer: Callable[[Any, Any], Any]) -> str | None:
                 " of the texts. Take `model.mean` and `model.variance`."
             ),
             lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
-                "The model was trained on rows of length 1; these rows are as the vectoriser makes them."
+                "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
             ),
             lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
                 "The labels are the wrong way round: column 0 is bad."
@@ -252,7 +252,7 @@ def _require_exportable(made: Any, tf: Any) -> None:
         raise CourseError(
             _("The signature takes {specs}.", specs=", ".join(map(str, signature))),
             allowed=_("one tensor of strings with one axis, of any length"),
-            cure=_("Write None for a length that is not known, and call the vectoriser in `__call__`."),
+            cure=_("Write None for a length that is not known, and call the vectorizer in `__call__`."),
         )
 
 

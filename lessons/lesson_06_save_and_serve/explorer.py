@@ -107,7 +107,7 @@ class ReviewExplorer(Explorer):
 def _recorded() -> str:
     command = load(_MEASURED).how.command
     recorded = _("Not computed on this page, but recorded earlier by {command}:", command=command)
-    return join_sentences([recorded, _("the answers of a model that was trained on the real reviews.")])
+    return join_sentences([recorded, _("the predictions of a model that was trained on the real reviews.")])
 
 
 def _percent(probability: float) -> str:

@@ -8,7 +8,7 @@
 # After this lesson you can
 #
 # - restore a sharded checkpoint on one device, and notice when nothing was restored;
-# - export vectoriser and weights as a SavedModel that takes texts, also straight from the shards;
+# - export vectorizer and weights as a SavedModel that takes texts, also straight from the shards;
 # - load it in another process and test what it predicts there.
 #
 # **Time:** 40 minutes.
@@ -188,8 +188,8 @@ print(outcome(unmatched.assert_existing_objects_matched))
 print(outcome(status.assert_consumed).partition(": attributes")[0])
 
 # %% two-meshes-text [markdown]
-# Such a model would be exported with its initial values.
-# `assert_existing_objects_matched` prevents it, after every `restore`.
+# Without this error the model would be exported with its initial values.
+# So call `assert_existing_objects_matched` after every `restore`.
 # It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
 #
 # Something else is refused without being asked: the next cell hands two models to one checkpoint,
@@ -242,7 +242,7 @@ check("06-gather", gather)
 # A *SavedModel* is a folder with variables and with the graphs of functions.
 # Who loads it needs TensorFlow, but none of the Python code that made it.
 #
-# The class below holds vectoriser and model as attributes.
+# The class below holds vectorizer and model as attributes.
 # It has two functions, and each has an input signature, so that TensorFlow knows what to trace:
 # `of_rows` takes rows, and `__call__` takes any number of texts.
 # Both take the moving moments, `model.mean` and `model.variance`, never those of a batch.
@@ -445,17 +445,17 @@ except tf.errors.UnimplementedError as error:
 #
 # ## What belongs together
 #
-# Suppose that the server has no training reviews and adapts a vectoriser of its own, with the same code.
+# Suppose that the server has no training reviews and adapts a vectorizer of its own, with the same code.
 
 # %% predict-vocabulary [markdown]
 # A model reads rows of 1,200 columns, one for each of the most frequent words of its training reviews,
 # the most frequent first.
 # On the test reviews its accuracy is about 0.85.
-# It is exported with another vectoriser, which was adapted to the test reviews in the same way.
+# It is exported with another vectorizer, which was adapted to the test reviews in the same way.
 # What becomes of the accuracy on the test reviews?
 #
 # - [ ] `refused` there is none: TensorFlow refuses the export
-#   TensorFlow compares shapes, and both vectorisers make 1,200 columns.
+#   TensorFlow compares shapes, and both vectorizers make 1,200 columns.
 # - [ ] `same` it stays above 0.8
 #   That needs the same words in the same columns.
 #   A word that is a little more frequent here moves, and shifts all the others.
@@ -476,8 +476,8 @@ reveal("06-vocabulary", strange)
 
 # %% widget-text [markdown]
 # Nothing warned of it.
-# On the stand-in both vectorisers know 1,051 words in common, and 47 of the 1,200 columns have the same word.
-# So export the vectoriser of the training with the model, and test the export with texts whose labels are known.
+# On the stand-in both vectorizers know 1,051 words in common, and 47 of the 1,200 columns have the same word.
+# So export the vectorizer of the training with the model, and test the export with texts whose labels are known.
 #
 # ## Ask it
 #
@@ -512,7 +512,7 @@ score("06")
 #
 # - Restore the sharded checkpoint into ordinary variables, or export straight from the shards:
 #   the export holds whole values, and neither mesh nor layouts.
-# - Vectoriser and weights belong into one export, with moving moments and a signature of texts.
+# - Vectorizer and weights belong into one export, with moving moments and a signature of texts.
 # - Test what was loaded, in another process, with labelled texts, alone and in a batch:
 #   a checkpoint that restored nothing and a strange vocabulary raise no error.
 #

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib import outcome, shard
+from course_lib import data, outcome, shard
 from course_lib.dtensor import to_numpy
 from tests.course import COURSE
 
@@ -26,7 +26,7 @@ def names():
     """The lesson's own classes, and small things to make of them."""
     names = {"tf": tf, "np": np, "dtensor": dtensor, "shard": shard}
     for cell in ("layouts", "model", "classifier"):
-        exec(CELLS[cell].replace("1200", "8"), names)  # noqa: S102 - the lesson's cells
+        exec(CELLS[cell].replace("1200", "8"), names)
     return names
 
 
@@ -143,7 +143,7 @@ def test_the_numbers_of_the_two_vocabularies():
     (words, columns) = re.search(
         r"know ([\d,]+) words in common, and (\d+) of the", json.dumps(CELLS)
     ).groups()
-    reviews = course_lib.data.load_imdb("built-in")
+    reviews = data.load_imdb("built-in")
     vocabularies = []
     for texts in (reviews.train.texts[:4096], reviews.test.texts):
         layer = tf.keras.layers.TextVectorization(1200, output_mode="tf_idf", pad_to_max_tokens=True)
