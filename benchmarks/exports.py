@@ -42,14 +42,14 @@ for line in sys.stdin:
 """
 
 
-class Classifier(tf.Module):  # type: ignore[misc, name-defined]
+class Classifier(tf.Module):
     """Texts in, probabilities out, as lesson 06 writes it."""
 
     def __init__(self, vectorizer: Any, model: Model) -> None:
         super().__init__()
         self.vectorizer, self.model = vectorizer, model
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, texts: Any) -> Any:
         """Returns the probability of each class: `[batch] global` of strings to `[batch, classes] global`."""
         return tf.nn.softmax(self.model.evaluate_logits(self.vectorizer(texts)))

@@ -61,7 +61,8 @@ print(row.shape, "columns used:", int(tf.math.count_nonzero(row)))
 # %% sharded-text [markdown]
 # ## A model in shards
 #
-# The model and the training step are those of lesson 4, and the layouts are the model-parallel ones of lesson 5:
+# The model and the training step are those of lesson 4,
+# and the layouts are the model-parallel ones of lesson 5:
 # `batch` splits the rows over four groups of devices, and `model` splits the 48 hidden units over the two
 # devices of a group.
 # Without layouts the same class makes ordinary variables.
@@ -212,7 +213,8 @@ except tf.errors.OpError as error:
 # Do it by hand: write `gather(variable)` for a DVariable of any layout on any mesh.
 # Return the whole value as a NumPy array.
 #
-# `dtensor.unpack(variable.read_value())` lists the components, `variable.layout.sharding_specs` has an entry for
+# `dtensor.unpack(variable.read_value())` lists the components,
+# `variable.layout.sharding_specs` has an entry for
 # each axis, and `variable.layout.mesh.local_device_locations()` says for each device where it stands, such as
 # `{"batch": 2, "model": 1}`.
 # Any other way is as good.
@@ -346,7 +348,8 @@ print("accuracy above 0.8:", np.mean(together.argmax(axis=1) == test.labels[:200
 #
 # **Exercise 2.** A web page wants words, not columns.
 # Write the class `Server`: its `__call__` takes a tensor of texts of any length and returns a dictionary.
-# `"label"` holds `"good"` or `"bad"` for each text, a tensor of strings, and `"probability"` that of the label.
+# `"label"` holds `"good"` or `"bad"` for each text, a tensor of strings,
+# and `"probability"` that of the label.
 # Column 0 of the probabilities is bad, column 1 is good.
 #
 # `vectorizer` and `model` are as above, and rows are scaled to length 1 as above.
@@ -418,7 +421,8 @@ print("from shards:", np.abs(predicted - together).max().round(5))
 # or the checkpoint restored into a model with layouts, as in lesson 5, without any export.
 #
 # Can the eight devices of this process use the loaded functions?
-# `rows` is asked three times: with a plain tensor, a replicated DTensor, and one that is split over all eight.
+# `rows` is asked three times: with a plain tensor, a replicated DTensor,
+# and one that is split over all eight.
 # Then `__call__` is given texts as a replicated DTensor.
 
 # %% dtensors tags=["error"]
@@ -435,11 +439,13 @@ except tf.errors.UnimplementedError as error:
 
 # %% dtensors-why [markdown]
 # The exported function has no layouts in it, so DTensor lays it out for the rows that it gets.
-# The weights stay ordinary variables, which each device reads whole: split rows share the work, not the memory.
+# The weights stay ordinary variables, which each device reads whole: split rows share the work,
+# not the memory.
 # (TensorFlow's tutorial, written for 2.9, says that plain tensors and replicated DTensors alone are taken.
 # What is shown here was tried on CPUs.)
 #
-# A DTensor of texts is refused, even a replicated one: the function holds the 1,200 weights of the words as a plain
+# A DTensor of texts is refused, even a replicated one:
+# the function holds the 1,200 weights of the words as a plain
 # tensor, and DTensor sends no such tensor to a mesh by itself.
 # So make rows on the host, and split the rows.
 #
@@ -477,7 +483,8 @@ reveal("06-vocabulary", strange)
 # %% widget-text [markdown]
 # Nothing warned of it.
 # On the stand-in both vectorizers know 1,051 words in common, and 47 of the 1,200 columns have the same word.
-# So export the vectorizer of the training with the model, and test the export with texts whose labels are known.
+# So export the vectorizer of the training with the model,
+# and test the export with texts whose labels are known.
 #
 # ## Ask it
 #
@@ -486,9 +493,11 @@ reveal("06-vocabulary", strange)
 # It was trained on 4,096 reviews of the stand-in, and words that these lack are unknown to it.
 #
 # (On a page of the book there is no kernel.
-# There the widget shows recorded predictions of a model that was trained on the 25,000 real reviews, for three
+# There the widget shows recorded predictions of a model that was trained on the 25,000 real reviews,
+# for three
 # epochs.
-# It reached an accuracy of 0.86 on the 25,000 test reviews, and its export, asked in another process, gave the
+# It reached an accuracy of 0.86 on the 25,000 test reviews, and its export, asked in another process,
+# gave the
 # same label to each of them.)
 
 # %% widget
@@ -499,7 +508,8 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # %% plain-program [markdown]
 # ## The plain program
 #
-# [`06_save_and_serve.py`](../plain/06_save_and_serve.py) is this lesson in one file, with TensorFlow and NumPy alone.
+# [`06_save_and_serve.py`](../plain/06_save_and_serve.py) is this lesson in one file,
+# with TensorFlow and NumPy alone.
 # It writes a checkpoint of a small model on a mesh of 4 by 2 and restores it on one device.
 # It exports the model with a signature of texts, from one device and from the shards,
 # and compares what another process predicts, for a text alone and among others.
