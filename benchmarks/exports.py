@@ -42,7 +42,7 @@ for line in sys.stdin:
 """
 
 
-class Classifier(tf.Module):
+class Classifier(tf.Module):  # type: ignore[name-defined]
     """Texts in, probabilities out, as lesson 06 writes it."""
 
     def __init__(self, vectorizer: Any, model: Model) -> None:
