@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +27,32 @@ from course_lib.specs.plan import spatial_parallel  # noqa: E402
 from course_lib.training.checkpoints import CheckpointFolder  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS  # noqa: E402
-from lessons.lesson_06_save_and_serve.serving import fresh  # noqa: E402
-from lessons.lesson_06_save_and_serve.serving.exporting import export  # noqa: E402
-from lessons.lesson_06_save_and_serve.serving.loading import restore_model  # noqa: E402
 
+tf = start_tensorflow()
 Array = npt.NDArray[np.float64]
 
 EPOCHS = 3
-_ROWS = 2_000  # at a time, through the model on its mesh
+_ROWS = 2_000  # at a time, through the model on its mesh and through an export
+_PROGRAM = """import json, sys
+import tensorflow as tf
+
+served = tf.saved_model.load(sys.argv[1])
+for line in sys.stdin:
+    print(json.dumps(served(tf.constant(json.loads(line))).numpy().tolist()))
+"""
+
+
+class Classifier(tf.Module):  # type: ignore[name-defined]
+    """Texts in, probabilities out, as lesson 06 writes it."""
+
+    def __init__(self, vectorizer: Any, model: Model) -> None:
+        super().__init__()
+        self.vectorizer, self.model = vectorizer, model
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def __call__(self, texts: Any) -> Any:
+        """Returns the probability of each class: `[batch] global` of strings to `[batch, classes] global`."""
+        return tf.nn.softmax(self.model.evaluate_logits(self.vectorizer(texts)))
 
 
 def measure(reviews: Reviews, epochs: int = EPOCHS) -> dict[str, Record]:
@@ -40,19 +63,28 @@ def measure(reviews: Reviews, epochs: int = EPOCHS) -> dict[str, Record]:
         for _record in train(model, vectorized.train, epochs=epochs, checkpoints=folder):
             pass
         one = MLP(initial_values(seed=1))
-        restore_model(folder, one)
-        paths = {
-            kind: export(each, vectorized.vectorizer, Path(kept, kind))
-            for kind, each in (("restored", one), ("shards", model))
-        }
+        folder.restore_latest(model=one)
         trained, labels = _probabilities(model, vectorized.test.features), vectorized.test.labels
-        answers = {kind: fresh.ask(path, reviews.test.texts) for kind, path in paths.items()}
-        good = fresh.ask(paths["shards"], REVIEWS)[:, 1]
+        answers = {}
+        for kind, each in (("restored", one), ("shards", model)):
+            classifier, path = Classifier(vectorized.vectorizer.module, each), str(Path(kept, kind))
+            tf.saved_model.save(classifier, path)
+            answers[kind] = _asked(path, reviews.test.texts)
+        good = _asked(path, REVIEWS)[:, 1]
     exported = {kind: _exported(each, trained, labels) for kind, each in answers.items()}
     return {
         "models": Record(trained=Record(accuracy=_accuracy(trained, labels)), **exported),
         "answers": Record({text: round(each, 2) for text, each in zip(REVIEWS, good.tolist(), strict=True)}),
     }
+
+
+def _asked(path: str, texts: Sequence[str]) -> Array:
+    """Returns the probabilities that a new process predicts, `[texts, classes] global`."""
+    lines = [json.dumps(list(texts[start : start + _ROWS])) for start in range(0, len(texts), _ROWS)]
+    # -I keeps the folder of the caller and PYTHONPATH out: the program needs TensorFlow alone.
+    command = [sys.executable, "-I", "-c", _PROGRAM, path]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
+    return np.concatenate([json.loads(line) for line in done.stdout.splitlines()])
 
 
 def _exported(answers: Array, trained: Array, labels: npt.NDArray[np.int64]) -> Record:
@@ -69,7 +101,6 @@ def _accuracy(probabilities: Array, labels: npt.NDArray[np.int64]) -> float:
 
 def _probabilities(model: Model, rows: npt.NDArray[np.float32]) -> Array:
     """Returns what the model on its mesh gives, `[rows, classes] global`."""
-    tf = start_tensorflow()
     evaluate = tf.function(model.evaluate_logits)
     found = []
     for start in range(0, len(rows), _ROWS):

@@ -160,10 +160,11 @@ class Explorer(TreeWidget):
 
     def for_a_page(self) -> dict[str, Any]:
         """Returns the first view, where its options lead, and the name of the file with the other views."""
+        first = self.settled(self.state, page=True)
         return {
             "table": table_file(self.name, language()),
-            "view": shapes.to_json(self.tree(self.state, page=True)),
-            "leads_to": [key(state) for state in self.next_states(self.state)],
+            "view": shapes.to_json(self.tree(first, page=True)),
+            "leads_to": [key(state) for state in self.next_states(first)],
         }
 
     def still(self) -> str:

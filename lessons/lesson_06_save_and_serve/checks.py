@@ -1,183 +1,275 @@
-"""What code checks in lesson 06; importing it registers the exercise of the server too."""
+"""What code checks in lesson 06: gathering the shards of a variable, and a class that is exported."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import CourseError
+from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.evaluations import DEVICES, logits_of, small_values, softmax, some_reviews
-from course_lib.exercises.evaluations_on_devices import Watched, called, small_model
+from course_lib.exercises.evaluations import logits_of, small_values, softmax
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _
-from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
-from course_lib.specs.sharding import Sharding
-from lessons.lesson_06_save_and_serve import checks_server  # noqa: F401 - it registers an exercise
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
 Array = npt.NDArray[Any]
-Values = dict[str, Array]
-Combine = Callable[[list[Array], Sharding], Array]
+Texts = Sequence[str]
 
-_PLANS = (
-    data_parallel(8),
-    model_parallel(4, 2),
-    spatial_parallel(2, 2, 2),
-    Plan("turned", MeshSpec([("model", 2), ("feature", 2)]), {"features": "feature", "hidden": "model"}),
+_LAYOUTS = (
+    LayoutSpec([UNSHARDED, "model"], MeshSpec([("batch", 4), ("model", 2)])),
+    LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])),
+    LayoutSpec(["feature", "model"], MeshSpec([("model", 2), ("feature", 4)])),
+    LayoutSpec(["model"], MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])),
+    LayoutSpec([UNSHARDED, UNSHARDED], MeshSpec([("batch", 8)])),
 )
 
 
-def _combined(combine: Combine) -> Callable[[Values, Plan], Values]:
-    """Returns what an answer gives that makes each variable of its components in this way."""
-
-    def of_values(values: Values, plan: Plan) -> Values:
-        variables = import_module("course_lib.models.sentiment").MLP.spec.variables
-        shardings = {name: plan.layout(variables[name].axes).of(values[name].shape) for name in values}
-        return {name: combine(each.split(values[name]), each) for name, each in shardings.items()}
-
-    return of_values
+def _components(whole: Array, layout: LayoutSpec) -> list[Array]:
+    return layout.of(whole.shape).split(whole)
 
 
-def _added(components: list[Array], sharding: Sharding) -> Array:
-    whole = np.zeros(sharding.global_shape, np.float32)
-    for device_id, component in enumerate(components):
-        whole[sharding.shards[device_id]] += component
-    return whole
+def _added(whole: Array, layout: LayoutSpec) -> Array:
+    made, sharding = np.zeros_like(whole), layout.of(whole.shape)
+    for device_id, part in enumerate(sharding.split(whole)):
+        made[sharding.shards[device_id]] += part
+    return made
 
 
-@exercise("06-gather", right=lambda model: model.values(), on_devices=True)
+def _relaid(variable: Any) -> Array:
+    """Returns the whole value, which is laid out on every device."""
+    dtensor = start_tensorflow().experimental.dtensor
+    everywhere = dtensor.Layout.replicated(variable.layout.mesh, variable.shape.rank)
+    return np.asarray(dtensor.relayout(variable, everywhere).numpy())
+
+
+@exercise("06-gather", right=_relaid, on_devices=True)
 def gather(answer: Callable[[Any], Any]) -> str | None:
-    """The whole variables of a model that lies on a mesh."""
-    values, hints = small_values(), []
+    """The whole value of a DVariable, an array."""
+    cases = []
+    for layout in _LAYOUTS:
+        shape = (8, 16)[: layout.num_axes]
+        told = _("a variable of the shape {shape} with the layout {layout}", shape=shape, layout=layout)
+        values = np.random.default_rng(6).permutation(np.prod(shape)).astype(np.float32)
+        cases.append(Case((values.reshape(shape), layout), told=told))
 
-    def run(function: Callable[[Any], Any], values: Values, plan: Plan) -> Any:
-        with on_devices() as (tf, _dtensor):
-            made = function(import_module("course_lib.models.sentiment").MLP(values, plan))
-            hints.append(_hint_on_names(made, values, tf))
-            return {name: made[name] for name in values if name in made} if isinstance(made, dict) else made
+    def run(function: Callable[[Any], Any], whole: Array, layout: LayoutSpec) -> Any:
+        with on_devices() as (tf, dtensor):
+            made = function(tf.experimental.dtensor.DVariable(dtensor.pack(whole, layout)))
+            if tf.is_tensor(made) and tf.experimental.dtensor.is_dtensor(made):
+                raise CourseError(
+                    _("What is returned is still a DTensor on its mesh."),
+                    allowed=_("a NumPy array"),
+                    cure=_("Put the components together, and return an array."),
+                )
+            return made
 
-    hint = judge(
+    return judge(
         answer,
-        lambda values, plan: values,
-        [Case((values, plan), told=_("a model on the mesh {mesh}", mesh=plan.mesh)) for plan in _PLANS],
+        lambda whole, _layout: whole,
+        cases,
         misconceptions={
-            _combined(lambda components, sharding: np.concatenate(components)): _(
+            lambda whole, layout: np.concatenate(_components(whole, layout)): _(
                 "This lays the components one after the other, in the order of the devices. Which part of the"
                 " whole does each of them hold?"
             ),
-            _combined(lambda components, sharding: components[0]): _(
+            lambda whole, layout: _components(whole, layout)[0]: _(
                 "This is what the first device holds. Where a variable is split, others hold the rest."
             ),
-            _combined(_added): _(
+            _added: _(
                 "This adds a block once for each device that holds it. Copies are equal: write them over each"
                 " other."
             ),
         },
         run=run,
         tolerance=0.0,
-        advice=_("Which part of the whole does device `d` hold? `sharding.shards[d]` says it."),
+        advice=_(
+            "An entry of the layout names a mesh dimension; the place of the device along it counts blocks."
+        ),
     )
-    return next(filter(None, hints), hint)
 
 
-def _hint_on_names(made: Any, values: Values, tf: Any) -> str | None:
-    """Returns which variable of a dictionary is missing or still lies on the mesh; None if none does."""
-    for name in values if isinstance(made, dict) else ():
-        if name not in made:
-            return _("The dictionary needs {name!r}, too: serving needs every variable.", name=name)
-        if tf.experimental.dtensor.is_dtensor(made[name]):
-            return _(
-                "`{name}` is still a DTensor on its mesh. Put its components together, and return NumPy"
-                " arrays.",
-                name=name,
-            )
-    return None
+_VOCABULARY = ("[UNK]", "film", "good", "bad", "dull", "fine")
+_WEIGHTS = np.array([0.5, 1, 1.5, 1.5, 2, 2.5], np.float32)
+_NAMES = {
+    "W1": "hidden_weight",
+    "b1": "hidden_bias",
+    "W2": "logits_weight",
+    "b2": "logits_bias",
+    "mean": "moving_mean",
+    "variance": "moving_variance",
+}
+_SPEC = "@tf.function(input_signature=[tf.TensorSpec(...)])"
 
 
-def answered_on_mesh(model: Any, rows: Array) -> Array:
-    """Returns the probabilities of each row, having given each device an eighth of the rows."""
-    dtensor = import_module("course_lib.dtensor")
-    layout = data_parallel(DEVICES).layout(("batch", "features"))
-    logits = model.evaluate_logits(dtensor.pack(_filled_up(rows), layout))
-    return softmax(dtensor.to_numpy(logits)[: len(rows)])
+def _probabilities(texts: Texts, *, own_moments: bool = False, scaled: bool = True) -> Array:
+    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`."""
+    rows = np.zeros((len(texts), len(_VOCABULARY)), np.float32)
+    for row, text in zip(rows, texts, strict=True):
+        for token in text.split():
+            row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
+    rows *= _WEIGHTS
+    if scaled:
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return softmax(logits_of(small_values(), rows, own_moments=own_moments))
 
 
-def _filled_up(rows: Array) -> Array:
-    return np.pad(rows, ((0, -len(rows) % DEVICES), (0, 0)))
+def _labelled(probabilities: Array, *, names: Texts = ("bad", "good")) -> dict[str, list[Any]]:
+    labels = [names[column] for column in probabilities.argmax(axis=1)]
+    return {"label": labels, "probability": probabilities.max(axis=1).tolist()}
 
 
-def _served(rows: Array) -> Array:
-    return softmax(logits_of(small_values(), rows))
+def _parts() -> tuple[Any, Any]:
+    """Returns a vectorizer and a model of ordinary variables, as the lesson makes them, with six columns."""
+    tf = start_tensorflow()
 
+    class MLP(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            for name, value in _NAMES.items():
+                setattr(self, name, tf.Variable(small_values()[value]))
 
-@exercise("06-on-mesh", right=answered_on_mesh, on_devices=True)
-def on_mesh(answer: Callable[[Any, Array], Any]) -> str | None:
-    """The probabilities of rows, whether their number divides by 8 or not, from a model on eight devices."""
-    model, random = Watched(small_model()), np.random.default_rng(6)
-    cases = [Case((some_reviews(random, count)[0],)) for count in (11, 13, 21, 3, 1, 8, 16)]
-    hint = judge(
-        answer,
-        _served,
-        cases,
-        misconceptions={
-            lambda rows: _served(_filled_up(rows)): _(
-                "There is an answer for each row that was filled up, too. Return those of the request alone."
-            ),
-            lambda rows: logits_of(small_values(), rows): _(
-                "These are the logits. Probabilities are their softmax."
-            ),
-            lambda rows: _served(rows[: len(rows) // DEVICES * DEVICES]): _(
-                "A server answers every row: fill the rows up instead of leaving some out."
-            ),
-        },
-        run=lambda function, rows: called(function, model, rows),
+        def hidden(self, x: Any) -> Any:
+            return tf.nn.relu(x @ self.W1 + self.b1)
+
+        def logits(self, hidden: Any, mean: Any, variance: Any) -> Any:
+            normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
+            return normal @ self.W2 + self.b2
+
+    vectorizer = tf.keras.layers.TextVectorization(
+        len(_VOCABULARY), output_mode="tf_idf", pad_to_max_tokens=True
     )
-    if hint and model.asked_to_train:
-        return _(
-            "Training normalises a row with the moments of its batch, and here rows of zeros are in the"
-            " batch. Ask `model.evaluate_logits`, which takes the moving moments."
-        )
-    return hint or model.fault(sum(len(case.inputs[0]) for case in cases))
+    vectorizer.set_vocabulary(list(_VOCABULARY), idf_weights=_WEIGHTS)
+    return vectorizer, MLP()
 
 
-def _of_the_last_bias(values: Values, row: Array) -> Array:
-    return softmax(values["logits_bias"])
+def _made(vectorizer: Any, model: Any) -> Any:
+    """Returns an object that can be exported."""
+    tf = start_tensorflow()
+
+    class Server(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.vectorizer, self.model = vectorizer, model
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])  # type: ignore[untyped-decorator]
+        def __call__(self, texts: Any) -> Any:
+            hidden = self.model.hidden(tf.math.l2_normalize(self.vectorizer(texts), axis=1))
+            logits = self.model.logits(hidden, self.model.mean, self.model.variance)
+            label = tf.gather(["bad", "good"], tf.argmax(logits, axis=1))
+            return {"label": label, "probability": tf.reduce_max(tf.nn.softmax(logits), axis=1)}
+
+    return Server()
 
 
-def _single_rows() -> list[Case]:
-    """Returns models with 3 features, 4 hidden units and 2 classes, each with a row."""
-    random = np.random.default_rng(0)
-    shapes = {"hidden_weight": (3, 4), "hidden_bias": (4,), "logits_weight": (4, 2), "moving_mean": (4,)}
-    told = _("a model of 3 features, 4 hidden units and 2 classes, and a row of 3 numbers")
-    cases = []
-    for _number in range(20):
-        values = {name: random.integers(-8, 9, shape) / 4 for name, shape in shapes.items()}
-        values["logits_bias"] = np.array([0.25, -0.5]) + np.round(random.normal(size=2), 1)
-        values["moving_variance"] = random.integers(1, 8, 4) / 4
-        cases.append(Case((values, random.integers(1, 5, 3) / 2), told=told))
-    return cases
+@exercise("06-server", right=_made, on_devices=True)
+def server(answer: Callable[[Any, Any], Any]) -> str | None:
+    """A module whose export takes texts and gives the label and the probability of each."""
+    loaded: list[Any] = []
 
+    def run(make: Callable[[Any, Any], Any], texts: Texts) -> Any:
+        if not loaded:
+            loaded.append(_exported(make))
+        return _asked(loaded[0], texts)
 
-@exercise("06-alone", right=_of_the_last_bias)
-def alone(answer: Callable[..., Any]) -> str | None:
-    """What a model answers for a single row where it normalises with the moments of the batch."""
+    batches = [
+        ["film", "good film", "a bad dull film"],
+        ["bad film", "good good film", "fine", "film bad dull", "dull"],
+        ["good film"],
+    ]
     return judge(
         answer,
-        _of_the_last_bias,
-        _single_rows(),
+        lambda texts: _labelled(_probabilities(texts)),
+        [Case((texts,)) for texts in batches],
         misconceptions={
-            lambda values, row: softmax(logits_of(values, row)): _(
-                "These are the answers with the moving moments. Here the batch's own are asked for."
+            lambda texts: _labelled(_probabilities(texts, own_moments=True)): _(
+                "What is predicted for a text depends on what else is asked: this normalises with the moments"
+                " of the texts. Take `model.mean` and `model.variance`."
             ),
-            lambda values, row: values["logits_bias"]: _("These are logits. Take the softmax of them."),
-            lambda values, row: np.full(2, np.nan): _(
-                "This is 0 / 0 somewhere. Is 0.00001 added to the variance, under the root? And does the"
-                " variance divide by the number of rows, not by one less?"
+            lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
+                "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
             ),
+            lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
+                "The labels are the wrong way round: column 0 is bad."
+            ),
+            lambda texts: {
+                **_labelled(_probabilities(texts)),
+                "probability": _probabilities(texts)[:, 1],
+            }: _("This is the probability of good for each text. Return that of the label."),
         },
+        run=run,
     )
+
+
+def _exported(make: Callable[[Any, Any], Any]) -> Any:
+    """Returns what is loaded of the export of what a reader's class makes."""
+    tf = start_tensorflow()
+    made = make(*_parts())
+    _require_exportable(made, tf)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            tf.saved_model.save(made, folder, signatures={"serving_default": made.__call__})
+        except Exception as error:
+            if "untracked" not in str(error):
+                raise
+            raise CourseError(
+                _("The export lacks something that `__call__` uses: no attribute of the object leads to it."),
+                allowed=_("variables and tables that the object holds"),
+                cure=_("Make it an attribute in `__init__`, for example `self.model = model`."),
+            ) from error
+        if b"PyFunc" in Path(folder, "saved_model.pb").read_bytes():
+            raise CourseError(
+                _("The graph calls Python code of this process, which no other process has."),
+                allowed=_("TensorFlow's own operations"),
+                cure=_("Leave tf.py_function and tf.numpy_function out."),
+            )
+        return tf.saved_model.load(folder)
+
+
+def _require_exportable(made: Any, tf: Any) -> None:
+    if not isinstance(made, tf.Module):
+        raise CourseError(
+            _("An object of the type `{kind}` cannot be exported here.", kind=type(made).__name__),
+            allowed=_("objects of a class that inherits from tf.Module"),
+            cure=_("Look at the class `Classifier` once more."),
+        )
+    signature = getattr(answered(made.__call__), "input_signature", None)
+    if not signature or getattr(made.__call__, "_jit_compile", None):  # XLA would end the process on strings
+        raise CourseError(
+            _("`__call__` needs an `input_signature`, and no `jit_compile`: XLA has no strings."),
+            allowed=_SPEC,
+            cure=_("Look at the class `Classifier` once more."),
+        )
+    if [(spec.dtype, spec.shape.rank) for spec in signature] != [(tf.string, 1)] or signature[0].shape[0]:
+        raise CourseError(
+            _("The signature takes {specs}.", specs=", ".join(map(str, signature))),
+            allowed=_("one tensor of strings with one axis, of any length"),
+            cure=_("Write None for a length that is not known, and call the vectorizer in `__call__`."),
+        )
+
+
+def _asked(loaded: Any, texts: Texts) -> dict[str, Any]:
+    """Returns the labels and probabilities that the loaded signature gives for texts."""
+    tf = start_tensorflow()
+    signature = loaded.signatures["serving_default"]
+    (name,) = signature.structured_input_signature[1]
+    given: Mapping[str, Any] = signature(**{name: tf.constant(texts)})
+    if given.keys() != {"label", "probability"} or given["label"].dtype != tf.string:
+        raise CourseError(
+            _(
+                "`__call__` returns {given}.",
+                given=", ".join(f"{name}: {each.dtype.name}" for name, each in given.items()),
+            ),
+            allowed=_('a dictionary with "label", strings, and "probability", numbers'),
+            cure=_('Make texts of columns with tf.gather(["bad", "good"], ...) or tf.where.'),
+        )
+    labels = [label.decode() for label in np.ravel(given["label"].numpy())]
+    return {"label": labels, "probability": given["probability"].numpy().tolist()}

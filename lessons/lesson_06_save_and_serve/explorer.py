@@ -38,8 +38,8 @@ class ReviewExplorer(Explorer):
     that `make results` recorded, and the widget says so.
 
     Args:
-        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first: what `serving.load`
-            returns. Without it the widget says what is missing.
+        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first. Without it the
+            widget says what is missing.
     """
 
     name = "reviews"
@@ -80,7 +80,7 @@ class ReviewExplorer(Explorer):
         groups = [Bars(_("Probability"), bars)]
         drawing = pieces.image(bars_drawing(groups, full=1.0), "\n".join(bar_lines(groups)))
         source = _recorded() if page else _("Computed here.")
-        return [*told, pieces.panel(_("What the model answers"), drawing, [source])]
+        return [*told, pieces.panel(_("What the model predicts"), drawing, [source])]
 
     def figure(self) -> Figure:
         """Returns a picture that says what the widget is for: answers of this machine are never stored."""
@@ -100,14 +100,14 @@ class ReviewExplorer(Explorer):
         if page:
             return _("To type a review of your own, open this lesson in Jupyter or Colab.")
         if self._ask is None:
-            return _("The widget needs a model to ask: ReviewExplorer(served).")
+            return _("The widget needs a model to ask: ReviewExplorer(ask).")
         return "" if state["review"].strip() else _("Type a review, or choose one.")
 
 
 def _recorded() -> str:
     command = load(_MEASURED).how.command
     recorded = _("Not computed on this page, but recorded earlier by {command}:", command=command)
-    return join_sentences([recorded, _("the answers of a model that was trained on the real reviews.")])
+    return join_sentences([recorded, _("the predictions of a model that was trained on the real reviews.")])
 
 
 def _percent(probability: float) -> str:

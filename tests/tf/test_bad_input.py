@@ -9,13 +9,11 @@ import pytest
 from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, i18n
 from course_lib.data import imdb as data
 from course_lib.data.examples import Examples
-from course_lib.data.tfidf import Vectorizer
 from course_lib.models import sentiment as models
 from course_lib.runtime import setup
 from course_lib.specs import communication, plan
 from course_lib.training import run as training
 from course_lib.training.checkpoints import CheckpointFolder
-from lessons.lesson_06_save_and_serve.serving.exporting import export
 
 GRID = MeshSpec([("x", 2), ("y", 4)])
 ROWS = LayoutSpec(["x", UNSHARDED], GRID)
@@ -35,11 +33,6 @@ def train_from_a_foreign_checkpoint(tmp_path):
     folder = CheckpointFolder(tmp_path)
     folder.save(1, {"made by": "hand"}, model=model())
     training.train(model(), EXAMPLES, epochs=1, batch_size=64, checkpoints=folder)
-
-
-def exported(path, dims):
-    vectorizer = Vectorizer(("[UNK]", "film"), np.ones(2, np.float32), 2, unit_length=True)
-    export(models.MLP(models.initial_values(dims=dims)), vectorizer, path)
 
 
 def real_reviews_without_a_network(tmp_path, monkeypatch):
@@ -135,18 +128,6 @@ WITH_FIXTURES = {
         ["checkpoint-000001-step-000001", "'settings'"],
         "not saved by this kind of training",
         "この種類の学習",
-    ),
-    "export folder that exists": (
-        lambda tmp_path, _monkeypatch: exported(tmp_path, (2, 4, 2)),
-        ["test_the_message"],
-        "is there already",
-        "すでに",
-    ),
-    "vocabulary that does not fit the model": (
-        lambda tmp_path, _monkeypatch: exported(tmp_path / "1", (3, 4, 2)),
-        ["2", "(3,)"],
-        "The vocabulary makes rows",
-        "語彙",
     ),
     "no network": (real_reviews_without_a_network, ["TFDS_DATA_DIR"], "cannot be downloaded", "ダウンロード"),
 }

@@ -84,7 +84,7 @@ def test_a_refusal_is_shown(explorer):
 def test_without_a_model_it_says_what_is_missing():
     alone = ReviewExplorer()
     say(alone, "A fine film.")
-    assert "ReviewExplorer(served)" in text_of(alone.view, " ")
+    assert "ReviewExplorer(ask)" in text_of(alone.view, " ")
     assert all(each[0] != "svg" for each in nodes(alone.view))
 
 
@@ -99,6 +99,12 @@ def test_a_page_has_the_recorded_answers_and_asks_no_model(recorded, explorer, a
     assert "open this lesson in Jupyter or Colab" in told
     assert "12 %" in told
     assert "88 %" in told
+
+
+def test_a_page_that_is_made_after_a_review_was_typed_begins_without_one(recorded, explorer):
+    say(explorer, "A fine film.")
+    assert "Type a review, or choose one." not in explorer.to_html()
+    assert "A fine film." not in explorer.to_html()
 
 
 # --- The way of a text
