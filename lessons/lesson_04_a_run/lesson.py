@@ -198,10 +198,10 @@ check("04-errors", errors)
 # %% lag-text [markdown]
 # ## Moving moments lag behind
 #
-# Each step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$, where $b$ is the moment of its batch.
+# Each step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$, where $b$ is the mean or variance of its batch.
 # So $m$ is an average over the last steps, and during these steps the weights have moved on.
 # The next cell takes 32 more batches of training reviews forward and moves the moments; no weight changes.
-# After that the old moments count for $0.9^{32}$, about 3 %.
+# After that the old values count for $0.9^{32}$, about 3 %.
 
 
 # %% move-moments
@@ -220,9 +220,9 @@ print(before - after > 0.1)
 
 # %% train-text [markdown]
 # The same weights, a much smaller loss.
-# How far the moments lag differs from epoch to epoch, and with the seed.
+# How far the moving moments lag differs from epoch to epoch, and with the seed.
 # So a held-out loss that jumps need not come from the weights.
-# Let the moments catch up before you report a number; the library's trainer does it after each epoch.
+# Let them catch up before you report a number; the library's trainer does it after each epoch.
 #
 # ## Stop and resume
 #
@@ -236,7 +236,7 @@ print(before - after > 0.1)
 # `train` wraps the loop.
 # It saves after each epoch, so that a killed process loses an epoch at most.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
-# There the step and the model agree, and `train` saves once more.
+# There `step` and the model agree, and `train` saves once more.
 #
 # Run both cells and press **Stop** before the second one ends.
 # Then run the second one alone: a new model takes over, and the curves go on.
@@ -258,7 +258,7 @@ def train(model, x, y, held_out, epochs, folder):
             if record["step"] % (len(y) // 64) == 0:
                 yield {**record, **evaluate(model, *held_out)}
                 manager.save()
-    except GeneratorExit:  # closed at a yield, where the step and the model agree
+    except GeneratorExit:  # closed at a yield, where step and model agree
         manager.save()
 
 
@@ -314,7 +314,7 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 #   Drawn from a generator that lives in the process, it would be another one after a restart.
 
 # %% predict-moments [markdown]
-# A checkpoint of step 70 gives a new model the weights and the step, but not the moving moments.
+# A checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
 # These begin anew, at 0 and 1, and the run trains its last 30 steps.
 # What equals, to the last bit, the run that nobody stopped?
 #
@@ -338,12 +338,12 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 
 # %% reveal-moments-why [markdown]
 # The loss curve shows nothing of this: only evaluation reads the moving moments.
-# If the step is missing, the weights come back and the run starts at the first batch:
+# If `step` is missing, the weights come back and the run starts at the first batch:
 # 100 steps follow in place of 30.
 #
 # Neither `restore` nor `restore_or_initialize` complains if the checkpoint lacks a variable of the program.
 # TensorFlow tells when it is asked.
-# Below, the step is left out.
+# Below, `step` is left out.
 # Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint:
 
 # %% missing tags=["error"]

@@ -80,7 +80,7 @@ def train(model, x, y, held_out, epochs, folder):
             if record["step"] % (len(y) // 64) == 0:
                 yield {**record, **evaluate(model, *held_out)}
                 manager.save()
-    except GeneratorExit:  # closed at a yield, where the step and the model agree
+    except GeneratorExit:  # closed at a yield, where step and model agree
         manager.save()
 
 
