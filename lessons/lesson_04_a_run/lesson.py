@@ -200,7 +200,8 @@ check("04-errors", errors)
 #
 # Each step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$, where $b$ is the mean or variance of its batch.
 # So $m$ is an average over the last steps, and during these steps the weights have moved on.
-# The next cell takes 32 more batches of training reviews forward and moves the moments; no weight changes.
+# The next cell takes 32 more batches of training reviews forward and updates the moving moments.
+# No weight changes.
 # After that the old values count for $0.9^{32}$, about 3 %.
 
 
