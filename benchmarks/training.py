@@ -45,7 +45,9 @@ def measure(repeats: int = 7, num_steps: int = 128, schemes: Sequence[str] = tup
         schemes: which of `SCHEMES`.
     """
     examples = random_examples()
-    loops = {scheme: [("tutorial's loop", tutorial_loop.training(scheme, examples))] for scheme in schemes}
+    loops: dict[str, list[tuple[str, Callable[[int], object]]]] = {
+        scheme: [("tutorial's loop", tutorial_loop.training(scheme, examples))] for scheme in schemes
+    }
     if "data" in loops:
         loops["data"].append(("one step a call (lesson 4)", plain_loop.training(examples)))
     rows = []

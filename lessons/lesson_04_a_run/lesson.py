@@ -320,7 +320,7 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 # What equals, to the last bit, the run that nobody stopped?
 #
 # - [ ] `everything` its weights and its moving moments
-#   After 30 steps the values they began with still count for $0.9^{30}$, about 4 %.
+#   After 30 steps the values they began with still count for about 4 %: 30 factors of 0.9.
 # - [x] `weights` its weights, not its moving moments
 #   A training step normalises with the moments of its batch.
 #   It writes the moving moments and never reads them for anything else.

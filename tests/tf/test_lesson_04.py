@@ -20,6 +20,7 @@ from course_lib.watch import step_times
 from tests.tf import oracles
 from tools.lesson.sources import Course
 
+MOMENTS = ("mean", "variance")
 OF_ORACLE = {"hidden_weight": "W1", "hidden_bias": "b1", "logits_weight": "W2", "logits_bias": "b2"}
 DEFINED = (ast.FunctionDef, ast.ClassDef)
 
@@ -41,7 +42,7 @@ def rows():
 
 
 def held(model):
-    return {name: getattr(model, name).numpy().astype(np.float64) for name in (*OF_ORACLE.values(), "mean", "variance")}
+    return {name: getattr(model, name).numpy().astype(np.float64) for name in (*OF_ORACLE.values(), *MOMENTS)}
 
 
 def test_the_program_is_the_lessons_code_name_by_name():
