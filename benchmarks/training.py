@@ -1,4 +1,4 @@
-"""Training steps: the course's loop against that of TensorFlow's tutorial.
+"""Training steps: the course's loop against that of TensorFlow's tutorial and that of lesson 04.
 
 What is compared takes turns in one process, on random data of the shape of the IMDB reviews; the ratio of the
 medians is told, since absolute times depend on the machine and on what else it does.
@@ -18,7 +18,7 @@ from course_lib import setup
 
 setup(devices=8)
 
-from benchmarks import tutorial_loop  # noqa: E402
+from benchmarks import plain_loop, tutorial_loop  # noqa: E402
 from benchmarks.rows import Row  # noqa: E402
 from course_lib.data.examples import Examples  # noqa: E402
 from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
@@ -37,7 +37,7 @@ Turn = Callable[[], float]  # trains some steps, and returns the seconds a step
 
 
 def measure(repeats: int = 7, num_steps: int = 128, schemes: Sequence[str] = tuple(SCHEMES)) -> list[Row]:
-    """Returns the table: each scheme against the tutorial's loop.
+    """Returns the table: each scheme against the tutorial's loop, and data parallel against that of lesson 4.
 
     Args:
         repeats: how many pairs are measured for each line.
@@ -45,14 +45,20 @@ def measure(repeats: int = 7, num_steps: int = 128, schemes: Sequence[str] = tup
         schemes: which of `SCHEMES`.
     """
     examples = random_examples()
+    loops: dict[str, list[tuple[str, Callable[[int], object]]]] = {
+        scheme: [("tutorial's loop", tutorial_loop.training(scheme, examples))] for scheme in schemes
+    }
+    if "data" in loops:
+        loops["data"].append(("one step a call (lesson 4)", plain_loop.training(examples)))
     rows = []
-    for scheme in schemes:
+    for scheme, others in loops.items():
         ours = course_loop(SCHEMES[scheme](), examples, num_steps)
-        theirs = timed(tutorial_loop.training(scheme, examples), num_steps)
-        ours(), theirs()  # to compile and warm up
-        pairs = [(ours(), theirs()) for _repeat in range(repeats)]
-        medians = map(statistics.median, zip(*pairs, strict=True))
-        rows.append(Row(f"a step, {scheme} parallel / tutorial's loop", *medians))
+        for name, train_steps in others:
+            theirs = timed(train_steps, num_steps)
+            ours(), theirs()  # to compile and warm up
+            pairs = [(ours(), theirs()) for _repeat in range(repeats)]
+            medians = map(statistics.median, zip(*pairs, strict=True))
+            rows.append(Row(f"a step, {scheme} parallel / {name}", *medians))
     return rows
 
 

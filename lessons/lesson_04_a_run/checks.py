@@ -1,10 +1,9 @@
-"""What code checks in lesson 04: a moving average, an evaluation on eight devices, a break-even batch."""
+"""What code checks in lesson 04: two kinds of mistakes counted on eight devices, and a break-even batch."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -13,151 +12,94 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.evaluations import DEVICES, logits_of, small_values, some_reviews
-from course_lib.exercises.evaluations_on_devices import Watched, called, small_model
 from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
+from course_lib.exercises.real_devices import on_devices, refuse_new_axis
 from course_lib.i18n import _
-from course_lib.specs.plan import data_parallel
+from course_lib.runtime import start_tensorflow
 
 Array = npt.NDArray[Any]
-Values = Sequence[float]
-Evaluation = Callable[[Array, Array], tuple[float, float]]
+Errors = Callable[..., Any]
 
 
-def _moving(start: float, values: Values) -> float:
-    return _updated(start, values, weight_of_old=0.9)
+class SmallModel:
+    """The lesson's model in small: six features, four hidden units; called as the lesson's is."""
+
+    def __init__(self, variable: Callable[[Array], Any]) -> None:
+        values = {name: variable(value) for name, value in small_values().items()}
+        self.W1, self.b1 = values["hidden_weight"], values["hidden_bias"]
+        self.W2, self.b2 = values["logits_weight"], values["logits_bias"]
+        self.mean, self.variance = values["moving_mean"], values["moving_variance"]
+
+    def __call__(self, x: Any, moments: Any = None) -> Any:
+        """Returns the logits `[batch, classes] global`, and the moments by which rows were normalised."""
+        tf = start_tensorflow()
+        hidden = tf.nn.relu(x @ self.W1 + self.b1)
+        mean, variance = moments or tf.nn.moments(hidden, axes=[0])
+        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
+        return normal @ self.W2 + self.b2, (mean, variance)
 
 
-def _updated(start: float, values: Values, *, weight_of_old: float) -> float:
-    def update(moving: float, value: float) -> float:
-        return weight_of_old * moving + (1 - weight_of_old) * float(value)
-
-    return reduce(update, values, float(start))
-
-
-def _start_and_values(random: np.random.Generator) -> tuple[float, Values]:
-    count = int(random.integers(2, 7))
-    return float(random.integers(0, 10)), (random.integers(0, 20, count) / 2).tolist()
+def _padded(random: np.random.Generator, num_reviews: int) -> tuple[Array, Array, Array]:
+    """Returns rows that divide by eight, labels and weights; padding has the label 0 or 1."""
+    num_rows = num_reviews + -num_reviews % DEVICES
+    x, y = some_reviews(random, num_rows)
+    weight = np.zeros(num_rows, np.float32)
+    weight[random.permutation(num_rows)[:num_reviews]] = 1
+    return x, y, weight
 
 
-@exercise("04-moving-average", right=_moving)
-def moving_average(answer: Callable[..., Any]) -> str | None:
-    """The moving average after one update for each value."""
+def _errors(x: Array, y: Array, weight: Array, *, own_moments: bool = False) -> tuple[float, float]:
+    answers = logits_of(small_values(), x, own_moments=own_moments).argmax(axis=1)
+    return float(weight @ ((y == 0) & (answers == 1))), float(weight @ ((y == 1) & (answers == 0)))
+
+
+def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, ...] | None:
+    """Returns what a reader's function makes of DTensors on eight devices, in a `tf.function`."""
+    refuse_new_axis(answer)
+    with on_devices() as (tf, real):
+        dtensor = import_module("tensorflow.experimental.dtensor")
+        mesh = dtensor.create_mesh([("batch", DEVICES)], devices=[f"CPU:{at}" for at in range(DEVICES)])
+
+        def variable(value: Array) -> Any:
+            return dtensor.DVariable(real.pack(value, dtensor.Layout.replicated(mesh, value.ndim)))
+
+        rows = [
+            real.pack(each, dtensor.Layout.batch_sharded(mesh, "batch", each.ndim)) for each in (x, y, weight)
+        ]
+        model = SmallModel(variable)
+        found = tf.function(lambda *split: answer(model, *split))(*rows)
+        return None if found is None else tuple(float(each) for each in tf.nest.flatten(found))
+
+
+@exercise("04-errors", right=_errors, on_devices=True)
+def errors(answer: Errors) -> str | None:
+    """The numbers of negative reviews called positive, and of positive ones called negative."""
+    cases = drawn(lambda random: _padded(random, int(random.choice([11, 13, 18, 21]))), count=4)
+    none = np.zeros(DEVICES, np.float32)
+    only_padding = Case(
+        (*_padded(np.random.default_rng(1), 8)[:2], none), _("All rows have the weight 0 here.")
+    )
     return judge(
         answer,
-        _moving,
-        [
-            *drawn(_start_and_values),
-            Case((5.0, []), _("With no value there is no update: `start` stays.")),
-        ],
+        _errors,
+        [*cases, only_padding],
         misconceptions={
-            lambda start, values: _updated(start, values, weight_of_old=0.1): _(
-                "0.9 belongs to the old average and 0.1 to the new value."
+            lambda x, y, weight: _errors(x, y, np.ones_like(weight)): _(
+                "The rows that fill up are counted like reviews. Multiply by the weights."
             ),
-            lambda start, values: _moving(start, [float(np.mean(values))]): _(
-                "Make one update for each value, not one with their mean."
+            lambda *rows: _errors(*rows)[::-1]: _(
+                "The two kinds are swapped: label 0 and answer 1 come first."
             ),
-            lambda start, values: _moving(start, values[:1]): _(
-                "`return` stands inside the loop, so that only the first value counts."
-                " Put it behind the loop."
+            lambda *rows: _errors(*rows, own_moments=True): _(
+                "The rows are normalised with the moments of their batch. Give the model the moving moments."
             ),
-            lambda start, values: _moving(start, values[-1:]): _(
-                "Every value makes an update, and each update starts from the result of the one before."
+            lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): _(
+                "Count the mistakes: do not divide by the number of reviews."
             ),
         },
-        run=with_lists_or_arrays,
+        run=_called,
+        advice=_("Return two sums: label 0 and answer 1, then label 1 and answer 0."),
     )
-
-
-def _losses_and_hits(logits: Array, labels: Array) -> tuple[Array, Array]:
-    """Returns the loss of each row, and whether its largest logit is that of its label."""
-    losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(labels)), labels]
-    return losses, logits.argmax(axis=1) == labels
-
-
-def evaluate(model: Any, features: Array, labels: Array) -> tuple[float, float]:
-    """Returns the mean loss and the accuracy, of logits that eight devices computed."""
-    dtensor = import_module("course_lib.dtensor")
-    filled = np.pad(features, ((0, -len(labels) % DEVICES), (0, 0)))
-    rows = dtensor.pack(filled, data_parallel(DEVICES).layout(("batch", "features")))
-    logits = dtensor.to_numpy(model.evaluate_logits(rows))[: len(labels)]
-    losses, hits = _losses_and_hits(logits.astype(np.float64), labels)
-    return float(losses.mean()), float(hits.mean())
-
-
-def _evaluated(features: Array, labels: Array) -> tuple[float, float]:
-    """Returns the mean loss and the accuracy, by NumPy on one device."""
-    return _with_rows_filled_up(counted=False, of_rows=False)(features, labels)
-
-
-def _with_rows_filled_up(*, counted: bool, of_rows: bool) -> Evaluation:
-    """Returns an evaluation that adds rows of zeros with the label 0.
-
-    Args:
-        counted: whether their values are in the sums.
-        of_rows: whether the sums are divided by the number of rows instead of reviews.
-    """
-
-    def evaluation(features: Array, labels: Array) -> tuple[float, float]:
-        rest = -len(labels) % DEVICES
-        logits = logits_of(small_values(), np.pad(features, ((0, rest), (0, 0))))
-        losses, hits = _losses_and_hits(logits, np.pad(labels, (0, rest)))
-        summed = len(logits) if counted else len(labels)
-        divisor = len(logits) if of_rows else len(labels)
-        return float(losses[:summed].sum()) / divisor, float(hits[:summed].sum()) / divisor
-
-    return evaluation
-
-
-def _rest_dropped(features: Array, labels: Array) -> tuple[float, float]:
-    rows = len(labels) // DEVICES * DEVICES
-    return _evaluated(features[:rows], labels[:rows])
-
-
-def _cases() -> list[Case]:
-    def with_a_rest(random: np.random.Generator) -> tuple[Array, Array]:
-        return some_reviews(random, int(random.choice([11, 13, 18, 21])))
-
-    few = _("With 3 reviews five devices get nothing but rows that fill up. Their weight is 0.")
-    return [
-        *drawn(with_a_rest, count=5),
-        Case(some_reviews(np.random.default_rng(3), 75)),  # more than one batch of 64
-        Case(
-            some_reviews(np.random.default_rng(2), 16),
-            _("16 reviews divide by 8: there is nothing to fill up."),
-        ),
-        Case(some_reviews(np.random.default_rng(2), 3), few),
-    ]
-
-
-@exercise("04-evaluate", right=evaluate, on_devices=True)
-def evaluation(answer: Callable[..., Any]) -> str | None:
-    """The mean loss and the accuracy over reviews whose number does not divide by 8."""
-    model, cases = Watched(small_model()), _cases()
-    hint = judge(
-        answer,
-        _evaluated,
-        cases,
-        misconceptions={
-            _with_rows_filled_up(counted=True, of_rows=True): _(
-                "The rows that fill up are counted like reviews. Give each row a weight."
-            ),
-            _with_rows_filled_up(counted=False, of_rows=True): _(
-                "Divide by the number of reviews, not by the number of rows."
-            ),
-            _with_rows_filled_up(counted=True, of_rows=False): _(
-                "Does each sum leave out the rows that fill up?"
-            ),
-            _rest_dropped: _("Here every review must count: fill the rows up instead of leaving some out."),
-        },
-        run=lambda function, *inputs: called(function, model, *inputs),
-        advice=_("Return two numbers: the mean loss and the accuracy."),
-    )
-    if hint and model.asked_to_train:
-        return _(
-            "Training normalises a row with the moments of its batch. Ask `model.evaluate_logits`, which"
-            " takes the moving moments."
-        )
-    return hint or model.fault(sum(len(case.inputs[1]) for case in cases))
 
 
 def _break_even(fixed: float, per_row: float, devices: int) -> float:

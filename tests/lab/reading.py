@@ -15,7 +15,9 @@ STOPPABLE, EXPLORER, MEASURING = "stoppable-run", "explorer", "widget"
 CHOOSER, SCALING, WATCHED, ITERATING = "chooser", "scaling", "first-run", "iterate"
 STOPPED = "print((history.stopped, run.step, run.total_steps))"
 SHOWN = "print([each for each in Out.values() if type(each).__name__ == '{kind}'][-1].{what})"
-PROGRESS = "print((stoppable.stopped, run.start_step, stoppable.steps[-1].step, run.total_steps))"
+PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1].step, num_steps))"
+REMEMBER = "before = stoppable.steps[0]; print(before.step)"
+WENT_ON = "print(stoppable.steps[0] is before)"
 
 
 def stop_and_resume(lesson: Lesson, name: str) -> None:
@@ -25,14 +27,16 @@ def stop_and_resume(lesson: Lesson, name: str) -> None:
     take_screenshot(lesson, STOPPABLE, f"{name}-stopped")
     assert lesson.errors() == []
     assert lesson.count_pictures(STOPPABLE) >= 3
-    stopped, start_step, stopped_at, total_steps = progress(lesson)
+    stopped, num_records, stopped_at, total_steps = progress(lesson)
     assert stopped
-    assert start_step == 0 < stopped_at < total_steps
+    assert 0 < num_records == stopped_at < total_steps
+    assert lesson.printed(REMEMBER) == "1\n"
 
     lesson.run_cell(STOPPABLE)
     take_screenshot(lesson, STOPPABLE, f"{name}-resumed")
     assert lesson.errors() == []
-    assert progress(lesson) == (False, stopped_at, total_steps, total_steps)
+    assert progress(lesson) == (False, total_steps, total_steps, total_steps)
+    assert lesson.printed(WENT_ON) == "True\n"  # a run from the beginning drops the records from before
 
 
 def stop_resume_and_measure(lesson: Lesson, name: str) -> None:

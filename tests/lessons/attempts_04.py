@@ -5,143 +5,67 @@ import math
 import numpy as np
 
 import course_lib
-from course_lib.dtensor import pack, to_numpy
-from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.plan import data_parallel
 from tests.lessons.attempts import Attempts
 
 tf = course_lib.start_tensorflow()
 
-MESH = data_parallel(8).mesh
-ROWS = LayoutSpec(["batch", "unsharded"], MESH)
+
+def answers_of(model, x):
+    logits, _moments = model(x, (model.mean, model.variance))
+    return tf.argmax(logits, axis=1)
 
 
-def moving(start, values):
-    for value in values:
-        start = 0.9 * start + 0.1 * value
-    return start
+def by_differences(model, x, y, weight):
+    difference = tf.cast(answers_of(model, x) - y, tf.float32)
+    return tf.reduce_sum(weight * tf.nn.relu(difference)), tf.reduce_sum(weight * tf.nn.relu(-difference))
 
 
-def swapped(start, values):
-    for value in values:
-        start = 0.1 * start + 0.9 * value
-    return start
+@tf.function
+def by_products(model, x, y, weight):
+    answers = tf.one_hot(answers_of(model, x), 2)
+    labels = tf.one_hot(y, 2) * tf.expand_dims(weight, 1)
+    table = tf.matmul(labels, answers, transpose_a=True)
+    return table[0, 1], table[1, 0]
 
 
-def while_any_is_left(start, values):
-    while values:
-        start = 0.9 * start + 0.1 * values.pop(0)
-    return start
+def without_weights(model, x, y, weight):
+    return by_differences(model, x, y, tf.ones_like(weight))
 
 
-def measured(logits, labels, count):
-    """Returns the sums over the rows, divided by a count."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-    return float(tf.reduce_sum(losses)) / count, np.sum(np.argmax(logits, 1) == labels) / count
+def of_the_batch(model, x, y, weight):
+    difference = tf.cast(tf.argmax(model(x)[0], axis=1) - y, tf.float32)
+    return tf.reduce_sum(weight * tf.nn.relu(difference)), tf.reduce_sum(weight * tf.nn.relu(-difference))
 
 
-def logits_of(model, features, layout=ROWS, *, repeated=1):
-    """Returns the logits of the features, with zeros to fill them up, and all of it so many times."""
-    filled = np.pad(features, ((0, -len(features) % 8), (0, 0)))
-    return to_numpy(model.evaluate_logits(pack(np.tile(filled, (repeated, 1)), layout)))
+def as_shares(model, x, y, weight):
+    return [each / tf.reduce_sum(weight) for each in by_differences(model, x, y, weight)]
 
 
-def evaluate(model, features, labels, *inputs, **options):
-    return measured(logits_of(model, features, *inputs, **options)[: len(labels)], labels, len(labels))
+def both_kinds(*rows):
+    return tf.add(*by_differences(*rows))
 
 
-def in_batches(rows):
-    """Returns an evaluation of so many rows at a time."""
-
-    def answer(model, features, labels):
-        sums = [
-            np.array(evaluate(model, features[at : at + rows], labels[at : at + rows]))
-            * len(labels[at : at + rows])
-            for at in range(0, len(labels), rows)
-        ]
-        return np.sum(sums, axis=0) / len(labels)
-
-    return answer
+def of_unlike_types(model, x, y, weight):
+    return tf.reduce_sum(weight * (answers_of(model, x) - y)), tf.reduce_sum(weight)
 
 
-def padding_counted(model, features, labels):
-    logits = logits_of(model, features)
-    return measured(logits, np.pad(labels, (0, -len(labels) % 8)), len(logits))
-
-
-def padding_in_the_sums(model, features, labels):
-    logits = logits_of(model, features)
-    return measured(logits, np.pad(labels, (0, -len(labels) % 8)), len(labels))
-
-
-def divided_by_rows(model, features, labels):
-    logits = logits_of(model, features)
-    return measured(logits[: len(labels)], labels, len(logits))
-
-
-def rest_dropped(model, features, labels):
-    rows = len(labels) // 8 * 8
-    return evaluate(model, features[:rows], labels[:rows])
-
-
-def without_the_model(model, features, labels):
-    return evaluate(model._model, features, labels)
-
-
-def as_in_training(model, features, labels):
-    return model(pack(np.pad(features, ((0, -len(features) % 8), (0, 0))), ROWS))
-
-
-def on_every_device(model, features, labels):
-    return evaluate(model, features, labels, LayoutSpec.replicated(MESH, 2))
-
-
-def copied_to_every_device(model, features, labels):
-    return evaluate(model, features, labels, repeated=8)
+def with_a_new_axis(model, x, y, weight):
+    return tf.one_hot(y, 2) * weight[:, None]
 
 
 ATTEMPTS = {
-    "04-learning-rate": Attempts(
-        right=(np.float32(0.01) * 64,),
+    "04-errors": Attempts(
+        right=(by_differences, by_products),
         wrong=(
-            (0.01, "64 times smaller"),
-            (0.01 / 64, "wrong way"),
-            (0.08, "counts the devices, or takes a root"),
-            (64, "by how much"),
-            (1.0, "the gradient of the mean"),
-        ),
-    ),
-    "04-moving-average": Attempts(
-        right=(
-            lambda start, values: 0.9 ** len(values) * start + moving(0, values),
-            lambda start, values: np.array([moving(start, values)]),
-            while_any_is_left,
-        ),
-        wrong=(
-            (swapped, "0.9 belongs to the old"),
-            (lambda start, values: 0.9 * start + 0.1 * np.mean(values), "one update for each value"),
-            (lambda start, values: moving(start, values[:1]), "inside the loop"),
-            (lambda start, values: moving(start, values[-1:]), "the one before"),
-            (lambda start, values: moving(start, values) if values else 0.0, "no value"),
-            (lambda start, values: None, "return"),
-            (0.9, "function"),
-        ),
-    ),
-    "04-evaluate": Attempts(
-        right=(in_batches(8), in_batches(64), lambda *inputs: np.array(evaluate(*inputs))),
-        wrong=(
-            (padding_counted, "counted like reviews"),
-            (divided_by_rows, "number of reviews"),
-            (padding_in_the_sums, "each sum leave out"),
-            (rest_dropped, "every review"),
-            (as_in_training, "evaluate_logits"),
-            (on_every_device, "every device"),
-            (copied_to_every_device, "every device"),
-            (without_the_model, "never asked"),
-            (lambda model, features, labels: model.evaluate_logits(features), "not packed"),
-            (lambda *inputs: evaluate(*inputs)[::-1], "two numbers"),
-            (lambda *inputs: None, "return"),
-            ((0.5, 0.5), "function"),
+            (without_weights, "counted like reviews"),
+            (lambda *rows: by_differences(*rows)[::-1], "swapped"),
+            (of_the_batch, "moving moments"),
+            (as_shares, "do not divide"),
+            (both_kinds, "two sums"),
+            (of_unlike_types, "Your function fails"),
+            (with_a_new_axis, "expand_dims"),
+            (lambda *rows: None, "return"),
+            ((2.0, 3.0), "function"),
         ),
     ),
     "04-break-even": Attempts(

@@ -18,7 +18,7 @@ from course_lib.models.fashion import convolutional
 @pytest.mark.parametrize(
     ("measure", "num_rows"),
     [
-        pytest.param(lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 1, id="training"),
+        pytest.param(lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2, id="training"),
         pytest.param(
             lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3, id="sweep", marks=pytest.mark.drill
         ),

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib.dtensor import pack, to_layout, to_numpy
+from course_lib.dtensor import pack, to_layout
 from course_lib.exercises import checks
 from course_lib.exercises.judging import drawn, judge
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
-from course_lib.specs.plan import data_parallel
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -102,42 +101,3 @@ def test_mistakes_with_tensorflow_are_told_in_a_line(wrong, said):
     assert "/job:" not in message
     assert ".py" not in message
     assert len(message) < 700
-
-
-@pytest.mark.parametrize("dtype", ["float64", "int64", "int32"])
-def test_weights_of_another_type_get_a_hint_and_end_no_process(dtype):
-    plan = data_parallel(8)
-    rows_layout, labels_layout = plan.layout(("batch", "features")), plan.layout(("batch",))
-
-    def evaluate(model, features, labels):
-        rest = -len(labels) % 8
-        inputs = pack(np.pad(features, ((0, rest), (0, 0))), rows_layout)
-        weights = pack(np.pad(np.ones(len(labels), dtype), (0, rest)), labels_layout)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=pack(np.pad(labels, (0, rest)), labels_layout), logits=model.evaluate_logits(inputs)
-        )
-        return float(to_numpy(tf.reduce_sum(weights * losses))) / len(labels), 0.0
-
-    assert "Tensors of two types met" in checks.check("04-evaluate", evaluate).message
-
-
-def _swapped(model, features, labels):
-    return pack(data_parallel(8).layout(("batch", "features")), features)
-
-
-def _bools_multiplied(model, features, labels):
-    hits = pack(np.ones(8, np.int64), data_parallel(8).layout(("batch",)))
-    return to_numpy(tf.multiply(tf.cast(hits, tf.float32), tf.equal(hits, 1)))
-
-
-def _bools_added(model, features, labels):
-    hits = pack(np.ones(8, np.int64), data_parallel(8).layout(("batch",)))
-    return to_numpy(tf.reduce_sum(tf.equal(hits, 1)))
-
-
-@pytest.mark.parametrize(
-    ("evaluate", "hint"),
-    [(_swapped, "array first"), (_bools_multiplied, "tf.cast"), (_bools_added, "tf.cast")],
-)
-def test_usual_slips_get_a_hint_in_the_courses_words(evaluate, hint):
-    assert hint in checks.check("04-evaluate", evaluate).message

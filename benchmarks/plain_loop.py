@@ -1,0 +1,47 @@
+"""The loop of lesson 04's plain program, as it stands in its file: one step a call, one record a step."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from course_lib.data.examples import Examples
+from course_lib.runtime import start_tensorflow
+
+start_tensorflow()
+PROGRAM = Path(__file__).parents[1] / "notebooks/plain/04_a_run.py"
+_DEFINED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+_ASSIGNED = {"mesh", "cross_entropy"}
+
+
+def definitions() -> dict[str, Any]:
+    """Returns what the program defines, by name, on the devices of this process. Nothing trains."""
+    tree = ast.parse(PROGRAM.read_text())
+    tree.body = [
+        node
+        for node in tree.body
+        if isinstance(node, _DEFINED)
+        or (isinstance(node, ast.Assign) and _ASSIGNED & {ast.unparse(target) for target in node.targets})
+    ]
+    names: dict[str, Any] = {}
+    exec(compile(tree, str(PROGRAM), "exec"), names)  # AutoGraph finds the lines in the file
+    return names
+
+
+def training(examples: Examples) -> Callable[[int], None]:
+    """Returns a function that trains some steps of the program's loop.
+
+    Args:
+        examples: the training set.
+    """
+    program = definitions()
+    step = program["tf"].Variable(0, dtype="int64")
+    records = program["records"](program["MLP"](0), step, examples.features, examples.labels, 1_000)
+
+    def train(num_steps: int) -> None:
+        for _step in range(num_steps):
+            next(records)
+
+    return train
