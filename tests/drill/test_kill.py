@@ -34,13 +34,11 @@ def newest_number(folder: Path) -> int:
 
 def bytes_of_unfinished(folder: Path) -> int:
     """Returns how many bytes lie in a checkpoint that was begun and not completed."""
-    total = 0
-    for file in folder.glob("unfinished-checkpoint-*/**/*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except FileNotFoundError:  # renamed while we looked: it is finished
-            return 0
-    return total
+    try:
+        files = [file for file in folder.glob("unfinished-checkpoint-*/**/*") if file.is_file()]
+        return sum(file.stat().st_size for file in files)
+    except FileNotFoundError:  # renamed while we looked, the folder or a file: it is finished
+        return 0
 
 
 def wait_until(condition, worker: subprocess.Popen, timeout_seconds: float = 120) -> None:
