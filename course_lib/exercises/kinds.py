@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.exercises.answers import is_number
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -42,26 +41,6 @@ def wrong_kind(answer: Any, right: object, given: object) -> str | None:
         text = wrong_kind(answer[at], example, given[at]) or asked_for(example, given[at])
         return _("In place {at}: {text}", at=at, text=text)
     return asked_for(right, given)
-
-
-def wrong_layout(
-    answer: Mapping[str, object], right: Mapping[str, LayoutSpec], hints: Mapping[str, str], mesh_hint: str
-) -> str | None:
-    """Returns a hint for the first layout of a dictionary that is wrong; None where all are right."""
-    for name, expected in right.items():
-        layout = answer.get(name)
-        if not isinstance(layout, LayoutSpec):
-            return _("The dictionary needs a LayoutSpec for {name!r}.", name=name)
-        if layout.num_axes != expected.num_axes:
-            return ngettext(
-                "The tensor {name!r} has {count} axis.",
-                "The tensor {name!r} has {count} axes.",
-                expected.num_axes,
-                name=name,
-            )
-        if layout != expected:
-            return mesh_hint if layout.mesh != expected.mesh else hints[name]
-    return None
 
 
 def asked_for(right: object, given: object) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.exercises import replicas
 from course_lib.exercises.checks import NotAnswered, exercise
 from course_lib.exercises.faults import is_stub
 from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _, ngettext
 from course_lib.specs.plan import Plan, data_parallel
+from lessons.lesson_07_from_scratch import replicas
 
 Array = npt.NDArray[Any]
 Losses = Sequence[float]
