@@ -51,6 +51,7 @@ def copied_course(folder: Path) -> Course:
     for name in ("lessons", "course_lib", "jupyter_book"):
         built = shutil.ignore_patterns("*.ipynb", "__pycache__", ".ipynb_checkpoints")
         shutil.copytree(ROOT / name, folder / name, ignore=built)
+    shutil.copytree(ROOT / "notebooks" / "plain", folder / "notebooks" / "plain")
     shutil.copy(ROOT / "pyproject.toml", folder)
     return Course(folder)
 

@@ -157,7 +157,7 @@ except tf.errors.UnknownError as error:
 right = dtensor.relayout(right, dtensor.Layout(["y", dtensor.UNSHARDED], grid))
 print(np.sum(to_numpy(tf.matmul(left, right)) == product), "of 64 numbers are right")
 
-# %% explorer-text [markdown]
+# %% product-explorer-text [markdown]
 # TensorFlow could gather one of them, but leaves that to you.
 # Without `tf.function` a second try gave another message, about divisibility, that hides the cause.
 #
@@ -169,7 +169,7 @@ print(np.sum(to_numpy(tf.matmul(left, right)) == product), "of 64 numbers are ri
 #
 # Find two factors whose product takes three collectives, on a mesh of more than one dimension.
 
-# %% explorer
+# %% product-explorer
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
 
 
