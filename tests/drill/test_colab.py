@@ -21,6 +21,7 @@ from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
 from tests.lab.training import CELLS, train_stop_and_go_on
 from tests.lab.training import NOTEBOOK as TRAINING_LAB
 
+PROGRAMS = sorted((ROOT / "notebooks" / "plain").glob("*.py"))
 # The code is the same in every language: one of them in each CI run, all by hand and weekly.
 LANGUAGES = [
     pytest.param(language, marks=pytest.mark.drill if language == "en" else pytest.mark.drill_all)
@@ -86,6 +87,14 @@ def faults_of(notebook: nbformat.NotebookNode) -> list[str]:
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     errors = [out.evalue for cell in cells for out in cell.outputs if out.output_type == "error"]
     return errors + [cell.id for cell in cells if not cell.execution_count]
+
+
+@pytest.mark.drill
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_a_plain_program_runs(colab_python, program, tmp_path: Path):
+    command = [colab_python, program, tmp_path / "folder"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.drill
