@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.evaluations import DEVICES, logits_of, small_values, some_reviews
 from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
@@ -68,6 +69,12 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
         ]
         model = SmallModel(variable)
         found = tf.function(lambda *split: answer(model, *split))(*rows)
+        if isinstance(found, dict):
+            raise CourseError(
+                _("A dictionary was returned."),
+                allowed=_("two numbers, in this order"),
+                cure=_("Return a pair."),
+            )
         return None if found is None else tuple(float(each) for each in tf.nest.flatten(found))
 
 
@@ -130,6 +137,9 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 " brackets, `a / b * c` multiplies by `c`."
             ),
             lambda *costs: math.ceil(_break_even(*costs)): _(
+                "Do not round: the number of rows keeps its fraction."
+            ),
+            lambda *costs: round(_break_even(*costs)): _(
                 "Do not round: the number of rows keeps its fraction."
             ),
         },

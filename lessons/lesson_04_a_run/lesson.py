@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # The reviews are the stand-in of lesson 3.
 # Who chooses settings by the test reviews flatters the result on them.
 # So 1,001 of the training reviews are held out to choose by, the validation split.
-# This lesson looks at no others.
+# The curves of this lesson evaluate these alone.
 #
 # `split_rows` gives each device an eighth of the rows.
 # Where their number does not divide by 8, it fills up with zeros.
@@ -65,12 +65,13 @@ print(x.shape, len(y), len(held_out[1]))
 # %% mlp-text [markdown]
 # The model and the step are those of lesson 3, with two more variables: the moving moments.
 # In training a row is normalised with the mean and variance of its batch.
-# A review that comes alone has none: it would be normalised to zeros, and its answer would be the bias `b2`,
-# whatever it says.
+# A review that comes alone is its own mean: it would be normalised to zeros,
+# and its answer would be the bias `b2`, whatever it says.
 # So the model can also be given moments, and the step keeps an average of those that it saw.
 #
 # The step writes the moving moments last, after everything that is read has been read.
-# DTensor may compute wrong values where a function writes a variable and then reads it again (lesson 7).
+# DTensor may compute wrong values where a function writes a variable and then reads it again
+# (*Several steps in one call*, and lesson 7).
 
 
 # %% mlp
@@ -154,6 +155,7 @@ print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 # and eight devices can share the reviews.
 # 1,001 reviews become 1,008 rows.
 # Nothing may be dropped, and no padding counted: each row gets a weight, 1 for a review and 0 for padding.
+# The fields are called `test_`, whichever reviews are evaluated; the picture calls them *held out*.
 # Below, the reviews are cut in two.
 # Both parts together must give the loss and the accuracy of the whole; the last line prints the differences.
 
@@ -277,7 +279,7 @@ print(run.gi_frame is None, tf.train.latest_checkpoint(folder) is not None)
 # Saved like that, the run would repeat a batch.
 #
 # The same in code, with 3,200 reviews, 50 steps an epoch:
-# take 71 records, which are 70 steps and an epoch, then close.
+# take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
 # Beside it a run that nobody stops:
 
@@ -308,11 +310,14 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 # Equal to the last bit, on one machine, with one layout and one program.
 # Everything on which the remaining steps depend came back:
 #
-# - every variable: weights, moving moments, and the slots of an optimizer that has them (SGD has none);
+# - every variable: weights, moving moments, and the slots of an optimizer that has them (plain SGD has none);
 # - the position: `step`;
 # - the order of the data.
 #   It is not in the checkpoint, since it follows from a fixed seed and the number of the epoch.
 #   Drawn from a generator that lives in the process, it would be another one after a restart.
+#
+# A record can be lost:
+# closed between the last step of an epoch and its evaluation, the run goes on without that evaluation.
 
 # %% predict-moments [markdown]
 # A checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
@@ -338,7 +343,7 @@ same_moments = difference(MOMENTS, model, undisturbed) == 0
 reveal("04-moments", "everything" if same_moments else "weights" if same_weights else "nothing")
 
 # %% reveal-moments-why [markdown]
-# The loss curve shows nothing of this: only evaluation reads the moving moments.
+# The training loss shows nothing of this: only evaluation reads the moving moments.
 # If `step` is missing, the weights come back and the run starts at the first batch:
 # 100 steps follow in place of 30.
 #
@@ -410,7 +415,12 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # So far Python packs a batch and calls TensorFlow for each step.
 # One call can do several: pack the batches stacked, and loop inside the function.
 # The batch axis is now the second one.
-# `tf.gather` takes a batch out; `x[i]` would give it an odd layout.
+# `tf.gather` takes a batch out; `x[i]` would split its features over the devices, not its rows.
+#
+# Loop with `tf.range`, which TensorFlow keeps as a loop.
+# A Python `range` puts the steps one after another into one graph,
+# where each reads weights that the one before has written.
+# With four steps that gave wrong weights here, without an error.
 
 
 # %% several
@@ -438,7 +448,7 @@ print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 # The same 32 steps, with a mean loss for all of them.
 # The price: a run can stop only every 32 steps, unless it goes back and repeats some, as the library's does.
 # `make bench` compares the loop of this lesson with the library's, which makes 32 steps in a call:
-# on two cores it took 1.7 times as long.
+# on two cores the lesson's took 1.7 times as long.
 # The library's normalisation also needs fewer all-reduces, so how much the calls alone save is left open.
 #
 # ## When are eight devices faster?
@@ -446,6 +456,7 @@ print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 # Data parallelism promises a speed-up close to the number of devices: each computes an eighth of the batch.
 # Below, one step is timed per call of TensorFlow, with its batch on the devices already.
 # The one device works without DTensor.
+# For 64 reviews the products of a step take some 7 million multiplications; a core does billions a second.
 
 # %% predict-step [markdown]
 # A step with 64 reviews: which is faster, one device that computes all of them, or eight that compute 8 each?
@@ -498,7 +509,8 @@ BatchSizeExplorer(step_times.measure)
 # %% break-even-text [markdown]
 # From 64 to 512 reviews, a step on eight devices takes about the same time:
 # nearly all of it is a fixed cost, which does not depend on the rows.
-# From 512 to 2,048 it grows by 4.4 ms, and by 5.1 ms on one device: up to there little is saved.
+# From 512 to 2,048 it grows by 4.4 ms, and by 5.1 ms on one device:
+# these 1,536 reviews cost eight devices almost as much as one.
 #
 # At 8,192 eight devices are clearly faster.
 # But there one device also pays for memory, because of how Linux hands it out;
@@ -509,7 +521,8 @@ BatchSizeExplorer(step_times.measure)
 #
 # **Exercise 2.** Suppose that each device has a core of its own, unlike yours.
 # A step with `rows` rows takes `per_row * rows` on one device,
-# and `fixed + per_row * rows / devices` on `devices` devices.
+# and `fixed + per_row * rows / devices` on `devices` devices:
+# `fixed` is what several devices cost more than one, whatever the batch.
 # Write `break_even(fixed, per_row, devices)`: the number of rows for which both take the same time.
 # Do not round it.
 
@@ -549,6 +562,7 @@ measured.picture(results.runs)
 # The picture shows the first seed only.
 # One seed is one try: with `he`, two of three are hardly better than a guess after three epochs,
 # and one is at 0.69.
+# These are accuracies on the test reviews, to show the settings; to choose one, use a validation split.
 # The page *Initial values* of the book has the reasons, and the figures of the stand-in.
 #
 # ## The plain program
@@ -566,7 +580,7 @@ score("04")
 #
 # - A run resumes to the bit if its checkpoint holds everything that the remaining steps depend on:
 #   the variables, the position, and what decides the order of the data.
-# - What evaluation alone reads, such as moving moments, can be lost without a trace in the loss curve.
+# - What evaluation alone reads, such as moving moments, can be lost without a trace in the training loss.
 # - More devices pay when the work they save is more than the fixed cost they add.
 #   Measure it where you will train.
 #

@@ -105,6 +105,10 @@ def product(answer: Function) -> str | None:
             "This adds along `batch`: sums of different reviews. Devices that differ along which dimension"
             " hold parts of one sum?"
         ),
+        of_whole(lambda *inputs: multiply(*inputs, over="model")): _(
+            "This adds along `model`: sums for different hidden units. Devices that differ along which"
+            " dimension hold parts of one sum?"
+        ),
     }
     advice = _("Compare with `x @ W1` of the whole matrices: what should this device hold of it?")
     right = of_whole(multiply)

@@ -191,6 +191,7 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in in_step))
 # Layout[W1] = $[i, j]$, Layout[W2] = $[j, k]$, with the same $j$.
 #
 # You are free to write something else.
+# Where one factor is not split along the axis of the sum, TensorFlow can lay out the other one anew.
 
 # %% predict-refused [markdown]
 # `x` is `[batch, unsharded]` and `W1` is `[unsharded, model]`, on a mesh of `batch` 4 × `model` 2.
@@ -297,11 +298,12 @@ for name in ("x", "W1", "W2"):
     print(name, LAYOUTS["spatial"][name].sharding_specs)
 
 # %% features [markdown]
-# In the tables each axis is split in one place, so consecutive layers cannot disagree.
+# In the tables each axis is split in one place, so layers that give an axis the same name cannot disagree.
 # By hand a slip is refused, as the rows over `batch` were, or costs more in silence, as the columns did.
 # But tables cannot say what layouts by hand can:
 # `W1` split and `W2` whole, or one axis laid out in two ways.
-# For that the axis needs two names, say `hidden_in` and `hidden_out`, and nothing checks that they fit.
+# For that the axis needs two names, say `hidden_in` and `hidden_out`.
+# Nothing checks the names: one that `SPLITS` lacks, or that is misspelt, is not split.
 #
 # ## Split the features as well
 #
@@ -418,7 +420,7 @@ def through_all(folder):
 history = await live.watch(through_all(folder), steps=3 * per_epoch, epochs=3)
 
 # %% same-text [markdown]
-# The curves go on where the scheme changes.
+# The curves go on where the scheme changes, at the steps 126 and 252.
 # Does each scheme compute what one device computes?
 # A curve cannot tell, so compare losses.
 # Five data-parallel steps are saved; from that checkpoint each scheme, and one device without DTensor,
@@ -559,10 +561,10 @@ score("05")
 # ## Takeaways
 #
 # - Layouts alone make a model data-, model- or spatial-parallel.
-#   Consecutive layers must split the axis that they share in the same way;
-#   one table of named axes cannot get that wrong.
+#   Consecutive layers should split the axis that they share in the same way:
+#   otherwise TensorFlow refuses the product, or exchanges more in silence.
 # - Where a step sums over a split axis, devices exchange.
-#   Split batches send gradients, split features and hidden units send partial sums,
+#   Split batches send gradients and the sums of the moments, split features and hidden units partial sums,
 #   and what nothing splits is copied.
 # - A checkpoint holds each block of a variable once, and no mesh: it restores under any layouts, bit for bit.
 #

@@ -60,6 +60,8 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         told = _("a variable of the shape {shape} with the layout {layout}", shape=shape, layout=layout)
         values = np.random.default_rng(6).permutation(np.prod(shape)).astype(np.float32)
         cases.append(Case((values.reshape(shape), layout), told=told))
+    large = np.arange(2**24, 2**24 + 8)  # neighbours that float32 cannot tell apart
+    cases.append(Case((large, _LAYOUTS[3]), told=_("a variable of large integers")))
 
     def run(function: Callable[[Any], Any], whole: Array, layout: LayoutSpec) -> Any:
         with on_devices() as (tf, dtensor):
@@ -110,7 +112,9 @@ _NAMES = {
 _SPEC = "@tf.function(input_signature=[tf.TensorSpec(...)])"
 
 
-def _probabilities(texts: Texts, *, own_moments: bool = False, scaled: bool = True) -> Array:
+def _probabilities(
+    texts: Texts, *, own_moments: bool = False, scaled: bool = True, together: bool = False
+) -> Array:
     """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`."""
     rows = np.zeros((len(texts), len(_VOCABULARY)), np.float32)
     for row, text in zip(rows, texts, strict=True):
@@ -118,7 +122,7 @@ def _probabilities(texts: Texts, *, own_moments: bool = False, scaled: bool = Tr
             row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
     rows *= _WEIGHTS
     if scaled:
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        rows /= np.linalg.norm(rows, axis=None if together else 1, keepdims=True)
     return softmax(logits_of(small_values(), rows, own_moments=own_moments))
 
 
@@ -196,6 +200,9 @@ def server(answer: Callable[[Any, Any], Any]) -> str | None:
             ),
             lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
                 "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
+            ),
+            lambda texts: _labelled(_probabilities(texts, together=True)): _(
+                "This scales all rows of a request together. Scale each row to length 1, along `axis=1`."
             ),
             lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
                 "The labels are the wrong way round: column 0 is bad."

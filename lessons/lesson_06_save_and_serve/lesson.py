@@ -7,7 +7,7 @@
 #
 # After this lesson you can
 #
-# - restore a sharded checkpoint on one device, and notice when nothing was restored;
+# - restore a sharded checkpoint on one device, and check that everything came back;
 # - export vectorizer and weights as a SavedModel that takes texts, also straight from the shards;
 # - load it in another process and test what it predicts there.
 #
@@ -156,7 +156,6 @@ print("left half of W1:", sum(file.read_bytes().count(left_half) for file in che
 
 # %% restore-text [markdown]
 # To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
-# The pairs are found by name: the attributes `model` and `W1` lead to `model/W1`.
 # The picture holds what each device of the mesh has of W1 against the restored array.
 
 # %% restore
@@ -172,7 +171,7 @@ compare(restored.W1.numpy(), sharded.W1)
 # What does this line do to `other`?
 #
 # - [ ] `restored` it gets the values, since classes and shapes fit
-#   TensorFlow looks at names, from the root on: `network` is not among them.
+#   The attributes `network` and `W1` lead to `network/W1`, and the checkpoint has `model/W1`.
 # - [ ] `error` nothing, and it raises an error
 #   It raises none: a checkpoint may be read before the variables are made that it is for.
 # - [x] `kept` nothing, and there is no error
@@ -189,9 +188,11 @@ print(outcome(unmatched.assert_existing_objects_matched))
 print(outcome(status.assert_consumed).partition(": attributes")[0])
 
 # %% two-meshes-text [markdown]
+# TensorFlow goes from name to name: the attributes `model` and `W1` lead to `model/W1`.
 # Without this error the model would be exported with its initial values.
 # So call `assert_existing_objects_matched` after every `restore`.
 # It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
+# Both look at the variables that exist: build a Keras model before you restore into it.
 #
 # Something else is refused without being asked: the next cell hands two models to one checkpoint,
 # each on a mesh of its own.
@@ -223,7 +224,8 @@ except tf.errors.OpError as error:
 # %% exercise-gather
 def gather(variable):
     # solution begin
-    whole, layout = np.empty(variable.shape, "float32"), variable.layout
+    layout = variable.layout
+    whole = np.empty(variable.shape, variable.dtype.as_numpy_dtype)
     components = dtensor.unpack(variable.read_value())
     for place, part in zip(layout.mesh.local_device_locations(), components):
         block = []
@@ -482,7 +484,7 @@ reveal("06-vocabulary", strange)
 
 # %% widget-text [markdown]
 # Nothing warned of it.
-# On the stand-in both vectorizers know 1,051 words in common, and 47 of the 1,200 columns have the same word.
+# On the stand-in both vectorizers know 1,050 words in common, and 46 of them have the same column.
 # So export the vectorizer of the training with the model,
 # and test the export with texts whose labels are known.
 #

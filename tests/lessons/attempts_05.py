@@ -79,6 +79,7 @@ ATTEMPTS = {
             (own_parts, "still partial sums"),
             (on_all, "over all devices"),
             (lambda *inputs: multiply(*inputs, over="batch"), "along `batch`"),
+            (lambda *inputs: multiply(*inputs, over="model"), "along `model`"),
             (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
             (to_the_first_of_a_group, "`x @ W1`"),
             (lambda x_parts, weight_parts, mesh: x_parts @ weight_parts, "fails for"),

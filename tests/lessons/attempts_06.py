@@ -21,7 +21,7 @@ def everywhere(variable):
 
 
 def added(variable):
-    whole, layout = np.zeros(variable.shape, "float32"), variable.layout
+    whole, layout = np.zeros(variable.shape, variable.dtype.as_numpy_dtype), variable.layout
     for place, part in zip(layout.mesh.local_device_locations(), components(variable), strict=True):
         starts = [
             place.get(dim, 0) * size for dim, size in zip(layout.sharding_specs, part.shape, strict=True)
@@ -45,9 +45,9 @@ def serving(answer, *, spec=TEXTS, kept=True, **options):
     return Server
 
 
-def predicted(vectorizer, model, texts, *, scaled=True, own_moments=False):
+def predicted(vectorizer, model, texts, *, scaled=True, axis=1, own_moments=False):
     rows = vectorizer(texts)
-    hidden = model.hidden(tf.math.l2_normalize(rows, axis=1) if scaled else rows)
+    hidden = model.hidden(tf.math.l2_normalize(rows, axis=axis) if scaled else rows)
     moments = tf.nn.moments(hidden, 0) if own_moments else (model.mean, model.variance)
     return tf.nn.softmax(model.logits(hidden, *moments))
 
@@ -84,6 +84,7 @@ ATTEMPTS = {
             (lambda variable: dtensor.relayout(variable, everywhere(variable)), "still a DTensor"),
             (lambda variable: variable.numpy(), "non-replicated"),
             (lambda variable: 2 * to_numpy(variable), "counts blocks"),
+            (lambda variable: to_numpy(variable).astype("float32"), "large integers"),
             (lambda variable: None, "return"),
             (0.5, "function"),
         ),
@@ -93,6 +94,7 @@ ATTEMPTS = {
         wrong=(
             (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),
             (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
+            (serving(lambda *inputs: labelled(predicted(*inputs, axis=None))), "together"),
             (serving(lambda *inputs: labelled(predicted(*inputs), ("good", "bad"))), "wrong way round"),
             (
                 serving(

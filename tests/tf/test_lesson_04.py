@@ -120,3 +120,19 @@ def test_a_step_is_timed_on_one_device_and_on_eight(batch_size):
     assert times.one_device_seconds > 0
     assert times.eight_devices_seconds > 0
     assert times.speedup == times.one_device_seconds / times.eight_devices_seconds
+
+
+@pytest.mark.parametrize(("loop", "right"), [("tf.range", True), ("range", False)])
+def test_several_steps_in_one_call_need_a_loop_of_tensorflow(program, rows, loop, right, tmp_path):
+    cells = Course.here().lesson("04_a_run").cells
+    source = next(cell.source for cell in cells if "def train_steps" in cell.source)
+    file, names = tmp_path / "steps.py", dict(program)
+    file.write_text(source.partition("one_by_one")[0].replace("tf.range(", f"{loop}("))
+    exec(compile(file.read_text(), str(file), "exec"), names)  # AutoGraph finds the lines in the file
+    xs, ys = rows[0][:256].reshape(4, 64, -1), rows[1][:256].reshape(4, 64)
+    one_by_one, together = program["MLP"](0), program["MLP"](0)
+    for x, y in zip(xs, ys, strict=True):
+        program["train_step"](one_by_one, program["split_rows"](x), program["split_rows"](y), 1e-2)
+    names["train_steps"](together, names["split_stacked"](xs), names["split_stacked"](ys), 1e-2)
+    largest = max(np.abs(held(together)[name] - value).max() for name, value in held(one_by_one).items())
+    assert (largest < 1e-4) == right
