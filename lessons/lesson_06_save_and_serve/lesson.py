@@ -192,7 +192,8 @@ print(outcome(status.assert_consumed).partition(": attributes")[0])
 # Without this error the model would be exported with its initial values.
 # So call `assert_existing_objects_matched` after every `restore`.
 # It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
-# Both look at the variables that exist: build a Keras model before you restore into it.
+# `assert_existing_objects_matched` looks at variables that exist:
+# build a Keras model before you restore into it.
 #
 # Something else is refused without being asked: the next cell hands two models to one checkpoint,
 # each on a mesh of its own.
