@@ -107,10 +107,11 @@ def train(strategy: Any, place: Place, examples: Examples, arguments: argparse.N
     kind = CheckpointFolder if place.saves else OthersCheckpoints
     folder = kind(arguments.checkpoints) if arguments.checkpoints else None
     training = TrainingRun(trainer, examples, settings=settings, checkpoints=folder, steps_per_call=1)
+    wait_for_all(strategy)  # all have restored: only now may the chief save into the folder they read
     save_if_preempted = _saves_when_preempted(strategy, training, folder.path) if folder else lambda: None
     of_saved = "" if place.saves else ", and thrown away"
     take_steps(training, place, arguments, after_step=save_if_preempted, of_saved=of_saved)
-    wait_for_all(strategy)
+    wait_for_all(strategy)  # who ends early is missed by those that still save
     say("done")
 
 
@@ -171,7 +172,7 @@ def with_policy(dataset: Any, policy: str) -> Any:
 
 
 def wait_for_all(strategy: Any) -> None:
-    """Waits until all workers have come here: who ends early is missed by those that still save."""
+    """Waits until all workers have come here."""
     tf = importlib.import_module("tensorflow")
     one = strategy.run(tf.function(lambda: tf.constant(1.0)))
     strategy.reduce(tf.distribute.ReduceOp.SUM, one, axis=None).numpy()
