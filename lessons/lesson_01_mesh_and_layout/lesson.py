@@ -362,7 +362,8 @@ for layout in (nothing_split, rows_over_x):
 # ## Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
-# What is assigned must be a DTensor on the same mesh, and is moved to that layout.
+# Outside a `tf.function`, what is assigned must be a DTensor on the same mesh,
+# or for a variable without axes a single number; it is moved to that layout.
 
 # %% variable
 variable = dtensor.DVariable(rows)
@@ -373,8 +374,9 @@ print(outcome(variable.assign, whole))
 
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array is refused, here and in operations:
+# The ordinary array is refused, here and in operations that run by themselves:
 # `columns + 100.0` works, because TensorFlow takes a single number as it is; `columns + whole` does not.
+# (Inside a `tf.function`, an array that the function makes or captures is given a layout.)
 #
 # ## Three ends of a mistake
 #
@@ -467,11 +469,12 @@ for small_mesh, source, target in moves:
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | `dtensor.relayout`, three axes on three mesh dimensions | 4 of 8 right | by way of the replicated layout |
 # | `dtensor.relayout`, four axes | 4 of 16 right | the same |
-# | `dtensor.relayout` along a dimension of 12 or more CPUs | shown in lesson 2 | a mesh of two dimensions, such as 4 × 3 |
+# | `dtensor.relayout` that moves a dimension of 12 or more CPUs to another axis | shown in lesson 2 | a mesh of two dimensions, such as 4 × 3 |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
+# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within a block; a mean is nan | weights of 0 and 1, as in lesson 3 |
 #
-# `DVariable.assign` of a tensor in another layout moves it with `dtensor.relayout`, so these three rows hold
-# for it, too.
+# `DVariable.assign` of a tensor in another layout moves it with `dtensor.relayout`,
+# so the three rows on `dtensor.relayout` hold for it, too.
 # No error tells you: compare what the devices hold with what they should hold, as `compare` does.
 #
 # ### The process ends

@@ -231,15 +231,16 @@ probe = MLP(values, LAYOUTS)
 reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 
 # %% [markdown]
-# To go back through `reduce_sum`, TensorFlow makes a tensor of ones, here of shape (64, 1).
-# Run by itself, that is an ordinary tensor.
+# The tape starts the way back from an ordinary number 1.
+# Going back through the sum makes of it 64 ones, an ordinary tensor, here of shape (64, 1).
 # DTensor mixes only scalars, and small tensors of integers or strings, with tensors on a mesh.
-# In a `tf.function` it sees the whole computation and gives this tensor a layout too.
+# In a `tf.function` DTensor sees the whole computation and gives this tensor a layout too.
 # So put a DTensor training step in a `tf.function`.
 #
 # Number types must agree as well: NumPy makes float64 unless told otherwise, and the model is float32.
 # In a `tf.function` that is a `TypeError`.
-# Outside one, an operation on two DTensors of different types ends the kernel without a message
+# Outside one, an operation on a DTensor and another DTensor or scalar tensor of another type
+# ends the kernel without a message
 # (TensorFlow 2.21), so convert arrays before you distribute them.
 #
 # ## One device beside eight
@@ -283,7 +284,7 @@ display(figure, metadata={"image/png": {"alt": "float32, float64"}})
 # %% rounding-text [markdown]
 # The picture shows how far the losses of eight devices and of one are apart, step by step;
 # the two numbers are the largest differences in steps 1 to 5 and 1 to 20.
-# Sums in another order round differently, and each step magnifies what is there.
+# Sums in another order round differently, and over the steps the difference grows, though not in every one.
 # In float32 the losses agree to six digits at first;
 # after 20 steps they can be hundredths apart, with nothing wrong.
 # In float64 the same growth starts so low that all 20 steps agree to more than eight digits.

@@ -155,6 +155,25 @@ def test_unlike_number_types_and_no_components_end_a_process(lesson):
     assert run(alike).stdout == "before the sum\nafter the sum\n"
 
 
+def test_where_and_boolean_mask_look_at_blocks_only():
+    mesh = dtensor.create_mesh([("x", 4)], devices=[f"CPU:{device_id}" for device_id in range(4)])
+    numbers = dtensor.copy_to_mesh(np.arange(16, dtype="float32"), dtensor.Layout(["x"], mesh))
+    parts = dtensor.unpack(tf.where(numbers > 3))
+    assert [part.numpy().ravel().tolist() for part in parts] == [[], [0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]]
+    assert np.isnan(float(tf.reduce_mean(tf.boolean_mask(numbers, numbers > 3)).numpy()))
+
+
+def test_a_single_number_and_a_captured_array_are_taken_but_an_array_is_not(mesh):
+    scalar = dtensor.DVariable(dtensor.copy_to_mesh(np.float32(1), dtensor.Layout([], mesh)))
+    scalar.assign(5.0)
+    assert float(scalar.numpy()) == 5
+    rows = dtensor.copy_to_mesh(WHOLE, dtensor.Layout(["x", FREE], mesh))
+    with pytest.raises(tf.errors.UnimplementedError, match="got a regular tensor"):
+        rows + WHOLE
+    captured = tf.function(lambda tensor: tf.reduce_sum(tensor + WHOLE))(rows)
+    assert float(captured.numpy()) == 2 * WHOLE.sum()
+
+
 def test_a_half_written_cut_is_open():
     assert check("01-cut", lambda whole, layout: ...).status is Status.OPEN
 
