@@ -75,7 +75,7 @@ def seeded_run(setting: str, reviews: Reviews) -> Record:
 
 def trained_on_digits(source: str, num_train: int, num_test: int) -> Content:
     """Returns what came of training on digits, so many to learn from and so many to measure on."""
-    images = mnist.load(source, num_train=num_train, num_test=num_test)
+    images = mnist.load_mnist(source, num_train=num_train, num_test=num_test)
     how = circumstances("digits", source, images, **digits.SETTINGS, seeds=_listed(SEEDS))
     return {"how": how, "runs": {"adam": digits.seeded_run(images, EPOCHS, SEEDS)}}
 
@@ -84,7 +84,7 @@ def trained_on_garments(
     source: str, num_train: int, num_test: int, num_replicas: int, epochs: int
 ) -> Content:
     """Returns what came of training on garments, and of the checkpoints, restored without a strategy."""
-    images = fashion.load(source, num_train=num_train, num_test=num_test)
+    images = fashion.load_fashion(source, num_train=num_train, num_test=num_test)
     details = {
         "keras": course_lib.start_tensorflow().keras.__version__,
         **garments.settings(num_replicas),

@@ -2,4 +2,12 @@
 
 from course_lib.lazy import face
 
-__getattr__, __dir__ = face(__name__, {"load_imdb": "imdb", "tf_idf": "imdb"})
+__getattr__, __dir__ = face(
+    __name__,
+    {
+        **dict.fromkeys(("load_imdb", "tf_idf"), "imdb"),
+        "load_mnist": "mnist",
+        **dict.fromkeys(("load_fashion", "class_names"), "fashion"),
+        "to_features": "images",
+    },
+)

@@ -36,7 +36,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # With `SOURCE = None` the digits are a stand-in that the course draws itself; `"tfds"` loads the real MNIST.
 # Either way the lesson takes the first 5,000 images to train on and the first 5,000 to test on;
-# `data.load(SOURCE, num_train=60_000, num_test=10_000)` loads all of them.
+# `data.load_mnist(SOURCE, num_train=60_000, num_test=10_000)` loads all of them.
 # (Questions and numbers below are about 5,000.)
 #
 # The next cell trains the model.
@@ -59,7 +59,7 @@ from lessons.lesson_07_from_scratch import mnist_model as mnist
 
 tf = course_lib.start_tensorflow()
 SOURCE = None  # the stand-in (or what COURSE_DATA says); "tfds" is the real set
-digits = data.load(SOURCE)
+digits = data.load_mnist(SOURCE)
 values, plan = mnist.initial_values(seed=0), data_parallel(8)
 options = {"epochs": 2, "batch_size": 128, "last_batch": "pad", "optimizer": training.Adam()}
 digits_model = mnist.MLP(values, plan)

@@ -61,7 +61,7 @@ from lessons.lesson_10_custom_training.confusion import ConfusionMatrix
 
 tf = course_lib.start_tensorflow()
 SOURCE = None  # the stand-in (or what COURSE_DATA says); "tfds" is the real set
-garments, four = fashion.load(SOURCE, num_test=1_000), strategies.mirrored(4)
+garments, four = fashion.load_fashion(SOURCE, num_test=1_000), strategies.mirrored(4)
 with four.scope():
     adam = tf.keras.optimizers.Adam()
 trainer = training.StrategyTrainer(convolutional(four), adam, four)

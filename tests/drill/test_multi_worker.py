@@ -32,7 +32,7 @@ def alone():
     one = tf.distribute.get_strategy()
     model = convolutional(one, filters=FILTERS, hidden=HIDDEN)
     trainer = StrategyTrainer(model, tf.keras.optimizers.Adam(LEARNING_RATE), one)
-    examples = fashion.load(num_train=64, num_test=1).train
+    examples = fashion.load_fashion(num_train=64, num_test=1).train
     run = TrainingRun(trainer, examples, settings=Settings(epochs=20, batch_size=32))
     return {record.step: record.loss for record in run if isinstance(record, StepRecord)}
 

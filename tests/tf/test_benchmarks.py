@@ -79,7 +79,7 @@ def test_a_restored_model_that_answers_otherwise_is_noticed():
 
 @pytest.mark.drill
 def test_digits_are_trained_on_from_each_seed_and_none_is_left_out():
-    images = mnist.load("built-in", num_train=200, num_test=1).train
+    images = mnist.load_mnist("built-in", num_train=200, num_test=1).train
     run = digits.seeded_run(ImageSet("built-in", images, images.take(slice(60))), epochs=1, seeds=(0, 1))
     assert (run.batch_size, run.last_batch_size, len(run.losses)) == (128, 72, 2)
     (first,), (second,) = run.epochs

@@ -66,7 +66,7 @@ def test_the_real_images_are_read_as_tensorflow_datasets_reads_them(monkeypatch,
 @needs_the_sets
 @pytest.mark.drill
 def test_all_60000_are_there_on_request():
-    digits = mnist.load("tfds", num_train=60_000, num_test=1)
+    digits = mnist.load_mnist("tfds", num_train=60_000, num_test=1)
     assert digits.train.features.shape == (60_000, 784)
     counts = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert np.bincount(digits.train.labels).tolist() == counts

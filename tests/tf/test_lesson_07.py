@@ -36,7 +36,7 @@ SMALL, SMALL_AND_NARROW = values_of(hidden=32, hidden_2=16), values_of(hidden=32
 
 @pytest.fixture(scope="module")
 def digits():
-    return data.load("built-in").train
+    return data.load_mnist("built-in").train
 
 
 def loss_and_gradients(model, images, labels):
@@ -73,7 +73,7 @@ def trained(optimizer, plan, digits, num_steps, *, values=VALUES, compiled=True)
 @functools.cache
 def ten_small_steps(kind, *, on_eight):
     """Returns what ten compiled steps of a kind of Adam make of the small model."""
-    digits = data.load("built-in").train
+    digits = data.load_mnist("built-in").train
     return trained(kind(), EIGHT if on_eight else None, digits, 10, values=SMALL)
 
 
@@ -193,6 +193,6 @@ def around_the_last_step(optimizer, digits, seed):
     trainer, accuracies = ModelTrainer(mnist.MLP(mnist.initial_values(seed)), optimizer), []
     for first, count in ((0, 39), (39, 1)):
         trainer.steps(trainer.send(*order.stack(digits, first, count)), count)()
-        accuracies.append(trainer.evaluate(data.load("built-in").test)[1])
+        accuracies.append(trainer.evaluate(data.load_mnist("built-in").test)[1])
     assert order.num_real(39) == 8
     return accuracies

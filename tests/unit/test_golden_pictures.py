@@ -49,7 +49,7 @@ def ran_on_cpus():
 
 
 def images(labels, predictions=None, **options) -> ImageGrid:
-    drawn = mnist.load("built-in", num_train=len(labels), num_test=1).train.images
+    drawn = mnist.load_mnist("built-in", num_train=len(labels), num_test=1).train.images
     return ImageGrid(drawn, labels, predictions, **options)
 
 

@@ -24,7 +24,7 @@ def language(request):
 
 
 def drawn(count: int) -> np.ndarray:
-    return mnist.load("built-in", num_train=count, num_test=1).train.images
+    return mnist.load_mnist("built-in", num_train=count, num_test=1).train.images
 
 
 # --- Images with labels
@@ -41,7 +41,7 @@ def test_features_are_the_pixels_row_by_row_divided_by_255():
 
 
 def test_they_are_examples_that_can_be_held_out_and_taken():
-    examples = mnist.load("built-in", num_train=20, num_test=1).train
+    examples = mnist.load_mnist("built-in", num_train=20, num_test=1).train
     kept, held_out = examples.hold_out(5)
     assert isinstance(examples, Examples)
     assert (len(kept), len(held_out)) == (15, 5)

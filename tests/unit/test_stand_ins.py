@@ -67,7 +67,7 @@ def test_every_file_has_the_hash_that_the_tool_wrote():
 def test_they_need_no_tensorflow():
     code = (
         "import sys; from course_lib.data import fashion, imdb, mnist;"
-        "imdb.load_imdb(), mnist.load(), fashion.load(); print('tensorflow' in sys.modules)"
+        "imdb.load_imdb(), mnist.load_mnist(), fashion.load_fashion(); print('tensorflow' in sys.modules)"
     )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
@@ -88,7 +88,7 @@ def test_5000_images_to_learn_from_and_5000_others_to_measure_on(images):
 
 
 def test_garments_have_a_channel_and_keep_it():
-    train = fashion.load(num_train=30, num_test=1).train
+    train = fashion.load_fashion(num_train=30, num_test=1).train
     assert (train.features.dtype, train.features.shape) == (np.float32, (30, 28, 28, 1))
     assert np.array_equal(np.rint(train.features[..., 0] * 255), train.images)
     kept, held_out = train.hold_out(10)
@@ -105,7 +105,7 @@ def test_ten_classes_have_names_in_the_readers_language(language):
 def test_an_impossible_number_of_images_is_refused(language, count):
     for counts in ({"num_train": count}, {"num_test": count}):
         with pytest.raises(CourseError) as caught:
-            mnist.load("built-in", **counts)
+            mnist.load_mnist("built-in", **counts)
         assert repr(count) in caught.value.problem
         assert "5000" in caught.value.allowed
         assert '"tfds"' in caught.value.cure

@@ -46,7 +46,7 @@ def main() -> None:
     place = place_of_client()
     num_local = NUM_DEVICES // len(place.cluster.tasks)
     setup(language=arguments.language, devices=num_local)
-    examples = mnist.load(num_train=arguments.examples, num_test=1).train
+    examples = mnist.load_mnist(num_train=arguments.examples, num_test=1).train
     if not place.others:
         for name in ("DTENSOR_JOBS", "DTENSOR_CLIENT_ID", "DTENSOR_JOB_NAME"):
             os.environ.pop(name, None)  # TensorFlow would look for devices of a cluster

@@ -49,7 +49,7 @@ def main() -> None:
     arguments = parsed()
     setup(language=arguments.language, devices=1)
     place = place_of_worker(arguments.index)
-    examples = fashion.load(num_train=arguments.examples, num_test=1).train
+    examples = fashion.load_fashion(num_train=arguments.examples, num_test=1).train
     with within(arguments.wait, place.others):
         strategy = make_strategy()
     with explaining_lost_peers(place.others):

@@ -52,7 +52,7 @@ def main() -> None:
     place = ClusterSpec.from_tf_config(os.environ["TF_CONFIG"])
     if place.task.job != CHIEF:
         serve(place)
-    examples = mnist.load(num_train=arguments.examples, num_test=1).train
+    examples = mnist.load_mnist(num_train=arguments.examples, num_test=1).train
     with within(arguments.wait, place.others):
         while not all(map(opened, place.others.values())):  # TensorFlow fails where one is not there yet
             time.sleep(_LOOK_SECONDS)
