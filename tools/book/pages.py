@@ -31,6 +31,7 @@ PAGES = (
     "initial_values",
     "step_parts",
     "what_next",
+    "library",
     "glossary",
     "troubleshooting",
     "versions",
