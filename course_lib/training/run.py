@@ -15,6 +15,7 @@ from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.optimizers.optimizer import Optimizer
 from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import Record
+from course_lib.training.saved import Saved
 from course_lib.training.settings import Settings
 from course_lib.training.trainer import ModelTrainer, Trainer
 from course_lib.training.work import STEPS_PER_CALL, Work
@@ -34,6 +35,7 @@ def train(
     seed: int = 0,
     last_batch: str = DROP,
     checkpoints: Folder | None = None,
+    start: Saved | None = None,
 ) -> TrainingRun:
     """Returns a run that trains as its records are asked for, from the newest checkpoint if there is one.
 
@@ -55,6 +57,7 @@ def train(
         last_batch: "drop" leaves out the last rows of an epoch, fewer than a batch, other rows each time;
             "pad" fills them up to a batch with rows that do not count.
         checkpoints: a folder, in which to save after each epoch and at `close`.
+        start: a checkpoint to go on from where the folder holds none, of any plan.
 
     Raises:
         CourseError: a setting or the examples cannot be used, the batch does not divide among the devices,
@@ -62,7 +65,7 @@ def train(
     """
     settings = Settings(epochs, model.place.require_batch(batch_size), seed, last_batch)
     trainer = ModelTrainer(model, _optimizer(optimizer, learning_rate))
-    return TrainingRun(trainer, train_set, test_set, settings=settings, checkpoints=checkpoints)
+    return TrainingRun(trainer, train_set, test_set, settings=settings, checkpoints=checkpoints, start=start)
 
 
 class TrainingRun:
@@ -87,6 +90,7 @@ class TrainingRun:
         *,
         settings: Settings,
         checkpoints: Folder | None = None,
+        start: Saved | None = None,
         steps_per_call: int = STEPS_PER_CALL,
     ) -> None:
         """Restores the newest checkpoint, if there is one.
@@ -97,6 +101,7 @@ class TrainingRun:
             test_set: what to evaluate on after each epoch.
             settings: what else was decided.
             checkpoints: a folder, in which to save after each epoch and at `close`.
+            start: a checkpoint to go on from where the folder holds none.
             steps_per_call: how many steps run in one call of TensorFlow: 1 where several processes train
                 together, so that none is more than a step ahead of what the others told.
 
@@ -105,7 +110,9 @@ class TrainingRun:
         """
         if isinstance(checkpoints, (str, os.PathLike)):
             checkpoints = CheckpointFolder(checkpoints)
-        self._work = Work(trainer, train_set, test_set, settings, checkpoints, steps_per_call=steps_per_call)
+        self._work = Work(
+            trainer, train_set, test_set, settings, checkpoints, start=start, steps_per_call=steps_per_call
+        )
         self._records = self._work.records()
         self._lock = threading.Lock()
         self.finished = self.closed = False

@@ -14,6 +14,7 @@ from course_lib.i18n import _
 from course_lib.training.checkpoints import CheckpointFolder, restore
 from course_lib.training.examples import fingerprint
 from course_lib.training.records import EpochRecord, Record, StepRecord
+from course_lib.training.saved import Saved
 from course_lib.training.settings import Settings, require_not_beyond, require_same
 from course_lib.training.trainer import Batches, Sums, Trainer
 
@@ -55,9 +56,10 @@ class Work:
         settings: Settings,
         checkpoints: CheckpointFolder | None,
         *,
+        start: Saved | None = None,
         steps_per_call: int = STEPS_PER_CALL,
     ) -> None:
-        """Restores the newest checkpoint, if there is one."""
+        """Restores the newest checkpoint, or else the one to start from, if there is one."""
         self._steps_per_call = steps_per_call
         self._trainer, self._settings, self._checkpoints = trainer, settings, checkpoints
         self._train_set = trainer.examples(train_set)
@@ -65,7 +67,7 @@ class Work:
         self.order = settings.order(len(self._train_set))
         self._undo: tuple[int, list[Any]] | None = None  # a step, and the state after it
         self._ready: tuple[int, Batches] | None = None  # a step, and the batches that come after it
-        self.progress = Progress() if checkpoints is None else self._resume(checkpoints)
+        self.progress = self._resume(start)
         self._saved = self.progress
 
     def records(self) -> Generator[Record, None, None]:
@@ -146,12 +148,14 @@ class Work:
         self._saved = progress
         return name
 
-    def _resume(self, checkpoints: CheckpointFolder) -> Progress:
-        checkpoints.prepare()
-        saved = checkpoints.latest()
+    def _resume(self, start: Saved | None) -> Progress:
+        saved = start
+        if self._checkpoints is not None:
+            self._checkpoints.prepare()
+            saved = self._checkpoints.latest() or start
         if saved is None:
             return Progress()
-        folder = str(checkpoints.path)
+        folder = str(saved.path.parent)
         require_same(self._identity, saved.fact("settings"), folder)
         progress = Progress(**saved.fact("progress"))
         require_not_beyond(progress.step, self.order, self._settings.epochs, folder)

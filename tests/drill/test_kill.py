@@ -1,5 +1,6 @@
 """SIGKILL at ten random moments of training and saving: it always goes on, and ends with the same bits."""
 
+import json
 import os
 import random
 import re
@@ -14,7 +15,6 @@ import pytest
 
 WORKER = Path(__file__).with_name("kill_worker.py")
 KILLS, KILLS_IN_SAVING, MOST_KILLS = 10, 3, 16
-FINISHED = re.compile(r"checkpoint-(\d+)-step-(\d+)")
 
 
 def start(folder: Path, result: Path) -> subprocess.Popen:
@@ -22,23 +22,24 @@ def start(folder: Path, result: Path) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def finished(folder: Path) -> list[tuple[int, int]]:
-    """Returns the (number, step) of each checkpoint that has its final name, oldest first."""
-    names = [FINISHED.fullmatch(entry.name) for entry in folder.glob("checkpoint-*")]
-    return sorted((int(name[1]), int(name[2])) for name in names)
-
-
-def newest_number(folder: Path) -> int:
-    return max((number for number, _step in finished(folder)), default=0)
-
-
-def bytes_of_unfinished(folder: Path) -> int:
-    """Returns how many bytes lie in a checkpoint that was begun and not completed."""
+def newest(folder: Path) -> int:
+    """Returns the number of the checkpoint that would be restored; 0 if there is none."""
     try:
-        files = [file for file in folder.glob("unfinished-checkpoint-*/**/*") if file.is_file()]
-        return sum(file.stat().st_size for file in files)
-    except FileNotFoundError:  # renamed while we looked, the folder or a file: it is finished
+        return int(re.findall(r'^model_checkpoint_path: "ckpt-(\d+)"', (folder / "checkpoint").read_text())[0])
+    except FileNotFoundError:
         return 0
+
+
+def step_of(folder: Path) -> int:
+    """Returns the step of the checkpoint that would be restored."""
+    facts = folder / f"ckpt-{newest(folder)}.json"
+    return json.loads(facts.read_text())["step"] if facts.exists() else 0
+
+
+def saving(folder: Path) -> bool:
+    """Returns whether a checkpoint was begun and is not yet the newest."""
+    following = newest(folder) + 1
+    return any(folder.glob(f"ckpt-{following}*"))
 
 
 def wait_until(condition, worker: subprocess.Popen, timeout_seconds: float = 120) -> None:
@@ -51,10 +52,10 @@ def wait_until(condition, worker: subprocess.Popen, timeout_seconds: float = 120
 
 def wait_for_the_moment(worker: subprocess.Popen, folder: Path, in_saving: bool, dice: random.Random) -> None:
     new_checkpoints = dice.choice([0, 1, 1, 2, 3])
-    last_number = newest_number(folder) + new_checkpoints
-    wait_until(lambda: newest_number(folder) >= last_number, worker)
+    last_number = newest(folder) + new_checkpoints
+    wait_until(lambda: newest(folder) >= last_number, worker)
     if in_saving:
-        wait_until(lambda: bytes_of_unfinished(folder), worker)
+        wait_until(lambda: saving(folder), worker)
         time.sleep(dice.uniform(0, 0.01))
     else:
         time.sleep(dice.uniform(0, 0.4 if new_checkpoints else 1.0))
@@ -62,14 +63,14 @@ def wait_for_the_moment(worker: subprocess.Popen, folder: Path, in_saving: bool,
 
 def kill_once(folder: Path, result: Path, in_saving: bool, dice: random.Random) -> bool:
     """Starts a worker, kills it, and returns whether that was between a checkpoint's first and last byte."""
-    expected_step = finished(folder)[-1][1] if folder.exists() and finished(folder) else 0
+    expected_step = step_of(folder)
     worker = start(folder, result)
     assert worker.stdout.readline().startswith(f"from step {expected_step} of "), worker.stderr.read()
     wait_for_the_moment(worker, folder, in_saving, dice)
     os.kill(worker.pid, signal.SIGKILL)
     worker.communicate()
     assert worker.returncode == -signal.SIGKILL
-    return bytes_of_unfinished(folder) > 0
+    return saving(folder)
 
 
 @pytest.mark.drill
@@ -86,7 +87,6 @@ def test_a_training_that_is_killed_again_and_again_ends_with_the_same_bits(tmp_p
     assert sum(in_saving) >= KILLS_IN_SAVING
     last = start(folder, result)
     assert last.wait(timeout=600) == 0, last.stderr.read()
-    assert list(folder.glob("unfinished-*")) == []
     with np.load(result) as killed, np.load(undisturbed) as expected:
         assert sorted(killed) == sorted(expected)
         assert all(np.array_equal(killed[name], expected[name]) for name in expected), f"seed {seed}"
