@@ -75,11 +75,22 @@ def test_the_environment_has_colabs_versions(colab_python):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_cell_of_every_lesson_runs(colab_python, language, tmp_path: Path):
-    notebooks = {name: without_outputs(COURSE.notebook(language, name)) for name in COURSE.lesson_names}
+def test_every_cell_of_every_lesson_runs_and_runs_again(colab_python, language, tmp_path: Path):
+    notebooks = {
+        name: each_twice(without_outputs(COURSE.notebook(language, name))) for name in COURSE.lesson_names
+    }
     with ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(lambda each: execute(each, python=colab_python, folder=tmp_path), notebooks.values()))
     assert {name: faults for name, notebook in notebooks.items() if (faults := faults_of(notebook))} == {}
+
+
+def each_twice(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Returns a notebook in which each code cell is run twice before the next one."""
+    cells = []
+    for cell in notebook.cells:
+        again = [nbformat.v4.new_code_cell(cell.source)] if cell.cell_type == "code" else []
+        cells += [cell, *again]
+    return nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
 
 
 def faults_of(notebook: nbformat.NotebookNode) -> list[str]:

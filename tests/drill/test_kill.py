@@ -25,7 +25,9 @@ def start(folder: Path, result: Path) -> subprocess.Popen:
 def newest(folder: Path) -> int:
     """Returns the number of the checkpoint that would be restored; 0 if there is none."""
     try:
-        return int(re.findall(r'^model_checkpoint_path: "ckpt-(\d+)"', (folder / "checkpoint").read_text())[0])
+        return int(
+            re.findall(r'^model_checkpoint_path: "ckpt-(\d+)"', (folder / "checkpoint").read_text())[0]
+        )
     except FileNotFoundError:
         return 0
 

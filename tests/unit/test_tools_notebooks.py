@@ -461,6 +461,11 @@ BREACHES = [
     (EIGHT, f"for n in (4,):\n    display(n)\n{EIGHT}", "'reveal-eight' prints or displays"),
     ('score("00")', 'score("01")', """the last code cell, 'score', is not score("00")"""),
     ('score("00")', 'score("00")\n\n# %% end\n8', "the last code cell, 'end', is not score"),
+    (
+        EIGHT,
+        f"{HALF}\n{EIGHT}\n\n# %% later\nprint(half)",
+        "'later' needs 'half', which only 'reveal-eight' makes",
+    ),
     ("print(error)", "pass", "catches and prints no error"),
     ("# %%\ncheck", "# %% answer\ncheck", "'exercise-split' (`exercise`) is not followed"),
     (HALF, "half = 6 // 2", 'a statement marked "# solution"'),

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from course_lib.exercises import checks
-from tools.checks.parts import calls, last_call, parsed, tagged, unpaired
+from tools.checks.parts import bound_names, calls, last_call, parsed, tagged, unpaired
 from tools.checks.prose_rules import lines_of_prose
 from tools.lesson import exercises
 from tools.lesson.cells import MAX_NAME_LENGTH, Cell
@@ -117,6 +117,25 @@ def _reveal_faults(lesson: Lesson, card: Cell, cell: Cell) -> Iterator[str]:
         yield f"cell {cell.cell_id!r} prints or displays: where it is folded, that would stand there to read"
 
 
+def _skipped(lesson: Lesson) -> Iterator[str]:
+    """Yields names that a cell needs and only a measurement makes, which a reader may skip."""
+    made: set[str] = set()
+    revealed: dict[str, str] = {}
+    for cell in lesson.cells:
+        if cell.kind != "code":
+            continue
+        tree = parsed(cell)
+        bound = bound_names(tree)
+        needed = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - bound
+        for name in sorted(needed & revealed.keys()):
+            yield f"cell {cell.cell_id!r} needs {name!r}, which only {revealed[name]!r} makes"
+        if "reveal" in cell.tags:
+            revealed |= dict.fromkeys(bound - made, cell.cell_id)
+        else:
+            made |= bound
+            revealed = {name: made_by for name, made_by in revealed.items() if name not in bound}
+
+
 def _errors(lesson: Lesson) -> Iterator[str]:
     for cell in tagged(lesson, "error"):
         handlers = [node for node in ast.walk(parsed(cell)) if isinstance(node, ast.ExceptHandler)]
@@ -177,12 +196,13 @@ RULES: tuple[Rule, ...] = (
     _markdown,
     _predictions,
     _scores,
+    _skipped,
     _errors,
     _exercises,
     _takeaways,
     lines_of_prose,
 )
 RULES_OF_APPENDICES: tuple[Rule, ...] = (
-    *(rule for rule in RULES if rule not in (_predictions, _scores, _errors, _exercises)),
+    *(rule for rule in RULES if rule not in (_predictions, _scores, _skipped, _errors, _exercises)),
     _alone,
 )

@@ -36,6 +36,24 @@ def parsed(cell: Cell) -> ast.Module:
         return ast.Module([], [])
 
 
+def bound_names(tree: ast.AST) -> set[str]:
+    """Returns the names that some code assigns, imports, or defines, within functions too.
+
+    >>> sorted(bound_names(ast.parse("import os.path as at, sys; a = [b for b in c]")))
+    ['a', 'at', 'b', 'sys']
+    """
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.alias(name=name, asname=other):
+                found.add(other or name.partition(".")[0])
+            case ast.arg(arg=name):
+                found.add(name)
+    return found
+
+
 def calls(node: ast.AST, *names: str) -> list[ast.Call]:
     """Returns the calls of functions of these names in some code."""
     return [
