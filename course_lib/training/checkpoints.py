@@ -48,7 +48,7 @@ class CheckpointFolder:
     def save(self, step: int, facts: Mapping[str, Any], **content: Any) -> str:
         """Writes a checkpoint and returns its name.
 
-        The manager writes last which checkpoint is the newest: whoever is killed before leaves the one before.
+        The manager writes last which one is the newest: whoever is killed earlier leaves the one before.
 
         Args:
             step: the training step that `content` holds the state after.
