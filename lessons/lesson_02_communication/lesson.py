@@ -36,7 +36,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # The sum runs over $j$, the *inner axis*: the columns of A and the rows of B.
 # A @ B has no axis $j$ any more.
 #
-# Let A and B be the same 8 × 8 numbers, split over eight devices: each holds one column of A and one row of B.
+# Let A and B be the same 8 × 8 numbers, split over eight devices:
+# each holds one column of A and one row of B.
 # The letters in the two pictures name these blocks.
 
 # %% factors
@@ -507,9 +508,10 @@ from lessons.lesson_02_communication import silent
 swapped = silent.swapped()
 print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
-# %% plain [markdown]
+# %% takeaways [markdown]
 # On the cube `x` moves to another axis, and `y` takes the place of `z`.
-# TensorFlow runs the all-to-all over `x` and forgets the other change, but the layout says that both were made.
+# TensorFlow runs the all-to-all over `x` and forgets the other change,
+# but the layout says that both were made.
 #
 # On CPUs it names each message of an all-to-all by the numbers of sender and receiver,
 # with nothing between them (`all_to_all.cc` in its source).

@@ -126,7 +126,7 @@ def run(program):
 
 def test_unlike_number_types_and_no_components_end_a_process(lesson):
     names = {}
-    exec(lesson["program"].partition("command = ")[0], names)
+    exec(lesson["program"].partition("done = ")[0], names)
     program = names["program"]
     unlike = run(program)
     assert (unlike.stdout, unlike.returncode) == ("float32 + float64 =\n", -11)
