@@ -33,12 +33,16 @@ def _cut(whole: Array, layout: LayoutSpec) -> list[Array]:
 def cut(answer: Cut) -> str | None:
     """A function that cuts an array into the components of a layout."""
     yielded: list[Any] = []
+    retyped: list[dict[str, str]] = []
 
     def on_a_mesh(function: Cut, whole: Array, layout: LayoutSpec) -> Any:
         with on_devices() as (_tf, dtensor):
             components = function(whole, dtensor.to_layout(layout))
         if isinstance(components, Iterator):  # which shows no parts
             yielded.append(components)
+        elif isinstance(components, (list, tuple)):
+            types = {part.dtype.name for part in components if hasattr(part, "dtype")}  # a list has none
+            retyped.extend({"whole": whole.dtype.name, "parts": each} for each in types - {whole.dtype.name})
         return components
 
     misconceptions: dict[Cut, str] = {
@@ -54,12 +58,21 @@ def cut(answer: Cut) -> str | None:
         ),
     }
     random = np.random.default_rng(0)
-    trap = (numbered_tensor((8, 4)), _TRAP)
+    trap = (numbered_tensor((8, 4)) + 0.5, _TRAP)
     cases = [_told(*inputs) for inputs in [trap, *[_random_sharding(random) for _case in range(_NUM_CASES)]]]
     no_axes = _("An array without axes has one number: every device holds it.")
     cases.append(_told(numbered_tensor(()) + 7, LayoutSpec([], _TRAP.mesh), hint=no_axes))
+    cases.append(_told(np.arange(8), LayoutSpec(["model"], _TRAP.mesh)))  # as labels are
     hint = judge(answer, _cut, cases, misconceptions=misconceptions, run=on_a_mesh)
-    return _("Your function yields the components one by one. Return a list of them.") if yielded else hint
+    if yielded:
+        return _("Your function yields the components one by one. Return a list of them.")
+    if retyped and not hint:
+        return _(
+            "The numbers are right, but the parts of an array of {whole} are {parts}. Keep its number type:"
+            " DTensors of unlike types cannot be added.",
+            **retyped[0],
+        )
+    return hint
 
 
 def _told(whole: Array, layout: LayoutSpec, hint: str = "") -> Case:
@@ -69,7 +82,7 @@ def _told(whole: Array, layout: LayoutSpec, hint: str = "") -> Case:
         layout=layout,
         mesh=layout.mesh,
     )
-    return Case((whole + 0.5, layout), hint, told)
+    return Case((whole, layout), hint, told)
 
 
 def _cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> list[Array]:
@@ -105,7 +118,7 @@ def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:
     entries = random.permutation([*mesh.names, *[UNSHARDED] * num_axes])[:num_axes].tolist()
     layout = LayoutSpec(entries, mesh)
     lengths = [layout.num_shards(axis) * int(random.integers(1, 3)) for axis in range(num_axes)]
-    return numbered_tensor(lengths), layout
+    return numbered_tensor(lengths) + 0.5, layout
 
 
 @exercise(

@@ -38,8 +38,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 # ```
 #
-# TensorFlow takes them only before it first uses a device.
-# So in every lesson the first cell calls `setup`, which notes the number, and later `start_tensorflow`
+# They must run before TensorFlow first uses a device.
+# In every lesson `setup` notes the number of devices in the first cell, and later `start_tensorflow`
 # imports TensorFlow, runs these two lines and returns the module.
 # GPUs need no such lines: each is a device.
 #
@@ -64,7 +64,7 @@ print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
 # `dtensor.create_mesh` takes names, sizes and a list of devices.
-# Here six of the eight form a grid of 3 by 2; `show` draws it.
+# Here six of the eight devices form a grid of 3 by 2; `show` draws it.
 
 # %% mesh
 devices = [f"CPU:{device_id}" for device_id in range(6)]
@@ -73,14 +73,14 @@ show(mesh)
 
 # %% layout-text [markdown]
 # The list fills the grid row by row: the last mesh dimension changes fastest.
-# Names must be unique, because a layout refers to a mesh dimension by its name.
-# In training they say what a dimension is for: `batch`, `model`.
+# In training the names say what a dimension is for: `batch`, `model`.
 #
 # ## A layout gives each axis a mesh dimension
 #
 # A tensor has *axes*, a mesh has *dimensions*.
 # A layout says for each axis of the tensor which mesh dimension splits it, or that it is unsharded.
-# We lay out one matrix of 6 rows and 4 columns in three ways; two are drawn now, the third you predict first:
+# There are three kinds of layouts.
+# The cell draws the first two for a matrix of 6 rows and 4 columns; the third you predict.
 #
 # 1. Nothing is split.
 #    The tensor is *fully replicated*: every device holds all of it.
@@ -170,10 +170,13 @@ from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 
 def observe(choice):
     all_devices = [f"CPU:{device_id}" for device_id in range(8)]
-    chosen_mesh = dtensor.create_mesh(list(choice.mesh.dims), devices=all_devices[: choice.mesh.size])
-    layout = dtensor.Layout(choice.layout.sharding_specs, chosen_mesh)
-    numbers = np.arange(np.prod(choice.global_shape), dtype="float32").reshape(choice.global_shape)
-    return [component.numpy() for component in dtensor.unpack(dtensor.copy_to_mesh(numbers, layout))]
+    chosen_devices = all_devices[: choice.mesh.size]
+    chosen = dtensor.create_mesh(list(choice.mesh.dims), devices=chosen_devices)
+    layout = dtensor.Layout(choice.layout.sharding_specs, chosen)
+    numbers = np.arange(np.prod(choice.global_shape), dtype="float32")
+    array = numbers.reshape(choice.global_shape)
+    tensor = dtensor.copy_to_mesh(array, layout)
+    return [component.numpy() for component in dtensor.unpack(tensor)]
 
 
 explorer = MeshLayoutExplorer(observe)
@@ -227,9 +230,9 @@ print(parts[0].shape, packed.shape)
 
 # %% reveal-packer
 over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
-parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
-packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
-reveal("01-packer", outcome(lambda: packed.shape[0]))
+too_many = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
+lost = dtensor.pack([too_many[place["model"]] for place in places], over_model)
+reveal("01-packer", lost.shape[0])
 
 # %% [markdown]
 # Nothing complained: `dtensor.pack` cannot know how many rows there were.
@@ -241,7 +244,7 @@ reveal("01-packer", outcome(lambda: packed.shape[0]))
 # in the order of `layout.mesh.local_device_locations()`.
 # `whole` is an array and `layout` a `dtensor.Layout`, both of any number of axes.
 # `layout.sharding_specs` has the name or `dtensor.UNSHARDED` for each axis.
-# Cut with `tf.split`, `np.split` or slices.
+# Cut with `tf.split`, `np.split` or slices, and keep the number type of the array.
 # The check calls it on many meshes and layouts.
 
 
@@ -264,34 +267,14 @@ check("01-cut", cut)
 
 # %% reading [markdown]
 # With it, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array.
-# From here on the course's `shard(array, layout)` does just this, here and in later lessons.
+# From here on the course's `shard(array, layout)` does just this.
 #
 # ## Read and join
 #
-# `.numpy()` turns a tensor of ordinary TensorFlow into a NumPy array.
-# Now call it on a DTensor.
-
-# %% predict-numpy [markdown]
-# `rows` is split over `x`.
-# What does `rows.numpy()` give?
-#
-# - [x] `UnimplementedError` an error
-#   The layout splits an axis, and `.numpy()` does not collect the parts.
-# - [ ] `whole` the whole matrix, of the shape (6, 4)
-#   The blocks would have to be fetched from three devices;
-#   `.numpy()` leaves that to you.
-# - [ ] `first` the block of device 0, of the shape (2, 4)
-#   A part would then pass for the whole.
-# - [ ] `all` all six blocks, of the shape (6, 2, 4)
-#   `dtensor.unpack` gives them, as a list of six tensors of the shape (2, 4).
-
-# %% reveal-numpy
-reveal("01-numpy", outcome(lambda: rows.numpy().shape))
-
-# %% join-text [markdown]
-# For a replicated DTensor `.numpy()` works: it gives the component of the first device.
-# For a split one either move it to a replicated layout first, as the next section does,
-# or fetch the components and put each in its place.
+# `.numpy()` works for a replicated DTensor: it gives the component of the first device.
+# Of a split one it does not collect the parts, and TensorFlow refuses it, as the first printed line says.
+# Either move the DTensor to a replicated layout first, as in the next section,
+# or fetch the components and put each in its place, as `join` does.
 # A device stands at `place[dim]` along the mesh dimension that splits an axis;
 # where none does, its part begins at 0.
 
@@ -299,17 +282,19 @@ reveal("01-numpy", outcome(lambda: rows.numpy().shape))
 # %% join
 def join(tensor):
     layout = dtensor.fetch_layout(tensor)
+    places = layout.mesh.local_device_locations()
     joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
-    for place, part in zip(layout.mesh.local_device_locations(), dtensor.unpack(tensor), strict=True):
-        where = tuple(
-            slice(place.get(dim, 0) * size, (place.get(dim, 0) + 1) * size)
-            for dim, size in zip(layout.sharding_specs, part.shape, strict=True)
-        )
-        joined[where] = part.numpy()
+    for place, part in zip(places, dtensor.unpack(tensor)):
+        where = []
+        for dim, size in zip(layout.sharding_specs, part.shape):
+            start = place.get(dim, 0) * size
+            where.append(slice(start, start + size))
+        joined[tuple(where)] = part.numpy()
     return joined
 
 
-print(np.sum(join(rows) == whole), "of", whole.size)
+print(outcome(rows.numpy))
+print(np.sum(join(rows) == whole), "/", whole.size)
 
 # %% move-text [markdown]
 # The course's `to_numpy(tensor)` does the same.
@@ -319,19 +304,37 @@ print(np.sum(join(rows) == whole), "of", whole.size)
 # `dtensor.relayout` returns the same values in another layout.
 # Where a device needs data that it does not hold, the devices send it to each other;
 # lesson 2 shows what that costs.
-# The cell goes from the rows over `x` to the columns over `y`, and prints the bytes on all six devices
-# together, before and after.
+
+# %% predict-move [markdown]
+# A float32 matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[x, unsharded]`.
+# Each of the six devices holds 32 bytes of it: 192 in all.
+# Now the matrix moves to the layout `[unsharded, y]`.
+# How many bytes do the six devices then hold in all?
+#
+# - [x] `288`
+#   Each holds 6 rows and 2 columns, 48 bytes.
+# - [ ] `192`
+#   The values stay the same, but not the number of devices that hold each of them.
+# - [ ] `96`
+#   That is the matrix once.
+#   `x` now splits no axis, so devices that differ only along `x` hold the same.
+# - [ ] `576`
+#   That is the whole matrix on every device, but `y` splits the columns.
+# - otherwise
+#   What is the local shape now?
+#   How many bytes are that on each device?
+
+# %% reveal-move
+moved = dtensor.relayout(rows, dtensor.Layout([dtensor.UNSHARDED, "y"], mesh))
+reveal("01-move", sum(part.numpy().nbytes for part in dtensor.unpack(moved)))
 
 # %% move
 columns_over_y = dtensor.Layout([dtensor.UNSHARDED, "y"], mesh)
 columns = dtensor.relayout(rows, columns_over_y)
-for tensor in (rows, columns):
-    held = [component.numpy() for component in dtensor.unpack(tensor)]
-    print(held[0].shape, sum(component.nbytes for component in held))
 show(columns)
 
 # %% random-text [markdown]
-# Three copies of each half need more memory than two copies of each third.
+# Every device now holds 48 bytes: three copies of each half need more memory than two of each third.
 #
 # ## Make it where it belongs: `call_with_layout`
 #
@@ -347,11 +350,12 @@ from course_lib import shard, to_numpy
 zeros = dtensor.call_with_layout(tf.zeros, rows_over_x, shape=[6, 4])
 print(zeros.shape, dtensor.unpack(zeros)[0].shape)
 
-draw = tf.function(tf.random.stateless_normal)  # without tf.function the seed would be laid out, too
-ordinary = tf.random.stateless_normal([6, 4], seed=[1, 2])
+# without tf.function the seed would be laid out, too
+draw = tf.function(tf.random.stateless_normal)
+ordinary = draw([6, 4], seed=[1, 2])
 for layout in (nothing_split, rows_over_x):
     drawn = dtensor.call_with_layout(draw, layout, shape=[6, 4], seed=[1, 2])
-    print(layout.sharding_specs, np.sum(to_numpy(drawn) == ordinary.numpy()), "of 24")
+    print(layout.sharding_specs, np.sum(to_numpy(drawn) == ordinary), "/ 24")
 
 # %% variable-text [markdown]
 # Drawn under a layout that splits, the numbers are others, though the seed is the same.
@@ -374,9 +378,9 @@ print(outcome(variable.assign, whole))
 
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array is refused, here and in operations that run by themselves:
-# `columns + 100.0` works, because TensorFlow takes a single number as it is; `columns + whole` does not.
-# (Inside a `tf.function`, an array that the function makes or captures is given a layout.)
+# The ordinary array is refused, and `columns + whole` would be, too:
+# beside a DTensor an operation takes single numbers, and small tensors of integers or strings.
+# Inside a `tf.function` an array that the function makes or captures is given a layout.
 #
 # ## Three ends of a mistake
 #
@@ -389,9 +393,6 @@ print(outcome(variable.assign, whole))
 # What it calls a dimension is an axis.
 
 # %% mistakes tags=["error"]
-import subprocess
-import sys
-
 mistakes = [
     lambda: dtensor.create_mesh([("x", 4), ("y", 2)], devices=devices),
     lambda: dtensor.Layout(["x", "x"], mesh),
@@ -422,69 +423,53 @@ for mistake in mistakes:
 
 # %% reveal-replicas
 unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
-reveal("01-replicas", outcome(lambda: int(tf.reduce_sum(dtensor.pack(unlike, columns_over_y)).numpy())))
+total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
+reveal("01-replicas", int(total.numpy()))
 
 # %% silent-given [markdown]
 # ### Taken in silence
 #
 # On the six devices the sum is 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
-# Two cells measure more, and count the numbers that are in their places.
-# The first packs components in a wrong order, and turns a split axis round by a slice:
-# that turns each device's own block round and leaves the blocks where they are.
-# The second shows a fault of TensorFlow 2.21 in `dtensor.relayout`.
-# It can mix up a tensor of three axes on a mesh of three dimensions, and one of four axes on a mesh of one.
-# Each is moved directly, and then by way of the replicated layout.
+# The next cell packs components in a wrong order, and turns the split axis round in two ways.
+# It counts the numbers that are in their places.
+# The slice turns each device's own block round and leaves the blocks where they are.
 
 # %% silent
 backwards = dtensor.pack(dtensor.unpack(rows)[::-1], rows_over_x)
-print("components backwards:", np.sum(to_numpy(backwards) == whole), "of 24")
+print("unpack(rows)[::-1]:", np.sum(to_numpy(backwards) == whole), "/ 24")
 
 turned = rows[::-1]
-print("rows[::-1]:", np.sum(to_numpy(turned) == whole[::-1]), "of 24")
+print("rows[::-1]:", np.sum(to_numpy(turned) == whole[::-1]), "/ 24")
 gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
-print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "of 24")
-
-# %% relayouts
-cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
-line = dtensor.create_mesh([("x", 2)], devices=devices[:2])
-free = dtensor.UNSHARDED
-moves = [(cube, ["z", "x", free], ["y", free, "x"]), (line, [free, "x", free, free], [free, free, "x", free])]
-for small_mesh, source, target in moves:
-    array = np.arange(2.0 ** len(source)).reshape([2] * len(source))
-    tensor = shard(array, dtensor.Layout(source, small_mesh))
-    replicated = dtensor.relayout(tensor, dtensor.Layout([free] * len(source), small_mesh))
-    for start in (tensor, replicated):
-        moved = dtensor.relayout(start, dtensor.Layout(target, small_mesh))
-        print(np.sum(to_numpy(moved) == array), "of", array.size)
+print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# The silent mistakes that we know of in making, moving and cutting DTensors:
+# These mistakes in making, moving and cutting DTensors are known to give wrong values without an error:
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
 # | unlike replicas in `dtensor.pack` | one tensor, three values | cut one array |
 # | components in another order | 8 of 24 right | follow `local_device_locations()` |
-# | `layout.shape[axis]` | 12 of 24 rows | `layout.num_shards(axis)` |
+# | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
-# | `dtensor.relayout`, three axes on three mesh dimensions | 4 of 8 right | by way of the replicated layout |
-# | `dtensor.relayout`, four axes | 4 of 16 right | the same |
-# | `dtensor.relayout` that moves a dimension of 12 or more CPUs to another axis | shown in lesson 2 | a mesh of two dimensions, such as 4 × 3 |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within a block; a mean is nan | weights of 0 and 1, as in lesson 3 |
+# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within a block, a mean of nan | weights of 0 and 1, as in lesson 3 |
+# | `dtensor.relayout` of three or more axes, or over 12 or more CPUs, and `DVariable.assign`, which moves in the same way | in some cases numbers in wrong places | see lesson 2 |
 #
-# `DVariable.assign` of a tensor in another layout moves it with `dtensor.relayout`,
-# so the three rows on `dtensor.relayout` hold for it, too.
 # No error tells you: compare what the devices hold with what they should hold, as `compare` does.
 #
 # ### The process ends
 #
 # NumPy's own number type is float64, the usual one of TensorFlow float32.
 # The program below adds one DTensor of each.
-# It runs in a process of its own, and the cell prints its output
-# and whether its exit status is 0, which means that it ended well.
+# It runs in a process of its own.
+# The cell prints what the program printed, and whether it ended well, with exit status 0.
 
 # %% ends
+import subprocess
+import sys
+
 program = """
 import numpy as np
 from tensorflow.experimental import dtensor
@@ -492,15 +477,14 @@ mesh = dtensor.create_mesh([("x", 1)], devices=["CPU:0"])
 layout = dtensor.Layout(["x"], mesh)
 single = dtensor.copy_to_mesh(np.ones(4, "float32"), layout)
 double = dtensor.copy_to_mesh(np.ones(4), layout)
-print("before the sum", flush=True)
-single + double
-print("after the sum")
+print("float32 + float64 =", flush=True)
+print(single + double)
 """
 done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-print(done.stdout + "exit status 0:", done.returncode == 0)
-print(outcome(tf.function(tf.add), rows, shard(whole.astype("float64"), rows_over_x)))
+print(done.stdout + str(done.returncode == 0))
+print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 
-# %% plain [markdown]
+# %% takeaways [markdown]
 # The process ended in the middle of the sum, and no `except` can catch that.
 # On Linux its exit status was -11, which a shell shows as 139.
 # In a notebook the kernel dies.
@@ -515,11 +499,7 @@ print(outcome(tf.function(tf.add), rows, shard(whole.astype("float64"), rows_ove
 # It makes eight virtual devices and a mesh, packs an array with `cut` as in exercise 2,
 # prints who holds what, moves the DTensor, keeps it in a `DVariable`, and reads it with `join`.
 # After each step it compares the values with the array.
-
-# %% score
-score("01")
-
-# %% [markdown]
+#
 # ## Takeaways
 #
 # - A mesh names the dimensions of a grid of devices;
@@ -527,7 +507,7 @@ score("01")
 # - Local shape: divide each axis of the global shape by the size of its mesh dimension.
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
 # - TensorFlow checks shapes and names, not values,
-#   and outside a `tf.function` unlike number types end the process.
+#   and outside a `tf.function` DTensors of unlike number types end the process.
 #   So compare what the devices hold with what they should hold.
 #
 # ## Next
@@ -538,8 +518,11 @@ score("01")
 # In this notebook one Python process drives all devices: it is a *single client*.
 # On several machines DTensor runs as *multi-client*:
 # several processes run the same program, and one mesh covers the devices of all of them.
-# Each process packs only the components of its own devices.
+# Each packs only the components of its own devices.
 # Lesson 11 does so with two processes.
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
 # and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).
+
+# %% score
+score("01")

@@ -1,4 +1,4 @@
-"""Exercises 02-naive and 02-ring: an all-reduce written for one device that sends and receives."""
+"""Exercise 02-ring: an all-reduce written for one device that sends to the next one only."""
 
 from __future__ import annotations
 
@@ -12,39 +12,37 @@ from course_lib.exercises.answers import answered, plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
-from lessons.lesson_02_communication import all_reduces
-from lessons.lesson_02_communication.messages import Array, Exchange, OnDevice, run_on_each
+from lessons.lesson_02_communication.messages import Array, Device, Exchange, OnDevice, run_on_each
 
 _SECONDS = 2.0  # in which a group of devices has long ended, also on a busy machine
 _TRACED = 4  # devices, and numbers: one a chunk; the hints name it
 _BASE = 100  # no sum counts a value so often
 
 
-@exercise("02-naive", right=all_reduces.naive)
-def naive(answer: OnDevice) -> str | None:
-    """An all-reduce in which every device sends all that it has to every other one."""
-    return _hint(answer, ring=False)
+def ring(mine: Array, device: Device) -> Array:
+    """Lets sums of chunks go round once, and the finished ones once more."""
+    count, chunks = device.count, np.array_split(mine, device.count)
+    for step in range(2 * (count - 1)):
+        device.send(device.next, chunks[(device.id - 1 - step) % count])
+        at, received = (device.id - 2 - step) % count, device.receive(device.previous)
+        chunks[at] = chunks[at] + received if step < count - 1 else received
+    return np.concatenate(chunks)
 
 
-@exercise("02-ring", right=all_reduces.ring)
-def ring(answer: OnDevice) -> str | None:
-    """An all-reduce of chunks that go round a ring."""
-    return _hint(answer, ring=True)
-
-
-def _hint(answer: OnDevice, *, ring: bool) -> str | None:
-    """Returns None where all devices end with the sum and send no more than they must, or else a hint."""
+@exercise("02-ring", right=ring)
+def ring_all_reduce(answer: OnDevice) -> str | None:
+    """An all-reduce of chunks that go round: all end with the sum, and send no more than they must."""
     exchanges: list[tuple[list[Array], Exchange]] = []
 
     def run(function: OnDevice, parts: list[Array]) -> dict[str, Any]:
-        exchange = run_on_each(function, parts, ring=ring, seconds=_SECONDS)
+        exchange = run_on_each(function, parts, ring=True, seconds=_SECONDS)
         exchanges.append((parts, exchange))
         return _by_device(exchange.results)
 
     wrong = judge(answer, lambda parts: _by_device([sum(parts)] * len(parts)), _cases(), run=run)
     if wrong:
-        return _traced(answer, ring=ring) or wrong
-    return next(filter(None, (_too_much(*both, ring=ring) for both in exchanges)), None)
+        return _traced(answer) or wrong
+    return next(filter(None, (_too_much(*both) for both in exchanges)), None)
 
 
 def _by_device(results: Sequence[Any]) -> dict[str, Any]:
@@ -70,14 +68,14 @@ def _parts(random: np.random.Generator, count: int, length: int) -> list[Array]:
     return list(random.integers(1, 10_000, size=(count, length)).astype(np.float32))  # too large for float16
 
 
-def _traced(answer: OnDevice, *, ring: bool) -> str | None:
+def _traced(answer: OnDevice) -> str | None:
     """Returns what is wrong with a result, from a run whose numbers say what is in them.
 
     Device d brings 100 ** d everywhere: the digits of a sum count the values of each device.
     """
     try:
         parts = [np.full(_TRACED, _BASE**at) for at in range(_TRACED)]
-        run = run_on_each(answer, parts, ring=ring, seconds=_SECONDS)
+        run = run_on_each(answer, parts, ring=True, seconds=_SECONDS)
         if any(result is None for result in run.results):
             return _("Your function gives nothing. Does it end with `return`?")
         results = [np.asarray(plain(answered(result)), float) for result in run.results]
@@ -115,29 +113,22 @@ def _miscounted(total: float, device_id: int, place: int) -> str | None:
     return None
 
 
-def _too_much(parts: list[Array], exchange: Exchange, *, ring: bool) -> str | None:
+def _too_much(parts: list[Array], exchange: Exchange) -> str | None:
     """Returns what the busiest device sends beyond what it must; None if it sends no more.
 
-    In each of the 2 (n - 1) steps of a ring a device sends one chunk, and no chunk has more than n-th of the
-    numbers, rounded up. There bytes count, elsewhere numbers.
+    In each of the 2 (n - 1) steps a device sends one chunk, and no chunk has more than n-th of the numbers,
+    rounded up. Bytes count, so that no wider number type passes.
     """
     count, length = len(parts), parts[0].size
-    if ring:
-        needed = 2 * (count - 1) * -(-length // count)
-        sent = max(exchange.bytes_sent) // parts[0].itemsize
-        how = _("one chunk in each of the 2·({count} - 1) steps", count=count)
-    else:
-        needed = (count - 1) * length
-        sent = max(sum(array.size for array in arrays) for arrays in exchange.sent)
-        how = _("its vector once to each other device")
+    needed = 2 * (count - 1) * -(-length // count)
+    sent = max(exchange.bytes_sent) // parts[0].itemsize
     if sent <= needed:
         return None
     return _(
         "The sums are right, but in a group of {count}, with vectors of {length} float32 numbers, a device"
-        " sends the bytes of {sent}. {needed} are enough: {how}.",
+        " sends the bytes of {sent}. {needed} are enough: one chunk in each of the 2·({count} - 1) steps.",
         count=count,
         length=length,
         sent=sent,
         needed=needed,
-        how=how,
     )

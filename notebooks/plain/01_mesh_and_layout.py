@@ -33,13 +33,14 @@ def cut(whole, layout):
 def join(tensor):
     """Returns the whole array of a DTensor; .numpy() is refused where the layout splits an axis."""
     layout = dtensor.fetch_layout(tensor)
+    places = layout.mesh.local_device_locations()
     joined = np.zeros(tensor.shape, tensor.dtype.as_numpy_dtype)
-    for place, part in zip(layout.mesh.local_device_locations(), dtensor.unpack(tensor), strict=True):
-        where = tuple(
-            slice(place.get(dim, 0) * size, (place.get(dim, 0) + 1) * size)
-            for dim, size in zip(layout.sharding_specs, part.shape, strict=True)
-        )
-        joined[where] = part.numpy()
+    for place, part in zip(places, dtensor.unpack(tensor)):
+        where = []
+        for dim, size in zip(layout.sharding_specs, part.shape):
+            start = place.get(dim, 0) * size
+            where.append(slice(start, start + size))
+        joined[tuple(where)] = part.numpy()
     return joined
 
 

@@ -44,6 +44,15 @@ def in_tensorflow(whole, layout):
     return components
 
 
+def filled_in(whole, layout):
+    components = []
+    for part in cut(whole, layout):
+        component = np.zeros(part.shape)
+        component[...] = part
+        components.append(component)
+    return components
+
+
 def cut_by_mesh_shape(whole, layout):
     sizes = [
         1 if name == UNSHARDED else layout.shape[axis] for axis, name in enumerate(layout.sharding_specs)
@@ -109,6 +118,8 @@ ATTEMPTS = {
             (lambda whole, layout: np.split(whole, 2), "fails for"),
             (lambda whole, layout: [whole] * layout.mesh.size, "Work this one out"),
             (lambda whole, layout: [part.astype(int) for part in cut(whole, layout)], "on the mesh"),
+            (filled_in, "of float32 are float64"),
+            (lambda whole, layout: cut(whole.astype("float32"), layout), "of int64 are float32"),
             (lambda whole, layout: iter(cut(whole, layout)), "Return a list"),
             (lambda whole, layout: None, "return"),
             ([[0, 1], [2, 3]], "function"),

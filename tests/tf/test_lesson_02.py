@@ -157,13 +157,33 @@ def test_a_way_round_sends_an_eighth():
     assert (str(exchange), float(exchange.bytes_sent)) == ("all-to-all over x, 256 bytes", 192)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "source", "target", "num_right"),
+    [
+        ((2, 2, 2), ["z", "x", "."], ["y", ".", "x"], 4),
+        ((2,), [".", "x", ".", "."], [".", ".", "x", "."], 4),
+        ((2,), [".", "x", "."], [".", ".", "x"], 8),
+    ],
+)
+def test_some_relayouts_are_wrong_in_silence_and_right_by_way_of_the_replicated_layout(
+    sizes, source, target, num_right
+):
+    devices = [f"CPU:{device_id}" for device_id in range(2 ** len(sizes))]
+    place = dtensor.create_mesh(list(zip("xyz", sizes, strict=False)), devices=devices)
+    array = np.arange(2.0 ** len(source)).reshape([2] * len(source))
+    tensor, layout = shard(array, over(place, *source)), over(place, *target)
+    directly = dtensor.relayout(tensor, layout)
+    assert dtensor.fetch_layout(directly) == layout
+    assert np.sum(to_numpy(directly) == array) == num_right
+    by_way = dtensor.relayout(dtensor.relayout(tensor, over(place, *["."] * array.ndim)), layout)
+    assert np.array_equal(to_numpy(by_way), array)
+    variable = dtensor.DVariable(shard(array * 0, layout))
+    variable.assign(tensor)
+    assert np.sum(to_numpy(variable) == array) == num_right
+
+
 def test_a_relayout_of_three_axes_forgets_a_move():
     eight = np.arange(8, dtype="float32").reshape(2, 2, 2)
-    tensor, target = shard(eight, over(CUBE, "z", "x", ".")), over(CUBE, "y", ".", "x")
-    moved = dtensor.relayout(tensor, target)
-    assert dtensor.fetch_layout(moved) == target
-    assert np.sum(to_numpy(moved) != eight) == 4
-    by_way = dtensor.relayout(dtensor.relayout(tensor, over(CUBE, ".", ".", ".")), target)
-    assert np.array_equal(to_numpy(by_way), eight)
-    (ran,) = collectives(dtensor.relayout, tensor, target)
+    tensor = shard(eight, over(CUBE, "z", "x", "."))
+    (ran,) = collectives(dtensor.relayout, tensor, over(CUBE, "y", ".", "x"))
     assert (str(ran.kind), ran.mesh_dims) == ("all-to-all", ("x",))
