@@ -21,7 +21,7 @@ from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.table import page_table
 from lessons.lesson_05_model_and_spatial import lab_setting, lab_view
-from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, train
+from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, starts_of, train
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject
 from lessons.lesson_05_model_and_spatial.overlay import STYLES
 
@@ -39,8 +39,6 @@ class TrainingLab(TreeWidget):
         values: the initial value of each variable, such as `models.initial_values()`.
         train_set: what to train on, as `training.train` takes it.
         test_set: what to evaluate on after each epoch.
-        folder: where each run gets a folder for its checkpoints; those of earlier sessions are offered too.
-            A new temporary folder if left out.
 
     Raises:
         CourseError: the values do not fit the model.
@@ -54,13 +52,11 @@ class TrainingLab(TreeWidget):
         values: Mapping[str, npt.ArrayLike],
         train_set: Any,
         test_set: Any = None,
-        *,
-        folder: str | Path | None = None,
     ) -> None:
         num_examples = len(train_set[1] if isinstance(train_set, tuple) else train_set)
         self._subject = Subject(model.spec, model.spec.sizes(values), num_examples)
         self._trained = {"model": model, "values": values, "train_set": train_set, "test_set": test_set}
-        self._folder = Path(tempfile.mkdtemp() if folder is None else folder)
+        self._folder = Path(tempfile.mkdtemp())  # each run gets a folder in it
         self._runs: list[LabRun] = []
         self._said = ""
         self._thread: threading.Thread | None = None
@@ -80,7 +76,7 @@ class TrainingLab(TreeWidget):
         Raises:
             CourseError: it is impossible.
         """
-        return lab_setting.setting_of(self.state, self._subject, lab_setting.starts_in(self._folder))
+        return lab_setting.setting_of(self.state, self._subject, starts_of(self._runs))
 
     def wait(self, seconds: float | None = None) -> None:
         """Waits until no run of this lab trains, or for so many seconds."""
@@ -94,19 +90,19 @@ class TrainingLab(TreeWidget):
 
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the plan, the numbers and the starts; on a page the schemes."""
-        return lab_setting.groups(state, lab_setting.starts_in(self._folder), page=page)
+        return lab_setting.groups(state, starts_of(self._runs), page=page)
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state made whole after a choice; on a page that of the chosen scheme."""
         if page:
             return lab_setting.first_state(state["scheme"], self._subject)
-        return lab_setting.settled(state, self._subject, lab_setting.starts_in(self._folder))
+        return lab_setting.settled(state, self._subject, starts_of(self._runs))
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the buttons, the curves and costs of the runs, and the code of the choice."""
         chosen, refused = None, []
         try:
-            chosen = lab_setting.setting_of(state, self._subject, lab_setting.starts_in(self._folder))
+            chosen = lab_setting.setting_of(state, self._subject, starts_of(self._runs))
         except CourseError as error:
             refused = [pieces.refusal(error)]
         runs = () if page else self.runs[-len(STYLES) :]
@@ -132,6 +128,7 @@ class TrainingLab(TreeWidget):
         with self._painting:
             if change:  # what was said was about another choice
                 self._said = ""
+            self.state = self.settled(self.state, page=False)  # a run may have removed the chosen start
             super().show()
 
     def __repr__(self) -> str:
@@ -151,9 +148,8 @@ class TrainingLab(TreeWidget):
 
     def _begin(self, setting: Setting) -> None:
         """Begins a training in a thread, which fills its run."""
-        earlier = [*lab_setting.run_folders(self._folder), *(run.number for run in self._runs)]
-        number = 1 + max(earlier, default=0)
-        run = LabRun(number, setting, self._folder / f"{lab_setting.RUN}{number:03d}")
+        number = 1 + len(self._runs)
+        run = LabRun(number, setting, self._folder / f"run-{number:03d}")
         trains_now.begin_lab(run.stop.set)
         self._runs.append(run)
         self._said = ""

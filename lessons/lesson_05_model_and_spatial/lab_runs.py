@@ -8,28 +8,20 @@ import statistics
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 from course_lib.errors import CourseError
 from course_lib.pictures.curves import QUANTITIES, Quantity
 from course_lib.training.records import History
+from course_lib.training.saved import whole_in
 from course_lib.turns import turns
 from course_lib.watch.curves import last_step
 from course_lib.watch.live import Pace, Run, collect
-from lessons.lesson_05_model_and_spatial.lab_setting import Setting
+from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Start
 
-
-class Status(Enum):
-    """How far a run of the lab has come."""
-
-    PREPARING = "preparing"
-    TRAINING = "training"
-    FINISHED = "finished"
-    STOPPED = "stopped"
-    FAILED = "failed"
+Status = Literal["preparing", "training", "finished", "stopped", "failed"]
 
 
 @dataclass
@@ -51,7 +43,7 @@ class LabRun:
     setting: Setting
     folder: Path
     history: History = field(default_factory=History)
-    status: Status = Status.PREPARING
+    status: Status = "preparing"
     total_steps: int = 0
     error: str = ""
     stop: threading.Event = field(default_factory=threading.Event, repr=False)
@@ -65,7 +57,7 @@ class LabRun:
     @property
     def trains(self) -> bool:
         """Whether it has neither ended nor failed."""
-        return self.status in (Status.PREPARING, Status.TRAINING)
+        return self.status in ("preparing", "training")
 
     @property
     def step_seconds(self) -> float | None:
@@ -88,7 +80,7 @@ def train(run: LabRun, subject: Mapping[str, Any], show: Callable[[], None]) -> 
     pace = Pace()
 
     def after_each() -> None:
-        run.status = Status.TRAINING
+        run.status = "training"
         if pace.is_due():
             pace.time(show)
 
@@ -98,11 +90,11 @@ def train(run: LabRun, subject: Mapping[str, Any], show: Callable[[], None]) -> 
         run.total_steps = training.total_steps
         turn = turns.of_training
         collect(training, iter(training), run.history, run.stop, after_each=after_each, turn=turn)
-        run.status = Status.FINISHED if run.step == run.total_steps else Status.STOPPED
+        run.status = "finished" if run.step == run.total_steps else "stopped"
     except CourseError as error:
-        run.status, run.error = Status.FAILED, str(error)
+        run.status, run.error = "failed", str(error)
     except Exception as error:
-        run.status, run.error = Status.FAILED, f"{type(error).__name__}: {error}"
+        run.status, run.error = "failed", f"{type(error).__name__}: {error}"
 
 
 def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set: Any, test_set: Any) -> Run:
@@ -130,20 +122,17 @@ def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set:
     return run
 
 
-class Difference(NamedTuple):
-    """The largest difference between two runs in the same step.
+def starts_of(runs: Sequence[LabRun]) -> dict[str, Start]:
+    """Returns the whole checkpoints that runs left, by a name of each, oldest runs first."""
+    return {
+        f"{run.folder.name}/{saved.name}": Start(run.number, saved, run.setting)
+        for run in runs
+        for saved in whole_in(run.folder)
+    }
 
-    Attributes:
-        value: how large it is.
-        quantity: "loss" or "accuracy".
-        step: where.
-        runs: the numbers of the two runs.
-    """
 
-    value: float
-    quantity: Quantity
-    step: int
-    runs: tuple[int, int]
+# How large a difference is, in loss or accuracy, in which step, and between the runs of which numbers.
+Difference = tuple[float, Quantity, int, tuple[int, int]]
 
 
 def largest_differences(runs: Sequence[LabRun]) -> list[Difference]:
@@ -152,26 +141,19 @@ def largest_differences(runs: Sequence[LabRun]) -> list[Difference]:
     Two runs do the same step where batch size and learning rate are equal: then the rows and, but for
     rounding, the weights are the same, wherever the runs began.
     """
-    alike = [
-        (first, second)
-        for first, second in itertools.combinations(runs, 2)
-        if _decides_a_step(first.setting) == _decides_a_step(second.setting)
-    ]
-    found = [[each for pair in alike for each in _differences(*pair, quantity)] for quantity in QUANTITIES]
+    pairs = list(itertools.combinations(runs, 2))
+    found = [[each for pair in pairs for each in _differences(*pair, quantity)] for quantity in QUANTITIES]
     return [max(each) for each in found if each]
 
 
-def _decides_a_step(setting: Setting) -> tuple[int, float]:
-    return setting.batch_size, setting.learning_rate
-
-
 def _differences(first: LabRun, second: LabRun, quantity: Quantity) -> list[Difference]:
-    """Returns the differences of two runs in the steps that both did."""
-    ours, theirs = (
+    ours, theirs = first.setting, second.setting
+    if (ours.batch_size, ours.learning_rate) != (theirs.batch_size, theirs.learning_rate):
+        return []
+    of_first, of_second = (
         {record.step: getattr(record, quantity) for record in tuple(run.history.steps)}
         for run in (first, second)
     )
-    runs = first.number, second.number
-    return [
-        Difference(abs(ours[step] - theirs[step]), quantity, step, runs) for step in ours if step in theirs
-    ]
+    numbers = first.number, second.number
+    shared = of_first.keys() & of_second.keys()
+    return [(abs(of_first[step] - of_second[step]), quantity, step, numbers) for step in shared]

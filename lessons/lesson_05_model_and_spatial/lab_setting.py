@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
@@ -14,7 +12,7 @@ from course_lib.runtime import device_kind, num_devices
 from course_lib.specs.collectives import require_right
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import BATCH, Plan, data_parallel, model_parallel, spatial_parallel
-from course_lib.training.saved import Saved, names_in, whole_in
+from course_lib.training.saved import Saved
 from course_lib.training.settings import Settings, require_learning_rate
 from course_lib.widgets.controls import Choice, Group, Number, State
 
@@ -25,7 +23,6 @@ SCHEMES: Mapping[str, Callable[[int], Plan]] = {
     "spatial": lambda devices: spatial_parallel(max(devices // 4, 1), 2, 2),
 }
 FRESH = ""  # the start from initial values
-RUN = "run-"  # and the number of the run: its folder
 _MOST_DIMS = 3
 _NEW_NAMES = ("batch", "model", "feature", "x")  # one more than dimensions, as some are taken
 _NUMBERS = {"batch_size": 64, "learning_rate": 1e-2, "epochs": 3}
@@ -59,10 +56,12 @@ class Start:
     Attributes:
         number: of the run that left it.
         saved: the checkpoint.
+        setting: what the run was asked for.
     """
 
     number: int
     saved: Saved
+    setting: Setting
 
     def __str__(self) -> str:
         run = _("run {number}", number=self.number)
@@ -88,22 +87,6 @@ class Setting:
     start: Start | None = None
 
 
-def run_folders(folder: Path) -> dict[int, Path]:
-    """Returns the folders of all runs by their numbers, those of earlier sessions too."""
-    return {int(path.name.removeprefix(RUN)): path for path in sorted(folder.glob(f"{RUN}[0-9]*"))}
-
-
-def starts_in(folder: Path) -> dict[str, Start]:
-    """Returns the whole checkpoints of a lab's runs, by a name of each, oldest runs first."""
-    runs = (_starts_of_a_run(*run, names_in(run[1])) for run in run_folders(folder).items())
-    return {name: start for starts in runs for name, start in starts.items()}
-
-
-@functools.cache  # a checkpoint is read once, not at each refresh
-def _starts_of_a_run(number: int, path: Path, _names: tuple[str, ...]) -> dict[str, Start]:
-    return {f"{path.name}/{saved.name}": Start(number, saved) for saved in whole_in(path)}
-
-
 def first_state(scheme: str, subject: Subject) -> State:
     """Returns the state of a scheme, or of one device, before the reader has chosen."""
     begin = {"scheme": "data", "laid_out": "", "num_dims": 1, "mesh": [], "splits": {}}
@@ -112,12 +95,12 @@ def first_state(scheme: str, subject: Subject) -> State:
 
 
 def settled(state: State, subject: Subject, starts: Mapping[str, Start]) -> State:
-    """Returns the state made whole after a choice: a training that goes on keeps its settings."""
+    """Returns the state made whole: a training that goes on keeps its settings, if its start is kept."""
     state = _laid_out(state, subject)
     if state["start"] not in starts:
-        return state
-    kept = starts[state["start"]].saved.fact("settings")
-    return {**state, **{name: kept[name] for name in _KEPT}}
+        return {**state, "start": FRESH}
+    kept = starts[state["start"]].setting
+    return {**state, **{name: getattr(kept, name) for name in _KEPT}}
 
 
 def _laid_out(state: State, subject: Subject) -> State:
@@ -203,7 +186,9 @@ def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> S
         sizes = {**subject.sizes, BATCH: settings.batch_size}
         plan.of(subject.spec.tensors, sizes)
         require_right(subject.spec.step_collectives(plan, sizes).collectives, device_kind())
-    start = _start(state["start"], starts, settings.epochs)
+    start = starts.get(state["start"])
+    if start is not None:
+        _require_an_epoch_left(start, settings.epochs)
     return Setting(plan, settings.batch_size, float(state["learning_rate"]), settings.epochs, start)
 
 
@@ -228,25 +213,16 @@ def _plan_of(state: State) -> Plan | None:
     return Plan(name, mesh, state["splits"])
 
 
-def _start(name: str, starts: Mapping[str, Start], epochs: int) -> Start | None:
-    if name == FRESH:
-        return None
-    if name not in starts:
-        raise CourseError(
-            _("The checkpoint {name} is gone.", name=name),
-            allowed=_("initial values, or a checkpoint that is kept"),
-            cure=_("Choose another start."),
-        )
-    done = starts[name].saved.fact("progress").get("epoch", 0)
+def _require_an_epoch_left(start: Start, epochs: int) -> None:
+    done = start.saved.fact("progress").get("epoch", 0)
     if done >= epochs:
         raise CourseError(
             ngettext(
                 "{start}: {count} epoch is done already.",
                 "{start}: {count} epochs are done already.",
                 done,
-                start=starts[name],
+                start=start,
             ),
             allowed=_("more epochs in all than that"),
             cure=_("Ask for more epochs than {done}, or choose another start.", done=done),
         )
-    return starts[name]

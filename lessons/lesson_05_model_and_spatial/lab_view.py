@@ -9,6 +9,7 @@ from course_lib.i18n import _, ngettext
 from course_lib.models.variables import ELEMENT_BYTES
 from course_lib.pictures import arranging
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
+from course_lib.pictures.communication_text import collective_lines
 from course_lib.pictures.curves import QUANTITIES
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.plan import BATCH, Plan, replicated
@@ -16,7 +17,7 @@ from course_lib.specs.step_communication import StepCommunication
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, summary
 from course_lib.widgets import pieces
 from course_lib.widgets.listings import listings
-from lessons.lesson_05_model_and_spatial.lab_runs import Difference, LabRun, Status, largest_differences
+from lessons.lesson_05_model_and_spatial.lab_runs import Difference, LabRun, largest_differences
 from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject, described
 from lessons.lesson_05_model_and_spatial.overlay import STYLES, overlay_drawing, swatch
 
@@ -87,23 +88,23 @@ def _status(run: LabRun) -> str:
     if run.trains and run.stop.is_set():
         return _("stopping")
     return {
-        Status.PREPARING: _("preparing: the first steps are compiled"),
-        Status.TRAINING: _("step {step} of {total_steps}", **values),
-        Status.FINISHED: _("finished after step {step}", **values),
-        Status.STOPPED: _("stopped after step {step} of {total_steps}", **values),
-        Status.FAILED: _("failed after step {step}", **values),
+        "preparing": _("preparing: the first steps are compiled"),
+        "training": _("step {step} of {total_steps}", **values),
+        "finished": _("finished after step {step}", **values),
+        "stopped": _("stopped after step {step} of {total_steps}", **values),
+        "failed": _("failed after step {step}", **values),
     }[run.status]
 
 
 def _difference_told(difference: Difference) -> str:
+    value, quantity, step, (first, second) = difference
     told = {"loss": _("Largest difference in loss"), "accuracy": _("Largest difference in accuracy")}
-    first, second = difference.runs
-    where = _(" (step {step}, runs {first} and {second})", step=difference.step, first=first, second=second)
+    where = _(" (step {step}, runs {first} and {second})", step=step, first=first, second=second)
     return _(
         "{quantity} at the same step: {value}{where}.",
-        quantity=told[difference.quantity],
-        value=f"{difference.value:.2g}",
-        where=where if difference.value else "",
+        quantity=told[quantity],
+        value=f"{value:.2g}",
+        where=where if value else "",
     )
 
 
@@ -178,18 +179,16 @@ def _bytes(size: int) -> str:
 
 def _exchanges(subject: Subject, setting: Setting) -> Node:
     """Returns the collectives of a step under the present choice, one a line, to unfold."""
-    exchanges = [
+    lines = [
         _(
-            "{tensor}: {kind} over {mesh_dims}, {size}",
-            tensor=exchange.tensor,
-            kind=exchange.collective.kind,
-            mesh_dims=_(", ").join(exchange.collective.mesh_dims),
-            size=_bytes(exchange.collective.payload_bytes),
+            "{tensor}: {exchange}",
+            tensor=each.tensor,
+            exchange=_(", ").join(collective_lines(each.collective)),
         )
-        for exchange in _step_communication(subject, setting).exchanges
+        for each in _step_communication(subject, setting).exchanges
     ]
-    lines = [node("li", exchange) for exchange in exchanges or [_("none")]]
-    return pieces.panel(_("Collectives of a step under this choice"), node("ol", *lines, class_="exchanges"))
+    items = [node("li", line) for line in lines or [_("none")]]
+    return pieces.panel(_("Collectives of a step under this choice"), node("ol", *items, class_="exchanges"))
 
 
 def code(plan: Plan | None) -> list[Node]:

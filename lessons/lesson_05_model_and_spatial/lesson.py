@@ -122,7 +122,7 @@ def train_step(model, x, y, learning_rate):
 #
 # A single weight of 50,000 × 50,000 numbers takes 10 GB in float32, its gradient as much again,
 # and Adam's two averages another 20 GB.
-# Data parallelism puts all of that on every device, however many there are.
+# With whole weights, as in lesson 3, every device holds all of that, however many there are.
 # So split the weight.
 #
 # Here are the layouts of the model-parallel scheme, tensor by tensor.
@@ -171,11 +171,11 @@ for tensor in (x, model.W1.read_value(), model.W2.read_value()):
 #   But these sum over the reviews, so they run over `batch`.
 
 # %% reveal-sums
-in_step = collectives(train_step, model, x, y, 1e-2)
-reveal("05-sums", sum("model" in each.mesh_dims for each in in_step))
+found = collectives(train_step, model, x, y, 1e-2)
+reveal("05-sums", sum("model" in each.mesh_dims for each in found))
 
 # %% [markdown]
-# The first product needs a column of `W1` and whole rows of `x`: a device has both.
+# A hidden unit needs a column of `W1` and whole rows of `x`: a device has both.
 # The normalisation takes each hidden unit by itself, over the reviews.
 # Then the second product sums over the hidden units.
 # Each device of a pair gets partial sums of 16 × 2 logits, 128 bytes, and an all-reduce adds the two.
@@ -190,8 +190,26 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in in_step))
 #
 # Layout[W1] = $[i, j]$, Layout[W2] = $[j, k]$, with the same $j$.
 #
-# You are free to write something else.
-# Where one factor is not split along the axis of the sum, TensorFlow can lay out the other one anew.
+# What if the two disagree?
+# `exchanged` takes a layout of `W2` and lists the collectives of the two products.
+
+
+# %% two-layers
+def two_layers(x, W1, W2):
+    return tf.nn.relu(x @ W1) @ W2
+
+
+def exchanged(spec):
+    W2 = shard(values["W2"], dtensor.Layout(spec, mesh))
+    return collectives(two_layers, x, model.W1.read_value(), W2)
+
+
+W2_SPECS = {
+    "right": ["model", dtensor.UNSHARDED],
+    "whole": [dtensor.UNSHARDED, dtensor.UNSHARDED],
+    "columns": [dtensor.UNSHARDED, "model"],
+    "rows": ["batch", dtensor.UNSHARDED],
+}
 
 # %% predict-refused [markdown]
 # `x` is `[batch, unsharded]` and `W1` is `[unsharded, model]`, on a mesh of `batch` 4 × `model` 2.
@@ -211,34 +229,20 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in in_step))
 
 
 # %% reveal-refused
-def two_layers(x, W1, W2):
-    return tf.nn.relu(x @ W1) @ W2
-
-
-def exchanged(spec):
-    W2 = shard(values["W2"], dtensor.Layout(spec, mesh))
-    return collectives(two_layers, x, model.W1.read_value(), W2)
-
-
-specs = {
-    "right": ["model", dtensor.UNSHARDED],
-    "whole": [dtensor.UNSHARDED, dtensor.UNSHARDED],
-    "columns": [dtensor.UNSHARDED, "model"],
-    "rows": ["batch", dtensor.UNSHARDED],
-}
-exchanges = {name: outcome(exchanged, spec) for name, spec in specs.items()}
-refused = [name for name, result in exchanges.items() if isinstance(result, str)]
+found = {name: outcome(exchanged, spec) for name, spec in W2_SPECS.items()}
+refused = [name for name, result in found.items() if isinstance(result, str)]
 reveal("05-refused", ", ".join(refused) or "none")
 
 # %% disagreeing tags=["error"]
 for name in ("right", "whole", "columns"):
-    print(specs[name], *exchanges[name])
-whole = MLP(values, {**by_hand, "W2": dtensor.Layout(specs["whole"], mesh)})
-step_with_whole = collectives(train_step, whole, x, y, 1e-2)
-print(len(in_step), len(step_with_whole))
-print(*(each for each in step_with_whole if "model" in each.mesh_dims), sep="\n")
+    print(W2_SPECS[name], *exchanged(W2_SPECS[name]))
+whole = MLP(values, {**by_hand, "W2": dtensor.Layout(W2_SPECS["whole"], mesh)})
+for each_model in (model, whole):
+    in_step = collectives(train_step, each_model, x, y, 1e-2)
+    over_model = [each for each in in_step if "model" in each.mesh_dims]
+    print(len(in_step), *over_model, sep="; ")
 try:
-    exchanged(specs["rows"])
+    exchanged(W2_SPECS["rows"])
 except tf.errors.OpError as error:
     print(error.message.partition("error: ")[2].splitlines()[0])
 
@@ -341,16 +345,11 @@ for name in ("x", "W1", "W2"):
 #   That adds the gradient of `W1` to the partial sums of the first product.
 #   But the gradient sums over the reviews, not over the features.
 
-
 # %% reveal-features
-def in_one_step(scheme, rows):
-    layouts = LAYOUTS[scheme]
-    x, y = shard(train_x[:rows], layouts["x"]), shard(train_y[:rows], layouts["y"])
-    return collectives(train_step, MLP(values, layouts), x, y, 1e-2)
-
-
-over_feature = [each for each in in_one_step("spatial", 64) if "feature" in each.mesh_dims]
-reveal("05-features", sum(each.payload_bytes for each in over_feature))
+spatial = LAYOUTS["spatial"]
+batch = shard(train_x[:64], spatial["x"]), shard(train_y[:64], spatial["y"])
+found = collectives(train_step, MLP(values, spatial), *batch, 1e-2)
+reveal("05-features", sum(each.payload_bytes for each in found if "feature" in each.mesh_dims))
 
 # %% product-text [markdown]
 # One all-reduce over `feature`, in the first product.
@@ -448,53 +447,55 @@ print(f"{np.ptp(list(losses.values()), axis=0).max():.3f}")
 # ## A checkpoint belongs to no mesh
 #
 # Why can every scheme read it?
-# Under the spatial scheme four blocks of `W1` lie on two devices each:
-# the eight devices hold 57,600 bytes of it each, 460,800 in all.
+# The next cell saves a model from the spatial mesh and prints what TensorFlow lists of the checkpoint.
+# Then it restores it under each scheme, into a model of zeros,
+# and counts the numbers on all devices that differ from those that were saved.
+
+# %% restored
+from pathlib import Path
+
+saved = Path(tempfile.mkdtemp(), "weights")
+tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(str(saved))
+shapes = dict(tf.train.list_variables(str(saved)))
+print({key.split("/")[1]: shape for key, shape in shapes.items() if shape})
+for scheme in MESHES:
+    zeros, differing = {name: 0 * value for name, value in values.items()}, 0
+    other = MLP(zeros, LAYOUTS[scheme])
+    tf.train.Checkpoint(model=other).read(str(saved)).assert_consumed()
+    for name, value in values.items():
+        wanted = dtensor.unpack(shard(value, LAYOUTS[scheme][name]))
+        held = dtensor.unpack(getattr(other, name).read_value())
+        differing += sum(np.sum(ours != theirs) for ours, theirs in zip(held, wanted))
+    print(f"{scheme:8} {differing}")
 
 # %% predict-disk [markdown]
-# A model is saved from eight devices.
-# Its largest variable is cut in four blocks, and each block lies on two devices.
-# Divide the bytes of the data files by the bytes of the model's variables, each counted once.
-# What comes out, to one digit after the point?
+# A model lies on eight devices.
+# Its largest variable, nearly all of the model, is cut into four blocks, and each block lies on two devices.
+# The model is saved.
+# Divide the bytes of the data files by the bytes of all variables, each counted once.
+# About what comes out?
 #
-# - [ ] `0.2`
-#   That is what one device holds of the large variable.
+# - [ ] `0.25`
+#   That much of the large variable lies on one device.
 #   The other blocks are needed too.
-# - [x] `1.0`
+# - [x] `1`
 #   Each block is written once, by one of the devices that hold it.
-# - [ ] `2.0`
+# - [ ] `2`
 #   The devices hold each block twice.
-#   But the copies are equal, so one of them is enough.
-# - [ ] `8.0`
+#   But the two are equal, so one of them is enough.
+# - [ ] `8`
 #   Then each device would write the whole model, and none of them has it.
 
 # %% reveal-disk
-from pathlib import Path
-
-spatial = Path(tempfile.mkdtemp())
-prefix = str(spatial / "weights")
-tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(prefix)
-on_disk = sum(file.stat().st_size for file in spatial.glob("*.data-*"))
-reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values()), 1))
-
-# %% restored
-shapes = dict(tf.train.list_variables(prefix))
-print({key.split("/")[1]: shape for key, shape in shapes.items() if shape})
-for scheme, scheme_layouts in LAYOUTS.items():
-    zeros = {name: 0 * value for name, value in values.items()}
-    other, differing = MLP(zeros, scheme_layouts), 0
-    tf.train.Checkpoint(model=other).read(prefix).assert_consumed()
-    for name, saved in values.items():
-        ours, theirs = getattr(other, name).read_value(), distribute(saved, scheme_layouts[name])
-        parts = [(ours, theirs)] if scheme == "one" else zip(*map(dtensor.unpack, (ours, theirs)))
-        differing += sum(np.sum(held.numpy() != wanted.numpy()) for held, wanted in parts)
-    print(f"{scheme:8} {differing}")
+on_disk = sum(file.stat().st_size for file in saved.parent.glob("*.data-*"))
+reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())))
 
 # %% costs-text [markdown]
+# Each block of `W1` has 57,600 bytes.
+# Eight devices hold 460,800 bytes of it, and 230,400 are in the files.
 # An index in the checkpoint says which part of the *whole* variable each block is.
 # Mesh, layout and devices are not in it:
 # TensorFlow lists `W1` with its global shape, and any mesh can be given other parts of it.
-# The models had begun with zeros; after the restore no number differs from those that were saved.
 #
 # ## Which scheme?
 #
@@ -503,24 +504,30 @@ for scheme, scheme_layouts in LAYOUTS.items():
 # the number of collectives in a step before TensorFlow combines any,
 # and the bytes that a device brings into them.
 
+
 # %% costs
+def in_one_step(scheme, rows):
+    layouts = LAYOUTS[scheme]
+    x, y = shard(train_x[:rows], layouts["x"]), shard(train_y[:rows], layouts["y"])
+    model = MLP(values, layouts)
+    tensors = [x, *(variable.read_value() for variable in model.variables)]
+    held = sum(dtensor.unpack(tensor)[0].numpy().nbytes for tensor in tensors)
+    return held, collectives(train_step, model, x, y, 1e-2)
+
+
 for rows in (64, 1024):
     for scheme in MESHES:
-        batch = shard(train_x[:rows], LAYOUTS[scheme]["x"])
-        variables = MLP(values, LAYOUTS[scheme]).variables
-        tensors = [batch, *(variable.read_value() for variable in variables)]
-        held = sum(dtensor.unpack(tensor)[0].numpy().nbytes for tensor in tensors)
-        step = in_one_step(scheme, rows)
-        brought = sum(each.payload_bytes for each in step)
-        print(f"{rows:5,} {scheme:8} {held:9,} {len(step):3} {brought:8,}")
+        held, found = in_one_step(scheme, rows)
+        brought = sum(each.payload_bytes for each in found)
+        print(f"{rows:5,} {scheme:8} {held:9,} {len(found):3} {brought:8,}")
 
 # %% lab-text [markdown]
-# With 64 reviews the spatial scheme holds least and brings the fewest bytes, in the most collectives,
-# and in each of these devices wait for each other.
+# With 64 reviews the spatial scheme holds least and brings the fewest bytes.
+# But it has the most collectives, and in each of them devices wait for each other.
 # With 1,024 reviews the data-parallel scheme holds least:
-# `model` splits no axis of `x`, so both devices of a pair hold the same reviews.
+# in the other two `model` splits no axis of `x`, so the devices of a pair hold the same part of it.
 # Gradients stay as large as they were; partial sums have a row for each review.
-# So no scheme is best for every batch.
+# So which scheme holds least depends on the batch.
 # Gradients, activations and an optimizer's averages come on top.
 #
 # How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
@@ -537,35 +544,36 @@ for rows in (64, 1024):
 # Then ask for an epoch more, choose a checkpoint under *Start from*, and another scheme.
 #
 # With a batch size of 1,024, find a mesh and splits of your own
-# under which parameters and batch take less than 700,000 bytes on a device, and it sends less than 300,000.
+# under which parameters and batch take less than 700,000 bytes on a device,
+# and the device sends less than 300,000 in a step.
 
 # %% lab
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
 
 TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.test)
 
-# %% program [markdown]
+# %% takeaways [markdown]
 # ## The plain program
 #
 # [`05_model_and_spatial.py`](../plain/05_model_and_spatial.py) is this lesson without the course's library.
 # It makes eight virtual devices and data of its own;
 # `AXES`, `SPLITS`, `MESHES`, `make_layouts`, `MLP`, `train_step` and `train` are those above,
 # and `distribute` is that of lesson 3.
-# It does ten steps under each scheme, or under those that you name, from the last checkpoint of its folder,
-# beside one device, and stops if their losses differ.
-
-# %% score
-score("05")
-
-# %% [markdown]
+# It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
+# and beside it on one device.
+# It ends with an error if the losses differ.
+# Give it a folder, and it goes on from there the next time; names of schemes after the folder choose the order.
+#
 # ## Takeaways
 #
 # - Layouts alone make a model data-, model- or spatial-parallel.
 #   Consecutive layers should split the axis that they share in the same way:
 #   otherwise TensorFlow refuses the product, or exchanges more in silence.
 # - Where a step sums over a split axis, devices exchange.
-#   Split batches send gradients and the sums of the moments, split features and hidden units partial sums,
-#   and what nothing splits is copied.
+#   Split batches send gradients and the sums of the moments, split features and hidden units partial sums.
 # - A checkpoint holds each block of a variable once, and no mesh: it restores under any layouts, bit for bit.
 #
 # Lesson 6, "Save and serve", takes trained weights off the mesh and serves them.
+
+# %% score
+score("05")

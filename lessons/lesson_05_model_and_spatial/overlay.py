@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from course_lib.i18n import _
 from course_lib.pictures import shapes
@@ -25,8 +25,7 @@ _WIDTH, _HEIGHT, _LEFT, _BELOW, _ABOVE, _RIGHT = 350.0, 230.0, 40.0, 34.0, 8.0, 
 _SIZE, _MOST_POINTS, _ABOUT_TICKS = 11.0, 160, 5
 
 
-@dataclass(frozen=True)
-class _Scale:
+class _Scale(NamedTuple):
     """Where the last step and the largest value lie on the page."""
 
     last_step: int

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
+from course_lib.exercises import faults, limit
 from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.evaluations import logits_of, small_values, softmax
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _
@@ -99,36 +101,31 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
     )
 
 
+_BATCHES = (
+    ["film", "good film", "a bad dull film"],
+    ["bad film", "good good film", "fine", "film bad dull", "dull"],
+    ["good film"],
+)
 _VOCABULARY = ("[UNK]", "film", "good", "bad", "dull", "fine")
 _WEIGHTS = np.array([0.5, 1, 1.5, 1.5, 2, 2.5], np.float32)
-_NAMES = {
-    "W1": "hidden_weight",
-    "b1": "hidden_bias",
-    "W2": "logits_weight",
-    "b2": "logits_bias",
-    "mean": "moving_mean",
-    "variance": "moving_variance",
-}
-_SPEC = "@tf.function(input_signature=[tf.TensorSpec(...)])"
+_PROGRAM = """import json, sys
+import tensorflow as tf
+
+signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+(name,) = signature.structured_input_signature[1]
+for texts in json.loads(sys.argv[2]):
+    given = signature(**{name: tf.constant(texts)})
+    values = {key: value.numpy().tolist() for key, value in given.items()}
+    print(json.dumps(values, default=bytes.decode))
+"""
 
 
-def _probabilities(
-    texts: Texts, *, own_moments: bool = False, scaled: bool = True, together: bool = False
-) -> Array:
-    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`."""
-    rows = np.zeros((len(texts), len(_VOCABULARY)), np.float32)
-    for row, text in zip(rows, texts, strict=True):
-        for token in text.split():
-            row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
-    rows *= _WEIGHTS
-    if scaled:
-        rows /= np.linalg.norm(rows, axis=None if together else 1, keepdims=True)
-    return softmax(logits_of(small_values(), rows, own_moments=own_moments))
-
-
-def _labelled(probabilities: Array, *, names: Texts = ("bad", "good")) -> dict[str, list[Any]]:
-    labels = [names[column] for column in probabilities.argmax(axis=1)]
-    return {"label": labels, "probability": probabilities.max(axis=1).tolist()}
+def _values() -> dict[str, Array]:
+    random = np.random.default_rng(1)
+    shapes = {"W1": (6, 4), "b1": (4,), "W2": (4, 2), "b2": (2,), "mean": (4,)}
+    values = {name: random.integers(-4, 5, shape) / 4 for name, shape in shapes.items()}
+    values["variance"] = random.integers(1, 8, 4) / 4
+    return {name: value.astype(np.float32) for name, value in values.items()}
 
 
 def _parts() -> tuple[Any, Any]:
@@ -138,8 +135,8 @@ def _parts() -> tuple[Any, Any]:
     class MLP(tf.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
-            for name, value in _NAMES.items():
-                setattr(self, name, tf.Variable(small_values()[value]))
+            for name, value in _values().items():
+                setattr(self, name, tf.Variable(value))
 
         def hidden(self, x: Any) -> Any:
             return tf.nn.relu(x @ self.W1 + self.b1)
@@ -155,44 +152,76 @@ def _parts() -> tuple[Any, Any]:
     return vectorizer, MLP()
 
 
-def _made(vectorizer: Any, model: Any) -> Any:
-    """Returns an object that can be exported."""
-    tf = start_tensorflow()
-
-    class Server(tf.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.vectorizer, self.model = vectorizer, model
-
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])  # type: ignore[untyped-decorator]
-        def __call__(self, texts: Any) -> Any:
-            hidden = self.model.hidden(tf.math.l2_normalize(self.vectorizer(texts), axis=1))
-            logits = self.model.logits(hidden, self.model.mean, self.model.variance)
-            label = tf.gather(["bad", "good"], tf.argmax(logits, axis=1))
-            return {"label": label, "probability": tf.reduce_max(tf.nn.softmax(logits), axis=1)}
-
-    return Server()
+def _probabilities(
+    texts: Texts, *, own_moments: bool = False, scaled: bool = True, together: bool = False
+) -> Array:
+    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`."""
+    rows, values = np.zeros((len(texts), len(_VOCABULARY))), _values()
+    for row, text in zip(rows, texts, strict=True):
+        for token in text.split():
+            row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
+    rows *= _WEIGHTS
+    if scaled:
+        rows /= np.linalg.norm(rows, axis=None if together else 1, keepdims=True)
+    hidden = np.maximum(rows @ values["W1"] + values["b1"], 0)
+    mean, variance = (hidden.mean(0), hidden.var(0)) if own_moments else (values["mean"], values["variance"])
+    powers = np.exp((hidden - mean) / np.sqrt(variance + 1e-5) @ values["W2"] + values["b2"])
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-@exercise("06-server", right=_made, on_devices=True)
+def _labelled(probabilities: Array, *, names: Texts = ("bad", "good")) -> dict[str, list[Any]]:
+    labels = [names[column] for column in probabilities.argmax(axis=1)]
+    return {"label": labels, "probability": probabilities.max(axis=1).tolist()}
+
+
+def _predicted(texts: Texts) -> dict[str, list[Any]]:
+    return _labelled(_probabilities(texts))
+
+
+@exercise("06-server", right=_predicted, on_devices=True)
 def server(answer: Callable[[Any, Any], Any]) -> str | None:
-    """A module whose export takes texts and gives the label and the probability of each."""
-    loaded: list[Any] = []
+    """A module that gives the label and the probability of each text, here and in another process."""
+    tf = start_tensorflow()
+    with limit.time_limit():
+        made = answer(*_parts())
+        hint = _not_to_be_exported(made, tf)
 
-    def run(make: Callable[[Any, Any], Any], texts: Texts) -> Any:
-        if not loaded:
-            loaded.append(_exported(make))
-        return _asked(loaded[0], texts)
+    def here(_make: object, texts: Texts) -> Any:
+        given = {name: value.numpy().tolist() for name, value in made(tf.constant(texts)).items()}
+        return json.loads(json.dumps(given, default=bytes.decode))
 
-    batches = [
-        ["film", "good film", "a bad dull film"],
-        ["bad film", "good good film", "fine", "film bad dull", "dull"],
-        ["good film"],
-    ]
+    hint = hint or _judged(answer, here)
+    if hint:
+        return hint
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            tf.saved_model.save(made, folder, signatures={"serving_default": made.__call__})
+        except AssertionError as error:
+            if "untracked" not in str(error):
+                raise
+            return _(
+                "The export lacks something that `__call__` uses: no attribute of the object leads to it."
+                " Make it one in `__init__`, for example `self.model = model`."
+            )
+        command = [sys.executable, "-c", _PROGRAM, folder, json.dumps(_BATCHES)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "pyfunc" in done.stderr:
+        return _(
+            "Your export calls Python code, which the other process does not have. Use TensorFlow's own"
+            " operations in place of tf.py_function and tf.numpy_function."
+        )
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        return _("In another process your export fails: {error}", error=faults.reason(last))
+    given = [json.loads(line) for line in done.stdout.splitlines()]
+    return _judged(answer, lambda _make, texts: given[_BATCHES.index(texts)])
+
+
+def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str | None:
     return judge(
         answer,
-        lambda texts: _labelled(_probabilities(texts)),
-        [Case((texts,)) for texts in batches],
+        _predicted,
+        [Case((texts,)) for texts in _BATCHES],
         misconceptions={
             lambda texts: _labelled(_probabilities(texts, own_moments=True)): _(
                 "What is predicted for a text depends on what else is asked: this normalises with the moments"
@@ -207,76 +236,34 @@ def server(answer: Callable[[Any, Any], Any]) -> str | None:
             lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
                 "The labels are the wrong way round: column 0 is bad."
             ),
-            lambda texts: {
-                **_labelled(_probabilities(texts)),
-                "probability": _probabilities(texts)[:, 1],
-            }: _("This is the probability of good for each text. Return that of the label."),
+            lambda texts: {**_predicted(texts), "probability": _probabilities(texts)[:, 1]}: _(
+                "This is the probability of good for each text. Return that of the label."
+            ),
         },
         run=run,
     )
 
 
-def _exported(make: Callable[[Any, Any], Any]) -> Any:
-    """Returns what is loaded of the export of what a reader's class makes."""
-    tf = start_tensorflow()
-    made = make(*_parts())
-    _require_exportable(made, tf)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            tf.saved_model.save(made, folder, signatures={"serving_default": made.__call__})
-        except Exception as error:
-            if "untracked" not in str(error):
-                raise
-            raise CourseError(
-                _("The export lacks something that `__call__` uses: no attribute of the object leads to it."),
-                allowed=_("variables and tables that the object holds"),
-                cure=_("Make it an attribute in `__init__`, for example `self.model = model`."),
-            ) from error
-        if b"PyFunc" in Path(folder, "saved_model.pb").read_bytes():
-            raise CourseError(
-                _("The graph calls Python code of this process, which no other process has."),
-                allowed=_("TensorFlow's own operations"),
-                cure=_("Leave tf.py_function and tf.numpy_function out."),
-            )
-        return tf.saved_model.load(folder)
-
-
-def _require_exportable(made: Any, tf: Any) -> None:
+def _not_to_be_exported(made: Any, tf: Any) -> str | None:
+    """Returns why what a reader's class makes cannot serve texts, as far as its signature tells."""
     if not isinstance(made, tf.Module):
-        raise CourseError(
-            _("An object of the type `{kind}` cannot be exported here.", kind=type(made).__name__),
-            allowed=_("objects of a class that inherits from tf.Module"),
-            cure=_("Look at the class `Classifier` once more."),
+        return _("Only an object of a class that inherits from tf.Module can be exported here.")
+    function = answered(made.__call__)
+    signature = getattr(function, "input_signature", None)
+    if not signature or getattr(function, "_jit_compile", None):  # XLA would end the process on strings
+        return _(
+            "`__call__` needs `@tf.function(input_signature=[tf.TensorSpec(...)])`, without `jit_compile`:"
+            " XLA has no strings."
         )
-    signature = getattr(answered(made.__call__), "input_signature", None)
-    if not signature or getattr(made.__call__, "_jit_compile", None):  # XLA would end the process on strings
-        raise CourseError(
-            _("`__call__` needs an `input_signature`, and no `jit_compile`: XLA has no strings."),
-            allowed=_SPEC,
-            cure=_("Look at the class `Classifier` once more."),
+    if [(spec.dtype, str(spec.shape)) for spec in signature] != [(tf.string, "(None,)")]:
+        return _(
+            "The signature takes {specs}. Let it take one tensor of strings with one axis, of any length:"
+            " write None for a length that is not known.",
+            specs=", ".join(map(str, signature)),
         )
-    if [(spec.dtype, spec.shape.rank) for spec in signature] != [(tf.string, 1)] or signature[0].shape[0]:
-        raise CourseError(
-            _("The signature takes {specs}.", specs=", ".join(map(str, signature))),
-            allowed=_("one tensor of strings with one axis, of any length"),
-            cure=_("Write None for a length that is not known, and call the vectorizer in `__call__`."),
-        )
-
-
-def _asked(loaded: Any, texts: Texts) -> dict[str, Any]:
-    """Returns the labels and probabilities that the loaded signature gives for texts."""
-    tf = start_tensorflow()
-    signature = loaded.signatures["serving_default"]
-    (name,) = signature.structured_input_signature[1]
-    given: Mapping[str, Any] = signature(**{name: tf.constant(texts)})
-    if given.keys() != {"label", "probability"} or given["label"].dtype != tf.string:
-        raise CourseError(
-            _(
-                "`__call__` returns {given}.",
-                given=", ".join(f"{name}: {each.dtype.name}" for name, each in given.items()),
-            ),
-            allowed=_('a dictionary with "label", strings, and "probability", numbers'),
-            cure=_('Make texts of columns with tf.gather(["bad", "good"], ...) or tf.where.'),
-        )
-    labels = [label.decode() for label in np.ravel(given["label"].numpy())]
-    return {"label": labels, "probability": given["probability"].numpy().tolist()}
+    given = function.get_concrete_function().structured_outputs
+    if not (isinstance(given, Mapping) and set(given) == {"label", "probability"}):
+        return _('`__call__` should return a dictionary with the keys "label" and "probability".')
+    if given["label"].dtype != tf.string:
+        return _('The labels should be strings: try tf.gather(["bad", "good"], ...) or tf.where.')
+    return None

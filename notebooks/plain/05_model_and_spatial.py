@@ -1,12 +1,13 @@
-"""One model, three schemes, one checkpoint: python 05_model_and_spatial.py FOLDER [SCHEME ...]."""
+"""One model, three schemes, one checkpoint: python 05_model_and_spatial.py [FOLDER [SCHEME ...]]."""
 
 import sys
+import tempfile
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.experimental import dtensor
 
-cpu = tf.config.list_physical_devices("CPU")[0]  # eight virtual devices are made of it
+cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 AXES = {"W1": ("features", "hidden"), "b1": ("hidden",), "W2": ("hidden", "classes"), "b2": ("classes",)}
 AXES |= {"x": ("batch", "features"), "y": ("batch",)}
@@ -20,10 +21,6 @@ def make_layouts(dims):
     entry = {axis: dim for axis, dim in SPLITS.items() if dim in mesh.dim_names}
     specs = {name: [entry.get(axis, dtensor.UNSHARDED) for axis in axes] for name, axes in AXES.items()}
     return {name: dtensor.Layout(spec, mesh) for name, spec in specs.items()}
-
-
-LAYOUTS = {scheme: make_layouts(dims) for scheme, dims in MESHES.items()}
-LAYOUTS["one"] = dict.fromkeys(AXES)  # no layouts: ordinary tensors and variables on one device
 
 
 def distribute(array, layout):
@@ -77,14 +74,16 @@ def train(scheme, folder, steps):
     manager.save()
 
 
+LAYOUTS = {scheme: make_layouts(dims) for scheme, dims in MESHES.items()}
+LAYOUTS["one"] = dict.fromkeys(AXES)  # no layouts: ordinary tensors and variables on one device
 draw = np.random.default_rng(0).normal
 values = {"W1": draw(0, np.sqrt(2 / 1200), (1200, 48)), "b1": np.zeros(48)}
 values |= {"W2": draw(0, np.sqrt(2 / 48), (48, 2)), "b2": np.zeros(2)}
 values = {name: value.astype("float32") for name, value in values.items()}
 train_x = np.random.default_rng(1).normal(size=(1024, 1200)).astype("float32") / 35
 train_y = (train_x[:, :100].sum(axis=1) > 0).astype("int64")
-for scheme in sys.argv[2:] or MESHES:
-    alone = train("one", sys.argv[1], 11)  # one step more than is taken: it never comes to save
-    for ours, expected in zip(train(scheme, sys.argv[1], 10), alone):
+folder, *schemes = sys.argv[1:] or [tempfile.mkdtemp()]
+for scheme in schemes or MESHES:  # one device is asked for a step more than it takes: it never saves
+    for ours, expected in zip(train(scheme, folder, 10), train("one", folder, 11)):
         print(f"{scheme}, step {ours['step']}: {ours['loss']:.4f}, one device {expected['loss']:.4f}")
         assert abs(ours["loss"] - expected["loss"]) < 1e-3

@@ -103,7 +103,11 @@ ATTEMPTS = {
                 "that of the label",
             ),
             (serving(predicted), "dictionary"),
-            (serving(in_python), "no other process has"),
+            (
+                serving(lambda *inputs: labelled(predicted(*inputs), (0, 1))),
+                "should be strings",
+            ),
+            (serving(in_python), "the other process does not have"),
             (serving(lambda *inputs: labelled(predicted(*inputs)), jit_compile=True), "jit_compile"),
             (serving(lambda *inputs: labelled(predicted(*inputs)), spec=None), "input_signature"),
             (

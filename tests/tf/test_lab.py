@@ -14,7 +14,7 @@ from course_lib.specs.plan import data_parallel
 from course_lib.training.saved import whole_in
 from course_lib.turns import turns
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
-from lessons.lesson_05_model_and_spatial.lab_runs import Status, largest_differences
+from lessons.lesson_05_model_and_spatial.lab_runs import largest_differences
 from lessons.lesson_05_model_and_spatial.lab_view import held
 from tests.tf import oracles
 
@@ -38,9 +38,9 @@ def examples():
 
 
 @pytest.fixture(scope="module")
-def lab(values, examples, tmp_path_factory):
+def lab(values, examples):
     """A lab that has trained two epochs under each scheme."""
-    made = TrainingLab(models.MLP, values, examples, examples, folder=tmp_path_factory.mktemp("lab"))
+    made = TrainingLab(models.MLP, values, examples, examples)
     choose(made, "epochs", 2)
     for scheme in SCHEMES:
         choose(made, "scheme", scheme)
@@ -71,11 +71,11 @@ def gap(left, right):
 
 
 def test_three_schemes_and_one_device_train_alike(lab):
-    assert [run.status for run in lab.runs[:4]] == [Status.FINISHED] * 4
+    assert [run.status for run in lab.runs[:4]] == ["finished"] * 4
     assert all(len(run.history.steps) == 2 * EPOCH for run in lab.runs[:4])
     loss, accuracy = largest_differences(lab.runs[:4])
-    assert 0 < loss.value < TOLERANCE
-    assert accuracy.value == 0
+    assert 0 < loss[0] < TOLERANCE
+    assert accuracy[0] == 0
     reference = values_of(lab.runs[0])
     for run in lab.runs[1:4]:
         assert gap(values_of(run), reference) < TOLERANCE
@@ -88,7 +88,7 @@ def test_a_run_goes_on_in_another_scheme_as_the_first_run_did(lab, source):
     choose(lab, "start", f"{lab.runs[source].folder.name}/{first.name}")
     choose(lab, "scheme", SCHEMES[(source + 1) % 4])
     run = train(lab)
-    assert run.status is Status.FINISHED, run.error
+    assert run.status == "finished", run.error
     losses = {record.step: record.loss for record in run.history.steps}
     assert sorted(losses) == list(range(EPOCH + 1, 2 * EPOCH + 1))
     assert max(abs(losses[step] - reference[step]) for step in losses) < TOLERANCE
@@ -108,7 +108,7 @@ def test_cells_that_use_the_devices_beside_a_training_take_turns_with_it(lab):
             assert float(to_numpy(tf.reduce_sum(ones))) == 512
         time.sleep(0.05)
     lab.wait()
-    assert (lab.runs[-1].status, lab.runs[-1].step) == (Status.FINISHED, 6 * EPOCH)
+    assert (lab.runs[-1].status, lab.runs[-1].step) == ("finished", 6 * EPOCH)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -141,7 +141,7 @@ def test_a_run_stopped_within_an_epoch_goes_on_and_ends_as_if_undisturbed(lab):
         time.sleep(0.01)
     lab._answer(lab, {"kind": "press", "name": "stop"}, [])
     lab.wait()
-    assert stopped.status is Status.STOPPED
+    assert stopped.status == "stopped"
     assert EPOCH < stopped.step < 4000
     *_others, last = whole_in(stopped.folder)
     assert last.step == stopped.step
@@ -152,7 +152,7 @@ def test_a_run_stopped_within_an_epoch_goes_on_and_ends_as_if_undisturbed(lab):
     continued = train(lab)
     choose(lab, "start", "")
     undisturbed = train(lab)
-    assert continued.status is undisturbed.status is Status.FINISHED
+    assert continued.status == undisturbed.status == "finished"
     expected = undisturbed.history.steps[stopped.step :]
     assert [replace(each, seconds=0) for each in continued.history.steps] == [
         replace(each, seconds=0) for each in expected
@@ -164,7 +164,7 @@ def test_a_loss_that_becomes_infinite_is_said_in_the_lab(values, examples, capfd
     lab = TrainingLab(models.MLP, values, examples)
     choose(lab, "learning_rate", 1e30)
     failed = train(lab)
-    assert failed.status is Status.FAILED
+    assert failed.status == "failed"
     assert "not" in failed.error
     assert "finite" in failed.error
     assert capfd.readouterr() == ("", "")

@@ -1,5 +1,6 @@
 """What lesson 06 says of exports and checkpoints, held against NumPy; its code is taken from the lesson."""
 
+import ast
 import json
 import re
 
@@ -10,6 +11,7 @@ import course_lib
 from course_lib import data, outcome, shard
 from course_lib.dtensor import to_numpy
 from tests.course import COURSE
+from tests.kernels import ROOT
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -21,10 +23,28 @@ LINE = dtensor.create_mesh([("batch", 8)], devices=[f"CPU:{at}" for at in range(
 TEXTS = [f"{'good' if at % 3 else 'bad'} film {'story ' * (at % 4)}" for at in range(16)]
 
 
+def defined(source):
+    """Returns the classes, the functions and the program of a text, by name."""
+    found = {getattr(node, "name", ""): ast.dump(node) for node in ast.parse(source).body}
+    program = re.findall(r'^PROGRAM = """.*?"""', source, re.M | re.S)
+    return {**found, "PROGRAM": program[0]} if program else found
+
+
+def test_the_plain_program_is_the_lessons_code_name_by_name():
+    in_lesson = {}
+    for cell in LESSON.cells:
+        if cell.kind == "code":
+            in_lesson |= defined(cell.source)
+    names = ["make_variable", "MLP", "Classifier", "ask", "PROGRAM"]
+    of_program = defined((ROOT / "notebooks/plain/06_save_and_serve.py").read_text())
+    assert set(of_program) == {"", *names}
+    assert [of_program[name] for name in names] == [in_lesson[name] for name in names]
+
+
 @pytest.fixture(scope="module")
 def names():
     """The lesson's own classes, and small things to make of them."""
-    names = {"tf": tf, "np": np, "dtensor": dtensor, "shard": shard}
+    names = {"tf": tf, "np": np, "dtensor": dtensor}
     for cell in ("layouts", "model", "classifier"):
         exec(CELLS[cell].replace("1200", "8"), names)
     return names
@@ -141,7 +161,7 @@ def test_a_checkpoint_of_the_text_layer_lacks_its_words(vectorizer, tmp_path):
 
 def test_the_numbers_of_the_two_vocabularies():
     (words, columns) = re.search(
-        r"know ([\d,]+) words in common, and (\d+) of them", json.dumps(CELLS)
+        r"have ([\d,]+) words in common, and (\d+) of these", json.dumps(CELLS)
     ).groups()
     reviews = data.load_imdb("built-in")
     vocabularies = []
