@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import statistics
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -100,16 +99,9 @@ def train(run: LabRun, subject: Mapping[str, Any], show: Callable[[], None]) -> 
 def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set: Any, test_set: Any) -> Run:
     """Returns the run that a setting asks for, with its checkpoints in `folder`.
 
-    Where it goes on from a checkpoint, a copy of that one is the first in the folder: what others still
-    train, or removed, does not matter to it.
-
     Raises:
         CourseError: the devices, the checkpoint or the examples do not fit.
     """
-    folder.mkdir(parents=True)
-    if setting.start is not None:
-        saved = setting.start.saved
-        shutil.copytree(saved.path, folder / saved.name)
     run: Run = import_module("course_lib.training.run").train(
         model(values, setting.plan),
         train_set,
@@ -118,6 +110,7 @@ def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set:
         batch_size=setting.batch_size,
         learning_rate=setting.learning_rate,
         checkpoints=folder,
+        start=setting.start and setting.start.saved,
     )
     return run
 

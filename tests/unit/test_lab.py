@@ -113,10 +113,11 @@ def button(view, name):
 
 
 def saved(run, step, epoch):
-    """Writes a checkpoint without variables, as if a run had left it."""
-    path = run.folder / f"checkpoint-{epoch + 1:06d}-step-{step:06d}"
-    path.mkdir(parents=True)
-    (path / FACTS).write_text(json.dumps({"progress": {"step": step, "epoch": epoch}}))
+    """Writes what lies beside the variables of a checkpoint, as if a run had left it."""
+    path = run.folder / f"ckpt-{epoch}"
+    run.folder.mkdir(parents=True)
+    path.with_suffix(".index").touch()
+    path.with_suffix(FACTS).write_text(json.dumps({"step": step, "progress": {"step": step, "epoch": epoch}}))
     return path
 
 
@@ -275,7 +276,7 @@ def test_a_checkpoint_gives_its_numbers_and_the_plan_stays_free(make):
     choose(lab, "learning_rate", 0.02)
     saved(run(lab), 126, 1)
     choose(lab, "batch_size", 64)
-    choose(lab, "start", "run-001/checkpoint-000002-step-000126")
+    choose(lab, "start", "run-001/ckpt-1")
     choose(lab, "scheme", "spatial")
     setting = lab.setting
     assert (setting.batch_size, setting.learning_rate, setting.epochs) == (32, 0.02, 3)
@@ -292,7 +293,7 @@ def test_a_start_that_its_run_removed_is_no_longer_chosen(make):
     lab = make()
     path = saved(run(lab), 126, 1)
     choose(lab, "start", f"run-001/{path.name}")
-    path.rename(path.parent / "elsewhere")
+    path.with_suffix(".index").unlink()
     lab.show()
     assert lab.state["start"] == ""
 
