@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from course_lib.i18n import _
+from course_lib.i18n import _, join_sentences
 from course_lib.pictures.curves import Picture
 
 _COLOURS = ("#D55E00", "#0072B2")  # Okabe and Ito's, as in the course's curves
@@ -35,5 +35,6 @@ def differences_picture(by_number_type: Mapping[str, Sequence[float]]) -> Pictur
     file = io.BytesIO()
     figure.savefig(file)
     text = _("Picture: how far the losses of eight devices and of one are apart, step by step.")
-    largest = (f"{name} {max(differences):.0e}" for name, differences in by_number_type.items())
-    return Picture(file.getvalue(), f"{text} {_('Largest difference:')} {', '.join(largest)}", text)
+    largest = ", ".join(f"{name} {max(values):.0e}" for name, values in by_number_type.items())
+    figures = _("Largest difference: {largest}.", largest=largest)
+    return Picture(file.getvalue(), join_sentences([text, figures]), text)

@@ -370,7 +370,7 @@ except AssertionError as error:
 # %% predict-killed [markdown]
 # A folder holds whole checkpoints of the steps 50, 70 and 100.
 # A process trains on and is killed while it writes the next one, `ckpt-4`: a data file is there, cut in half.
-# A new process calls `train` with this folder.
+# A new process calls `train` with this folder, and `train` restores what the file `checkpoint` names.
 # With which step does it begin?
 #
 # - [ ] `1`
@@ -554,8 +554,8 @@ measured.picture(results.runs)
 #
 # ## Takeaways
 #
-# - A run resumes to the bit if its checkpoint holds everything that the remaining steps depend on:
-#   the variables, the position, and what decides the order of the data.
+# - A run resumes to the bit if all that the remaining steps depend on comes back:
+#   the variables, the position, and the order of the data.
 # - What evaluation alone reads, such as moving moments, can be lost without a trace in the training loss.
 # - More devices pay when the work they save is more than the fixed cost they add.
 #   Measure it where you will train.
