@@ -225,7 +225,7 @@ check("03-layouts", image_layouts)
 # - [ ] `0.13` the loss of the 8 rows of one device, divided by 64
 #   A DTensor's operations always mean the whole tensor, also without `tf.function`.
 #   The way forward works; the way back does not.
-# - [x] `UnimplementedError` an error
+# - [x] `UnimplementedError` no loss, but an error
 #   The 64 ones are an ordinary array, and an operation that runs by itself takes none beside a DTensor (lesson 1).
 
 # %% reveal-eager
