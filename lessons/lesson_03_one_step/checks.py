@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _, ngettext
+from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
 Array = npt.NDArray[Any]
-Moments = tuple[Array, Array]
+Mistakes = dict[Callable[[Array, Array], Any], str]
 
 _MESH = MeshSpec([("batch", 8)])
 _ROWS = LayoutSpec(["batch", UNSHARDED], _MESH)
@@ -58,48 +60,106 @@ def layouts(answer: dict[str, Any]) -> str | None:
     return None
 
 
-def _moments(hidden: Array, weights: Array) -> Moments:
-    return _centred(hidden, weights, weights.sum(), weights.sum())
+def _mean(hidden: Array, weights: Array) -> Array:
+    return np.asarray((weights * hidden).sum(axis=0) / weights.sum())
 
 
-def _centred(hidden: Array, weights: Array, mean_of: float, variance_of: float) -> Moments:
-    """Returns weighted sums of the rows, and of their squares around the first, each divided by a number."""
-    mean = (weights * hidden).sum(axis=0) / mean_of
-    return mean, (weights * (hidden - mean) ** 2).sum(axis=0) / variance_of
+def _squares(hidden: Array, weights: Array) -> Array:
+    return (hidden - _mean(hidden, weights)) ** 2
 
 
-@exercise("03-moments", right=_moments, on_devices=True)
-def moments(answer: Callable[..., Any]) -> str | None:
-    """The moments of the rows of weight 1, of a batch that lies on eight devices."""
-    misconceptions: dict[Callable[[Array, Array], Any], str] = {
-        lambda hidden, weights: (hidden.mean(axis=0), hidden.var(axis=0)): _(
-            "These are the moments of all rows: the padding counts too."
+def _variance(hidden: Array, weights: Array) -> Array:
+    return _mean(_squares(hidden, weights), weights)
+
+
+def _wrong_means() -> Mistakes:
+    return {
+        lambda hidden, weights: hidden.mean(axis=0): _(
+            "The mean is that of all rows: the padding counts too."
         ),
-        lambda hidden, weights: _centred(hidden, weights, len(hidden), len(hidden)): _(
-            "This divides by the number of all rows. How many of them count?"
+        lambda hidden, weights: (weights * hidden).mean(axis=0): _(
+            "The sum for the mean is divided by the number of all rows. How many of them count?"
         ),
-        lambda hidden, weights: ((weights * hidden).mean(axis=0), (weights * hidden).var(axis=0)): _(
-            "This divides by the number of all rows. How many of them count?"
+        lambda hidden, weights: hidden.sum(axis=0) / weights.sum(): _(
+            "The sum for the mean has the rows of padding in it. Multiply each row by its weight."
         ),
+        _variance: _("The mean comes first, then the variance."),
+    }
+
+
+def _wrong_variances() -> Mistakes:
+    padding = _("The mean is right. In the variance the padding counts too.")
+    return {
+        lambda hidden, weights: _squares(hidden, weights).mean(axis=0): padding,
+        lambda hidden, weights: _squares(hidden, weights).sum(axis=0) / weights.sum(): padding,
         lambda hidden, weights: (
-            _moments(hidden, weights)[0],
-            ((hidden - _moments(hidden, weights)[0]) ** 2).mean(axis=0),
-        ): _("The mean is right. In the variance the padding counts too."),
-        lambda hidden, weights: (_moments(hidden, weights)[0], np.sqrt(_moments(hidden, weights)[1])): _(
+            ((weights * hidden - _mean(hidden, weights)) ** 2).sum(axis=0) / weights.sum()
+        ): padding,
+        lambda hidden, weights: (weights * _squares(hidden, weights)).mean(axis=0): _(
+            "The mean is right. The variance is divided by the number of all rows. How many of them count?"
+        ),
+        lambda hidden, weights: np.sqrt(_variance(hidden, weights)): _(
             "The mean is right. The second is a standard deviation; its square is asked for."
         ),
     }
-    advice = _("Each row counts as often as its weight says, in the mean and in the variance.")
+
+
+@exercise("03-moments", right=_variance, on_devices=True)
+def moments(answer: Callable[..., Any]) -> str | None:
+    """The moments of the rows of weight 1, of a batch that lies on eight devices."""
+    hint = _hint(answer, _on_eight_devices)
+    if hint is None or _hint(answer, _on_one_device) is not None:
+        return hint
+    return _(
+        "On one device this is right, on eight it is not. `tf.where` and `tf.boolean_mask` find positions"
+        " within the block of each device. Multiply by the weights instead."
+    )
+
+
+def _hint(answer: Callable[..., Any], called: Callable[..., Any]) -> str | None:
+    """Returns what is wrong with the means, or else with the variances; None where both are right."""
     cases = drawn(_padded_batch, count=4)
-    return judge(answer, _moments, cases, misconceptions=misconceptions, run=_on_eight_devices, advice=advice)
+    mean = _("The first result is the mean of the rows of weight 1, one number for each unit.")
+    variance = _(
+        "The second result is the mean of the squared distances from the mean, over the rows of weight 1."
+    )
+    return judge(
+        answer,
+        _mean,
+        cases,
+        misconceptions=_wrong_means(),
+        run=lambda *inputs: called(*inputs, 0),
+        advice=mean,
+    ) or judge(
+        answer,
+        _variance,
+        cases,
+        misconceptions=_wrong_variances(),
+        run=lambda *inputs: called(*inputs, 1),
+        advice=variance,
+    )
 
 
-def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array) -> Any:
-    """Returns what a function makes of two DTensors, each of its results joined from what devices hold."""
+def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array, part: int) -> Any:
+    """Returns one of the two results of a function of DTensors, joined from what devices hold."""
     with on_devices() as (tf, dtensor):
         given = dtensor.pack(hidden, _ROWS), dtensor.pack(weights, _ROWS)
         results = tf.function(answer, autograph=False)(*given)
-        return None if results is None else tf.nest.map_structure(dtensor.to_numpy, results)
+        return None if results is None else _of_pair(tf.nest.map_structure(dtensor.to_numpy, results), part)
+
+
+def _on_one_device(answer: Callable[..., Any], hidden: Array, weights: Array, part: int) -> Any:
+    """Returns the same of ordinary tensors."""
+    tf = start_tensorflow()
+    return np.asarray(_of_pair(answer(tf.constant(hidden), tf.constant(weights)), part))
+
+
+def _of_pair(results: Any, part: int) -> Any:
+    if isinstance(results, dict) or len(results) != 2:
+        raise CourseError(
+            _("Two results are asked for."), allowed=_("the mean, then the variance"), cure=_("Return both.")
+        )
+    return results[part]
 
 
 def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:

@@ -130,23 +130,23 @@ run = train(MLP(values, LAYOUTS), epochs=3)
 history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 
 # %% [markdown]
-# `train` is a plain generator: it does a step and yields a dictionary; `live.watch` draws.
-# The curves show the loss and the accuracy of each batch just before its update, as means of 20 steps.
+# `train` is a generator: it does a step and yields a dictionary, and `live.watch` draws the curves.
+# They show the loss and the accuracy of each batch just before its update, as means of 20 steps.
 # In three epochs the loss falls from about 1 to below 0.3.
 #
 # ## What goes in
 #
 # Each row of `train_x` is a film review, and `train_y` says whether it is positive (1) or negative (0).
-# Unless you ask for another source, the reviews are a *stand-in* that the course generates:
-# invented texts, which tell you nothing about real reviews.
+# Unless you choose another source, the reviews are a *stand-in*:
+# texts that the course invents, which tell you nothing about real reviews.
 # `"tfds"` loads the 50,000 real ones of IMDB.
 #
 # `TextVectorization` turned each review into 1,200 numbers:
 # one for each of the 1,199 most frequent words, and one for all others.
 # Such a number, *tf-idf*, is how often the word occurs, weighted by how few reviews contain it.
 # Each row is then scaled to length 1.
-# Here that was done once, in memory.
-# In production the same vectoriser belongs in the input pipeline and in the served model.
+# Here all this was done once, in memory.
+# In production it belongs in the input pipeline and in the served model.
 #
 # The first layer computes for a row $x$ the hidden units
 #
@@ -169,14 +169,15 @@ def batch(start, rows=64, number_type="float32"):
 
 
 x, y = batch(0)
+probe = MLP(values, LAYOUTS)
 show(x)
 
 # %% parts [markdown]
-# Each device has 8 rows of its own and all 57,746 numbers of the model.
+# Each device has 8 rows of its own and all 57,746 numbers of the model `probe`, which has not been trained.
 #
 # TensorFlow also has `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields packed batches.
-# The course packs arrays itself, because you then see what is sent where,
-# and because that dataset's iterator cannot be saved in a checkpoint (tried with TensorFlow 2.21).
+# The course packs arrays itself: you see what is sent where,
+# and the iterator of that dataset cannot be saved in a checkpoint (tried with TensorFlow 2.21).
 #
 # **Exercise 1.** Now the inputs are images, on the same `mesh`.
 # A batch has the shape (64, 28, 28), and its labels (64,).
@@ -209,39 +210,35 @@ check("03-layouts", image_layouts)
 # TensorFlow carries the layouts from operation to operation
 # and adds the communication that they need.
 #
-# `tf.function` compiles the step; `train_step.python_function` is the same step uncompiled,
-# which TensorFlow then runs operation by operation.
+# `tf.function` compiles the step.
+# `train_step.python_function` is the same step uncompiled, as TensorFlow runs it operation by operation.
 
 # %% predict-eager [markdown]
-# `train_step.python_function(model, x, y, 1e-2)` runs the step without `tf.function`,
-# on the same eight devices.
+# A training step runs without `tf.function`, operation by operation, on eight devices.
+# On the way back through `tf.reduce_sum(losses)` TensorFlow makes 64 ones, the derivatives of a sum by its terms.
+# It makes them as `tf.constant` would, and multiplies them with the derivatives of the losses.
 # What comes back as the loss?
 #
 # - [ ] `1.08` the same loss as with `tf.function`
-#   For one device that would be right.
-#   Here the backward pass meets an ordinary tensor that is on no mesh.
+#   On one device that is so.
+#   Here the 64 ones are an ordinary array, and the derivatives of the losses are a DTensor.
 # - [ ] `0.13` the loss of the 8 rows of one device, divided by 64
 #   A DTensor's operations always mean the whole tensor, also without `tf.function`.
-#   The forward pass works; the backward pass does not.
-# - [x] `UnimplementedError` an error
-#   The backward pass makes an ordinary tensor, and DTensor refuses to multiply it with one on the mesh.
+#   The way forward works; the way back does not.
+# - [x] `UnimplementedError` no loss, but an error
+#   The 64 ones are an ordinary array, and an operation that runs by itself takes none beside a DTensor (lesson 1).
 
 # %% reveal-eager
-probe = MLP(values, LAYOUTS)
 reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 
 # %% [markdown]
-# The tape starts the way back from an ordinary number 1.
-# Going back through the sum makes of it 64 ones, an ordinary tensor, here of shape (64, 1).
-# DTensor mixes only scalars, and small tensors of integers or strings, with tensors on a mesh.
-# In a `tf.function` DTensor sees the whole computation and gives this tensor a layout too.
+# In a `tf.function` DTensor sees the whole computation, and gives the 64 ones a layout too.
 # So put a DTensor training step in a `tf.function`.
 #
 # Number types must agree as well: NumPy makes float64 unless told otherwise, and the model is float32.
 # In a `tf.function` that is a `TypeError`.
-# Outside one, an operation on a DTensor and another DTensor or scalar tensor of another type
-# ends the kernel without a message
-# (TensorFlow 2.21), so convert arrays before you distribute them.
+# Outside one, an operation on DTensors of two number types ends the kernel, as lesson 1 showed.
+# So convert arrays before you distribute them.
 #
 # ## One device beside eight
 #
@@ -270,24 +267,17 @@ print(f"float32, 1-5:  {max(in_float32[:5]):.5f}")
 print(f"float64, 1-20: {max(in_float64):.8f}")
 
 # %% rounding
-import matplotlib.pyplot as plt
-from IPython.display import display
+from lessons.lesson_03_one_step.picture import differences_picture
 
-figure, axes = plt.subplots(figsize=(6, 3))
-for number_type, found in {"float32": in_float32, "float64": in_float64}.items():
-    axes.semilogy(range(1, 21), np.maximum(found, 1e-17), "o-", label=number_type)
-axes.set_xticks(range(0, 21, 5))
-axes.legend()
-plt.close(figure)
-display(figure, metadata={"image/png": {"alt": "float32, float64"}})
+differences_picture({"float32": in_float32, "float64": in_float64})
 
 # %% rounding-text [markdown]
-# The picture shows how far the losses of eight devices and of one are apart, step by step;
-# the two numbers are the largest differences in steps 1 to 5 and 1 to 20.
-# Sums in another order round differently, and over the steps the difference grows, though not in every one.
-# In float32 the losses agree to six digits at first;
-# after 20 steps they can be hundredths apart, with nothing wrong.
-# In float64 the same growth starts so low that all 20 steps agree to more than eight digits.
+# The two numbers are the largest differences in steps 1 to 5 and 1 to 20.
+# The picture shows every step; equal losses stand at the bottom, at 1e-17.
+# Sums in another order round differently, and training magnifies that from step to step, though not in each.
+# In float32 the losses agree to five digits at first;
+# after 20 steps they can be thousandths, even hundredths, apart, with nothing wrong.
+# In float64 the differences start so low that all 20 steps agree to eight digits.
 # A mistake in the step would be as large in float64.
 # So compare the first steps, or compare in float64.
 
@@ -309,12 +299,12 @@ apart = np.ptp(copies, axis=0).max()
 reveal("03-copies", "equal" if apart == 0 else "rounding" if apart < 1e-9 else "apart")
 
 # %% [markdown]
-# No device has seen more than 8 rows of a batch, and still each subtracts the gradient of all 64.
+# In each step a device gets 8 rows, and still it subtracts the gradient of all 64.
 #
 # ## Build the all-reduce
 #
 # Take the DTensors apart and do by hand what each device does.
-# Without normalisation the loss is a sum over rows that know nothing of each other.
+# Without normalisation the loss of a row depends on this row alone.
 # So each device can take its copy of the variables and its 8 rows, as ordinary tensors,
 # and compute their gradient alone:
 # `replica` is the model of one device.
@@ -350,9 +340,10 @@ print([each["b2"].device[-5:] for each in partial])
 # Make one DTensor of them: a new first axis, split over `batch`, has one entry on each device.
 # A sum over that axis is the all-reduce.
 #
-# The picture has the two numbers of `b2`: the eight partial sums, their total, and what each device then
-# holds.
-# The cell after it compares all four sums with the gradient that DTensor computes for the whole batch.
+# The picture shows it for the two numbers of `b2`: the partial sums, their total,
+# and what each device then holds.
+# The cell after it compares the sums for all four variables with the gradients that DTensor computes
+# for the whole batch.
 # It prints the length of each difference, relative to that of DTensor's gradient.
 
 
@@ -455,21 +446,13 @@ reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 # ## The last, smaller batch
 #
 # The number of reviews is rarely a multiple of the batch size.
-# Say 20 are left, for eight devices:
-
-# %% too-few-rows tags=["error"]
-try:
-    batch(0, rows=20)
-except tf.errors.InvalidArgumentError as error:
-    print(error.message.partition("}} ")[2])
-
-# %% ways [markdown]
+# Say 20 are left: they cannot be split evenly over eight devices, and `tf.split` raises an error.
 # You can drop them.
 # Training may do that: where the reviews are shuffled for each epoch, others are left out each time.
 # In evaluation each review must count once.
 # Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
-# The next cell pads 20 rows to 64 and prints how many losses are summed, by what the sum is divided,
-# and the mean that results.
+# The next cell pads 20 rows to 64 and prints three ways to a mean:
+# how many losses are summed, by what the sum is divided, and the result.
 # The last line is right: it has the 20 rows without padding, on one device.
 
 
@@ -493,8 +476,8 @@ print(f"20:      {np.mean(alone):.2f}")
 # Weighting the losses is not enough here.
 # The 44 rows of zeros took part in the moments, and so they changed the losses of the 20 reviews.
 # The weights must go into the moments too.
-# Evaluation can avoid this: lesson 4 uses moving moments, collected in training,
-# with which rows do not see each other.
+# Evaluation can do without:
+# lesson 4 uses moving moments, collected in training, which do not depend on the batch.
 #
 # **Exercise 2.** Write `moments_of_reviews(hidden, weights)` for eight devices:
 # the mean and the variance over the rows of weight 1, each of shape `[units]`.

@@ -83,6 +83,7 @@ def errors(answer: Errors) -> str | None:
     """The numbers of negative reviews called positive, and of positive ones called negative."""
     cases = drawn(lambda random: _padded(random, int(random.choice([11, 13, 18, 21]))), count=4)
     none = np.zeros(DEVICES, np.float32)
+    divided = _("Count the mistakes: do not divide by the number of reviews or of rows.")
     only_padding = Case(
         (*_padded(np.random.default_rng(1), 8)[:2], none), _("All rows have the weight 0 here.")
     )
@@ -100,9 +101,8 @@ def errors(answer: Errors) -> str | None:
             lambda *rows: _errors(*rows, own_moments=True): _(
                 "The rows are normalised with the moments of their batch. Give the model the moving moments."
             ),
-            lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): _(
-                "Count the mistakes: do not divide by the number of reviews."
-            ),
+            lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): divided,
+            lambda x, y, weight: tuple(each / len(weight) for each in _errors(x, y, weight)): divided,
         },
         run=_called,
         advice=_("Return two sums: label 0 and answer 1, then label 1 and answer 0."),

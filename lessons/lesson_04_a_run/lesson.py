@@ -29,9 +29,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## A loop that hands out records
 #
 # The reviews are the stand-in of lesson 3.
-# Who chooses settings by the test reviews flatters the result on them.
-# So 1,001 of the training reviews are held out to choose by, the validation split.
-# The curves of this lesson evaluate these alone.
+# If you choose settings by the test reviews, the result on them looks better than it is.
+# So 1,001 of the training reviews are held out to choose by: the validation split.
+# This lesson evaluates on these alone.
 #
 # `split_rows` gives each device an eighth of the rows.
 # Where their number does not divide by 8, it fills up with zeros.
@@ -65,13 +65,13 @@ print(x.shape, len(y), len(held_out[1]))
 # %% mlp-text [markdown]
 # The model and the step are those of lesson 3, with two more variables: the moving moments.
 # In training a row is normalised with the mean and variance of its batch.
-# A review that comes alone is its own mean: it would be normalised to zeros,
-# and its answer would be the bias `b2`, whatever it says.
-# So the model can also be given moments, and the step keeps an average of those that it saw.
+# A review that comes alone is its own mean: normalised so, it becomes zeros,
+# and the model's output is the bias `b2`, whatever the review says.
+# So the model can also be given moments, and the step keeps a moving average of those that it saw.
 #
-# The step writes the moving moments last, after everything that is read has been read.
-# DTensor may compute wrong values where a function writes a variable and then reads it again
+# Where a function writes a variable and then reads it, DTensor may compute wrong values
 # (*Several steps in one call*, and lesson 7).
+# This step reads each variable before it writes it, and not again.
 
 
 # %% mlp
@@ -112,8 +112,8 @@ def train_step(model, x, y, learning_rate):
 # %% records-text [markdown]
 # Now the loop.
 # It is a *generator*: a function with `yield`.
-# It draws nothing and prints nothing.
 # For each step it hands out a record, and waits until the next one is asked for.
+# It draws nothing.
 #
 # `step` is a variable of its own, which tells where in the data the run is.
 # From its number follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
@@ -143,21 +143,26 @@ print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 # `live.watch` asks for the records in a thread, draws them, and has a Stop button while it trains.
 # Any generator of such dictionaries can be watched.
 #
-# 110 batches of 64 are 7,040 reviews: in each epoch another 59 are left out.
-# The step minimises the *sum* of 64 losses at the rate 0.01; for their mean that would be 0.64.
+# 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 # The record holds the loss per review, so that batches of different sizes compare.
-# Of what a training ends with the lesson prints bounds only:
-# another processor rounds otherwise, and training amplifies that.
+# Of a training's end the lesson prints bounds only: another processor rounds otherwise,
+# and training amplifies that.
 #
 # ## Evaluate: every review once
 #
-# `evaluate` gives the model the moving moments, so that no review depends on its neighbours,
+# `evaluate` gives the model the moving moments: no review then depends on its neighbours,
 # and eight devices can share the reviews.
-# 1,001 reviews become 1,008 rows.
-# Nothing may be dropped, and no padding counted: each row gets a weight, 1 for a review and 0 for padding.
+# 1,001 reviews become 1,008 rows, so each row gets a weight, 1 for a review and 0 for padding.
 # The fields are called `test_`, whichever reviews are evaluated; the picture calls them *held out*.
-# Below, the reviews are cut in two.
-# Both parts together must give the loss and the accuracy of the whole; the last line prints the differences.
+# The first cell also evaluates the reviews in two parts, which together must give the same;
+# it prints the differences.
+#
+# Each training step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$,
+# where $b$ is the mean or variance of its batch.
+# So $m$ is an average over the last steps, and during these steps the weights have moved on.
+# The second cell takes 32 more batches of training reviews forward and updates the moving moments alone.
+# After that the old values count for $0.9^{32}$, about 3 %.
+# It prints whether the held-out loss fell by more than 0.1.
 
 
 # %% evaluate
@@ -174,10 +179,29 @@ first, rest = [evaluate(model, *(rows[part] for rows in held_out)) for part in (
 for name in whole:
     print(name, f"{abs(333 * first[name] + 668 * rest[name] - 1001 * whole[name]) / 1001:.4f}")
 
+
+# %% move-moments
+@tf.function
+def move_moments(model, x):
+    _logits, (mean, variance) = model(x)
+    model.mean.assign(0.9 * model.mean + 0.1 * mean)
+    model.variance.assign(0.9 * model.variance + 0.1 * variance)
+
+
+before = evaluate(model, *held_out)["test_loss"]
+for batch in np.array_split(x[: 32 * 64], 32):
+    move_moments(model, split_rows(batch))
+after = evaluate(model, *held_out)["test_loss"]
+print(before - after > 0.1)
+
 # %% errors-text [markdown]
+# The same weights, a much smaller loss.
+# So a held-out loss that jumps from epoch to epoch need not come from the weights.
+# Let the moving moments catch up before you report a number, as the library does after each epoch.
+#
 # **Exercise 1.** There are two kinds of mistakes:
 # a negative review is called positive (label 0, answer 1), or the reverse (label 1, answer 0).
-# Write `errors(model, x, y, weight)` for DTensors: how many there are of each kind, in this order.
+# Write `errors(model, x, y, weight)` for DTensors: it returns the numbers of both kinds, in this order.
 # `x` and `y` are split and padded already, and `weight` is 1 for a review and 0 for padding.
 # The model is called as in `evaluate`.
 # The check calls your function in a `tf.function`, on eight devices.
@@ -197,49 +221,22 @@ def errors(model, x, y, weight):
 # %%
 check("04-errors", errors)
 
-# %% lag-text [markdown]
-# ## Moving moments lag behind
-#
-# Each step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$, where $b$ is the mean or variance of its batch.
-# So $m$ is an average over the last steps, and during these steps the weights have moved on.
-# The next cell takes 32 more batches of training reviews forward and updates the moving moments.
-# No weight changes.
-# After that the old values count for $0.9^{32}$, about 3 %.
-
-
-# %% move-moments
-@tf.function
-def move_moments(model, x):
-    _logits, (mean, variance) = model(x)
-    model.mean.assign(0.9 * model.mean + 0.1 * mean)
-    model.variance.assign(0.9 * model.variance + 0.1 * variance)
-
-
-before = evaluate(model, *held_out)["test_loss"]
-for batch in np.array_split(x[: 32 * 64], 32):
-    move_moments(model, split_rows(batch))
-after = evaluate(model, *held_out)["test_loss"]
-print(before - after > 0.1)
-
 # %% train-text [markdown]
-# The same weights, a much smaller loss.
-# How far the moving moments lag differs from epoch to epoch, and with the seed.
-# So a held-out loss that jumps need not come from the weights.
-# Let them catch up before you report a number; the library's trainer does it after each epoch.
-#
 # ## Stop and resume
 #
 # TensorFlow saves with two objects.
 # A `tf.train.Checkpoint` names what belongs to the state:
-# here the model, whose variables lie on eight devices, and the ordinary variable `step`.
-# A `tf.train.CheckpointManager` writes such states into a folder, numbers them, and deletes the oldest:
-# with `max_to_keep=3` three remain.
+# the model, whose variables lie on eight devices, and the ordinary variable `step`.
+# A `tf.train.CheckpointManager` writes such states into a folder, numbers them,
+# and with `max_to_keep=3` keeps the last three.
 # `restore_or_initialize` gives the variables the values of the newest one; without one they stay as they are.
 #
 # `train` wraps the loop.
 # It saves after each epoch, so that a killed process loses an epoch at most.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
 # There `step` and the model agree, and `train` saves once more.
+# It does not save in `finally`: an error or Ctrl-C can come between `train_step` and `step.assign_add`,
+# and the run that resumes would repeat a batch.
 #
 # Run both cells and press **Stop** before the second one ends.
 # Then run the second one alone: a new model takes over, and the curves go on.
@@ -272,16 +269,11 @@ run = train(MLP(seed=0), x, y, held_out, 3, folder)
 stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
 print(run.gi_frame is None, tf.train.latest_checkpoint(folder) is not None)
 
-# %% finally-text [markdown]
-# Why not `finally`, which would also save after Ctrl-C or an error?
-# They may come between `train_step` and `step.assign_add`.
-# We sent Ctrl-C to this loop 30 times: 8 times the model had changed and `step` had not.
-# Saved like that, the run would repeat a batch.
-#
+# %% resumed-text [markdown]
 # The same in code, with 3,200 reviews, 50 steps an epoch:
 # take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
-# Beside it a run that nobody stops:
+# Beside it runs one that nobody stops:
 
 # %% resumed
 import itertools
@@ -308,16 +300,13 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 
 # %% left-out-text [markdown]
 # Equal to the last bit, on one machine, with one layout and one program.
-# Everything on which the remaining steps depend came back:
+# Everything that the remaining steps depend on came back:
 #
 # - every variable: weights, moving moments, and the slots of an optimizer that has them (plain SGD has none);
 # - the position: `step`;
 # - the order of the data.
 #   It is not in the checkpoint, since it follows from a fixed seed and the number of the epoch.
 #   Drawn from a generator that lives in the process, it would be another one after a restart.
-#
-# A record can be lost:
-# closed between the last step of an epoch and its evaluation, the run goes on without that evaluation.
 
 # %% predict-moments [markdown]
 # A checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
@@ -328,7 +317,7 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 #   After 30 steps the values they began with still count for about 4 %: 30 factors of 0.9.
 # - [x] `weights` its weights, not its moving moments
 #   A training step normalises with the moments of its batch.
-#   It writes the moving moments and never reads them for anything else.
+#   It updates the moving moments and uses them for nothing else.
 # - [ ] `nothing` neither
 #   The weights would differ if a training step used the moving moments for its logits.
 #   It uses those of its batch.
@@ -343,9 +332,8 @@ same_moments = difference(MOMENTS, model, undisturbed) == 0
 reveal("04-moments", "everything" if same_moments else "weights" if same_weights else "nothing")
 
 # %% reveal-moments-why [markdown]
-# The training loss shows nothing of this: only evaluation reads the moving moments.
-# If `step` is missing, the weights come back and the run starts at the first batch:
-# 100 steps follow in place of 30.
+# The training loss shows nothing of this: only evaluation normalises with the moving moments.
+# If `step` is missing, the run starts at the first batch: 100 steps follow in place of 30.
 #
 # Neither `restore` nor `restore_or_initialize` complains if the checkpoint lacks a variable of the program.
 # TensorFlow tells when it is asked.
@@ -365,9 +353,10 @@ except AssertionError as error:
     print(str(error).split(". ")[0])
 
 # %% shapes-text [markdown]
-# Ask, then, and look at the shapes too.
-# On our machine, restoring into DVariables of other shapes did not only fail:
-# afterwards the process could not copy anything to its devices, or it ended.
+# So ask.
+# Compare the shapes yourself, before you restore:
+# for a DVariable of another shape `restore` raises an error,
+# and afterwards the process can copy nothing more to its devices (tried with TensorFlow 2.21).
 #
 # ## Killed while it saves
 #
@@ -376,11 +365,12 @@ except AssertionError as error:
 # The folder of the resumed run holds the files of `ckpt-1` to `ckpt-3`,
 # saved at the end of the first epoch, at step 70 and at the end of the second,
 # and a file `checkpoint`, which names the newest.
+# The manager writes the files of a checkpoint first, and then this one.
 
 # %% predict-killed [markdown]
 # A folder holds whole checkpoints of the steps 50, 70 and 100.
 # A process trains on and is killed while it writes the next one, `ckpt-4`: a data file is there, cut in half.
-# A new process calls `train` with this folder.
+# A new process calls `train` with this folder, and `train` restores what the file `checkpoint` names.
 # With which step does it begin?
 #
 # - [ ] `1`
@@ -390,7 +380,7 @@ except AssertionError as error:
 #   That follows the checkpoint of step 70.
 #   A newer one is whole, that of step 100.
 # - [x] `101`
-#   The manager writes `checkpoint` last, and by renaming: until then it names `ckpt-3`, the state after step 100.
+#   The file `checkpoint` is written last, and by renaming: it still names `ckpt-3`, the state after step 100.
 # - [ ] `error` none: an error
 #   The half file would be an error if anything read it.
 #   But `checkpoint` does not name it.
@@ -406,14 +396,12 @@ for file in left.glob("ckpt-3.data*"):
 reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 
 # %% killed-why [markdown]
-# We killed a process that saved without pause, 8 times at random: each time a whole state came back.
 # The manager does not force the files to the disk, so a power failure is another matter.
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
 # ## Several steps in one call
 #
-# So far Python packs a batch and calls TensorFlow for each step.
-# One call can do several: pack the batches stacked, and loop inside the function.
+# One call can do several steps: pack the batches stacked, and loop inside the function.
 # The batch axis is now the second one.
 # `tf.gather` takes a batch out; `x[i]` would split its features over the devices, not its rows.
 #
@@ -445,79 +433,72 @@ train_steps(together, split_stacked(xs), split_stacked(ys), 1e-2)
 print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 
 # %% several-why [markdown]
-# The same 32 steps, with a mean loss for all of them.
+# The same 32 steps, with one mean loss.
 # The price: a run can stop only every 32 steps, unless it goes back and repeats some, as the library's does.
 # `make bench` compares the loop of this lesson with the library's, which makes 32 steps in a call:
-# on two cores the lesson's took 1.7 times as long.
-# The library's normalisation also needs fewer all-reduces, so how much the calls alone save is left open.
+# on two cores, in three runs, the lesson's took 1.55 to 1.82 times as long.
+# How much of that the calls save is open: the library's normalisation also needs fewer all-reduces.
 #
 # ## When are eight devices faster?
 #
-# Data parallelism promises a speed-up close to the number of devices: each computes an eighth of the batch.
-# Below, one step is timed per call of TensorFlow, with its batch on the devices already.
-# The one device works without DTensor.
+# Data parallelism promises a speed-up close to the number of devices.
+# First predict which is faster for 64 reviews, then measure other sizes with the widget.
+# From 64 to 8,192 a step has 128 times the rows: by how much does its time grow on one device, and on eight?
+#
+# A step is one call of TensorFlow, its batch on the devices already; the one device works without DTensor.
 # For 64 reviews the products of a step take some 7 million multiplications; a core does billions a second.
 
 # %% predict-step [markdown]
 # A step with 64 reviews: which is faster, one device that computes all of them, or eight that compute 8 each?
 #
-# - [x] `1` one device
+# - [x] `one` one device
 #   64 reviews are little work, so little can be saved.
 #   What is added is eight computations to start instead of one, and all-reduces.
 # - [ ] `equal` about equal: the longer time is less than 1.25 times the shorter one
 #   They would be if the time that is saved equalled the time that is added.
 #   But 64 reviews are little work, so little can be saved.
-# - [ ] `8` eight devices
+# - [ ] `eight` eight devices
 #   Each of the eight computes less, but 64 reviews are little work in any case.
 #   What is added, the all-reduces and eight computations to start, takes longer than what is saved.
 
 # %% reveal-step
-from course_lib import measured, step_times
-from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
+from course_lib import step_times
 
 times = step_times.measure(64)
 ratio = times.eight_devices_seconds / times.one_device_seconds
-faster = "equal" if 0.8 < ratio < 1.25 else 1 if ratio > 1 else 8
-reveal("04-step", faster)
+reveal("04-step", "equal" if 0.8 < ratio < 1.25 else "one" if ratio > 1 else "eight")
 
-# %% widget-text [markdown]
-# What stands in the way of a speed-up:
+# %% widget
+from course_lib import measured, step_times
+from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
+
+for each in measured.load("04_batch_sizes").step_times:
+    one = 1_000 * each.one_device_seconds
+    eight = 1_000 * each.eight_devices_seconds
+    print(f"{each.batch_size:5} {one:5.1f} {eight:5.1f}")
+BatchSizeExplorer(step_times.measure)
+
+# %% break-even-text [markdown]
+# The lines above the widget are what `make results` recorded on two cores:
+# the reviews in a step, then its milliseconds on one device and on eight.
+# From 64 to 512 reviews the time on eight devices is nearly the same:
+# most of it is a fixed cost, which does not depend on the rows.
+# From 512 to 2,048 it grows by 4.4 ms, and by 5.1 ms on one device:
+# these 1,536 reviews cost eight devices almost as much as one.
 #
-# - **The all-reduce.** It adds up gradients, which are as large as the weights, whatever the batch:
-#   its cost depends on the size of the model and the number of devices.
+# At 8,192 eight devices are clearly faster, in part because one device waits for Linux to hand out memory;
+# a setting on the page *Troubleshooting* of the book avoids this.
+# With it, in two runs of `make bench`, one device took 0.96 and 0.99 of the time of eight at 4,096 reviews,
+# 1.31 and 1.41 at 8,192.
+#
+# What limits a speed-up:
+#
+# - **The all-reduce.** It adds up gradients, which are as large as the weights, whatever the batch.
 # - **What is not split**: preparing batches on the host, the update of the variables,
 #   which every device makes in full, and starting each step on each device.
 # - **The slowest device**: in every step all wait for it, since the all-reduce needs its gradients.
 #
-# Your eight devices are virtual and share the cores of one machine.
-# `setup` lets an operation use one thread, and two operations run at a time.
-#
-# How do the times change with the batch?
-# From 64 to 8,192 reviews a step has 128 times the rows.
-# By how much does its time grow on one device, and by how much on eight?
-# Choose both batch sizes in the widget and measure.
-# The lines above it are what `make results` recorded on two cores:
-# the milliseconds of a step on one device, then on eight.
-
-# %% widget
-for each in measured.load("04_batch_sizes").step_times:
-    one = 1_000 * each.one_device_seconds
-    eight = 1_000 * each.eight_devices_seconds
-    print(f"{each.batch_size:5} reviews: {one:4.1f} {eight:4.1f}")
-BatchSizeExplorer(step_times.measure)
-
-# %% break-even-text [markdown]
-# From 64 to 512 reviews, a step on eight devices takes about the same time:
-# nearly all of it is a fixed cost, which does not depend on the rows.
-# From 512 to 2,048 it grows by 4.4 ms, and by 5.1 ms on one device:
-# these 1,536 reviews cost eight devices almost as much as one.
-#
-# At 8,192 eight devices are clearly faster.
-# But there one device also pays for memory, because of how Linux hands it out;
-# the page *Troubleshooting* of the book has a setting that avoids this.
-# With it, in two runs of `make bench`, one device took 0.96 and 0.99 of the time of eight at 4,096 reviews,
-# 1.31 and 1.41 at 8,192.
-# On eight GPUs measure again.
+# Your eight devices are virtual and share the cores of one machine; on eight GPUs measure again.
 #
 # **Exercise 2.** Suppose that each device has a core of its own, unlike yours.
 # A step with `rows` rows takes `per_row * rows` on one device,
@@ -542,7 +523,7 @@ check("04-break-even", break_even)
 # ## The real reviews
 #
 # All curves above come from invented reviews.
-# The figures below come from the 50,000 real ones (`make results` repeats them), in four settings:
+# The figures below come from the 50,000 real ones, by `make results`, in four settings:
 # tf-idf rows as they are or scaled to unit length, initial weights from $N(0, 1)$ or with He's deviation.
 # Each was trained for three epochs from three seeds.
 # A group holds the test accuracies of the three seeds; the groups are epochs 1, 2 and 3.
@@ -555,13 +536,12 @@ for name, seeded in results.runs.items():
     print(f"{name:9}", "   ".join(groups))
 measured.picture(results.runs)
 
-# %% real-why [markdown]
+# %% takeaways [markdown]
 # `tutorial` is the first of both choices, the settings of
 # [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
 # `he` has He's values alone, `unit` unit rows alone, and `ours`, which this course uses, both.
-# The picture shows the first seed only.
-# One seed is one try: with `he`, two of three are hardly better than a guess after three epochs,
-# and one is at 0.69.
+# The picture shows the first seed only, and one seed is one try:
+# with `he`, two of three are hardly better than a guess after three epochs, and one is at 0.69.
 # These are accuracies on the test reviews, to show the settings; to choose one, use a validation split.
 # The page *Initial values* of the book has the reasons, and the figures of the stand-in.
 #
@@ -571,17 +551,16 @@ measured.picture(results.runs)
 # TensorFlow, NumPy and nothing of the course.
 # It makes its own data, and its functions are those above, name by name.
 # Give it a folder, kill it, and run it again with the same folder.
-
-# %% score
-score("04")
-
-# %% [markdown]
+#
 # ## Takeaways
 #
-# - A run resumes to the bit if its checkpoint holds everything that the remaining steps depend on:
-#   the variables, the position, and what decides the order of the data.
+# - A run resumes to the bit if all that the remaining steps depend on comes back:
+#   the variables, the position, and the order of the data.
 # - What evaluation alone reads, such as moving moments, can be lost without a trace in the training loss.
 # - More devices pay when the work they save is more than the fixed cost they add.
 #   Measure it where you will train.
 #
 # Lesson 5 splits the weights as well, and continues a run like this one under other layouts.
+
+# %% score
+score("04")

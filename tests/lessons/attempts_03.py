@@ -33,16 +33,18 @@ REAL = {
 }
 
 
-def centred(hidden, weights, divisor=tf.reduce_sum, variance_weights=lambda weights: weights):
-    mean = tf.reduce_sum(weights * hidden, axis=0) / divisor(weights)
-    counted = variance_weights(weights)
-    return mean, tf.reduce_sum(counted * (hidden - mean) ** 2, axis=0) / divisor(counted)
+def mean_of(rows, weights, axis=0):
+    return tf.reduce_sum(weights * rows, axis=axis) / tf.reduce_sum(weights)
+
+
+def centred(hidden, weights):
+    mean = mean_of(hidden, weights)
+    return mean, mean_of((hidden - mean) ** 2, weights)
 
 
 def by_squares(hidden, weights):
-    count = tf.reduce_sum(weights)
-    mean = tf.reduce_sum(weights * hidden, axis=0) / count
-    return mean, tf.reduce_sum(weights * hidden * hidden, axis=0) / count - mean * mean
+    mean = mean_of(hidden, weights)
+    return mean, mean_of(hidden * hidden, weights) - mean * mean
 
 
 def by_products(hidden, weights):
@@ -51,8 +53,20 @@ def by_products(hidden, weights):
     return [mean, tf.squeeze(share @ (hidden - mean) ** 2, axis=0)]
 
 
-def number_of_rows(weights):
-    return float(weights.shape[0])
+def masked(hidden, weights):
+    return tf.nn.moments(tf.boolean_mask(hidden, tf.squeeze(weights, 1) > 0), axes=[0])
+
+
+def with_mean(mean):
+    return lambda hidden, weights: (mean(hidden, weights), centred(hidden, weights)[1])
+
+
+def with_variance(variance):
+    def moments(hidden, weights):
+        mean = mean_of(hidden, weights)
+        return mean, variance(hidden, weights, (hidden - mean) ** 2)
+
+    return moments
 
 
 ATTEMPTS = {
@@ -78,23 +92,27 @@ ATTEMPTS = {
             lambda hidden, weights: tf.nn.weighted_moments(hidden, [0], weights),
         ),
         wrong=(
-            (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "all rows"),
-            (lambda hidden, weights: tf.nn.moments(weights * hidden, axes=[0]), "How many of them count"),
-            (lambda hidden, weights: centred(hidden, weights, number_of_rows), "How many of them count"),
+            (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "all rows: the padding"),
+            (lambda hidden, weights: tf.nn.moments(weights * hidden, axes=[0]), "mean is divided"),
+            (with_mean(lambda h, w: tf.reduce_sum(h, axis=0) / tf.reduce_sum(w)), "Multiply each row"),
+            (with_mean(lambda h, w: mean_of(h, w, axis=None)), "for each unit"),
+            (lambda hidden, weights: centred(hidden, weights)[::-1], "The mean comes first"),
+            (masked, "On one device this is right"),
+            (with_variance(lambda h, w, squares: tf.reduce_mean(squares, axis=0)), "padding counts too"),
+            (with_variance(lambda h, w, squares: tf.reduce_sum(squares, 0) / tf.reduce_sum(w)), "counts too"),
             (
-                lambda hidden, weights: centred(hidden, weights, variance_weights=tf.ones_like),
-                "In the variance",
-            ),
-            (
-                lambda hidden, weights: (
-                    centred(hidden, weights)[0],
-                    tf.sqrt(centred(hidden, weights)[1]),
+                lambda h, w: (
+                    mean_of(h, w),
+                    tf.reduce_sum((w * h - mean_of(h, w)) ** 2, 0) / tf.reduce_sum(w),
                 ),
-                "standard deviation",
+                "padding counts too",
             ),
+            (with_variance(lambda h, w, squares: tf.reduce_mean(w * squares, axis=0)), "variance is divided"),
+            (with_variance(lambda h, w, squares: tf.sqrt(mean_of(squares, w))), "standard deviation"),
+            (with_variance(lambda h, w, squares: mean_of(h * h, w)), "squared distances"),
+            (lambda hidden, weights: dict(mean=mean_of(hidden, weights)), "Two results"),
+            (mean_of, "Two results"),
             (lambda hidden, weights: (0 * hidden[0], 0 * hidden[0]), "Error"),
-            (lambda hidden, weights: (centred(hidden, weights)[0],) * 2, "as its weight says"),
-            (lambda hidden, weights: centred(hidden, weights)[0], "as its weight says"),
             (lambda hidden, weights: np.mean(hidden, axis=0), "Error"),
             (lambda hidden, weights: None, "return"),
             (0.5, "function"),
