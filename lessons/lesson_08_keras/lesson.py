@@ -98,7 +98,8 @@ one = Normalisation(fused=False)(images, training=True)
 print(f"{np.abs(to_numpy(eight) - one).max():.5f}")
 
 # %% refused-text [markdown]
-# That is the first kind of mistake: it is *refused*, here because DTensor has no rule for the fused operation.
+# That is the first kind of mistake: it is *refused*.
+# Here DTensor has no rule for splitting the fused operation.
 # With `fused=False` the layer uses ordinary operations;
 # the last line is the largest difference from one device.
 #
@@ -106,11 +107,11 @@ print(f"{np.abs(to_numpy(eight) - one).max():.5f}")
 #
 # A `LayoutMap` gives layouts to a model whose code names none.
 # `mlp` is the network of lesson 5.
-# A variable's name is here the name of the layer, a dot, and the attribute.
-# Each key of the map is a regular expression.
+# The name of a variable is here that of its layer, a dot, and the attribute.
+# Each pattern in the map is a regular expression.
 # A variable gets the layout of the first one that fits the beginning of its name;
-# a key that is the whole name goes before all others.
-# What no key fits, such as `logits.bias`, is whole on every device of the map's mesh.
+# a pattern that is the whole name goes before all others.
+# What no pattern fits, such as `logits.bias`, is whole on every device of the map's mesh.
 #
 # The second of the next three cells prints the layouts of the real variables.
 # The third packs a batch of reviews, the stand-in of lesson 3,
@@ -193,9 +194,9 @@ class TwoLayers(tf_keras.Model):
 
 
 # %% predict-pattern [markdown]
-# A map says that the pattern `hidden.kernel` is split over `model`, by columns.
-# In a subclassed model the first layer is made by `self.first = Dense(48, "relu", name="hidden")`.
-# How is its kernel laid out under this map?
+# In a `LayoutMap` the pattern `hidden.kernel` splits columns over `model`.
+# A class of your own makes its first layer by `self.first = Dense(48, "relu", name="hidden")`.
+# How is the kernel of this layer laid out under the map?
 #
 # - [ ] `split` split over `model`
 #   In a sequential or functional model it would be.
@@ -215,9 +216,9 @@ reveal("08-pattern", "split" if "model" in specs else "whole")
 
 # %% silent-text [markdown]
 # The second kind of mistake is *passed over in silence*.
-# A misspelt pattern is one as well: the numbers come out right, and each device holds everything.
+# A misspelt pattern is one as well: the numbers come out right, and each device holds the whole variable.
 # So look at `weight.layout`.
-# The next cell has patterns that fit both models.
+# The patterns of the next cell fit both models.
 
 # %% class-patterns
 both = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
@@ -232,8 +233,8 @@ for make in (functional, TwoLayers):
     print(make.__name__, *layouts, sep="\n  ")
 
 # %% bytes-text [markdown]
-# In a class, a batch normalisation fails under a map (its error speaks of `ndim=3`):
-# give its layers their layouts as arguments.
+# In a class of your own, batch normalisation fails under a map, with an error that speaks of `ndim=3`.
+# There, give the layers their layouts as arguments.
 #
 # **Exercise 1.** A sequential model has three dense layers, on 1,200 features:
 # `first` with 96 units, `second` with 64, `logits` with 2.
@@ -313,8 +314,8 @@ def first_losses(make_step, model, mesh=None, rate=0.1):
 #   The gradients of `gamma` and `beta` need two sums over the batch.
 #   The way back through mean and variance needs the same two in any case.
 # - [ ] `12`
-#   One for each new gradient: but these two sums are there already.
-#   They lead the way back through mean and variance.
+#   That counts one for each new gradient.
+#   But the way back through mean and variance has computed these two sums already.
 # - [ ] `14`
 #   Every device has the mean and variance of the whole batch already, so the moving moments need none.
 #   Nor do `gamma` and `beta`.
@@ -334,39 +335,39 @@ reveal("08-collectives", len(collectives(probe_step, x, y)))
 # 2. `variable.assign_add(m)`
 
 # %% predict-late [markdown]
-# A compiled step computes the gradients and applies them with SGD of tf_keras,
-# for each variable `m.assign(-gradient * lr + m * momentum)` and then `variable.assign_add(m)`.
+# One compiled function computes the gradients and applies them with SGD of tf_keras:
+# for each variable `m.assign(-gradient * lr + m * momentum)`, where `m` is 0 at first,
+# and then `variable.assign_add(m)`.
 # It takes five batches, on one device and on eight.
 # Which of the five losses is the first that differs by more than rounding?
 #
-# - [ ] `none`
+# - [ ] `none` none of the five
 #   So it would be if DTensor kept the order of the two lines.
-# - [ ] `1` the first
+# - [ ] `first` the first of the five
 #   It is computed from the initial values, before anything is written.
-# - [x] `2` the second
+# - [x] `second` the second of the five
 #   On eight devices the slots are read before they are written: they are still 0, and nothing moves.
 
 # %% reveal-late
 eight = first_losses(in_one_function, split_mlp(), mesh)
 one = first_losses(in_one_function, mlp())
 differing = np.flatnonzero(np.abs(np.subtract(eight, one)) > 1e-3)
-reveal("08-late", int(differing[0]) + 1 if differing.size else "none")
+late = {0: "first", 1: "second"}
+reveal("08-late", late[differing[0]] if differing.size else "none")
 
 # %% late
-runs = {
-    "one device": first_losses(in_one_function, mlp()),
-    "eight": first_losses(in_one_function, split_mlp(), mesh),
-    "rate 0": first_losses(in_one_function, mlp(), rate=0.0),
-}
-for name, losses in runs.items():
-    print(f"{name:10}", *(f"{loss:.2f}" for loss in losses))
+one = first_losses(in_one_function, mlp())
+eight = first_losses(in_one_function, split_mlp(), mesh)
+still = first_losses(in_one_function, mlp(), rate=0.0)
+for losses in (one, eight, still):
+    print(*(f"{loss:.2f}" for loss in losses))
 combined = collectives(probe_step, x, y, combine=True)
 print(len(collectives(probe_step, x, y)), len(combined))
 
 # %% late-text [markdown]
-# The third kind of mistake *trains wrongly*: the losses fall, and no error comes.
-# With the learning rate 0 nothing ever moves.
-# The second loss on eight devices is that of such a model: the first update has not arrived.
+# The third kind of mistake *trains wrongly*, without an error.
+# The lines have the losses of one device, of eight, and of one with the learning rate 0, where no weight moves.
+# The second loss of eight devices is that of the last line: the first update has not arrived.
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
 # DTensor combines all-reduces, here the ten of a step to six, and thereby changes the order:
@@ -380,7 +381,7 @@ combining = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 os.environ[combining] = "1"
 apart = first_losses(in_one_function, split_mlp(), mesh)
 del os.environ[combining]
-print(f"{np.abs(np.subtract(apart, runs['one device'])).max():.5f}")
+print(f"{np.abs(np.subtract(apart, one)).max():.5f}")
 
 # %% apart-text [markdown]
 # That equals one device.
@@ -426,7 +427,7 @@ check("08-step", make_step)
 # Metrics have variables as well, and take `mesh=mesh`.
 # Without it their variables are ordinary ones, outside the mesh.
 # `SparseCategoricalAccuracy` adds up hits and examples, and divides.
-# The next cell can run one over four batches of 64 reviews and return how many examples it has counted.
+# `counted` updates one with four batches of 64 reviews and returns how many examples it has counted.
 
 
 # %% counted
@@ -459,7 +460,7 @@ def counted(metric):
 # - [ ] `fewer` fewer than 256
 #   So it would be if one device alone counted the reviews that it has.
 #   But each of the eight adds.
-# - [ ] `error` an error
+# - [ ] `error` none: the function raises an error
 #   An ordinary variable is accepted in a compiled function on a mesh.
 
 # %% reveal-metric
@@ -478,18 +479,13 @@ print(counted(Accuracy(mesh=mesh)))
 #
 # ## Which Keras takes what
 #
-# Keras 3 takes no layouts as arguments.
-# It has an interface of its own, `keras.distribution`, with a mesh, patterns and layouts.
-# This program's Keras 3 computes with TensorFlow.
-# The next cell asks it to split a kernel by columns over `model`, and prints where the kernel lies.
+# Layers of Keras 3 take no layouts.
+# It has an interface of its own, `keras.distribution`, with a mesh, layouts and patterns.
+# The Keras 3 of this notebook computes with TensorFlow.
+# The next cell asks it to split the columns of a kernel over `model`, and prints where the kernel lies.
 
 # %% keras-3 tags=["error"]
 import keras
-
-try:
-    keras.layers.Dense(48, kernel_layout=COLUMNS)
-except ValueError as error:
-    print(str(error).partition(": Layout")[0])
 
 devices = keras.distribution.list_devices("cpu")
 grid = keras.distribution.DeviceMesh((4, 2), ["batch", "model"], devices)
@@ -507,7 +503,8 @@ except AttributeError as error:  # Keras 3.13
 # %% table-text [markdown]
 # With Keras 3.15 the kernel lies whole on the first device, without an error or a warning;
 # Keras 3.13 ends in an error.
-# [Keras's guide](https://keras.io/guides/distribution/) says that this interface works with JAX only, for now.
+# According to [Keras's guide](https://keras.io/guides/distribution/),
+# this interface works with JAX only, for now.
 # With JAX the same calls do split the kernel, as the third column of the table shows.
 #
 # Each entry is a run in a process of its own, with two dense layers and, where there is training, Adam.
@@ -529,16 +526,16 @@ measured.table(measured.load("08_keras").support)
 #   Take tf_keras if you need its layers, with the step of exercise 2,
 #   and compare the first steps with one device.
 # - **Split variables, and Keras's `fit`:** Keras 3 on JAX, the road ahead.
-#   In its column all that was split is right, tried with two dense layers on virtual CPUs.
+#   All trainings in its column equal one device, though of two dense layers only.
 #   Check with `variable.value.sharding` that a pattern took effect.
 # - **Keras 3 on TensorFlow:** not for split variables.
 #
 # ## The plain program
 #
-# [`08_keras.py`](../plain/08_keras.py) has `mlp`, `split_mlp`, `batch` and `make_step` as above,
-# without the course's library.
+# [`08_keras.py`](../plain/08_keras.py) has nothing of the course's library.
+# `mlp`, `split_mlp`, `distribute`, `batch` and `make_step` are those above.
 # It trains the model with Adam on eight devices and on one,
-# and ends with an error if losses differ, a slot is not split, or the metric miscounts.
+# and ends with an error if the losses differ, a slot is not split, or the metric miscounts.
 
 # %% score
 score("08")
