@@ -366,8 +366,9 @@ print(len(collectives(probe_step, x, y)), len(combined))
 
 # %% late-text [markdown]
 # The third kind of mistake *trains wrongly*, without an error.
-# The lines have the losses of one device, of eight, and of one with the learning rate 0, where no weight moves.
-# The second loss of eight devices is that of the last line: the first update has not arrived.
+# The first three lines have the losses of one device, of eight, and of one with the learning rate 0,
+# where no weight moves.
+# The second loss of eight devices is that without learning: the first update has not arrived.
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
 # DTensor combines all-reduces, here the ten of a step to six, and thereby changes the order:
