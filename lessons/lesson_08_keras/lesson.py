@@ -1,36 +1,31 @@
 # %% [markdown]
 # # 8. DTensor and Keras
 #
-# The lessons before wrote their layers and training steps by hand.
-# Keras has both ready to use.
-# Which Keras takes layouts, what does it split, and are the results those of one device?
+# So far you wrote layers, optimizers and training steps by hand.
+# Keras has them ready.
+# Which Keras takes layouts, and does a model that is split train as it does on one device?
 #
 # After this lesson you can
 #
-# - give Keras's layers layouts, one by one and by patterns of names;
-# - write a training step for such a model, and say which steps to hold against one device;
-# - check what Keras really laid out, and whether its numbers are right;
-# - say what each Keras distributes today, and choose one.
+# - lay out a Keras model, layer by layer or by patterns of names;
+# - write a training step for it that equals one device;
+# - tell what Keras refuses, what it passes over in silence and what it computes wrongly;
+# - choose a Keras for a model that has to be split.
 #
-# **Time:** 45 minutes.
-# **You need to know:** lesson 3 (a training step), lesson 5 (layouts of consecutive layers)
-# and lesson 7 (slots of an optimizer).
+# **Time:** 40 minutes.
+# **You need to know:** lesson 5 (layouts of consecutive layers) and lesson 7 (slots of an optimizer).
 #
-# > **Where this was run.** TensorFlow 2.21, tf_keras 2.21 and Keras 3.15,
-# > for the table at the end also JAX 0.10, on eight virtual CPUs, not on GPUs or TPUs.
+# > **Where this was run.** TensorFlow 2.21, tf_keras 2.21 and Keras 3.15 on eight virtual CPUs,
+# > not on GPUs or TPUs; one column of the table at the end with JAX 0.10.
 # > DTensor is experimental, and so is what tf_keras does with it: names may change.
-# > The reviews are a stand-in for the real ones (lesson 3); set `SOURCE` for those.
 #
-# ## There are two Kerases
+# ## Layers that take layouts
 #
 # `tf.keras` has been Keras 3 since TensorFlow 2.16.
-# Keras 2 lives on as a package of its own, `tf_keras`.
-# One program can import both.
-# In `tf_keras`, a few layers take DTensor's layouts as arguments:
-# `Dense`, `Embedding`, convolutions (but no depthwise or separable one),
-# and the normalisations of batches and of layers.
-# The lesson begins with these.
-# The next code cell lays out a model with a layout for each variable of each layer.
+# Keras 2 lives on as a package of its own, `tf_keras`, and one program can import both.
+# In `tf_keras` some layers take DTensor's layouts as arguments: `Dense`, `Embedding`,
+# convolutions (but no depthwise or separable one), batch and layer normalisation.
+# Keras calls the weight of a layer its *kernel*.
 
 # %%
 LANGUAGE = "en"
@@ -40,251 +35,384 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% layers
+# %% mesh
 tf = course_lib.start_tensorflow()
 import numpy as np
 import tf_keras
-from IPython.display import display
+from tensorflow.experimental import dtensor
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec, create_mesh
-from course_lib import data, fetch_layout, models, pack, to_layout
-from course_lib import to_numpy
-from lessons.lesson_08_keras import keras_layouts
+from course_lib import collectives, data, measured, show, to_numpy
 
-grid = MeshSpec([("batch", 4), ("model", 2)])
-mesh = create_mesh(grid)
-
+WHOLE = dtensor.UNSHARDED
+mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
 
 # %% dense
-def layout(*entries):
-    return to_layout(LayoutSpec(entries, grid), mesh)
-
-
-def dense(units, name, kernel, bias, **options):
-    layouts = {"kernel_layout": layout(*kernel), "bias_layout": layout(*bias)}
-    return tf_keras.layers.Dense(units, name=name, **layouts, **options)
-
-
-def split_model():
-    hidden = dense(48, "hidden", (UNSHARDED, "model"), ("model",), activation="relu")
-    logits = dense(2, "logits", ("model", UNSHARDED), (UNSHARDED,))
-    return tf_keras.Sequential([tf_keras.Input((1200,)), hidden, logits])
-
+COLUMNS = dtensor.Layout([WHOLE, "model"], mesh)
+UNITS = dtensor.Layout(["model"], mesh)
+split = {"kernel_layout": COLUMNS, "bias_layout": UNITS}
 
 tf_keras.utils.set_random_seed(1)
-model = split_model()
-display(*keras_layouts.shardings(model.weights[:3]))
+layer = tf_keras.layers.Dense(48, activation="relu", **split)
+layer.build((None, 1200))
+show(layer.kernel)
 
-# %% same-text [markdown]
-# These are the weight of the hidden layer, its bias, and the weight of the logits,
-# as the variables of the real model are split.
-# It is the network of lesson 5 without its normalisation, under the same model-parallel scheme.
-# In Keras a layer's weight is called its *kernel*.
+# %% normalisation-text [markdown]
+# This is the hidden layer of lesson 5, half of its units on each device.
+# tf_keras draws the whole kernel on every device and then cuts it,
+# so the initial values follow from the seed alone, whatever the layout.
+# Without `set_random_seed` the layer raises an error that asks for it.
 #
-# Is it the same function as on one device?
-# The next cell gives equal values to this model and to one without layouts,
-# and compares their logits for 64 reviews.
+# `BatchNormalization` has four variables, all with one number for each channel:
+# `gamma` and `beta` are trained, and two hold the moving moments.
+# Each takes a layout.
+# Below, images are split over `batch`, and their channels over `model`.
+# For images the layer picks a *fused* operation, one for all of its arithmetic.
+
+
+# %% distribute
+def distribute(array, layout):
+    components = []
+    for place in layout.mesh.local_device_locations():
+        part = tf.constant(array)
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != WHOLE:
+                part = tf.split(part, layout.num_shards(axis), axis)[place[dim]]
+        components.append(part)
+    return dtensor.pack(components, layout)
+
+
+# %% normalisation tags=["error"]
+four = ("gamma", "beta", "moving_mean", "moving_variance")
+four = {f"{name}_layout": UNITS for name in four}
+images = np.random.default_rng(0).random((8, 4, 4, 6), "float32")
+image_layout = dtensor.Layout(["batch", WHOLE, WHOLE, "model"], mesh)
+on_mesh = distribute(images, image_layout)
+Normalisation = tf_keras.layers.BatchNormalization
+
+try:
+    tf.function(Normalisation(**four))(on_mesh, training=True)
+except tf.errors.OpError as error:
+    print(str(error).partition("error: ")[2].partition(" (")[0])
+eight = tf.function(Normalisation(fused=False, **four))(on_mesh, training=True)
+one = Normalisation(fused=False)(images, training=True)
+print(f"{np.abs(to_numpy(eight) - one).max():.5f}")
+
+# %% refused-text [markdown]
+# That is the first kind of mistake: it is *refused*.
+# Here DTensor has no rule for splitting the fused operation.
+# With `fused=False` the layer uses ordinary operations;
+# the last line is the largest difference from one device.
+#
+# ## A model by patterns of names
+#
+# A `LayoutMap` gives layouts to a model whose code names none.
+# `mlp` is the network of lesson 5.
+# The name of a variable is here that of its layer, a dot, and the attribute.
+# Each pattern in the map is a regular expression.
+# A variable gets the layout of the first one that fits the beginning of its name;
+# a pattern that is the whole name goes before all others.
+# What no pattern fits, such as `logits.bias`, is whole on every device of the map's mesh.
+#
+# The second of the next three cells prints the layouts of the real variables.
+# The third packs a batch of reviews, the stand-in of lesson 3,
+# and prints by how much the logits differ from those of one device.
+
+
+# %% mlp
+def mlp():
+    tf_keras.utils.set_random_seed(1)
+    layers = tf_keras.layers
+    hidden = layers.Dense(48, activation="relu", name="hidden")
+    normal = layers.BatchNormalization(name="normal")
+    logits = layers.Dense(2, name="logits")
+    inputs = tf_keras.Input((1200,))
+    return tf_keras.Sequential([inputs, hidden, normal, logits])
+
+
+# %% layout-map
+ROWS = dtensor.Layout(["model", WHOLE], mesh)
+layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
+layout_map["hidden.kernel"] = COLUMNS
+layout_map["hidden.bias"] = UNITS
+layout_map["normal.*"] = UNITS
+layout_map["logits.kernel"] = ROWS
+
+
+def split_mlp():
+    with layout_map.scope():
+        return mlp()
+
+
+for weight in split_mlp().weights:
+    print(f"{weight.name:25}", weight.layout.sharding_specs)
 
 # %% same
-SOURCE = None  # None is the stand-in (or what COURSE_DATA says); "tfds" is the real set
-reviews = data.tf_idf(data.load_imdb(SOURCE), unit_length=True).train
-values = models.initial_values(seed=0)
-first_values = [values[f"{layer}_{kind}"] for layer in ("hidden", "logits") for kind in ("weight", "bias")]
+# None is the stand-in (or what COURSE_DATA says); "tfds" is the real set
+SOURCE = None
+reviews = data.tf_idf(data.load_imdb(SOURCE)).train
+train_x, train_y = reviews.features, reviews.labels
 
 
-def whole_model():
-    layers = [tf_keras.layers.Dense(48, activation="relu"), tf_keras.layers.Dense(2)]
-    return tf_keras.Sequential([tf_keras.Input((1200,)), *layers])
+def batch(number, mesh=None):
+    rows = slice(64 * number, 64 * number + 64)
+    x, y = train_x[rows], train_y[rows]
+    if mesh is None:
+        return tf.constant(x), tf.constant(y)
+    layouts = [dtensor.Layout.batch_sharded(mesh, "batch", rank) for rank in (2, 1)]
+    return distribute(x, layouts[0]), distribute(y, layouts[1])
 
 
-one_device = whole_model()
-for each in (model, one_device):
-    each.set_weights(first_values)
-rows = reviews.features[:64]
-packed = pack(rows, LayoutSpec(["batch", UNSHARDED], grid), mesh)
-gap = np.abs(to_numpy(tf.function(model)(packed)) - one_device(rows)).max()
-print("within 0.00001:", gap < 1e-5)
+x, y = batch(0, mesh)
+logits = to_numpy(tf.function(split_mlp())(x))
+print(f"{np.abs(logits - mlp()(train_x[:64])).max():.5f}")
 
-# %% same-seed-given [markdown]
-# `set_weights` takes whole arrays.
-# It sends each device the whole one, and there it is cut:
-# see `_assign_value_to_variable` in
-# [its source](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/backend.py).
+# %% classes-text [markdown]
+# The initial values were equal and so are the logits.
+# With two axes the normalisation needs no `fused=False`.
 #
-# ## Initial values
+# A functional model names its variables in the same way.
+# In a class of your own the name is the path of attributes that leads from the model to the variable.
+# The next cell writes two dense layers both ways; nothing is laid out yet.
+
+
+# %% classes
+def functional():
+    inputs = tf_keras.Input((1200,))
+    hidden = tf_keras.layers.Dense(48, activation="relu", name="hidden")
+    logits = tf_keras.layers.Dense(2, name="logits")
+    return tf_keras.Model(inputs, logits(hidden(inputs)))
+
+
+class TwoLayers(tf_keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first = tf_keras.layers.Dense(48, "relu", name="hidden")
+        self.second = tf_keras.layers.Dense(2, name="logits")
+
+    def call(self, x):
+        return self.second(self.first(x))
+
+
+# %% predict-pattern [markdown]
+# In a `LayoutMap` the pattern `hidden.kernel` splits columns over `model`.
+# A class of your own makes its first layer by `self.first = Dense(48, "relu", name="hidden")`.
+# How is the kernel of this layer laid out under the map?
 #
-# The first values of a layer are drawn at random.
-# Before a layer with layouts draws, tf_keras asks for a call of `tf_keras.utils.set_random_seed`;
-# without it there is an error that says so.
+# - [ ] `split` split over `model`
+#   In a sequential or functional model it would be.
+#   In a class the names are paths of attributes, so this kernel is called `first.kernel`.
+# - [x] `whole` whole on every device
+#   In a class it is called `first.kernel`.
+#   No pattern fits that name, and what no pattern fits is whole.
+# - [ ] `error` not at all: an error says that the pattern fits no name
+#   Such an error would help, but there is none.
+
+# %% reveal-pattern
+with layout_map.scope():
+    by_class = TwoLayers()
+by_class(x)
+specs = by_class.first.kernel.layout.sharding_specs
+reveal("08-pattern", "split" if "model" in specs else "whole")
+
+# %% silent-text [markdown]
+# The second kind of mistake is *passed over in silence*.
+# A misspelt pattern is one as well: the numbers come out right, and each device holds the whole variable.
+# So look at `weight.layout`.
+# The patterns of the next cell fit both models.
+
+# %% class-patterns
+both = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
+both["(hidden|first).kernel"] = COLUMNS
+both["(hidden|first).bias"] = UNITS
+both["(logits|second).kernel"] = ROWS
+for make in (functional, TwoLayers):
+    with both.scope():
+        made = make()
+    made(x)
+    layouts = [weight.layout.sharding_specs for weight in made.weights]
+    print(make.__name__, *layouts, sep="\n  ")
+
+# %% bytes-text [markdown]
+# In a class of your own, batch normalisation fails under a map, with an error that speaks of `ndim=3`.
+# There, give the layers their layouts as arguments.
 #
-# One kernel gets the layout `[unsharded, unsharded]`, the other `[unsharded, model]`.
-# Both are drawn with the seed 1.
-
-# %% predict-seed [markdown]
-# How far are the two kernels apart?
-#
-# - [x] `equal` they are equal to the bit
-#   Both were drawn whole, from the same seed, and one of them was cut afterwards.
-# - [ ] `rounding` they differ by less than 0.00001
-#   Nothing is added up here, so there is nothing to round.
-# - [ ] `different` they differ by more
-#   So it would be if each device drew its own part, as DTensor's random operations do where their result is
-#   split. tf_keras goes another way.
+# **Exercise 1.** A sequential model has three dense layers, on 1,200 features:
+# `first` with 96 units, `second` with 64, `logits` with 2.
+# Its variables take 486,536 bytes.
+# The mesh has `batch` 2 × `model` 4, and no device may hold more than 125,000 bytes of them.
+# Write `small_enough(mesh)`, which returns a `LayoutMap` for this model, on the mesh that it gets.
+# The check makes the real model under your map, counts the bytes that its devices hold,
+# and calls it.
 
 
-# %% reveal-seed
-def drawn(*entries):
-    tf_keras.utils.set_random_seed(1)
-    layer = dense(48, "drawn", entries, (UNSHARDED,))
-    layer.build((None, 1200))
-    return to_numpy(layer.kernel)
+# %% exercise-bytes
+def small_enough(mesh):
+    # solution begin
+    layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
+    layouts["first.kernel"] = dtensor.Layout([WHOLE, "model"], mesh)
+    layouts["first.bias"] = dtensor.Layout(["model"], mesh)
+    layouts["second.kernel"] = dtensor.Layout(["model", WHOLE], mesh)
+    return layouts
+    # solution end
 
 
-distance = np.abs(drawn(UNSHARDED, "model") - drawn(UNSHARDED, UNSHARDED)).max()
-reveal("08-seed", "equal" if distance == 0 else "rounding" if distance < 1e-5 else "different")
+# %%
+check("08-layout-map", small_enough)
 
-# %% seed-why [markdown]
-# tf_keras draws the whole kernel on every device and then cuts it:
-# see `call_with_layout` in
-# [its source](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/dtensor/utils.py).
-# (With DTensor's function of the same name, in lesson 1, each device draws its own block.)
-# So layouts can be compared from one seed, with each other and with one device:
-# the table at the end has both.
-# The price is memory, here as in `set_weights`: for a moment a device holds a whole kernel,
-# even if the kernel is split because it is too large.
-#
+# %% step-text [markdown]
 # ## A training step
 #
-# Optimizers have variables too:
-# a counter, the learning rate, and for each variable that is trained its slots, such as Adam's two averages.
-# They are to lie on the mesh, so the optimizer is told it: `mesh=mesh`.
-# A slot is split like its variable: with Adam a device holds three times the bytes of its variables.
-#
-# With this, the step reads like any step in Keras.
-# The next cells define it and take one step with SGD on eight devices;
-# the learning rate is 0.1 and the batch has 64 reviews.
+# An optimizer has variables too: a counter, and slots, each laid out like the variable that it belongs to.
+# They must lie on the mesh, so the optimizer is told it: `mesh=mesh`.
+# With that, the step below is the one that you would write for one device.
+# `build` makes the slots, which the second cell prints;
+# `first_losses` takes five steps with five batches.
 
 
-# %% usual-step
-def usual_step(model, optimizer):
+# %% one-function
+import os
+
+cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
+
+
+def in_one_function(model, optimizer):
     @tf.function
-    def step(inputs, labels):
+    def step(x, y):
         with tf.GradientTape() as tape:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs))
+            losses = cross_entropy(y, model(x, training=True))
             loss = tf.reduce_mean(losses)
         gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        pairs = zip(gradients, model.trainable_variables)
+        optimizer.apply_gradients(pairs)
         return loss
 
     return step
 
 
-# %% losses
-def batches(count, split):
-    for at in range(count):
-        chosen = slice(64 * at, 64 * at + 64)
-        features, labels = reviews.features[chosen], reviews.labels[chosen]
-        if split:
-            features = pack(features, LayoutSpec(["batch", UNSHARDED], grid), mesh)
-            labels = pack(labels, LayoutSpec(["batch"], grid), mesh)
-        yield features, labels
+# %% probe
+probe = split_mlp()
+optimizer = tf_keras.optimizers.SGD(0.1, mesh=mesh)
+optimizer.build(probe.trainable_variables)
+probe_step = in_one_function(probe, optimizer)
+for slot in optimizer.variables:
+    print(f"{slot.name:18}", slot.layout.sharding_specs)
 
 
-def trained(make_step, model, optimizer, split, count=4):
-    model.set_weights(first_values)
+def first_losses(make_step, model, mesh=None, rate=0.1):
+    optimizer = tf_keras.optimizers.SGD(rate, mesh=mesh)
     step = make_step(model, optimizer)
-    return np.array([float(step(*batch)) for batch in batches(count, split)])
+    return [float(step(*batch(number, mesh))) for number in range(5)]
 
 
-# %% predict-moved [markdown]
-# How many of the four variables has the first step changed?
+# %% predict-collectives [markdown]
+# In lesson 5 the same network, written by hand and split in the same way, took 11 collectives a step.
+# One of them was for the accuracy, which is not computed here.
+# But this network trains `gamma` and `beta` as well, and it keeps moving moments.
+# How many collectives does its step take, before TensorFlow combines any?
 #
-# - [ ] `0`
-#   The gradients are there, and one variable did get its own.
-# - [x] `1`
-#   The other three got nothing, and no error says so.
-# - [ ] `2`
-#   That would be one layer of the two, or one kind of variable.
-#   It was fewer.
-# - [ ] `4`
-#   So it is on one device.
-#   On eight, three of the four stayed, though no gradient is zero.
+# - [x] `10`
+#   The gradients of `gamma` and `beta` need two sums over the batch.
+#   The way back through mean and variance needs the same two in any case.
+# - [ ] `12`
+#   That counts one for each new gradient.
+#   But the way back through mean and variance has computed these two sums already.
+# - [ ] `14`
+#   Every device has the mean and variance of the whole batch already, so the moving moments need none.
+#   Nor do `gamma` and `beta`.
 
+# %% reveal-collectives
+reveal("08-collectives", len(collectives(probe_step, x, y)))
 
-# %% reveal-moved
-def moved(count=1):
-    sgd = tf_keras.optimizers.SGD(0.1, mesh=mesh)
-    trained(usual_step, model, sgd, split=True, count=count)
-    pairs = zip(model.weights, first_values)
-    return sum(bool(np.any(to_numpy(variable) != first)) for variable, first in pairs)
-
-
-reveal("08-moved", moved())
-
-# %% stale-text [markdown]
-# DTensor combines the all-reduces of several gradients into one (lesson 7).
-# In a block `with no_combining():` it leaves them apart, in every function that is compiled there.
-# The next cell takes the same step so.
-# Then it takes four steps with Adam, from equal values and with the same batches:
-# on one device, on eight, and on eight with all-reduces apart.
-
-# %% stale
-from course_lib import no_combining
-
-adam = tf_keras.optimizers.Adam
-with no_combining():
-    print("moved, all-reduces apart:", moved())
-    apart = trained(usual_step, model, adam(0.03, mesh=mesh), split=True)
-one = trained(usual_step, one_device, adam(0.03), split=False)
-eight = trained(usual_step, model, adam(0.03, mesh=mesh), split=True)
-for name, losses in {"one": one, "eight": eight, "eight, apart": apart}.items():
-    print(f"{name:12}", *(f"{loss:.2f}" for loss in losses))
-
-# %% stale-why [markdown]
-# The first loss, before any update, is the same; with combined all-reduces the others are not.
+# %% updates-text [markdown]
+# Keras's layers consist of the same operations as yours, so with equal layouts they communicate equally.
 #
-# SGD and Adam of tf_keras assign a slot and then read it, like `WriteThenReadAdam` in lesson 7
-# ("Read before it was written").
-# For SGD the slot is the momentum `m`, also if the momentum is 0:
-# `m.assign(-gradient * lr + m * momentum)`, then `variable.assign_add(m)`.
-# `tf.function` promises the order of the program.
-# DTensor breaks it when it combines all-reduces: a read can come before the assignment that it should follow.
-# Then the variable gets the `m` of the step before, which at first is 0.
-# With SGD each of these updates comes a step late (the tests hold five steps against that).
-# One variable is spared, as in lesson 7; why that one, we do not know.
+# Now the optimizer.
+# SGD of tf_keras has a slot `m` for each variable, which is 0 at first.
+# For each gradient it does this
+# ([source](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/optimizers/sgd.py)):
 #
-# One verdict for both lessons: the fault is DTensor's, and code that writes last does not meet it.
-# An optimizer of your own can write last; one of tf_keras does not.
-# For these, two ways are right (`tests/tf/test_lesson_08.py` has both, with SGD and Adam):
+# 1. `m.assign(-gradient * lr + m * momentum)`
+# 2. `variable.assign_add(m)`
+
+# %% predict-late [markdown]
+# One compiled function computes the gradients and applies them with SGD of tf_keras:
+# for each variable `m.assign(-gradient * lr + m * momentum)`, where `m` is 0 at first,
+# and then `variable.assign_add(m)`.
+# It takes five batches, on one device and on eight.
+# Which of the five losses is the first that differs by more than rounding?
 #
-# - Compute the gradients in one `tf.function` and apply them outside it, or in another.
-#   There no all-reduce of a gradient is left that could be moved.
-#   (An optimizer with `clipnorm` has all-reduces of its own, for the norms: apply its gradients outside.
-#   In another function its updates came late.)
-# - Leave the all-reduces apart during the first call of the function, in which it is compiled,
-#   and during every call that compiles it again, such as the first with another batch size.
-#   `no_combining()` sets the environment variable
-#   `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE=1` for a block.
+# - [ ] `none` none of the five
+#   So it would be if DTensor kept the order of the two lines.
+# - [ ] `first` the first of the five
+#   It is computed from the initial values, before anything is written.
+# - [x] `second` the second of the five
+#   On eight devices the slots are read before they are written: they are still 0, and nothing moves.
+
+# %% reveal-late
+eight = first_losses(in_one_function, split_mlp(), mesh)
+one = first_losses(in_one_function, mlp())
+differing = np.flatnonzero(np.abs(np.subtract(eight, one)) > 1e-3)
+late = {0: "first", 1: "second"}
+reveal("08-late", late[differing[0]] if differing.size else "none")
+
+# %% late
+one = first_losses(in_one_function, mlp())
+eight = first_losses(in_one_function, split_mlp(), mesh)
+still = first_losses(in_one_function, mlp(), rate=0.0)
+for losses in (one, eight, still):
+    print(*(f"{loss:.2f}" for loss in losses))
+combined = collectives(probe_step, x, y, combine=True)
+print(len(collectives(probe_step, x, y)), len(combined))
+
+# %% late-text [markdown]
+# The third kind of mistake *trains wrongly*, without an error.
+# The first three lines have the losses of one device, of eight, and of one with the learning rate 0,
+# where no weight moves.
+# The second loss of eight devices is that without learning: the first update has not arrived.
 #
-# **Exercise 1.** Write `make_step(model, optimizer)` in the first way.
-# It returns a function `step(inputs, labels)`, which takes a step and returns the mean loss.
-# The check calls your step on eight devices, several times with new batches,
-# and compares the losses and the variables with NumPy on one device.
+# You know the reason from lesson 7: a slot is written and then read in one compiled function.
+# DTensor combines all-reduces, here the ten of a step to six, and thereby changes the order:
+# the slot is read before it is written.
+# Adam of tf_keras writes and then reads as well.
+#
+# DTensor leaves the all-reduces apart if an environment variable says so while it compiles:
+
+# %% apart
+combining = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
+os.environ[combining] = "1"
+apart = first_losses(in_one_function, split_mlp(), mesh)
+del os.environ[combining]
+print(f"{np.abs(np.subtract(apart, one)).max():.5f}")
+
+# %% apart-text [markdown]
+# That equals one device.
+# The variable must be set before the function is first called, and whenever it is compiled again,
+# as for another batch size.
+#
+# The other way needs no variable:
+# compute the gradients in a compiled function, and apply them outside it.
+# There no all-reduce of a gradient is left that could be moved.
+#
+# **Exercise 2.** Write `make_step(model, optimizer)` in this way.
+# It returns a function `step(x, y)`, which takes a step with the given optimizer and returns the mean loss.
+# The check takes several steps on eight devices with a model that has a batch normalisation,
+# and compares losses and variables with one device.
 
 
 # %% exercise-step
 def make_step(model, optimizer):
     # solution begin
     @tf.function
-    def loss_and_gradients(inputs, labels):
+    def loss_and_gradients(x, y):
         with tf.GradientTape() as tape:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs))
+            losses = cross_entropy(y, model(x, training=True))
             loss = tf.reduce_mean(losses)
         return loss, tape.gradient(loss, model.trainable_variables)
 
-    def step(inputs, labels):
-        loss, gradients = loss_and_gradients(inputs, labels)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    def step(x, y):
+        loss, gradients = loss_and_gradients(x, y)
+        pairs = zip(gradients, model.trainable_variables)
+        optimizer.apply_gradients(pairs)
         return loss
 
     return step
@@ -294,424 +422,121 @@ def make_step(model, optimizer):
 # %%
 check("08-step", make_step)
 
-# %% metric-given [markdown]
-# ## A mesh that was forgotten
+# %% metric-text [markdown]
+# ## A metric that was not told its mesh
 #
-# Metrics have variables as well, so they take `mesh=mesh` too.
-# The next cell measures the accuracy of four batches three times: with a metric that was told its mesh,
-# with one that was not told, and with one of the model on one device.
-
-# %% predict-metric [markdown]
-# Which of the three accuracies agree after four batches?
-#
-# - [ ] `equal` all three
-#   It does matter where the variables of the metric lie.
-# - [x] `untold` the one with the mesh and the one on one device
-#   The metric without the mesh gives another number, and no error says so.
-# - [ ] `error` the metric without the mesh ends in an error
-#   An error would be welcome: it would say what was forgotten.
+# Metrics have variables as well, and take `mesh=mesh`.
+# Without it their variables are ordinary ones, outside the mesh.
+# `SparseCategoricalAccuracy` adds up hits and examples, and divides.
+# `counted` updates one with four batches of 64 reviews and returns how many examples it has counted.
 
 
-# %% reveal-metric
-def accuracy(split, **options):
-    metric = tf_keras.metrics.SparseCategoricalAccuracy(**options)
-    network = model if split else one_device
+# %% counted
+Accuracy = tf_keras.metrics.SparseCategoricalAccuracy
+
+
+def counted(metric):
+    model = split_mlp()
 
     @tf.function
-    def update(inputs, labels):
-        metric.update_state(labels, network(inputs))
-        return metric.result()
+    def update(x, y):
+        metric.update_state(y, model(x))
 
-    return [float(update(*batch)) for batch in batches(4, split)][-1]
+    for number in range(4):
+        update(*batch(number, mesh))
+    dtensor.barrier(mesh)  # until every device has counted
+    return int(metric.count.numpy())
 
 
-one_device.set_weights(first_values)
-model.set_weights(first_values)
-told, untold, plain = accuracy(True, mesh=mesh), accuracy(True), accuracy(False)
-reveal("08-metric", "untold" if told == plain != untold else "other")
-
-# %% metric-why [markdown]
-# This metric adds up two numbers, the hits and the examples, and divides them.
-# Without a mesh both are ordinary variables on one device.
-# In a compiled function eight devices then share them, and each adds to them:
-# the metric counts far more than 256 examples, and another number each time.
-# An optimizer without its mesh shares its counter in the same way, so that Adam trains wrongly;
-# applied outside a compiled function it came out right, on the first mesh that the program used.
-# A layer may lack one of its layouts, too.
-# In a compiled function its output was right.
-# Outside one TensorFlow refuses it and states the rule behind all this:
-# "only scalars and small integer/string tensors are auto-broadcast to DTensors".
-# (`tests/tf/test_lesson_08.py` has each of these cases.)
+# %% predict-metric [markdown]
+# A metric of tf_keras is made without `mesh=mesh`.
+# A compiled function on eight devices updates it with four batches of 64 reviews.
+# How many examples has it counted then?
 #
-# ## Layouts by patterns of names
+# - [ ] `256`
+#   That is right, and a metric with `mesh=mesh` counts it.
+#   Here eight devices share one ordinary variable.
+# - [x] `more` more than 256
+#   The compiled function runs on every device, and each adds to the same variable.
+# - [ ] `fewer` fewer than 256
+#   So it would be if one device alone counted the reviews that it has.
+#   But each of the eight adds.
+# - [ ] `error` none: the function raises an error
+#   An ordinary variable is accepted in a compiled function on a mesh.
+
+# %% reveal-metric
+count = counted(Accuracy())
+reveal("08-metric", "more" if count > 256 else "fewer" if count < 256 else 256)
+
+# %% told
+print(counted(Accuracy(mesh=mesh)))
+
+# %% [markdown]
+# Each device adds the 64 of the whole batch, so without its mesh the metric can come to 8 × 256 = 2,048.
+# Some additions are lost, and the count varies from run to run.
+# No error says so, and the accuracy is too small.
+# With its mesh the metric counts 256.
+# So give every optimizer and every metric its mesh.
 #
-# Two arguments for each layer are a lot to write,
-# and many layers, such as `MultiHeadAttention`, do not take them.
-# A `LayoutMap` says it once for the whole model: a pattern of names, and a layout for what it fits.
-# In its scope, variables get their layouts by their names.
-# For sequential and functional models the name is the layer's name and the attribute, `hidden.kernel`;
-# in a class of one's own it is the path of attributes.
-# (In the scope, `Dropout` and layers with a dropout of their own, even one of 0, ask for a call of
-# `tf_keras.backend.experimental.enable_tf_random_generator()`.
-# And a layer that has its layouts need not run: DTensor does not know an operation in the loop of `LSTM`.)
-
-
-# %% kinds
-def dense_layers():
-    hidden = tf_keras.layers.Dense(48, activation="relu", name="hidden")
-    return hidden, tf_keras.layers.Dense(2, name="logits")
-
-
-def sequential():
-    return tf_keras.Sequential([tf_keras.Input((1200,)), *dense_layers()])
-
-
-def functional():
-    inputs, (hidden, logits) = tf_keras.Input((1200,)), dense_layers()
-    return tf_keras.Model(inputs, logits(hidden(inputs)))
-
-
-class Subclassed(tf_keras.Model):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = dense_layers()
-
-    def call(self, inputs):
-        return self.second(self.first(inputs))
-
-
-# %% mapped
-def layout_map(patterns):
-    layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
-    for pattern, entries in patterns.items():
-        layouts[pattern] = layout(*entries)
-    return layouts
-
-
-hidden, logits = "(hidden|first)", "(logits|second)"
-scheme = {hidden + ".kernel": (UNSHARDED, "model"), hidden + ".bias": ("model",)}
-scheme[logits + ".kernel"] = ("model", UNSHARDED)
-for make in (sequential, functional, Subclassed):
-    with layout_map(scheme).scope():
-        mapped = make()
-    mapped(packed)
-    print(make.__name__)
-    for name, variable in keras_layouts.names_of(mapped).items():
-        print(f"  {name:13}", fetch_layout(variable))
-
-# %% mapped-text [markdown]
-# These are the names under which Keras looked for layouts, and the layouts that it found.
-# In the class the layers are called `first` and `second`, as its attributes are,
-# whatever names they were given.
+# ## Which Keras takes what
 #
-# For each name the map has one layout at most:
-# a pattern that is the name itself goes first, and otherwise the first one, in the order of the map,
-# that fits the *beginning* of the name (`re.match`).
-# What no pattern fits is whole on every device, if the map knows a mesh: `LayoutMap(mesh=mesh)`.
-#
-# The model of the next cell gets its layouts from a single pattern, `kernel`.
-# The two kernels take 230,400 and 384 bytes.
+# Layers of Keras 3 take no layouts.
+# It has an interface of its own, `keras.distribution`, with a mesh, layouts and patterns.
+# The Keras 3 of this notebook computes with TensorFlow.
+# The next cell asks it to split the columns of a kernel over `model`, and prints where the kernel lies.
 
-# %% predict-pattern [markdown]
-# The pattern `kernel` has the layout `[unsharded, model]`, and `model` has two places.
-# How many bytes of the two kernels does a device hold?
-#
-# - [ ] `115392` 115,392
-#   That is half of each.
-#   But `hidden.kernel` does not begin with `kernel`.
-# - [ ] `115584` 115,584
-#   That is half of the first and all of the second.
-#   But neither name begins with `kernel`.
-# - [x] `230784` 230,784
-#   All of both: the pattern fits the beginning of neither name, and nothing says so.
-# - [ ] `error` No number: the pattern is refused
-#   An error would be welcome here.
-
-# %% reveal-pattern
-layouts = layout_map({"kernel": (UNSHARDED, "model")})
-with layouts.scope():
-    mapped = sequential()
-kernels = [variable for variable in mapped.weights if "kernel" in variable.name]
-reveal("08-pattern", max(keras_layouts.bytes_on_devices(kernels)))
-
-# %% matched-text [markdown]
-# A pattern that fits no name is a mistake, and tf_keras does not say so.
-# The check that catches it compares the patterns with the names of the model:
-
-# %% matched tags=["error"]
-try:
-    keras_layouts.require_matched(layouts, mapped)
-except course_lib.CourseError as error:
-    print(error)
-
-# %% unmatched-text [markdown]
-# **Exercise 2.** Write the heart of this check: `unmatched(patterns, names)`
-# returns, in their order, the patterns that give no name its layout.
-# Both arguments are lists of strings.
-# A pattern that fits a name can still be of no use: another one may be chosen for it.
-
-
-# %% exercise-unmatched
-def unmatched(patterns, names):
-    # solution begin
-    import re
-
-    used = set()
-    for name in names:
-        fitting = [pattern for pattern in patterns if re.match(pattern, name)]
-        used.update([name] if name in patterns else fitting[:1])
-    return [pattern for pattern in patterns if pattern not in used]
-    # solution end
-
-
-# %%
-check("08-unmatched", unmatched)
-
-# %% bytes-text [markdown]
-# **Exercise 3.** The model of this exercise has three dense layers:
-# `first` with 96 units, `second` with 64 and `logits` with 2, on 1,200 features.
-# Its variables take 486,536 bytes.
-# The mesh has `batch` 2 × `model` 4, and no device may hold more than 125,000 bytes of the variables.
-# Write `small_enough(mesh)`, which returns a `LayoutMap` for it, on the mesh that it gets:
-# `tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)`,
-# its layouts made with `tf.experimental.dtensor.Layout(entries, mesh)`.
-# The check makes the real model under your map, counts the bytes of the real components,
-# refuses patterns that fit nothing, and calls the model.
-
-
-# %% exercise-bytes
-def small_enough(mesh):
-    # solution begin
-    layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
-    Layout = tf.experimental.dtensor.Layout
-    layouts["first.kernel"] = Layout([UNSHARDED, "model"], mesh)
-    layouts["first.bias"] = Layout(["model"], mesh)
-    layouts["second.kernel"] = Layout(["model", UNSHARDED], mesh)
-    return layouts
-    # solution end
-
-
-# %%
-check("08-layout-map", small_enough)
-
-# %% normalisation-text [markdown]
-# ## Batch normalisation
-#
-# A `BatchNormalization` layer has four variables, all with one number for each channel:
-# `gamma` and `beta` are trained, `moving_mean` and `moving_variance` are its memory of the batches.
-# Each takes a layout.
-# For images, with their four axes, the layer chooses a *fused* operation that DTensor does not know.
-#
-# The next cell calls it on images that are split over `batch` and over their channels,
-# and compares it with `fused=False` on one device: the output and the two moving moments.
-
-
-# %% normalisation tags=["error"]
-def normalised(images, split, **options):
-    names = ("gamma", "beta", "moving_mean", "moving_variance")
-    layouts = {f"{name}_layout": layout("model") for name in names} if split else {}
-    layer = tf_keras.layers.BatchNormalization(**layouts, **options)
-    output = tf.function(layer)(images, training=True)
-    return output, layer.moving_mean, layer.moving_variance
-
-
-images = np.random.default_rng(0).random((8, 4, 4, 6), np.float32)
-split_images = pack(images, LayoutSpec(["batch", UNSHARDED, UNSHARDED, "model"], grid), mesh)
-try:
-    normalised(split_images, True)
-except tf.errors.OpError as error:
-    print(str(error).partition("error: ")[2].partition(" (")[0])
-eight, one = normalised(split_images, True, fused=False), normalised(images, False, fused=False)
-gaps = [np.abs(to_numpy(ours) - theirs.numpy()).max() for ours, theirs in zip(eight, one)]
-print("fused=False, within 0.00001:", max(gaps) < 1e-5)
-
-# %% normalisation-given [markdown]
-# With `fused=False` mean and variance are computed by ordinary operations, and DTensor adds the all-reduces.
-# (On one device the two differ a little: for a batch of n numbers a channel, the fused operation moves
-# the moving variance towards n/(n−1) times the variance, `fused=False` towards the variance.)
-#
-# **Exercise 4.** In another model the rows of pixels are split instead of the channels:
-# the images, `[images, height, width, channels]`, arrive as `[batch, model, unsharded, unsharded]`.
-# Write the layouts of the four variables, on the mesh below,
-# so that each device holds the numbers of its own channels and no others.
-
-# %% exercise-normalisation
-mesh_of_images, layouts_of_four = MeshSpec([("batch", 2), ("model", 4)]), {}
-# solution begin
-layouts_of_four["gamma"] = LayoutSpec([UNSHARDED], mesh_of_images)
-layouts_of_four["beta"] = LayoutSpec([UNSHARDED], mesh_of_images)
-layouts_of_four["moving_mean"] = LayoutSpec([UNSHARDED], mesh_of_images)
-layouts_of_four["moving_variance"] = LayoutSpec([UNSHARDED], mesh_of_images)
-# solution end
-
-# %%
-check("08-normalisation", layouts_of_four)
-
-# %% fit-given [markdown]
-# ## `fit`
-#
-# `fit` is Keras's own training loop.
-# For its counters and metrics it has to find the mesh, and it looks for it in the model's `LayoutMap`.
-# So the next cell makes a model in the scope of one.
-# It calls `fit` with arrays, as one calls it on one device, and compares the loss with that of one device.
-
-# %% predict-fit [markdown]
-# What does `fit` do with this model and arrays?
-#
-# - [ ] `equal` it trains, with the loss of one device
-#   It would have to split the batches over the mesh, and it does not.
-# - [ ] `other` it trains, with another loss
-#   The model gets no batch at all.
-# - [x] `error` it ends with an error
-#   The batches come from an iterator, and DTensor finds no layouts in it.
-
-
-# %% reveal-fit
-arrays = reviews.features[:256], reviews.labels[:256]
-with layout_map(scheme).scope():
-    mapped = sequential()
-
-
-def fitted(network, *examples, **options):
-    network.set_weights(first_values)
-    told = {} if network is one_device else {"mesh": mesh}
-    network.compile(adam(0.03, **told), tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    return network.fit(*examples, shuffle=False, verbose=0, **options).history["loss"][0]
-
-
-expected = fitted(one_device, *arrays, batch_size=64)
-try:
-    found = fitted(mapped, *arrays, batch_size=64)
-    outcome = "equal" if abs(found - expected) < 1e-5 else "other"
-except tf.errors.OpError as error:
-    outcome, message = "error", str(error)
-reveal("08-fit", outcome)
-
-# %% dataset-text [markdown]
-# `fit` takes the batches from an iterator, and that of a `DTensorDataset` does have layouts.
-# The next cell prints the error, and then calls `fit` with one.
-# `fit` applies the gradients in the function that computes them, so the all-reduces must be left apart.
-
-# %% dataset
-print(message.partition("error: ")[2].splitlines()[0])
-dataset = tf.experimental.dtensor.DTensorDataset(
-    tf.data.Dataset.from_tensor_slices(arrays),
-    mesh=mesh,
-    layouts=(layout("batch", UNSHARDED), layout("batch")),
-    global_batch_size=64,
-    batch_dim="batch",
-)
-with no_combining():
-    found = fitted(mapped, dataset, steps_per_epoch=4)
-print("within 0.00001:", abs(found - expected) < 1e-5)
-
-# %% fit-why [markdown]
-# `evaluate` and `predict` take such a data set, too, and no arrays either; the table below has all of them.
-# (Its mesh must have all devices: on four of eight each batch held only half of its examples,
-# each of them twice, and there was no error.)
-# A model whose layers got their layouts as arguments has no `LayoutMap`.
-# Its `fit` runs with the same data set and reports too small a loss, without an error
-# (`tests/tf/test_lesson_08.py`).
-#
-# ## Keras 3
-#
-# Keras 3 has an interface of its own for the same purpose, `keras.distribution`,
-# with a mesh, layouts and a `LayoutMap`.
-# According to [its guide](https://keras.io/guides/distribution/), `set_distribution` is called once,
-# before the model is made, and `fit` needs nothing else.
-# Layers take no layouts as arguments:
-
-# %% keras-argument tags=["error"]
+# %% keras-3 tags=["error"]
 import keras
 
+devices = keras.distribution.list_devices("cpu")
+grid = keras.distribution.DeviceMesh((4, 2), ["batch", "model"], devices)
+patterns = keras.distribution.LayoutMap(grid)
+patterns[".*hidden/kernel"] = (None, "model")
+options = {"layout_map": patterns, "batch_dim_name": "batch"}
 try:
-    keras.layers.Dense(48, kernel_layout=layout(UNSHARDED, "model"))
-except ValueError as error:
-    print(str(error).partition(": Layout")[0])
+    with keras.distribution.ModelParallel(**options).scope():
+        hidden = keras.layers.Dense(48, name="hidden")
+        hidden.build((None, 1200))
+    print(hidden.kernel.value.device[-5:], hidden.kernel.value.shape)
+except AttributeError as error:  # Keras 3.13
+    print(error)
 
-# %% keras-given [markdown]
-# This program's Keras 3 computes with TensorFlow, as `tf.keras` does.
-# The next cell asks for a distribution over eight devices
-# in which the columns of the kernel are split over `model`, makes a model, and looks where its kernel lies.
-
-# %% predict-keras [markdown]
-# Where does the kernel lie?
+# %% table-text [markdown]
+# With Keras 3.15 the kernel lies whole on the first device, without an error or a warning;
+# Keras 3.13 ends in an error.
+# According to [Keras's guide](https://keras.io/guides/distribution/),
+# this interface works with JAX only, for now.
+# With JAX the same calls do split the kernel, as the third column of the table shows.
 #
-# - [ ] `split` split over `model`, four copies of each half
-#   This was asked for.
-#   With JAX it comes true.
-# - [ ] `copies` whole on each of the eight devices
-#   That would be data parallelism:
-#   `batch` alone.
-# - [x] `CPU:0` whole on the first device
-#   It is an ordinary variable on the first device: the distribution was not used.
-# - [ ] `error` nowhere: `set_distribution` is refused
-#   Keras 3.13 ends in an error.
-#   With Keras 3.15 none comes, and no warning.
-
-# %% reveal-keras
-distribution = keras.distribution
-device_mesh = distribution.DeviceMesh((4, 2), ["batch", "model"], distribution.list_devices("cpu"))
-layouts = distribution.LayoutMap(device_mesh)
-layouts[".*hidden/kernel"] = (None, "model")
-try:
-    distribution.set_distribution(distribution.ModelParallel(layout_map=layouts, batch_dim_name="batch"))
-    hidden = keras.layers.Dense(48, name="hidden")
-    keras.Sequential([keras.Input((1200,)), hidden], name="model")
-    kernel = hidden.kernel.value
-    found = "split" if hasattr(kernel, "layout") else kernel.device.partition("device:")[2]
-except AttributeError:  # Keras 3.13
-    found = "error"
-distribution.set_distribution(None)
-reveal("08-keras", found)
-
-# %% keras-why [markdown]
-# With Keras 3.15 there is no error and no warning, and nothing is distributed.
-# (With Keras 3.13, as Colab has it, `ModelParallel` ends in an error:
-# the module for TensorFlow has no `num_processes`.)
-# In the source of Keras 3 the module for TensorFlow, `keras/src/backend/tensorflow/distribution_lib.py`,
-# begins with "!!!DO NOT USE!!!" and calls itself a prototype.
-# With `KERAS_BACKEND=jax` in the environment before the import,
-# and `jax` and `keras` in an environment of their own, the same calls split the kernel:
-# see `patterns` in `benchmarks/keras_support/keras_3.py`.
-# (The `LayoutMap` of Keras 3 has another rule: in Keras 3.15 a pattern has to fit the *whole* path,
-# here `model/hidden/kernel`, and two patterns that fit one path are refused,
-# unless one is the path itself.)
-#
-# ## What works, and what only seems to
-#
-# Each entry of the table is a run in a process of its own: two dense layers, 20 → 48 → 2.
-# "Equals one device": the first device holds as much of every variable and slot as was asked for,
-# and numbers and variables, after 20 steps with Adam where there is training,
-# differ by at most 0.00001 from those of the same layers without layouts.
-# "Not split": the variables are not split as asked; the numbers may be right all the same.
-# "No error" says nothing of warnings.
-# A dash stands where nothing was asked.
-#
-# A data set is a `DTensorDataset` for tf_keras and a `keras.utils.PyDataset` for Keras 3.
-# In the first column look at steps and `fit`; in the second, no row splits anything.
-# `make jax`, and then `python -m benchmarks.results 08_keras`, repeat it; the programs are in
-# `benchmarks/keras_support`.
-# The first lines name the versions; `keras beside JAX` is the Keras of JAX's environment.
+# Each entry is a run in a process of its own, with two dense layers and, where there is training, Adam.
+# The book's page *Results on real data* defines the entries and names the versions.
 
 # %% table
-from course_lib import measured
-
-recorded = measured.load("08_keras")
-print(*(f"{name}: {value}" for name, value in recorded.how.items()), sep="\n")
-measured.table(recorded.support)
+measured.table(measured.load("08_keras").support)
 
 # %% choose [markdown]
-# What follows for a choice today:
+# `fit` of tf_keras takes no arrays here.
+# With a `DTensorDataset` it trains wrongly, since it computes and applies the gradients in one function,
+# and rightly once the all-reduces are left apart.
 #
-# - **Only the batch is to be split:** `tf.distribute` (lesson 9), or DTensor as in lesson 3.
-# - **Split variables and `fit`:** Keras 3 on JAX, as far as two dense layers on eight virtual CPUs can tell.
-#   Check with `variable.value.sharding` that a pattern took effect.
-# - **Split variables in TensorFlow:** DTensor with layers of your own, as in lessons 3 to 5,
+# What to choose today:
+#
+# - **Only the batch is split:** `tf.distribute` (lesson 9), or DTensor as in lesson 3.
+# - **Split variables, and TensorFlow:** DTensor with layers of your own, as in lessons 3 to 5,
 #   and an optimizer that writes last, as in lesson 7.
-#   Or `tf_keras`, if you need its layers: with a mesh for every optimizer and metric, patterns checked,
-#   gradients applied outside the function that computes them, and the first steps compared with one device.
+#   Take tf_keras if you need its layers, with the step of exercise 2,
+#   and compare the first steps with one device.
+# - **Split variables, and Keras's `fit`:** Keras 3 on JAX, the road ahead.
+#   All trainings in its column equal one device, though of two dense layers only.
+#   Check with `variable.value.sharding` that a pattern took effect.
 # - **Keras 3 on TensorFlow:** not for split variables.
+#
+# ## The plain program
+#
+# [`08_keras.py`](../plain/08_keras.py) has nothing of the course's library.
+# `mlp`, `split_mlp`, `distribute`, `batch` and `make_step` are those above.
+# It trains the model with Adam on eight devices and on one,
+# and ends with an error if the losses differ, a slot is not split, or the metric miscounts.
 
 # %% score
 score("08")
@@ -719,13 +544,11 @@ score("08")
 # %% [markdown]
 # ## Takeaways
 #
-# - tf_keras lays out variables by arguments or by patterns of names.
-#   A pattern that fits nothing raises no error.
-#   Neither does, in a compiled function, a mesh that was forgotten.
-# - A step that writes an optimizer's slots and reads them in the same function can come out wrong:
-#   DTensor combines its all-reduces.
-#   With the optimizers of tf_keras, apply the gradients outside the function that computes them.
-# - Keras 3 distributes with JAX; with TensorFlow its distribution does nothing to variables.
-#   Only a comparison with one device, and a look at who holds what, tell.
+# - tf_keras takes layouts, by arguments or by patterns of names.
+#   A pattern that fits nothing raises no error: look at the layouts of the variables.
+# - Its optimizers write slots and then read them.
+#   Apply the gradients outside the function that computes them, and give optimizers and metrics their mesh.
+# - Keras 3 splits variables with JAX, not with TensorFlow.
+#   Whether a split training is right, only a comparison with one device tells.
 #
 # Lesson 9 begins with `tf.distribute`.

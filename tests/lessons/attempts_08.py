@@ -1,40 +1,12 @@
 """Attempts at the exercises of lesson 08."""
 
-import re
-
 import tensorflow as tf
 import tf_keras
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib.combining import no_combining
 from tests.lessons.attempts import Attempts
 
-Layout = tf.experimental.dtensor.Layout
-IMAGES = MeshSpec([("batch", 2), ("model", 4)])
-CHANNELS = ("gamma", "beta", "moving_mean", "moving_variance")
-
-
-def all_with(*entries, mesh=IMAGES):
-    return dict.fromkeys(CHANNELS, LayoutSpec(entries, mesh))
-
-
-def by_hand(patterns, names):
-    unused = list(patterns)
-    for name in names:
-        fitting = [each for each in patterns if each == name] + [p for p in patterns if re.match(p, name)]
-        if fitting and fitting[0] in unused:
-            unused.remove(fitting[0])
-    return unused
-
-
-def by_the_first(fits, *, name_itself=True):
-    def unused(patterns, names):
-        used = set()
-        for name in names:
-            fitting = [pattern for pattern in patterns if fits(pattern, name)]
-            used.update([name] if name_itself and name in patterns else fitting[:1])
-        return [pattern for pattern in patterns if pattern not in used]
-
-    return unused
+Layout, UNSHARDED = tf.experimental.dtensor.Layout, tf.experimental.dtensor.UNSHARDED
 
 
 def other_mesh():
@@ -60,6 +32,7 @@ def maker(
     *,
     loss_of=tf.reduce_mean,
     compute=tf.function,
+    training=True,
     together=lambda step: step,
     factor=1.0,
     every=1,
@@ -74,7 +47,9 @@ def maker(
         @compute
         def loss_and_gradients(inputs, labels):
             with tf.GradientTape() as tape:
-                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, model(inputs))
+                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                    labels, model(inputs, training=training)
+                )
                 loss = loss_of(losses)
             return loss, [factor * each for each in tape.gradient(loss, variables)]
 
@@ -103,33 +78,23 @@ def applied_in_another_function(model, optimizer):
     return maker(make=lambda model, optimizer: Applying)(model, optimizer)
 
 
+def uncombined(model, optimizer):
+    step = IN_ONE_FUNCTION(model, optimizer)
+
+    def uncombined_step(inputs, labels):
+        with no_combining():
+            return step(inputs, labels)
+
+    return uncombined_step
+
+
+def with_its_own(model, optimizer):
+    return tf_keras.optimizers.SGD(0.37, momentum=0.8, mesh=optimizer._mesh)
+
+
+IN_ONE_FUNCTION = maker(compute=lambda function: function, together=tf.function)
+
 ATTEMPTS = {
-    "08-normalisation": Attempts(
-        right=({name: LayoutSpec.replicated(IMAGES, 1) for name in CHANNELS},),
-        wrong=(
-            (all_with("model"), "one number for each channel"),
-            (all_with("batch"), "no entry for an example"),
-            (all_with("batch", "model", UNSHARDED, UNSHARDED), "1 axis"),
-            ({**all_with(UNSHARDED), **{"moving_mean": LayoutSpec(["model"], IMAGES)}}, "`moving_mean`"),
-            ({"gamma": LayoutSpec([UNSHARDED], IMAGES)}, "beta"),
-            (all_with(UNSHARDED, mesh=MeshSpec([("model", 8)])), "`mesh_of_images`"),
-        ),
-    ),
-    "08-unmatched": Attempts(
-        right=(by_hand, lambda patterns, names: tuple(by_hand(patterns, names))),
-        wrong=(
-            (
-                lambda patterns, names: [p for p in patterns if not any(re.match(p, name) for name in names)],
-                "takes its place",
-            ),
-            (by_the_first(re.search), "beginning"),
-            (by_the_first(re.fullmatch), "the one pattern"),
-            (by_the_first(re.match, name_itself=False), "goes first"),
-            (by_the_first(lambda pattern, name: name.startswith(pattern)), "the one pattern"),
-            (lambda patterns, names: [], "gives"),
-            ("hiden.*", "function"),
-        ),
-    ),
     "08-layout-map": Attempts(
         right=(
             map_of({"(first|second).kernel": COLUMNS, ".*bias": [UNSHARDED]}),
@@ -145,17 +110,19 @@ ATTEMPTS = {
                 "Contracting dimension",
             ),
             (map_of(RIGHT, its_mesh=False), "mesh=mesh"),
-            (map_of(RIGHT, others_mesh=True), "on the mesh batch 2 × model 4"),
+            (map_of(RIGHT, others_mesh=True), "`mesh` that `small_enough` gets"),
             (lambda mesh: map_of(RIGHT)(other_mesh()), "`mesh` that `small_enough` gets"),
             (lambda mesh: RIGHT, "LayoutMap"),
             (RIGHT, "function"),
         ),
     ),
     "08-step": Attempts(
-        right=(applied_in_another_function,),
+        right=(applied_in_another_function, uncombined),
         wrong=(
-            (maker(compute=lambda function: function, together=tf.function), "came a step late"),
-            (maker(make=lambda model, optimizer: None), "no variable has changed"),
+            (IN_ONE_FUNCTION, "came a step late"),
+            (maker(make=lambda model, optimizer: None), "no weight has changed"),
+            (maker(make=with_its_own), "counts 0 steps for 3 batches"),
+            (maker(training=False), "`training=True`"),
             (maker(loss_of=tf.reduce_sum), "sum of the losses"),
             (maker(factor=1 / 8), "whole batch"),
             (maker(every=2), "three batches"),
