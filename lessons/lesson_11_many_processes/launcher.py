@@ -31,7 +31,7 @@ Program = Sequence[object]
 _HOST = "127.0.0.1"
 # What a traceback of Python's ends with, and one of faulthandler's begins with.
 _ERROR = re.compile(r"^(?:\w+\.)*(\w+Error|Timeout)\b", re.M)
-_DIGITS = re.compile(r"(\.\d\d)\d+")
+_MANY_DIGITS = re.compile(r"\d+\.\d{3,}")
 # What every task gets: the port that is held for it, also after a restart; no proxy on the way to the others;
 # few threads, since all share this machine; no GPU, of which each would take the whole memory. TensorFlow's
 # handler of preemptions asks a server of Google's whether it runs there: the question goes nowhere.
@@ -121,7 +121,8 @@ class Report:
 
     def __repr__(self) -> str:
         lines = ([each.heading(), *(f"  {line}" for line in each.lines)] for each in self.told)
-        return _DIGITS.sub(r"\1", "\n".join(line for of_task in lines for line in of_task))
+        text = "\n".join(line for of_task in lines for line in of_task)
+        return _MANY_DIGITS.sub(lambda number: f"{float(number[0]):.2f}", text)
 
 
 class Cluster:

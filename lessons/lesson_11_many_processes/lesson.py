@@ -100,7 +100,7 @@ for text in wrong:
 # `MultiWorkerMirroredStrategy()` starts a server, through which the others reach this process,
 # and waits for theirs.
 # It comes before anything else that TensorFlow computes, or it raises an error:
-# "Collective ops must be configured at program startup".
+# `Collective ops must be configured at program startup`.
 # For a worker that never comes TensorFlow waits an hour, in silence.
 # `faulthandler`, from Python's own library, ends the process after five minutes.
 # (It works where a timer of Python would not: TensorFlow lets no other thread of Python run while it waits.)
@@ -206,8 +206,6 @@ while step < options.steps:
 # %% joined
 import functools
 
-from IPython.display import display
-
 from lessons.lesson_11_many_processes.launcher import Cluster
 from lessons.lesson_11_many_processes.received import received
 
@@ -220,6 +218,13 @@ def join(program, *pieces):
 @functools.cache  # a run is made once, whoever asks for it first
 def two_workers(program):
     with Cluster([programs / program], {"worker": 2}) as cluster:
+        return cluster.wait()
+
+
+def terminated(*command):
+    with Cluster(command, {"worker": 2}) as cluster:
+        cluster.wait_for("worker 1", "step 1 ")
+        cluster.terminate("worker 1")
         return cluster.wait()
 
 
@@ -294,6 +299,8 @@ batches_of_both = received(two_workers("shards.py"), "FILE").batches
 reveal("11-file", tuple(number for _zero, one in batches_of_both for number in one))
 
 # %% received
+from IPython.display import display
+
 for rule in ("FILE", "DATA", "OFF"):
     print(rule)
     display(received(two_workers("shards.py"), rule))
@@ -435,15 +442,13 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# `UnavailableError` comes with many lines, among them
+# `UnavailableError` comes with many lines, the last of which says:
 #
 # ```text
-# The tasks have crashed. Check the task logs for an earlier error, or scheduler events
-# (e.g. preemption, eviction) to debug further.
 # The error could be from a previous operation. Restart your program to reset.
 # ```
 #
-# The last sentence is meant: every all-reduce of this process fails from now on.
+# It is meant: every all-reduce of this process fails from now on.
 # TensorFlow notices a lost process by a connection that breaks,
 # or by heartbeats that are missed, the messages by which each tells that it lives.
 #
@@ -461,25 +466,17 @@ losses = {**before["worker 0"].losses, **resumed["worker 0"].losses}
 print("as undisturbed:", losses == two_workers("first.py")["worker 0"].losses)
 
 # %% preempted
-folder = tempfile.mkdtemp()
-worker = programs / "worker.py"
-with Cluster([worker, folder, "--pause", "1"], {"worker": 2}) as cluster:
-    cluster.wait_for("worker 0", "step 1 ")
-    cluster.terminate("worker 1")
-    preempted = cluster.wait()
+worker, folder = programs / "worker.py", tempfile.mkdtemp()
+preempted = terminated(worker, folder, "--pause", "1")
 with Cluster([worker, folder], {"worker": 2}) as cluster:
     after = cluster.wait()["worker 0"].losses
 before = preempted["worker 0"].losses
 print("exit statuses:", [each.status for each in preempted.told])
 print("steps done twice:", sorted(before.keys() & after.keys()))
 print("as undisturbed:", {**before, **after} == two_workers("first.py")["worker 0"].losses)
-
-# %% deaf
 # The first program, which sets no handler, gets SIGTERM too
-with Cluster([programs / "first.py", "--pause", "0.5"], {"worker": 2}) as cluster:
-    cluster.wait_for("worker 1", "step 1 ")
-    cluster.terminate("worker 1")
-    print([each.heading() for each in cluster.wait().told])
+deaf = terminated(programs / "first.py", "--pause", "0.5")
+print("first program:", [each.status for each in deaf.told], list(deaf["worker 1"].losses))
 
 # %% client-text [markdown]
 # After SIGKILL step 4 was done twice; after SIGTERM no step was.
@@ -591,15 +588,15 @@ assert tf.train.latest_checkpoint(folder)
 # %% clients
 sharded = tempfile.mkdtemp()
 client = [programs / "client.py"]
-with Cluster([*client, sharded], {"worker": 2}, variables="DTENSOR") as cluster:
+with Cluster([*client, sharded], {"client": 2}, variables="DTENSOR") as cluster:
     two = cluster.wait()
-with Cluster([*client, sharded, "--steps", "8"], {"worker": 1}, variables="DTENSOR") as cluster:
-    then_one = cluster.wait()["worker 0"].losses
-with Cluster([*client, "--steps", "8"], {"worker": 1}, variables="DTENSOR") as cluster:
-    always_one = cluster.wait()["worker 0"].losses
+with Cluster([*client, sharded, "--steps", "8"], {"client": 1}, variables="DTENSOR") as cluster:
+    then_one = cluster.wait()["client 0"].losses
+with Cluster([*client, "--steps", "8"], {"client": 1}, variables="DTENSOR") as cluster:
+    always_one = cluster.wait()["client 0"].losses
 print(two)
 print("step  two, then one  always one")
-for step, loss in {**two["worker 0"].losses, **then_one}.items():
+for step, loss in {**two["client 0"].losses, **then_one}.items():
     print(f"{step:4}  {loss:13.2f}  {always_one[step]:10.2f}")
 
 # %% coordinator-text [markdown]
@@ -771,7 +768,7 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 # ## Beyond this machine
 #
 # On real machines something else starts the processes, watches them and, mostly, starts them again.
-# The three programs stay as they are; [`deploy/`](../../deploy/README.md) has what these systems need:
+# The three programs stay as they are; `deploy/` has what these systems need:
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |

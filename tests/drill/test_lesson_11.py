@@ -13,9 +13,9 @@ BOTH = ("worker 0", "worker 1")
 REPAIRED = {host: {"index": at, "BATCH": 32, "folder": "/mnt/nfs/patterns"} for at, host in enumerate(BROKEN)}
 
 
-def run(*command, tasks=2, **options):
-    """Returns the report of workers that end by themselves."""
-    with Cluster(command, {"worker": tasks}, **options) as cluster:
+def run(*command, tasks=2, job="worker", **options):
+    """Returns the report of tasks that end by themselves."""
+    with Cluster(command, {job: tasks}, **options) as cluster:
         report = cluster.wait()
         assert report.failed == (), cluster.log(report.failed[0])
     return report
@@ -119,11 +119,12 @@ def test_who_leaves_early_fails_the_next_all_reduce_of_the_others(tmp_path):
 
 @pytest.mark.drill
 def test_two_clients_train_as_one_and_one_goes_on_from_their_checkpoint(tmp_path):
-    report = run(CLIENT, tmp_path, variables="DTENSOR")
-    assert report["worker 0"].losses == report["worker 1"].losses
-    always = run(CLIENT, "--steps", "8", tasks=1, variables="DTENSOR")["worker 0"].losses
-    then = run(CLIENT, tmp_path, "--steps", "8", tasks=1, variables="DTENSOR")["worker 0"].losses
-    assert {**report["worker 0"].losses, **then} == pytest.approx(always, abs=1e-4)
+    clients = {"job": "client", "variables": "DTENSOR"}
+    report = run(CLIENT, tmp_path, **clients)
+    assert report["client 0"].losses == report["client 1"].losses
+    always = run(CLIENT, "--steps", "8", tasks=1, **clients)["client 0"].losses
+    then = run(CLIENT, tmp_path, "--steps", "8", tasks=1, **clients)["client 0"].losses
+    assert {**report["client 0"].losses, **then} == pytest.approx(always, abs=1e-4)
     assert list(then) == [6, 7, 8]
 
 

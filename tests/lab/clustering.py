@@ -11,7 +11,10 @@ from tests.lab.reading import take_screenshot
 
 # The names of cells in the lesson.
 BUILDER, WORKERS = "builder", "equal"
-GUARDS = "print([process._guard.poll() is not None for process in cluster._processes.values()])"
+GUARDS = (
+    "import gc; print([process.ended for each in gc.get_objects() if isinstance(each, Cluster)"
+    " for process in each._processes.values()])"
+)
 PLACE = (
     "print([each for each in Out.values() if type(each).__name__ == 'ClusterExplorer'][-1].place.tf_config)"
 )
@@ -29,13 +32,11 @@ def build_watch_and_interrupt(lesson: Lesson, name: str) -> None:
     take_screenshot(lesson, WORKERS, f"{name}-live")
     lesson.interrupt()
     lesson.locate(WORKERS).get_by_text("KeyboardInterrupt").first.wait_for()
-    assert lesson.printed(GUARDS).strip() == "[True, True]"  # they have ended
+    assert "False" not in lesson.printed(GUARDS)  # they have ended
     lesson.run_cell(WORKERS)
     take_screenshot(lesson, WORKERS, f"{name}-again")
     assert columns.count() == 0
-    assert "nine decimals: True" in lesson.locate(WORKERS).locator("pre").last.inner_text().replace(
-        "：", ": "
-    )
+    assert "nine decimals: True" in lesson.locate(WORKERS).locator("pre").last.inner_text()
     assert lesson.problems == []
 
 
