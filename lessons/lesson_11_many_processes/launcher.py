@@ -29,8 +29,8 @@ GRACE_SECONDS = 60.0  # for what the others have to say once one has failed
 Program = Sequence[object]
 
 _HOST = "127.0.0.1"
-# What a traceback of Python's ends with, and one of faulthandler's begins with.
-_ERROR = re.compile(r"^(?:\w+\.)*(\w+Error|Timeout)\b", re.M)
+# What a traceback of Python's ends with, and one of faulthandler's begins with: module, name and message.
+_ERROR = re.compile(r"^((?:\w+\.)*)(\w+Error|Timeout)\b(?:: )?(.*)$", re.M)
 _MANY_DIGITS = re.compile(r"\d+\.\d{3,}")
 # What every task gets: the port that is held for it, also after a restart; no proxy on the way to the others;
 # few threads, since all share this machine; no GPU, of which each would take the whole memory. TensorFlow's
@@ -57,7 +57,8 @@ class Told:
         lines: what it printed, of all of its runs.
         status: its exit status, or the negative number of the signal that ended it; None while it runs.
         failed: whether it ended with an error, and nobody asked for its end.
-        error: the first word of the last line that Python wrote of its error, such as "UnavailableError".
+        error: the name of the error that ended it, such as "ValueError".
+        message: what the error says; of one of TensorFlow's own nothing, for there are ports in it.
     """
 
     task: str
@@ -65,6 +66,7 @@ class Told:
     status: int | None = None
     failed: bool = False
     error: str = ""
+    message: str = ""
 
     @property
     def losses(self) -> dict[int, float]:
@@ -120,9 +122,9 @@ class Report:
         return next(each for each in self.told if each.task == task)
 
     def __repr__(self) -> str:
-        lines = ([each.heading(), *(f"  {line}" for line in each.lines)] for each in self.told)
-        text = "\n".join(line for of_task in lines for line in of_task)
-        return _MANY_DIGITS.sub(lambda number: f"{float(number[0]):.2f}", text)
+        told = ([each.heading(), *each.lines, *filter(None, [each.message])] for each in self.told)
+        lines = ("\n  ".join(of_task) for of_task in told)
+        return _MANY_DIGITS.sub(lambda number: f"{float(number[0]):.2f}", "\n".join(lines))
 
 
 class Cluster:
@@ -342,8 +344,10 @@ class _Process:
 
     def told(self) -> Told:
         """Returns what it has printed so far, and whether and how it has ended."""
-        error = (_ERROR.findall(self.written()[1]) or [""])[-1] if self.failed else ""
-        return Told(self.task, tuple(self._lines()), self._guard.poll(), self.failed, error)
+        errors = _ERROR.findall(self.written()[1]) if self.failed else []
+        module, error, message = errors[-1] if errors else ("", "", "")
+        message = "" if module.startswith("tensorflow.") or error == "Timeout" else message
+        return Told(self.task, tuple(self._lines()), self._guard.poll(), self.failed, error, message)
 
     def written(self) -> tuple[str, str]:
         """Returns all that it wrote to stdout and to stderr."""

@@ -813,7 +813,7 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # The last line of either log was
 #
 # ```text
-# step 6 loss 0.87 images 32
+# step 6 loss 1.11 images 32
 # ```
 #
 # Today somebody set the machines up anew, to go on to step 9.
