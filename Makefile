@@ -14,7 +14,7 @@ NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 
 # Tests that start clusters of processes, and how many times `make drill-all` runs them.
-CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_11 multi_client multi_worker parameter_server))
+CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_11 slurm))
 ROUNDS ?= 20
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.cases import ANSWERED, LIMIT_SECONDS, TIMEOUT, Case, Outcome, outcome_of, run
 from benchmarks.tables import BUILD, SCRIPTS, measured, required, versions
 from course_lib.errors import CourseError
-from lessons.lesson_11_many_processes.cluster import Cluster
+from lessons.lesson_11_many_processes.launcher import Cluster
 
 COLUMNS = ("fit_keras_3", "fit_tf_keras", "loop_keras_3", "loop_tf_keras", "estimator")
 WITH_ESTIMATOR = ("default", "one_device", "mirrored", "central_storage")  # in one process
@@ -69,12 +69,11 @@ def run_in_cluster(
     with cluster, contextlib.suppress(CourseError):  # it names those that had not ended; so does this
         cluster.wait(limit_seconds, grace_seconds=GRACE_SECONDS)
     report = cluster.report()
-    logs = {task: cluster.log(task) for task in report.ended}
-    ended = {task: outcome_of(report[task].status or 0, log.stdout, log.stderr) for task, log in logs.items()}
+    ended = {task: outcome_of(report[task].status or 0, *cluster.written(task)) for task in report.ended}
     if any(outcome.status != ANSWERED for outcome in ended.values()):
         return ended
     left = Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
-    return ended | {task: left for task in map(str, cluster.spec.ending) if task not in ended}
+    return ended | {task: left for task in cluster.ending if task not in ended}
 
 
 def together(outcomes: Mapping[str, Outcome]) -> Outcome:

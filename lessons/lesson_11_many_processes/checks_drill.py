@@ -2,72 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
-from course_lib.i18n import _, language
-from lessons.lesson_11_many_processes.cluster import Cluster, Report
+from course_lib.i18n import _
+from lessons.lesson_11_many_processes.launcher import Cluster, Report, place
 
 HOSTS = ("host0", "host1")
-SETTINGS = ("index", "batch", "checkpoints")
-SHARED, OWN = "/mnt/nfs/garments", "/mnt/nas/garments"  # where the checkpoint is, only the logs tell
-_BATCH = 32  # of the run that is to go on
-_WAIT_SECONDS = 90  # where nobody has failed, a machine waits for another one so long, and says so
-_LIMIT_SECONDS, _GRACE_SECONDS = 240.0, 5.0  # once one has failed the other waits in vain
-_ARGUMENTS = ("--steps", "9", "--examples", "96", "--digits", "2", "--wait", str(_WAIT_SECONDS))
+SETTINGS = ("index", "BATCH", "folder")
+SHARED, OWN = "/mnt/nfs/patterns", "/mnt/nas/patterns"  # which one holds the checkpoint, only the logs tell
+_BATCH, _STEPS = 32, 9
+_LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # once one has failed the other waits in vain
 
 Machines = Mapping[str, Mapping[str, object]]
 
 
-def start(machines: Machines, checkpoints: str | os.PathLike[str]) -> Report:
+def start(machines: Machines, program: str | os.PathLike[str], checkpoints: str | os.PathLike[str]) -> Report:
     """Starts the workers' program on two machines, and returns what they said.
 
     Args:
-        machines: for host0 and host1 the index in TF_CONFIG, the batch size and the folder of checkpoints.
+        machines: for host0 and host1 the index in TF_CONFIG, the number in the program's line `BATCH = `, and
+            the folder of checkpoints.
+        program: the file that both have a copy of.
         checkpoints: where those are that lie in the shared folder of the machines; they stay as they are.
 
     Raises:
         CourseError: that is no plan for these machines.
     """
     _require_plan(machines)
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(checkpoints, folder_of(Path(folder), HOSTS[0], SHARED))
-        programs = [_program(host, machines[host], Path(folder)) for host in HOSTS]
-        with Cluster(programs[0], {"worker": 2}, others={"worker 1": programs[1]}) as cluster:
-            report = cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
-    hosts = dict(zip((told.task for told in report.told), HOSTS, strict=True))
-    told = [
-        replace(each, task=hosts[each.task], lines=_seen_by(hosts[each.task], Path(folder), each.lines))
-        for each in report.told
-    ]
-    return Report(tuple(told), tuple(hosts[task] for task in report.ended))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(checkpoints, folder_of(folder, HOSTS[0], SHARED))
+        commands = [_command(host, machines[host], Path(program).read_text(), folder) for host in HOSTS]
+        cluster = Cluster(commands[0], {"worker": 2}, others={"worker 1": commands[1]})
+        for number, host in enumerate(HOSTS):
+            index = int(str(machines[host]["index"]))
+            cluster.set_variables(f"worker {number}", place(cluster.addresses, "worker", index))
+        with cluster:
+            with contextlib.suppress(CourseError):  # the report says too who had not ended
+                cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
+            report = cluster.report()
+    return Report(tuple(replace(told, task=host) for told, host in zip(report.told, HOSTS, strict=True)))
 
 
 def folder_of(folder: Path, host: str, path: str) -> Path:
     """Returns where a machine's path is found here: what lies below /mnt/nfs is the same for all.
 
     >>> [folder_of(Path("all"), "host1", path).as_posix() for path in (SHARED, OWN)]
-    ['all/mnt/nfs/garments', 'all/host1/mnt/nas/garments']
+    ['all/mnt/nfs/patterns', 'all/host1/mnt/nas/patterns']
     """
     return (folder if path.startswith("/mnt/nfs/") else folder / host) / path.strip("/")
 
 
-def _seen_by(host: str, folder: Path, lines: Iterable[str]) -> tuple[str, ...]:
-    """Returns lines with the paths that the machine has for what lies here."""
-    return tuple(line.replace(str(folder / host), "").replace(str(folder), "") for line in lines)
-
-
-def _program(host: str, settings: Mapping[str, object], folder: Path) -> list[str]:
-    index, batch, checkpoints = (str(settings[name]) for name in SETTINGS)
-    program = ["-m", "lessons.lesson_11_many_processes.programs.multi_worker", *_ARGUMENTS]
-    own = ["--index", index, "--batch", batch, "--checkpoints", str(folder_of(folder, host, checkpoints))]
-    return [*program, "--language", language(), *own]
+def _command(host: str, settings: Mapping[str, object], program: str, folder: Path) -> list[str]:
+    """Returns the command line of a machine, which has a copy of the program with its batch size."""
+    copy = folder / f"{host}.py"
+    copy.write_text(re.sub(r"^BATCH = .*$", f"BATCH = {settings['BATCH']}", program, flags=re.M))
+    return [str(copy), str(folder_of(folder, host, str(settings["folder"]))), "--steps", str(_STEPS)]
 
 
 def _require_plan(machines: object) -> None:
@@ -85,8 +84,8 @@ def _require_plan(machines: object) -> None:
         )
 
 
-def _plan(index: int, batch: int, checkpoints: str) -> dict[str, object]:
-    return {"index": index, "batch": batch, "checkpoints": checkpoints}
+def _plan(index: int, batch: int, folder: str) -> dict[str, object]:
+    return {"index": index, "BATCH": batch, "folder": folder}
 
 
 BROKEN = {"host0": _plan(1, 48, OWN), "host1": _plan(2, 48, SHARED)}
@@ -110,14 +109,14 @@ def drill(answer: Machines) -> str | None:
         _("Look at the log of each machine: its TF_CONFIG does not say who a machine is."): (
             indices != ("0", "1")
         ),
-        _("The machines train with two different batches. Run it, and see whom the logs name."): (
-            len(set(batches)) > 1
-        ),
-        _("They train, but from the beginning: the checkpoint of yesterday is in neither folder."): (
+        _("Neither machine finds the checkpoint of yesterday: they train from the beginning."): (
             SHARED not in folders
         ),
         _("Only one of the machines finds a checkpoint: the logs tell which."): len(set(folders)) > 1,
-        _("They agree on the batch. But the training of yesterday had another one: see the logs."): (
+        _("The machines have two different batches: no line of the log has as many images as yesterday."): (
+            len(set(batches)) > 1
+        ),
+        _("They agree on the batch. But the training of yesterday had another one: see its last line."): (
             batches != (str(_BATCH),) * 2
         ),
     }

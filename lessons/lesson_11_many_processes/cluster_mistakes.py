@@ -1,16 +1,13 @@
-"""Mistakes in TF_CONFIG: how they look, what the course says of each, and what TensorFlow does with it."""
+"""Mistakes in TF_CONFIG: how they look, and what TensorFlow does with each."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from course_lib.errors import CourseError
 from course_lib.i18n import _
-from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, EVALUATOR, WORKER
-from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Task
+from lessons.lesson_11_many_processes.cluster_spec import CHIEF, EVALUATOR, WORKER, Place
 
-NO_JSON, PORT_TAKEN, NO_CHIEF = "no JSON", "port taken", "no chief"  # the last one of parameter servers
+NO_JSON, PORT_TAKEN = "no JSON", "port taken"
 
 _NO_SERVER = "UnknownError: Could not start gRPC server"
 _TWO_CHIEFS = "ValueError: There must be at most one 'chief' job."
@@ -29,15 +26,16 @@ def labels() -> dict[str, str]:
     }
 
 
-def mistaken(cluster: ClusterSpec, mistake: str) -> str:
-    """Returns TF_CONFIG of the last worker with a mistake in it; what is taken is its port.
+def mistaken(place: Place, mistake: str) -> str:
+    """Returns the TF_CONFIG of a task, which is the last worker, with a mistake in it.
 
-    >>> mistaken(ClusterSpec({"worker": ["host0:12345"]}), "index counted from 1")
+    >>> from lessons.lesson_11_many_processes.cluster_spec import Task
+    >>> mistaken(Place({"worker": ["host0:12345"]}, Task("worker")), "index counted from 1")
     '{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 1}}'
     """
-    last = cluster.num_tasks(WORKER) - 1
-    config: dict[str, Any] = json.loads(cluster.tf_config(Task(WORKER, last)))
+    config = json.loads(place.tf_config)
     jobs, workers = config["cluster"], config["cluster"][WORKER]
+    last = len(workers) - 1
     if mistake == "one address twice":
         workers[last:] = [workers[0]] if last else [workers[0]] * 2
     elif mistake == "index counted from 1":
@@ -51,24 +49,14 @@ def mistaken(cluster: ClusterSpec, mistake: str) -> str:
     return str(config) if mistake == NO_JSON else json.dumps(config)
 
 
-def port_taken(task: str, address: str) -> CourseError:
-    """Returns the error of a task whose port another program has."""
-    return CourseError(
-        _("The port of {task}, {address}, is taken by another program.", task=task, address=address),
-        allowed=_("a free port"),
-        cure=_("End that program, or give the task another port; TF_CONFIG must name it for every task."),
-    )
-
-
-def in_tensorflow(cluster: ClusterSpec, mistake: str) -> str:
+def in_tensorflow(place: Place, mistake: str) -> str:
     """Returns what TensorFlow 2.21 does with a mistake: measured, with all tasks on one machine.
 
     Args:
-        cluster: the one that was meant.
-        mistake: one of `labels()`, or `NO_CHIEF`.
+        place: the one that was meant, of the last worker.
+        mistake: one of `labels()`.
     """
-    count, servers = cluster.num_tasks(WORKER), cluster.has_servers
-    host = cluster.addresses[Task(WORKER, count - 1)].partition(":")[0]
+    count, host = len(place.jobs[WORKER]), place.addresses[place.task].partition(":")[0]
     raised = {
         "index counted from 1": f"ValueError: The `task_id` {count} exceeds the maximum id of worker.",
         "no port": f'InvalidArgumentError: Could not parse port for local server from "{host}".',
@@ -76,7 +64,7 @@ def in_tensorflow(cluster: ClusterSpec, mistake: str) -> str:
         NO_JSON: "JSONDecodeError: Expecting property name enclosed in double quotes",
         PORT_TAKEN: _NO_SERVER,
     }
-    if servers:
+    if place.has_servers:
         raised["index counted from 1"] = f'InternalError: Task {count} was not defined in job "worker"'
         del raised["two chiefs"]
     if mistake in raised:
@@ -93,10 +81,9 @@ def in_tensorflow(cluster: ClusterSpec, mistake: str) -> str:
         of_chief="InvalidArgumentError: EagerService:CreateContext failed.",
     )
     return {
-        "one address twice": served_at_one_address if servers else trained_at_one_address,
+        "one address twice": served_at_one_address if place.has_servers else trained_at_one_address,
         "two chiefs": _(
             "TensorFlow 2.21: workers and servers start and wait; a chief raises {error}", error=_TWO_CHIEFS
         ),
         "evaluator inside": _("TensorFlow 2.21 accepts it in silence."),
-        NO_CHIEF: _("TensorFlow 2.21 accepts it in silence, and workers and servers wait without end."),
     }[mistake]

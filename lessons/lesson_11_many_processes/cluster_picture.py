@@ -8,38 +8,36 @@ from collections.abc import Sequence
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, draw, framed
+from course_lib.pictures.figures import Figure, framed
 from course_lib.pictures.links import link
 from course_lib.pictures.shapes import node
-from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, EVALUATOR, PS, WORKER
-from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place, Task
+from lessons.lesson_11_many_processes.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place, Task
 
 _WIDTH, _HEAD, _LINE, _PAD, _GAP, _SIZE = 560.0, 24.0, 19.0, 8.0, 12.0, 12.0
 
 
-@draw.register
-def _figure(place: Place) -> Figure:
-    heading = arranging.lines_of_text([title(place.cluster)], size=14, max_width=_WIDTH)
-    return framed(title(place.cluster), [heading, drawing(place)], lines(place))
+def figure(place: Place) -> Figure:
+    """Returns the picture of a cluster with one of its tasks marked."""
+    heading = arranging.lines_of_text([title(place)], size=14, max_width=_WIDTH)
+    return framed(title(place), [heading, drawing(place)], lines(place))
 
 
-def title(cluster: ClusterSpec) -> str:
+def title(place: Place) -> str:
     """Returns how many tasks of each job there are.
 
-    >>> title(ClusterSpec({"worker": ["host0:12345", "host1:12345"]}))
+    >>> title(Place({"worker": ["host0:12345", "host1:12345"]}, Task("worker")))
     'Cluster: 2 × worker'
     """
-    counts = Counter(task.job for task in cluster.tasks)
+    counts = Counter(task.job for task in place.tasks)
     return _("Cluster: {jobs}", jobs=_(", ").join(f"{count} × {job}" for job, count in counts.items()))
 
 
 def drawing(place: Place) -> Drawing:
     """Returns the tasks as boxes, one of them marked, and between them who talks with whom."""
-    cluster = place.cluster
-    width = max(_box_width(cluster, task) for task in cluster.tasks)
-    rows = [arranging.flowing(_boxes(place, row, width), _GAP, _WIDTH) for row in _rows(cluster)]
+    width = max(_box_width(place, task) for task in place.tasks)
+    rows = [arranging.flowing(_boxes(place, row, width), _GAP, _WIDTH) for row in _rows(place)]
     widest = max(row.width for row in rows)
-    links = [link(told, widest) for told in talks(cluster)]
+    links = [link(told, widest) for told in talks(place)]
     alone = len(links) - len(rows) + 1  # a link more than there is between rows: the first row's own
     pieces = [rows[0], *links[:alone]]
     for joined, row in zip(links[alone:], rows[1:], strict=True):
@@ -49,70 +47,70 @@ def drawing(place: Place) -> Drawing:
 
 def lines(place: Place) -> list[str]:
     """Returns what the picture shows: a line for each task, and who talks with whom."""
-    return [*(_line(place, task) for task in place.cluster.tasks), *talks(place.cluster)]
+    return [*(_line(place, task) for task in place.tasks), *talks(place)]
 
 
-def talks(cluster: ClusterSpec) -> list[str]:
+def talks(place: Place) -> list[str]:
     """Returns who talks with whom, from the top of the picture down."""
     told = []
-    if cluster.has_servers:
+    if place.has_servers:
         told = [
             _("The chief tells the workers which steps to do; the variables are on the servers."),
             _("Workers get values from the servers and send gradients; none waits for another."),
         ]
-    elif len(cluster.ending) > 1:
+    elif len(place.addresses) > 1:
         told = [_("All-reduce: in each step all send each other their gradients, and all wait for all.")]
     read = _(
-        "The evaluator reads the checkpoints that {saver} writes; it talks with nobody.", saver=cluster.saver
+        "The evaluator reads the checkpoints that {saver} writes; it talks with nobody.", saver=place.saver
     )
-    return [*told, *([read] if cluster.evaluator else [])]
+    return [*told, *([read] if place.evaluator else [])]
 
 
-def roles(cluster: ClusterSpec, task: Task) -> list[str]:
+def roles(place: Place, task: Task) -> list[str]:
     """Returns what a task does.
 
-    >>> roles(ClusterSpec({"worker": ["host0:12345", "host1:12345"]}), Task("worker", 0))
+    >>> roles(Place({"worker": ["host0:12345", "host1:12345"]}, Task("worker")), Task("worker"))
     ['trains', 'saves checkpoints, as chief']
     """
     saves = {CHIEF: _("saves checkpoints"), WORKER: _("saves checkpoints, as chief")}
     if task.job == PS:
-        part, count = task.index + 1, cluster.num_tasks(PS)
+        part, count = task.index + 1, len(place.jobs[PS])
         if count == 1:
             return [_("all variables")]
         return [_("variables, part {part} of {count}", part=part, count=count)]
     if task.job == EVALUATOR:
         return [_("evaluates checkpoints")]
-    if cluster.has_servers:
+    if place.has_servers:
         return [_("coordinates"), saves[CHIEF]] if task.job == CHIEF else [_("computes gradients")]
-    return [_("trains"), *([saves[task.job]] if task == cluster.saver else [])]
+    return [_("trains"), *([saves[task.job]] if task == place.saver else [])]
 
 
-def _rows(cluster: ClusterSpec) -> list[list[Task]]:
+def _rows(place: Place) -> list[list[Task]]:
     """Returns the tasks row by row: those that exchange with each other in one, those that serve below."""
-    kinds = [(CHIEF,), (WORKER,), (PS,)] if cluster.has_servers else [(CHIEF, WORKER)]
-    rows = [[task for task in cluster.tasks if task.job in kind] for kind in (*kinds, (EVALUATOR,))]
+    kinds = [(CHIEF,), (WORKER,), (PS,)] if place.has_servers else [(CHIEF, WORKER)]
+    rows = [[task for task in place.tasks if task.job in kind] for kind in (*kinds, (EVALUATOR,))]
     return [row for row in rows if row]
 
 
 def _line(place: Place, task: Task) -> str:
-    address, *does = _words(place.cluster, task)
+    address, *does = _words(place, task)
     told = _("{task}, {address}: {does}", task=task, address=address, does=_(", ").join(does))
     return _("{told} (this task)", told=told) if task == place.task else told
 
 
-def _words(cluster: ClusterSpec, task: Task) -> list[str]:
+def _words(place: Place, task: Task) -> list[str]:
     """Returns what is said of a task: its address and what it does."""
-    return [cluster.addresses.get(task, _("without an address")), *roles(cluster, task)]
+    return [place.addresses.get(task, _("without an address")), *roles(place, task)]
 
 
-def _box_width(cluster: ClusterSpec, task: Task) -> float:
+def _box_width(place: Place, task: Task) -> float:
     names = "  ".join([str(task), _("this task")])
-    return max(text_width(each, _SIZE) for each in [names, *_words(cluster, task)]) + 3 * _PAD
+    return max(text_width(each, _SIZE) for each in [names, *_words(place, task)]) + 3 * _PAD
 
 
 def _boxes(place: Place, row: Sequence[Task], width: float) -> list[Drawing]:
     """Returns the tasks of a row, all of one height."""
-    words = {task: _words(place.cluster, task) for task in row}
+    words = {task: _words(place, task) for task in row}
     height = _HEAD + _LINE * max(map(len, words.values())) + 8
     return [_box(task, words[task], width, height, marked=task == place.task) for task in row]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from course_lib.errors import CourseError
 from course_lib.i18n import _, join_sentences
-from course_lib.pictures.figures import Figure, figure
+from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -15,8 +14,7 @@ from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.listings import listing
 from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
 from lessons.lesson_11_many_processes import cluster_picture as drawings
-from lessons.lesson_11_many_processes.cluster_jobs import CHIEF, PS, WORKER
-from lessons.lesson_11_many_processes.cluster_spec import ClusterSpec, Place
+from lessons.lesson_11_many_processes.cluster_spec import CHIEF, PS, WORKER, Place, Task
 
 NO_MISTAKE = ""
 
@@ -28,23 +26,19 @@ class ClusterExplorer(Explorer):
 
     Args:
         workers: how many workers there are first, from 1 to 3.
-        servers: how many parameter servers, up to 2.
+        servers: how many parameter servers, up to 2; with them there is a chief.
         task: the task whose TF_CONFIG is shown first.
-
-    Raises:
-        CourseError: no worker, or no such task.
     """
 
     name = "cluster"
 
     def __init__(self, workers: int = 3, servers: int = 2, task: str = "worker 1") -> None:
-        state = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
-        named = _cluster(state).task(task)
-        super().__init__({**state, "task": str(named), "mistake": NO_MISTAKE})
+        counts = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
+        super().__init__({**counts, "task": task, "mistake": NO_MISTAKE})
 
     @property
     def place(self) -> Place:
-        """The cluster and the task that the reader chose; a mistake that is shown is raised."""
+        """The cluster and the task that the reader chose."""
         return _place(self.state)
 
     def title(self) -> str:
@@ -59,14 +53,13 @@ class ClusterExplorer(Explorer):
         groups = [
             Group(_("Workers"), [_numbers("workers", range(1, 4))]),
             Group(_("Parameter servers"), [_numbers("servers", range(3))]),
-            Group(_("Chief"), [Choice(("chief",), yes_or_no)]),
         ]
-        if _lacks_chief(state):
-            return groups
+        if not state["servers"]:  # which need a chief
+            groups.append(Group(_("Chief"), [Choice(("chief",), yes_or_no)]))
         groups.append(Group(_("Mistake"), [Choice(("mistake",), wrong)]))
         if state["mistake"]:
             return groups
-        tasks = [(str(task), str(task)) for task in _cluster(state).tasks]
+        tasks = [(str(task), str(task)) for task in _place(state).tasks]
         # Behind the mistakes, which else would move away from under the pointer and lose the focus.
         groups.append(Group(_("Evaluator"), [Choice(("evaluator",), yes_or_no)]))
         groups.append(Group(_("This task"), [Choice(("task",), tasks)]))
@@ -75,29 +68,28 @@ class ClusterExplorer(Explorer):
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state with a task that there is; where there is a mistake, the last worker."""
         del page
-        if _lacks_chief(state):
-            return {**state, "evaluator": False, "task": "", "mistake": NO_MISTAKE}
+        state = {**state, "chief": state["chief"] or state["servers"] > 0}
         if state["mistake"]:
             return {**state, "evaluator": False, "task": f"{WORKER} {state['workers'] - 1}"}
-        tasks = [str(task) for task in _cluster(state).tasks]
+        tasks = [str(task) for task in _place(state).tasks]
         return {**state, "task": state["task"] if state["task"] in tasks else tasks[0]}
 
     def figure(self) -> Figure:
-        """Returns the picture of the cluster; a mistake that is shown is raised."""
-        return figure(self.place)
+        """Returns the picture of the cluster."""
+        return drawings.figure(self.place)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns the picture and TF_CONFIG; or the mistake, what it is, and what TensorFlow does with it."""
+        """Returns the picture and TF_CONFIG; or a mistake in it, and what TensorFlow does with that."""
         del page
-        try:
-            place = _place(state)
-        except CourseError as error:
-            return _refused(state, error)
+        place, heading = _place(state), _("TF_CONFIG of {task}", task=state["task"])
+        if state["mistake"]:
+            told = pieces.spoken("told", mistakes.in_tensorflow(place, state["mistake"]))
+            return [listing(heading, spread(mistakes.mistaken(place, state["mistake"]))), told]
         picture = pieces.images([drawings.drawing(place)], "\n".join(drawings.lines(place)))
         return [
             pieces.spoken("told", _what_differs(place)),
-            pieces.panel(drawings.title(place.cluster), picture),
-            listing(_("TF_CONFIG of {task}", task=place.task), spread(place.tf_config)),
+            pieces.panel(drawings.title(place), picture),
+            listing(heading, spread(place.tf_config)),
         ]
 
 
@@ -120,42 +112,20 @@ def spread(text: str) -> str:
     return f'{{\n  "cluster": {{\n{jobs}\n  }},\n  "task": {json.dumps(config["task"])}\n}}'
 
 
-def _refused(state: State, error: CourseError) -> list[Node]:
-    mistake = state["mistake"] or mistakes.NO_CHIEF
-    meant = _cluster({**state, "chief": state["chief"] or state["servers"] > 0})
-    told = [pieces.refusal(error), pieces.spoken("told", mistakes.in_tensorflow(meant, mistake))]
-    if mistake == mistakes.NO_CHIEF:
-        return told
-    wrong = spread(mistakes.mistaken(meant, mistake))
-    return [listing(_("TF_CONFIG of {task}", task=state["task"]), wrong), *told]
-
-
 def _what_differs(place: Place) -> str:
     sentences = [_("`cluster` is the same for every task; only `task` differs.")]
-    if CHIEF not in place.cluster.jobs:
+    if CHIEF not in place.jobs:
         sentences.append(_("Without a chief, worker 0 does what the chief would."))
     return join_sentences(sentences)
 
 
 def _place(state: State) -> Place:
-    cluster = _cluster(state)
-    if state["mistake"] == mistakes.PORT_TAKEN:
-        raise mistakes.port_taken(state["task"], cluster.addresses[cluster.task(state["task"])])
-    if state["mistake"]:
-        return ClusterSpec.from_tf_config(mistakes.mistaken(cluster, state["mistake"]))
-    return cluster.place(state["task"])
-
-
-def _cluster(state: State) -> ClusterSpec:
     """Returns the cluster that was chosen, each task on a machine of its own."""
     counts = {CHIEF: int(state["chief"]), WORKER: state["workers"], PS: state["servers"]}
     addresses = iter(f"host{number}:12345" for number in range(sum(counts.values())))
     jobs = {job: [next(addresses) for _task in range(count)] for job, count in counts.items() if count}
-    return ClusterSpec(jobs, evaluator=state["evaluator"])
-
-
-def _lacks_chief(state: State) -> bool:
-    return bool(state["servers"] and not state["chief"])
+    job, _space, index = state["task"].partition(" ")
+    return Place(jobs, Task(job, int(index or 0)), state["evaluator"])
 
 
 def _numbers(name: str, counts: Sequence[int]) -> Choice:

@@ -196,10 +196,10 @@ def test_loss_scaling_a_division_changes_code_pictures_and_verdict(visit):
 def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
     page = visit("cluster-en")
     label = f"{FOCUSED}.parentNode.innerText"
-    for _stop in ("workers", "servers", "chief", "mistake"):
+    for _stop in ("workers", "servers", "mistake"):
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowRight")
-    page.locator(".refusal").wait_for()
+    page.locator(".panel").wait_for(state="detached")
     assert page.evaluate(label) == "one address twice"
     page.keyboard.press("ArrowLeft")
     page.locator(".panel").wait_for()
@@ -216,12 +216,12 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
     assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()
 
 
-def test_cluster_every_mistake_shows_what_is_wrong_why_and_what_tensorflow_does(visit):
+def test_cluster_every_mistake_shows_what_is_wrong_and_what_tensorflow_does(visit):
     page = visit("cluster-en")
     for mistake in mistakes.labels():
         option = f"input[data-path='[\"mistake\"]'][data-value='{json.dumps(mistake)}']"
         page.locator(option).dispatch_event("click")
         page.locator(f".explorer:not(.busy) {option}:checked").wait_for()
-        assert page.locator(".refusal[role=alert]").count() == page.locator(".listing").count() == 1
+        assert page.locator(".listing").count() == 1
         assert "TensorFlow" in page.locator(".told").inner_text()
         assert page.locator(".panel").count() == 0

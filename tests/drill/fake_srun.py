@@ -49,7 +49,6 @@ def main():
 
 def parsed(words):
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--cpus-per-task", type=int, required=True)  # srun does not take sbatch's
     parser.add_argument("--wait", type=float, required=True)
     parser.add_argument("--kill-on-bad-exit", type=int, choices=(0, 1), required=True)
     parser.add_argument("--label", action="store_true", required=True)

@@ -13,11 +13,11 @@ from tests.unit.clusters import eventually, ids, left, places_in
 
 ROOT = Path(__file__).parents[2]
 WAITS = """
-from lessons.lesson_11_many_processes.cluster import Cluster
+from lessons.lesson_11_many_processes.launcher import Cluster
 with Cluster([{program!r}, {folder!r}], {{"worker": 2}}) as cluster:
     cluster.wait(600)
 """
-SAYS = "for step in range(3):\n    print(f'course: step {step}', flush=True)\n    time.sleep(0.5)\n"
+SAYS = "for step in range(3):\n    print(f'step {step}', flush=True)\n    time.sleep(0.5)\n"
 
 
 class Manager(KernelManager):
@@ -73,15 +73,14 @@ def test_an_interrupted_cell_takes_its_cluster_along_and_the_kernel_goes_on(tmp_
 def test_a_notebook_stores_the_report_and_nothing_of_what_was_live(tmp_path):
     (tmp_path / "program.py").write_text("import time\n" + SAYS)
     cell = (
-        "from lessons.lesson_11_many_processes.cluster import Cluster\n"
-        f"with Cluster({str(tmp_path / 'program.py')!r}, {{'worker': 2}}) as cluster:\n"
+        "from lessons.lesson_11_many_processes.launcher import Cluster\n"
+        f"with Cluster([{str(tmp_path / 'program.py')!r}], {{'worker': 2}}) as cluster:\n"
         "    report = cluster.wait(120)\n"
         "report"
     )
     live, report = execute(notebook_of(cell)).cells[0].outputs
     assert live["data"] == {"text/plain": ""}
     assert report["data"]["text/plain"].splitlines() == [
-        "worker 0: ended  worker 1: ended",
-        "---------------  ---------------",
-        *(f"step {step}           step {step}" for step in range(3)),
+        *("worker 0: ended", "  step 0", "  step 1", "  step 2"),
+        *("worker 1: ended", "  step 0", "  step 1", "  step 2"),
     ]

@@ -7,20 +7,22 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import IPython.display  # noqa: F401 - which the launcher asks for where it is there
 import pytest
 
-from course_lib import CourseError, i18n
-from lessons.lesson_11_many_processes import checks_drill as lesson_11_drill
-from lessons.lesson_11_many_processes.cluster import Cluster, Report, Told, live
-from lessons.lesson_11_many_processes.programs.limit import opened
+from course_lib import CourseError
+from lessons.lesson_11_many_processes import checks_drill, launcher
+from lessons.lesson_11_many_processes.checks_drill import BROKEN
+from lessons.lesson_11_many_processes.launcher import Cluster
 from tests.unit.clusters import eventually, ids, left, places_in
 
 ROOT = Path(__file__).parents[2]
 TELLS = """
 import json, os, sys, time
 task = json.loads(os.environ["TF_CONFIG"])["task"]
-def say(*words): print("course:", *words, flush=True)
+def say(*words): print(*words, flush=True)
 """
 WAITS = "time.sleep(600)\n"
 COUNTS = "for step in range(1000):\n    say('step', step)\n    time.sleep(0.01)\n"
@@ -51,7 +53,7 @@ def test_each_process_knows_its_place_and_has_a_port_of_its_own(program, monkeyp
     shows = "say(json.loads(os.environ['TF_CONFIG']), os.environ['CUDA_VISIBLE_DEVICES'], sys.argv[1:])"
     with Cluster([program(shows), 20], {"chief": 1, "worker": 2, "ps": 1}) as running:
         report = running.wait(60, "chief 0", "worker 0", "worker 1", "ps 0")
-        jobs = {job: list(addresses) for job, addresses in running.spec.jobs.items()}
+        jobs = running.addresses
     assert len({address for addresses in jobs.values() for address in addresses}) == 4
     for told in report.told:
         job, index = told.task.split()
@@ -61,60 +63,46 @@ def test_each_process_knows_its_place_and_has_a_port_of_its_own(program, monkeyp
 
 def test_clients_of_dtensor_get_dtensors_variables(tmp_path):
     path = tmp_path / "client.py"
-    path.write_text(
-        "import os; print('course:', os.environ['DTENSOR_CLIENT_ID'], os.environ.get('TF_CONFIG'))"
-    )
-    with Cluster(path, {"worker": 2}, variables="DTENSOR") as running:
+    path.write_text("import os; print(os.environ['DTENSOR_CLIENT_ID'], os.environ.get('TF_CONFIG'))")
+    with Cluster([path], {"worker": 2}, variables="DTENSOR") as running:
         assert lines_of(running.wait(60)) == [("0 None",), ("1 None",)]
 
 
 def test_a_port_is_held_for_its_task(program):
     opens = "import socket; server = socket.create_server(('127.0.0.1', int(sys.argv[1])), reuse_port=True)\n"
-    with Cluster(program("time.sleep(1)"), {"worker": 1}) as running:
-        address = next(iter(running.spec.addresses.values()))
-        port = int(address.split(":")[1])
+    with Cluster([program("time.sleep(1)")], {"worker": 1}) as running:
+        port = int(running.addresses["worker"][0].split(":")[1])
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind(("127.0.0.1", port))
-        assert not opened(address)
+        with pytest.raises(ConnectionError):
+            socket.create_connection(("127.0.0.1", port))
         with Cluster([program(opens + "say('open')\n" + WAITS), port], {"worker": 1}) as another:
             another.wait_for("worker 0", "open")
-            assert opened(address)
+            socket.create_connection(("127.0.0.1", port)).close()
 
 
-def test_the_report_shows_the_marked_lines_side_by_side_in_the_order_of_the_cluster(program):
-    code = "print('noise'); say('step', 1); say('loss', task['index'])\nprint('more', file=sys.stderr)"
-    with Cluster(program(code), {"worker": 2}) as running:
+def test_the_report_shows_what_each_printed_with_two_decimals(program):
+    code = "say('step 1 loss', 1.751 + task['index'])\nprint('more', file=sys.stderr)"
+    with Cluster([program(code)], {"worker": 2}) as running:
         report = running.wait(60)
-        assert running.log("worker 1").stdout == "noise\ncourse: step 1\ncourse: loss 1\n"
-        assert running.log("worker 1").stderr == "more\n"
+        assert running.written("worker 1") == ("step 1 loss 2.751\n", "more\n")
+        assert running.log("worker 1") == "step 1 loss 2.751\nmore\n"
     assert repr(report).splitlines() == [
-        "worker 0: ended  worker 1: ended",
-        "---------------  ---------------",
-        "step 1           step 1",
-        "loss 0           loss 1",
+        *("worker 0: ended", "  step 1 loss 1.75"),
+        *("worker 1: ended", "  step 1 loss 2.75"),
     ]
-
-
-def test_what_is_too_wide_is_folded_and_japanese_stands_in_line():
-    wide = Report(tuple(Told(f"worker {number}", ("word " * 20,), 0) for number in range(3)))
-    assert max(map(len, repr(wide).splitlines())) <= 88
-    i18n.set_language("ja")
-    japanese = Report((Told("worker 0", ("学習が終わるまで、" * 6,), 0), Told("worker 1", ("短い",), 0)))
-    heading, rule, *lines = repr(japanese).splitlines()
-    places = {i18n.num_columns(line[: line.index("worker 1")]) for line in (heading,)}
-    assert places == {rule.index("  ") + 2}
-    assert not any(line.lstrip().startswith("、") for line in lines)
+    assert report["worker 1"].losses == {1: 2.751}
 
 
 def test_one_failure_is_told_with_its_cause_and_what_still_runs_is_ended(program):
     code = "if task['index'] == 1: raise ValueError('no')\n" + WAITS
-    with Cluster(program(code), {"worker": 2}) as running:
+    with Cluster([program(code)], {"worker": 2}) as running:
         report = running.wait(60, grace_seconds=0)
         assert report.failed == report.ended == ("worker 1",)
         with pytest.raises(CourseError, match=r"(?s)worker 0 did not say 'step 5'.*log\('worker 1'\)"):
             running.wait_for("worker 0", "step 5", 1)
     assert report["worker 0"].heading() == "worker 0: runs"
-    assert report["worker 1"].lines == ("stderr: ValueError: no",)
+    assert repr(report).splitlines() == ["worker 0: runs", "worker 1: ended by ValueError", "  no"]
     assert running.report()["worker 0"].heading() == "worker 0: ended by SIGKILL"
     assert running.report().failed == ("worker 1",)
 
@@ -122,23 +110,24 @@ def test_one_failure_is_told_with_its_cause_and_what_still_runs_is_ended(program
 def test_who_does_not_end_in_time_is_named(program):
     code = "if task['index'] == 1: time.sleep(600)"
     waits = pytest.raises(CourseError, match=r"^worker 1 had not ended after 1 s")
-    with Cluster(program(code), {"worker": 2}) as running, waits:
+    with Cluster([program(code)], {"worker": 2}) as running, waits:
         running.wait(1)
 
 
 def test_where_there_are_servers_only_the_chief_is_waited_for(program):
     serves = program("if task['type'] != 'chief': time.sleep(600)")
-    with Cluster(serves, {"chief": 1, "worker": 1, "ps": 1}) as running:
+    with Cluster([serves], {"chief": 1, "worker": 1, "ps": 1}) as running:
         assert running.wait(60).ended == ("chief 0",)
 
 
 def test_a_killed_task_comes_back_and_says_the_same(program):
-    with Cluster(program(COUNTS), {"worker": 2}) as running:
-        running.kill("worker 1", after="step 3")
+    with Cluster([program(COUNTS)], {"worker": 2}) as running:
+        running.wait_for("worker 1", "step 3")
+        running.kill("worker 1")
         before = running.report()["worker 1"].lines
         running.restart("worker 1")
         running.wait_for("worker 1", "step 2")
-        running.kill("worker 1", after="step 2")
+        running.kill("worker 1")
         report = running.report()
     assert report["worker 1"].status == -signal.SIGKILL
     assert before[:4] == ("step 0", "step 1", "step 2", "step 3")
@@ -150,7 +139,7 @@ def test_a_killed_task_comes_back_and_says_the_same(program):
 def test_a_task_can_save_before_it_is_taken_away(program):
     code = "import signal\ndef end(*_): say('saved'); sys.exit(75)\n"
     code += "signal.signal(signal.SIGTERM, end)\nsay('up')\n"
-    with Cluster(program(code + WAITS), {"worker": 1}) as running:
+    with Cluster([program(code + WAITS)], {"worker": 1}) as running:
         running.wait_for("worker 0", "up")
         running.terminate("worker 0")
         report = running.wait(60)
@@ -160,21 +149,17 @@ def test_a_task_can_save_before_it_is_taken_away(program):
 
 def test_a_task_can_run_another_program(program, tmp_path):
     other = tmp_path / "other.py"
-    other.write_text("print('course: other')")
-    with Cluster(program("say('same')"), {"worker": 2}, others={"worker 1": other}) as running:
+    other.write_text("print('other')")
+    with Cluster([program("say('same')")], {"worker": 2}, others={"worker 1": [other]}) as running:
         assert lines_of(running.wait(60)) == [("same",), ("other",)]
 
 
-@pytest.mark.parametrize(
-    ("tasks", "says"),
-    [
-        ({"chief": 2}, "2 chiefs"),
-        ({"worker": 1, "ps": 1}, "no chief"),
-    ],
-)
-def test_what_is_no_cluster_is_refused_by_name(tasks, says):
-    with pytest.raises(CourseError, match=says):
-        Cluster("program.py", tasks)
+def test_words_are_waited_for_after_those_that_were_waited_for(program):
+    with Cluster([program("for word in 'a b a c'.split(): say(word)\n" + WAITS)], {"worker": 1}) as running:
+        for word in ("a", "b", "a", "c"):
+            running.wait_for("worker 0", word)
+        with pytest.raises(CourseError, match="did not say 'b'"):
+            running.wait_for("worker 0", "b", 0.2)
 
 
 def test_a_notebook_sees_the_last_lines_live_and_stores_none(monkeypatch):
@@ -184,22 +169,31 @@ def test_a_notebook_sees_the_last_lines_live_and_stores_none(monkeypatch):
         def update(self, data, **_options):
             shown.append(data)
 
-    monkeypatch.setattr(live, "_in_a_kernel", lambda: True)
+    shell = SimpleNamespace(kernel=True)
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data) or Display())
-    with live.live_logs(lambda: {"worker 0: runs": ["step 1 <loss>", "Traceback"]}) as refresh:
+    with launcher._live(lambda: {"worker 0: runs": ["step 1 <loss>", "Traceback"]}) as refresh:
         refresh()
     assert shown[0] == shown[-1] == {"text/plain": ""}
     assert "<strong>worker 0: runs</strong>" in shown[1]["text/html"]
     assert ">step 1 &lt;loss&gt;\nTraceback</pre>" in shown[1]["text/html"]
 
 
-def test_the_machines_of_the_drill_fail_by_name(tmp_path, monkeypatch, program):
+@pytest.mark.parametrize("machines", [{"host0": BROKEN["host0"]}, {**BROKEN, "host1": {"index": 1}}])
+def test_what_is_no_plan_starts_nothing(machines):
+    with pytest.raises(CourseError, match="lacks a setting, or has one too many"):
+        checks_drill.start(machines, "nothing.py", "nowhere")
+
+
+def test_a_machine_of_the_drill_has_its_own_place_batch_and_folder(tmp_path, program):
     (tmp_path / "checkpoints").mkdir()
-    path = program("print('course: at', sys.argv[1]); sys.exit(3)")
-    monkeypatch.setattr(lesson_11_drill, "_program", lambda _host, _settings, folder: [str(path), folder])
-    report = lesson_11_drill.start(lesson_11_drill.BROKEN, tmp_path / "checkpoints")
-    assert [told.task for told in report.told] == ["host0", "host1"]
-    assert sorted(report.failed) == ["host0", "host1"]
+    (tmp_path / "checkpoints" / "kept").touch()
+    path = program("BATCH = 32\nsay(task['index'], BATCH, os.path.exists(sys.argv[1] + '/kept'))")
+    report = checks_drill.start(BROKEN, path, tmp_path / "checkpoints")
+    assert {told.task: told.lines for told in report.told} == {
+        "host0": ("1 48 False",),
+        "host1": ("2 48 True",),
+    }
 
 
 def test_an_exception_in_the_block_ends_all_with_their_children(places):
@@ -221,7 +215,7 @@ def test_a_killed_task_takes_its_child_with_it_but_no_other_task(places):
 
 OWNER = """
 import signal, sys
-from lessons.lesson_11_many_processes.cluster import Cluster
+from lessons.lesson_11_many_processes.launcher import Cluster
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background is deaf to it
 with Cluster(sys.argv[1:], {"worker": 2}) as cluster:
     cluster.wait(600)
