@@ -53,8 +53,8 @@ QUIET = {"shuffle": False, "verbose": 0}
 
 on_one = line()
 told = on_one.fit(ones, ones, batch_size=10, epochs=2, **QUIET)
-print(*(f"{loss:.4f}" for loss in told.history["loss"]))
-print(f"{on_one.evaluate(ones, ones, verbose=0):.4f}")
+print(*(f"{loss:.3f}" for loss in told.history["loss"]))
+print(f"{on_one.evaluate(ones, ones, verbose=0):.5f}")
 
 # %% two-text [markdown]
 # For several devices,
@@ -78,8 +78,8 @@ with two.scope():
     on_two = line()
 
 told = on_two.fit(ones, ones, batch_size=10, epochs=2, **QUIET)
-print(*(f"{loss:.4f}" for loss in told.history["loss"]))
-print(f"{on_two.evaluate(ones, ones, verbose=0):.4f}")
+print(*(f"{loss:.3f}" for loss in told.history["loss"]))
+print(f"{on_two.evaluate(ones, ones, verbose=0):.5f}")
 print(two.num_replicas_in_sync)
 
 # %% two-why [markdown]
@@ -135,7 +135,7 @@ received_examples(two, numbers.batch(10), most_batches=2)
 weight = on_two.trainable_variables[0].value
 print(type(weight).__name__)
 for copy in two.experimental_local_results(weight):
-    print(copy.device[-5:], f"{copy.numpy().item():.4f}")
+    print(copy.device[-5:], f"{copy.numpy().item():.3f}")
 
 # %% copies-why [markdown]
 # In the scope of a `MirroredStrategy` a variable is made once on each device.
@@ -185,7 +185,8 @@ def replica_step(weight, features, labels, learning_rate, global_batch):
         loss = tf.reduce_sum(tf.square(errors)) / global_batch
     gradient = tape.gradient(loss, weight)
     context = tf.distribute.get_replica_context()
-    weight.assign_sub(learning_rate * context.all_reduce("SUM", gradient))
+    total = context.all_reduce("SUM", gradient)
+    weight.assign_sub(learning_rate * total)
     return loss
     # solution end
 
@@ -207,8 +208,8 @@ check("09-by-hand", replica_step)
 # `compute_average_loss` does it.
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
-# The second of three cells prints what the replicas return in the first step, and the sum of it.
-# `train` names no strategy; the third cell gives it four, and prints the mean loss of each epoch.
+# `train` below hands out what the replicas return in each step; the cell prints that of the first, and the sum.
+# `train` names no strategy, so the cell after it gives it four, and prints the mean loss of each epoch.
 
 # %% on-replica
 squared_error = keras.losses.MeanSquaredError(reduction="none")
@@ -217,7 +218,10 @@ squared_error = keras.losses.MeanSquaredError(reduction="none")
 def on_replica(model, x, y, global_batch):
     with tf.GradientTape() as tape:
         losses = squared_error(y, model(x, training=True))
-        loss = tf.nn.compute_average_loss(losses, global_batch_size=global_batch)
+        loss = tf.nn.compute_average_loss(
+            losses,
+            global_batch_size=global_batch,
+        )
     variables = model.trainable_variables
     gradients = tape.gradient(loss, variables)
     model.optimizer.apply_gradients(zip(gradients, variables))
@@ -228,28 +232,32 @@ def on_replica(model, x, y, global_batch):
 def train(strategy, model, global_batch):
     @tf.function
     def step(x, y):
-        return strategy.run(on_replica, args=(model, x, y, global_batch))
+        return strategy.run(on_replica, (model, x, y, global_batch))
 
-    dataset = tf.data.Dataset.from_tensor_slices((ones, ones)).batch(global_batch)
-    for x, y in strategy.experimental_distribute_dataset(dataset):
+    dataset = tf.data.Dataset.from_tensor_slices((ones, ones))
+    batches = dataset.batch(global_batch)
+    for x, y in strategy.experimental_distribute_dataset(batches):
         yield step(x, y)
 
 
 with two.scope():
     model = line()
-losses = list(train(two, model, global_batch=10))
-print([f"{float(each):.2f}" for each in two.experimental_local_results(losses[0])])
-print(f"{float(two.reduce('SUM', losses[0], axis=None)):.2f}")
+shares, *later = train(two, model, global_batch=10)
+print(*(float(each) for each in two.experimental_local_results(shares)))
+print(float(two.reduce("SUM", shares, axis=None)))
 
 # %% switched
 one = tf.distribute.get_strategy()
 fourth = tf.distribute.OneDeviceStrategy("CPU:3")
-central = tf.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:0")
+central = tf.distribute.experimental.CentralStorageStrategy(
+    compute_devices=["CPU:0", "CPU:1"], parameter_device="CPU:0"
+)
 for strategy in (one, fourth, two, central):
     with strategy.scope():
         model = line()
-    losses = [strategy.reduce("SUM", each, axis=None) for each in train(strategy, model, 10)]
-    print(f"{np.mean(losses):.4f}", type(strategy).__name__)
+    epoch = train(strategy, model, global_batch=10)
+    losses = [strategy.reduce("SUM", each, axis=None) for each in epoch]
+    print(f"{np.mean(losses):.3f}", type(strategy).__name__)
 
 # %% evaluate-text [markdown]
 # Each replica returned its half of the first loss, which is 1, and every mean is that of `fit` on one device.
@@ -306,16 +314,16 @@ received_examples(two, tf.data.Dataset.range(5).batch(4))
 
 # %% predict-last [markdown]
 # `fit` trains the line for one epoch with these five examples.
-# The first step takes the weight from 0 to 0.10.
+# The first step takes the weight from 0 to 0.1.
 # On one device the second step, with the one example that is left, adds another 0.08.
 # What is the weight on two replicas after the epoch?
 #
-# - [ ] `0.18` as on one device
-#   It would be, if the only example counted in full.
+# - [ ] `0.18`
+#   It would be, as on one device, if the only example counted in full.
 #   But its gradient is divided by the number of replicas, and the other replica adds nothing.
 # - [x] `0.14`
 #   Replica 0 has the mean over one example, divides it by two, and replica 1 adds nothing: half a step.
-# - [ ] `0.10`
+# - [ ] `0.1`
 #   It would be, if such a batch were left out.
 #   Replica 0 still computes a gradient.
 # - [ ] `0.12`
@@ -326,7 +334,8 @@ received_examples(two, tf.data.Dataset.range(5).batch(4))
 with two.scope():
     last_model = line()
 last_model.fit(ones[:5], ones[:5], batch_size=4, **QUIET)
-reveal("09-last", round(float(last_model.get_weights()[0].item()), 2))
+weight, _bias = last_model.get_weights()
+reveal("09-last", round(weight.item(), 2))
 
 # %% [markdown]
 # A wrong step, without an error.
@@ -337,11 +346,12 @@ reveal("09-last", round(float(last_model.get_weights()[0].item()), 2))
 for strategy in (one, two):
     with strategy.scope():
         model = line()
-    told = model.fit(ones[:5], ones[:5], batch_size=4, epochs=2, **QUIET)
+    five = ones[:5]
+    told = model.fit(five, five, batch_size=4, epochs=2, **QUIET)
     print(*(f"{loss:.3f}" for loss in told.history["loss"]))
 
 # %% first-text [markdown]
-# Not in the same epoch: each loss is measured before its step, and the reported mean counts each example once.
+# Not in the same epoch: a loss is measured before its step, and the reported mean counts each example once.
 # The next epoch starts from other weights, and differs.
 # All this holds for tf_keras, too.
 #
@@ -408,10 +418,14 @@ to_one = tf.distribute.ReductionToOneDevice()
 for soft in (True, False):
     tf.config.set_soft_device_placement(soft)
     try:
-        absent = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"], cross_device_ops=to_one)
+        absent = tf.distribute.MirroredStrategy(
+            ["GPU:0", "GPU:1"],
+            cross_device_ops=to_one,
+        )
         with absent.scope():
             misplaced = tf.Variable(1.0)
-        print(*(copy.device[-5:] for copy in absent.experimental_local_results(misplaced)))
+        copies = absent.experimental_local_results(misplaced)
+        print(*(copy.device[-5:] for copy in copies))
     except tf.errors.InvalidArgumentError as error:
         print(str(error).partition(". ")[0])
 tf.config.set_soft_device_placement(True)
@@ -438,8 +452,9 @@ except AssertionError as error:
 # | a device that does not exist | computes on `CPU:0` | `set_soft_device_placement(False)` |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
-# | with Keras 3, only the optimizer outside the scope | SGD trains right but counts every replica's step; Adam fails in `fit`, and in a loop copies can drift apart | make it in the scope |
-# | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: "Shape mismatch in the collective instance" | one strategy, or `ReductionToOneDevice()` |
+# | only SGD of Keras 3 made outside the scope | trains right, but counts a step once for each replica | make it in the scope |
+# | only Adam or SGD with momentum made outside the scope | `fit` ends in an error; in a loop, copies can drift apart | make it in the scope |
+# | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: `Shape mismatch in the collective instance` | one strategy, or `ReductionToOneDevice()` |
 #
 # ## Which strategy?
 #
@@ -470,7 +485,8 @@ StrategyExplorer()
 # - `TPUStrategy` has collectives of its own.
 #   A *resolver* finds the TPU, which must then be initialised; that clears its memory.
 #
-# Lesson 11 runs the first two. The resolver says here:
+# Lesson 11 runs the first two.
+# The resolver says here:
 
 # %% tpu tags=["error"]
 try:
@@ -494,10 +510,11 @@ except ValueError as error:
 from course_lib import measured
 
 recorded = measured.load("09_strategies")
-print(*(f"{name}: {value}" for name, value in recorded.how.items()), sep="\n")
+for name, value in recorded.how.items():
+    print(f"{name}: {value}")
 measured.table(recorded.support)
 
-# %% table-why [markdown]
+# %% takeaways [markdown]
 # The wrong loss: to add to a metric, Keras 3 assigns the old value plus the new one.
 # `CentralStorageStrategy` adds up what the replicas assign, and so the old value once for each.
 # The training is right, and `fit` of tf_keras reports the right loss.
@@ -511,7 +528,7 @@ measured.table(recorded.support)
 #
 # [`09_strategies.py`](../plain/09_strategies.py) is `fit` and the loop without the course's library.
 # It trains the line with `line`, `on_replica` and `train` as above, on one, two and four replicas,
-# and ends with an error if a weight or a loss differs from one device.
+# and ends with an error if a weight or a loss is not that of one device, which it works out by hand.
 #
 # ## Takeaways
 #

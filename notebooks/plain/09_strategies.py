@@ -26,7 +26,10 @@ def line():
 def on_replica(model, x, y, global_batch):
     with tf.GradientTape() as tape:
         losses = squared_error(y, model(x, training=True))
-        loss = tf.nn.compute_average_loss(losses, global_batch_size=global_batch)
+        loss = tf.nn.compute_average_loss(
+            losses,
+            global_batch_size=global_batch,
+        )
     variables = model.trainable_variables
     gradients = tape.gradient(loss, variables)
     model.optimizer.apply_gradients(zip(gradients, variables))  # adds up those of all replicas first
@@ -36,10 +39,11 @@ def on_replica(model, x, y, global_batch):
 def train(strategy, model, global_batch):
     @tf.function
     def step(x, y):
-        return strategy.run(on_replica, args=(model, x, y, global_batch))
+        return strategy.run(on_replica, (model, x, y, global_batch))
 
-    dataset = tf.data.Dataset.from_tensor_slices((ones, ones)).batch(global_batch)
-    for x, y in strategy.experimental_distribute_dataset(dataset):
+    dataset = tf.data.Dataset.from_tensor_slices((ones, ones))
+    batches = dataset.batch(global_batch)
+    for x, y in strategy.experimental_distribute_dataset(batches):
         yield step(x, y)
 
 
