@@ -208,7 +208,7 @@ check("09-by-hand", replica_step)
 # `compute_average_loss` does it.
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
-# `train` below hands out what the replicas return in each step; the cell prints that of the first, and the sum.
+# `train` below hands out what the replicas return in each step; the cell prints the first, and the sum of it.
 # `train` names no strategy, so the cell after it gives it four, and prints the mean loss of each epoch.
 
 # %% on-replica
@@ -383,8 +383,7 @@ except tf.errors.InvalidArgumentError as error:
 #
 # ## Mistakes that raise no error
 #
-# A program counts its steps in a variable that is made outside every scope.
-# `four` is the strategy with four replicas.
+# What becomes of a variable that is made outside the scope?
 
 # %% predict-count [markdown]
 # `steps = tf.Variable(0)` is made outside the scope.
@@ -473,7 +472,7 @@ StrategyExplorer()
 # %% several-text [markdown]
 # [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training) promises
 # that strategies are easy to use, fast without tuning, and exchanged for one another with little work,
-# because variables, layers, models, optimizers, metrics, summaries and checkpoints know about them.
+# because variables, layers, models, optimizers, metrics, summaries and checkpoints support them.
 # Three of them need more than this notebook has.
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines.
