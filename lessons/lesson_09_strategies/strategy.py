@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
-from course_lib.errors import CourseError, one_of
+from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.specs.drawing import DrawsItself
 
 CPU, GPU, GPUS, TPU = "CPU", "GPU", "GPUs", "TPU"
 FIT, CUSTOM_LOOP = "fit", "custom loop"
 KERAS_3, TF_KERAS = "Keras 3", "tf_keras"
 MIRRORED_VARIABLES, CENTRAL_VARIABLES = "on each device", "on the CPU"
 
-DEFAULT, ONE_DEVICE, MIRRORED, CENTRAL_STORAGE, MULTI_WORKER, PARAMETER_SERVER, TPU_STRATEGY = STRATEGIES = (
-    "default strategy",
-    "OneDeviceStrategy",
-    "MirroredStrategy",
-    "CentralStorageStrategy",
-    "MultiWorkerMirroredStrategy",
-    "ParameterServerStrategy",
-    "TPUStrategy",
-)
-
-OFFERED: dict[str, tuple[object, ...]] = {
-    "devices": (CPU, GPU, GPUS, TPU),
-    "several_machines": (False, True),
-    "synchronous": (True, False),
-    "variables": (MIRRORED_VARIABLES, CENTRAL_VARIABLES),
-    "loop": (FIT, CUSTOM_LOOP),
-    "keras": (KERAS_3, TF_KERAS),
-}
+DEFAULT, ONE_DEVICE, MIRRORED = "default strategy", "OneDeviceStrategy", "MirroredStrategy"
+CENTRAL_STORAGE, TPU_STRATEGY = "CentralStorageStrategy", "TPUStrategy"
+MULTI_WORKER, PARAMETER_SERVER = "MultiWorkerMirroredStrategy", "ParameterServerStrategy"
 
 
 @dataclass(frozen=True)
-class Situation(DrawsItself):
-    """What a training is to run on, and how. It draws itself: the strategy that suits, and what lives where.
+class Situation:
+    """What a training is to run on, and how.
 
     >>> Situation("GPUs").advice.strategy
     'MirroredStrategy'
@@ -51,10 +35,8 @@ class Situation(DrawsItself):
         keras: "Keras 3", which `tf.keras` is, or "tf_keras", which is Keras 2.
 
     Raises:
-        CourseError: an answer that is not offered, or answers that no strategy brings together.
+        CourseError: no strategy trains asynchronously on TPUs.
     """
-
-    drawn_by = "lessons.lesson_09_strategies.strategy_picture"
 
     devices: str = CPU
     several_machines: bool = False
@@ -64,24 +46,11 @@ class Situation(DrawsItself):
     keras: str = KERAS_3
 
     def __post_init__(self) -> None:
-        for name, offered in OFFERED.items():
-            problem = _("{name} is {value!r}.", name=name, value=getattr(self, name))
-            one_of(getattr(self, name), offered, problem, cure=_("Give one of these, or leave it out."))
         if self.devices == TPU and not self.synchronous:
             raise CourseError(
                 _("No strategy trains asynchronously on TPUs."),
                 allowed=_("synchronous training on TPUs; asynchronous training on CPUs and GPUs"),
                 cure=_("Choose synchronous training, or other devices."),
-            )
-        asked = has_choice_of_variables(self.devices, self.several_machines, self.synchronous)
-        if self.variables == CENTRAL_VARIABLES and not asked:
-            raise CourseError(
-                _(
-                    "variables is {value!r}, but here the strategy decides where they are.",
-                    value=CENTRAL_VARIABLES,
-                ),
-                allowed=_("variables on the CPU for several GPUs of one machine that train synchronously"),
-                cure=_("Leave it out: {fixed!r}", fixed=replace(self, variables=MIRRORED_VARIABLES)),
             )
 
     @property
@@ -92,11 +61,6 @@ class Situation(DrawsItself):
         fails = at_risk and strategy in (MULTI_WORKER, PARAMETER_SERVER)
         loop = CUSTOM_LOOP if fails else self.loop
         return Advice(strategy, _rule(strategy), loop, _warning(strategy) if at_risk else "")
-
-    def __repr__(self) -> str:
-        own = [(each.name, getattr(self, each.name)) for each in fields(self)]
-        shown = [f"{name}={value!r}" for name, value in own if value != OFFERED[name][0]]
-        return f"Situation({', '.join(shown)})"
 
 
 def has_choice_of_variables(
@@ -111,7 +75,7 @@ class Advice:
     """The strategy that suits a situation.
 
     Attributes:
-        strategy: one of `STRATEGIES`.
+        strategy: its name.
         rule: why it is this one.
         loop: how to train: as asked, or "custom loop" where Keras 3's `fit` fails.
         warning: what does not work as asked, or nothing.

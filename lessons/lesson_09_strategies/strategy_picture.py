@@ -8,13 +8,12 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import colour
-from course_lib.pictures.figures import Figure, draw, framed
 from course_lib.pictures.links import link
 from course_lib.pictures.shapes import node
 from lessons.lesson_09_strategies import strategy as strategies
 from lessons.lesson_09_strategies.strategy import Situation
 
-_WIDTH, _HEAD, _CHIP, _PAD, _GAP, _SIZE = 660.0, 24.0, 24.0, 8.0, 12.0, 12.0
+WIDTH, _HEAD, _CHIP, _PAD, _GAP, _SIZE = 660.0, 24.0, 24.0, 8.0, 12.0, 12.0
 _SEVERAL = 2  # what is drawn where there are several
 _BATCHES = 3  # how far into the palette the colours of batches begin
 
@@ -140,26 +139,12 @@ def _devices(situation: Situation) -> list[str]:
     return [f"{kind}:{number}" for number in range(_SEVERAL if several else 1)]
 
 
-@draw.register
-def _situation_figure(situation: Situation) -> Figure:
-    advice = situation.advice
-    told = [advice.rule, *([advice.warning.replace("`", "")] if advice.warning else [])]
-    shown = places_of(situation)
-    drawings = [
-        arranging.lines_of_text([advice.strategy], size=14, max_width=_WIDTH),
-        arranging.lines_of_text(told, size=12, max_width=_WIDTH, fill=shapes.SOFT_INK),
-        places_drawing(shown),
-        arranging.lines_of_text(legend(shown), size=12, max_width=_WIDTH, fill=shapes.SOFT_INK),
-    ]
-    return framed(advice.strategy, drawings, [*told, "", *places_lines(shown)])
-
-
 def places_drawing(shown: Places) -> Drawing:
     """Returns the devices as boxes with what they hold, and between or below them what they exchange."""
     holders = [holder for row in shown.rows for holder in row]
     texts = [text for holder in holders for text in (holder.name, *(held.text for held in holder.held))]
     width = max(text_width(each, _SIZE) for each in texts) + 4 * _PAD
-    rows = [arranging.flowing([_box(each, width) for each in row], _GAP, _WIDTH) for row in shown.rows]
+    rows = [arranging.flowing([_box(each, width) for each in row], _GAP, WIDTH) for row in shown.rows]
     if not shown.exchange:
         return rows[0]
     joined = link(shown.exchange, max(row.width for row in rows))

@@ -1,10 +1,8 @@
 # %% [markdown]
 # # Appendix A1. Estimators
 #
-# A program of 2019 trains on several GPUs with `tf.estimator`.
-# Today's TensorFlow has no such module.
-# What did the program do, and what does one write in place of each part?
-#
+# A program of 2019 trains on several GPUs with `tf.estimator`, a module that today's TensorFlow lacks.
+# What did its parts do, and what does one write in their place?
 # Here such programs run once more, on two virtual CPUs.
 #
 # After this appendix you can
@@ -17,11 +15,10 @@
 # **You need to know:** lesson 9; of lesson 10 the loop.
 #
 # > **Where this was run.** TensorFlow 2.15, the last that has Estimators, in an environment of its own.
-# > It needs Python 3.11 and 1.4 GB.
-# > `make estimator` in a terminal makes it and tries it out, this notebook included.
+# > It needs Python 3.11 and 1.4 GB; no other lesson needs it.
+# > `make estimator` in a terminal makes it and tries it out.
 # > Then open this notebook in JupyterLab, by `make lab`:
 # > its kernel is "TensorFlow 2.15 (Estimators)", which you can also choose under *Kernel*, *Change Kernel*.
-# > No other lesson needs any of this.
 
 # %%
 import os
@@ -140,17 +137,14 @@ for options in (None, two_cpus):
         print(*(device.name.rpartition("/")[2] for device in session.list_devices()))
 
 # %% hangs [markdown]
-# On one CPU the two replicas wait for each other's gradients for ever.
-# That was tried, and this notebook does not repeat it: you would have to interrupt it.
+# On one CPU the two replicas hang, and you would have to interrupt the training.
 # A session finds all GPUs of a machine, so programs on GPUs do not need `session_config` for that.
 #
 # ## A model of one's own
 #
-# A *custom* Estimator gets a `model_fn`.
-# The Estimator calls it with a batch, and with `mode` it says what for.
-# The answer is an `EstimatorSpec`: the loss, and in training the operation that makes a step.
-# This one is the same line.
-# It also counts the examples that it is trained on, over all replicas.
+# A *custom* Estimator gets a `model_fn`, and calls it with a batch and a `mode`, which says what for.
+# The function returns an `EstimatorSpec`: the loss, and in training the operation that makes a step.
+# This one is the same line; it also counts its training examples, over all replicas.
 
 # %% model-fn
 v1 = tf.compat.v1
@@ -198,8 +192,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # %% per-replica [markdown]
 # The batch of an `input_fn` is *per replica*: in a step, two replicas take two batches.
 # The batch of `fit` and of `experimental_distribute_dataset` is the global one, and the replicas share it.
-# A program that moves with its `batch(10)` unchanged trains on half the examples, and no error says so.
-# (Here the weight is the same, since the examples are.)
+# A program that moves with its `batch(10)` unchanged trains on half the examples, without an error.
+# Only since all examples are equal, the weight is the same here.
 #
 # An `input_fn` is called once a worker, not once a replica.
 # It was the program's own business to split the data between workers, or to shuffle them differently on each.
@@ -208,8 +202,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 #
 # Training and evaluation may have different strategies.
 # An `input_fn` may ask how many replicas there are.
-# The next cell trains on two replicas, evaluates on one device, and trains on.
-# A call of `train` starts from the newest checkpoint in the Estimator's folder, if there is one.
+# The next cell trains on two replicas, evaluates on one device, and trains on:
+# `train` starts from the newest checkpoint in the Estimator's folder, if there is one.
 
 
 # %% two-strategies
@@ -230,8 +224,7 @@ print(other.get_variable_value("global_step"), "steps")
 #
 # A *hook* is called before and after each step.
 # `train_and_evaluate` trains until `max_steps` and evaluates on the way and at the end.
-# It is also what runs on several machines: there each process finds its task in `TF_CONFIG`.
-# The next cell has one process, and so no `TF_CONFIG`.
+# On several machines each process finds its task in `TF_CONFIG`; the next cell has one process, and none.
 
 
 # %% hook
@@ -251,8 +244,8 @@ print(f"{hook.number} calls, loss {metrics['average_loss']:.3f}")
 # %% keras-text [markdown]
 # ## A Keras model as an Estimator
 #
-# `model_to_estimator` makes an Estimator of a compiled Keras model.
-# Here that is the line again, with the mean squared error as its loss and, once more, as a metric.
+# `model_to_estimator` makes an Estimator of a compiled Keras model:
+# here the line again, with the mean squared error as its loss and also as a metric.
 # It trains on two replicas; only the strategy of the evaluation differs.
 
 
@@ -279,13 +272,12 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # The loss told by an evaluation on two replicas is half the right one.
 # Keras divides the loss of each replica by the number of replicas, so that their sum is the loss.
 # The Estimator takes their mean.
-# Whoever compares an old log with `evaluate` of today should compare metrics.
+# So compare metrics, where you hold an old log against `evaluate` of today.
 #
 # ## The same today
 #
 # This is all that is left of the first program.
-# It runs in the environment of the course, on two virtual CPUs.
-# A test of lesson 9 runs it as it stands here, and gets the weight and the bias of above.
+# In the environment of the course, on two virtual CPUs, it gives the weight and the bias of above.
 #
 # ```python
 # strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -299,7 +291,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # model.evaluate(examples.batch(2 * 10), steps=10)
 # ```
 #
-# And so, part by part.
+# The same part by part.
 # The last column says which lesson runs today's side; "named" means that the course does not run it.
 #
 # | Estimator | today | where |
@@ -323,10 +315,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `model_to_estimator` | nothing: the Keras model | 9 |
 # | `TPUEstimator` | `TPUStrategy` | named |
 #
-# TensorFlow's guide set limits that this notebook does not try:
+# TensorFlow's guide set two more limits:
 # no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
-# (In a trial outside this notebook,
-# TensorFlow 2.15 trained with a `Scaffold` that has an `init_fn` all the same.)
 #
 # ## Exercise
 #

@@ -5,18 +5,6 @@ import tensorflow as tf
 
 from tests.lessons.attempts import Attempts
 
-TEAMS = (
-    "MirroredStrategy",
-    "MultiWorkerMirroredStrategy",
-    "ParameterServerStrategy",
-    "CentralStorageStrategy",
-)
-
-
-def but(team, name):
-    """Returns the right answer with another name for one team, counted from 1."""
-    return (*TEAMS[: team - 1], name, *TEAMS[team:])
-
 
 def step(
     *, all_reduce=True, operation="SUM", by_part=False, sign=-1, update=True, returned=lambda loss: loss
@@ -98,43 +86,6 @@ def nothing(*inputs):
 
 
 ATTEMPTS = {
-    "09-choose": Attempts(
-        right=(
-            tuple(f"tf.distribute.{name}" for name in TEAMS),
-            [
-                tf.distribute.MirroredStrategy,
-                tf.distribute.MultiWorkerMirroredStrategy,
-                tf.distribute.ParameterServerStrategy,
-                tf.distribute.experimental.CentralStorageStrategy,
-            ],
-        ),
-        wrong=(
-            (but(2, "MirroredStrategy"), "a single machine"),
-            (but(2, tf.distribute.ParameterServerStrategy), "wait for each other"),
-            (but(3, "MultiWorkerMirroredStrategy"), "every machine waits"),
-            (but(4, "MirroredStrategy"), "only once"),
-            (but(1, "OneDeviceStrategy"), "Team 1"),
-            (but(3, "Mirrored"), "no strategy 'Mirrored'"),
-            (but(1, 4), "no strategy '4'"),
-            (TEAMS[:2], "four names"),
-            ("MirroredStrategy", "tuple or list"),
-        ),
-    ),
-    "09-settings": Attempts(
-        right=(lambda count, per, base, rate: np.array([count * per, rate / base * count * per]),),
-        wrong=(
-            (lambda count, per, base, rate: (count * per, rate), "stays as it was"),
-            (lambda count, per, base, rate: (count * per, rate * count), "not the batch of one replica"),
-            (lambda count, per, base, rate: (per, rate * per / base), "all replicas together"),
-            (
-                lambda count, per, base, rate: (count * per, round(rate * count * per / base, 3)),
-                "not rounded",
-            ),
-            (lambda count, per, base, rate: rate * count * per / base, "global batch"),
-            (nothing, "return"),
-            (0.1, "function"),
-        ),
-    ),
     "09-by-hand": Attempts(
         right=(step(operation=tf.distribute.ReduceOp.SUM),),
         wrong=(

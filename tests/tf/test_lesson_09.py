@@ -1,12 +1,15 @@
-"""What lesson 09 says of strategies and does not show: unequal parts, kinds of models, Estimators."""
+"""What lesson 09 says of strategies and does not show: unequal parts, scopes, metrics; its plain program."""
 
+import ast
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from course_lib.strategies import mirrored
 from tests.course import COURSE
 
 tf = start_tensorflow()
@@ -16,12 +19,37 @@ keras = tf.keras
 ONES = np.ones((100, 1), np.float32)
 FEATURES = np.arange(1, 14, dtype=np.float32)[:, None] / 4
 LABELS = 3 * FEATURES - 1
+PROGRAM = Path(__file__).parents[2] / "notebooks/plain/09_strategies.py"
+DEFINED = (ast.FunctionDef, ast.ClassDef)
 
 
-def line(library=keras, rate=0.05):
+def definitions(source):
+    return {node.name: ast.dump(node) for node in ast.parse(source).body if isinstance(node, DEFINED)}
+
+
+def test_the_program_is_the_lessons_code_name_by_name():
+    in_lesson = {}
+    for cell in COURSE.lesson("09_strategies").cells:
+        if cell.kind == "code":
+            in_lesson |= definitions(cell.source)
+    of_program = definitions(PROGRAM.read_text())
+    assert list(of_program) == ["line", "on_replica", "train"]
+    assert {name: in_lesson.get(name) for name in of_program} == of_program
+
+
+def mirrored(replicas, ops=tf.distribute.ReductionToOneDevice):
+    return tf.distribute.MirroredStrategy([f"CPU:{number}" for number in range(replicas)], ops())
+
+
+def central_storage(replicas):
+    devices = [f"CPU:{number}" for number in range(replicas)]
+    return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
+
+
+def line(library=keras, optimizer=None, between=()):
     unit = library.layers.Dense(1, kernel_initializer="zeros")
-    model = library.Sequential([library.Input((1,)), unit])
-    model.compile(library.optimizers.SGD(rate), "mse")
+    model = library.Sequential([library.Input((1,)), *between, unit])
+    model.compile(optimizer or library.optimizers.SGD(0.05), "mse")
     return model
 
 
@@ -49,43 +77,25 @@ def fitted(strategy, make, features, labels, batch_size):
     return told, [each.item() for each in model.get_weights()]
 
 
-def by_hand(features, labels, batch_size, *, rate=0.05, share=lambda size: 1.0, first=(0.0, 0.0)):
-    """Returns loss and weights of one epoch in float64; a step goes as far as `share` of its batch's size."""
+def by_hand(features, labels, batch_size, *, first=(0.0, 0.0)):
+    """Returns loss and weights of one epoch in float64."""
     (weight, bias), total = first, 0.0
     for start in range(0, len(features), batch_size):
         x = features[start : start + batch_size, 0].astype(np.float64)
         errors = weight * x + bias - labels[start : start + batch_size, 0]
         total += np.sum(errors**2)
-        step = 2 * rate * share(len(x))
-        weight, bias = weight - step * np.mean(errors * x), bias - step * np.mean(errors)
+        weight, bias = weight - 0.1 * np.mean(errors * x), bias - 0.1 * np.mean(errors)
     return total / len(features), [weight, bias]
 
 
-@pytest.mark.parametrize(("replicas", "batch_size"), [(4, 10), (2, 3)])
-def test_keras_3_stops_before_the_first_step_where_the_first_batch_falls_into_unequal_parts(
-    replicas, batch_size
-):
-    strategy = mirrored(replicas)
-    with strategy.scope():
-        model = line()
-    for call in (model.fit, model.evaluate):
-        with pytest.raises(tf.errors.InvalidArgumentError, match="AddN must have the same size and shape"):
-            call(ONES, ONES, batch_size=batch_size, verbose=0)
-    assert [each.item() for each in model.get_weights()] == [0.0, 0.0]
-    assert model.optimizer.iterations.numpy() == 0
-
-
-def test_tf_keras_takes_such_a_batch_and_trains_otherwise():
-    _told, weights = fitted(mirrored(4), lambda: line(tf_keras), FEATURES[:10], LABELS[:10], 10)
-    assert abs(weights[0] - by_hand(FEATURES[:10], LABELS[:10], 10)[1][0]) > 0.1
+# Equal and unequal parts
 
 
 @pytest.mark.parametrize("make", [line, functional, Subclassed], ids=["sequential", "functional", "class"])
 def test_equal_parts_give_any_kind_of_model_the_numbers_of_one_device(make):
     told, weights = fitted(mirrored(2), make, FEATURES[:12], LABELS[:12], 4)
     loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
-    assert told == pytest.approx(loss, rel=1e-5)
-    assert weights == pytest.approx(right, rel=1e-5)
+    assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
 
 
 def test_two_replicas_on_a_device_that_takes_the_place_of_missing_ones_compute_the_right_numbers():
@@ -95,86 +105,141 @@ def test_two_replicas_on_a_device_that_takes_the_place_of_missing_ones_compute_t
     assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
 
 
-def first_step(strategy):
-    """Runs a step of a model without an Input and of an optimizer that was not built; returns the kernel."""
-    with strategy.scope():
-        model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="zeros")])
-        optimizer = keras.optimizers.SGD(0.05, momentum=0.9)
-
-    def step(features, labels):
-        with tf.GradientTape() as tape:
-            loss = tf.reduce_sum((labels - model(features)) ** 2) / 4
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-
-    batches = tf.data.Dataset.from_tensor_slices((FEATURES[:4], LABELS[:4])).batch(4)
-    (batch,) = strategy.experimental_distribute_dataset(batches)
-    tf.function(lambda: strategy.run(step, args=batch))()
-    return model.trainable_variables[0].value
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
+def test_the_only_example_of_a_batch_counts_half_in_either_keras_and_the_told_loss_is_right(library):
+    told, weights = fitted(mirrored(2), lambda: line(library), ONES[:5], ONES[:5], 4)
+    assert weights == pytest.approx([0.14, 0.14])
+    assert told == pytest.approx((4 * 1 + 0.8**2) / 5)
 
 
-def test_a_mirrored_strategy_makes_copies_of_variables_that_the_first_step_makes():
+def test_tf_keras_takes_a_first_batch_of_unequal_parts():
+    _told, weights = fitted(mirrored(4), lambda: line(tf_keras), FEATURES[:10], LABELS[:10], 10)
+    assert abs(weights[0] - by_hand(FEATURES[:10], LABELS[:10], 10)[1][0]) > 0.1
+
+
+def drawn_alike(library):
+    """Returns whether two replicas draw the same dropout mask."""
     strategy = mirrored(2)
-    copies = strategy.experimental_local_results(first_step(strategy))
-    right = by_hand(FEATURES[:4], LABELS[:4], 4)[1][0]
-    assert [copy.device[-5:] for copy in copies] == ["CPU:0", "CPU:1"]
-    assert [copy.numpy().item() for copy in copies] == pytest.approx([right, right], rel=1e-5)
-
-
-def test_under_central_storage_a_model_without_an_input_fails_in_the_first_step():
-    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
-        first_step(central_storage(2))
-
-
-def central_storage(replicas):
-    devices = [f"CPU:{number}" for number in range(replicas)]
-    return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
-
-
-@pytest.mark.parametrize("replicas", [2, 4])
-def test_under_central_storage_a_batch_weighs_in_the_told_loss_as_often_as_the_next_as_there_are_replicas(
-    replicas,
-):
-    told, weights = fitted(central_storage(replicas), line, FEATURES[:12], LABELS[:12], 4)
-    right_loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
-    totals = [0.0, *(n * by_hand(FEATURES[:n], LABELS[:n], 4)[0] for n in (4, 8, 12))]
-    batches = np.diff(totals) / 4  # the loss of each batch, before its step
-    assert weights == pytest.approx(right, rel=1e-5)
-    assert told == pytest.approx(np.average(batches, weights=[replicas**2, replicas, 1]), rel=1e-5)
-    assert told < right_loss  # the losses rise here
-    assert by_hand(ONES, ONES, 10)[0] * 2 < fitted(central_storage(2), line, ONES, ONES, 10)[0]
-
-
-def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
-    strategy = central_storage(2)
     with strategy.scope():
-        total, mean, accuracy = keras.metrics.Sum(), keras.metrics.Mean(), keras.metrics.BinaryAccuracy()
+        dropout = library.layers.Dropout(0.5, seed=5)
 
-    def update(value, answer):
-        total.update_state(value)
-        mean.update_state(value)
-        accuracy.update_state([1.0], [answer])
+    def draw():
+        return dropout(tf.ones((1, 50)), training=True)
 
-    for value, answer in ((3.0, 1.0), (6.0, 0.0)):
-        strategy.run(update, args=(tf.constant(value), tf.constant(answer)))
-    assert total.result().numpy() == pytest.approx(2 * (2 * 3 + 6))  # of two replicas; 18 is right
-    assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
-    assert accuracy.result().numpy() == pytest.approx(2 / 3)
+    first, second = strategy.experimental_local_results(tf.function(lambda: strategy.run(draw))())
+    return np.array_equal(first, second)
 
 
-def test_the_program_of_today_in_the_appendix_repeats_the_estimator():
-    """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
-    (cell,) = [cell for cell in COURSE.lesson("A1_estimators").cells if cell.cell_id == "halved"]
-    (program,) = re.findall(r"^```python\n(.*?)^```", cell.source, re.M | re.S)
-    quiet = program.replace("steps=10)", "steps=10, verbose=0)")
-    devices = '["CPU:0", "CPU:1"]'
-    assert quiet.count(devices) == 1
-    names = {"tf": tf}  # as it stands it may be the only strategy of its kind in a process: see require_alone
-    exec(quiet.replace(devices, f"{devices}, tf.distribute.ReductionToOneDevice()"), names)
-    right = (1 - 0.92**10) / 2  # an error of 1 that shrinks by 4 times the rate in each step, shared by two
-    assert [each.item() for each in names["model"].get_weights()] == pytest.approx([right, right], rel=1e-5)
-    assert names["strategy"].num_replicas_in_sync == 2
-    assert right == pytest.approx(0.283, abs=5e-4)
+@pytest.mark.parametrize(
+    ("library", "differs"), [(keras, True), (tf_keras, False)], ids=["keras", "tf_keras"]
+)
+def test_what_a_replica_computes_from_its_part_alone(library, differs):
+    def clipped():
+        return line(library, library.optimizers.SGD(0.05, clipnorm=0.5))
+
+    features, labels = np.float32([[1], [2], [3], [-40]]), np.float32([[1], [0], [2], [5]])
+    one, two = (
+        fitted(strategy, clipped, features, labels, 4)[1]
+        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+    )
+    assert np.allclose(one, two) != differs
+    assert drawn_alike(library) == differs
+
+
+@pytest.mark.parametrize("synchronized", [False, True])
+def test_batch_normalisation_takes_the_moments_of_each_part_unless_it_is_synchronised(synchronized):
+    def normalised():
+        return line(between=[keras.layers.BatchNormalization(synchronized=synchronized)])
+
+    both = [
+        fitted(strategy, normalised, FEATURES[:12], LABELS[:12], 4)[1]
+        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+    ]
+    assert np.allclose(*both, rtol=1e-4) == synchronized
+
+
+# Who adds up
+
+
+def total():
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce("SUM", tf.cast(context.replica_id_in_sync_group, tf.float32) + 1)
+
+
+def test_a_hierarchy_of_devices_adds_up_here_and_nccl_does_not():
+    strategy = mirrored(2, tf.distribute.HierarchicalCopyAllReduce)
+    assert [each.numpy() for each in strategy.experimental_local_results(strategy.run(total))] == [3.0, 3.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="No OpKernel was registered"):
+        mirrored(2, tf.distribute.NcclAllReduce).run(total)
+
+
+COLLIDE = """
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+def summed(count):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    def add():
+        return tf.distribute.get_replica_context().all_reduce("SUM", tf.ones(count))
+    return tf.function(lambda: strategy.run(add))()
+summed(2)
+try:
+    summed(6)
+except Exception as error:
+    print("Shape mismatch in the collective instance" in str(error))
+"""
+
+
+@pytest.mark.drill
+def test_a_second_strategy_that_was_given_no_ops_meets_the_messages_of_the_first():
+    run = [sys.executable, "-c", COLLIDE]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["True"], done.stderr[-2000:]
+
+
+# What was made outside the scope
+
+
+def test_an_optimizer_outside_the_scope_counts_every_replica_or_fails_in_fit():
+    strategy = mirrored(2)
+    for optimizer, iterations in ((keras.optimizers.SGD(0.05), 20), (keras.optimizers.Adam(), None)):
+        with strategy.scope():
+            unit = keras.layers.Dense(1, kernel_initializer="zeros")
+            model = keras.Sequential([keras.Input((1,)), unit])
+        model.compile(optimizer, "mse")
+        if iterations is None:
+            with pytest.raises(RuntimeError, match=r"Mixing different tf\.distribute\.Strategy objects"):
+                model.fit(ONES, ONES, batch_size=10, shuffle=False, verbose=0)
+        else:
+            model.fit(ONES, ONES, batch_size=10, shuffle=False, verbose=0)
+            assert model.optimizer.iterations.numpy() == iterations  # of 10 steps
+            right = by_hand(ONES, ONES, 10)[1]
+            assert [each.item() for each in model.get_weights()] == pytest.approx(right, rel=1e-5)
+
+
+def test_momentum_outside_the_scope_lets_copies_drift_apart_in_a_loop():
+    strategy = mirrored(2)
+    with strategy.scope():
+        model = line()
+    momentum = keras.optimizers.SGD(0.1, momentum=0.9)
+    momentum.build(model.trainable_variables)
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((model(ONES[:2]) - 1) ** 2) / 4
+        gradients = tape.gradient(loss, model.trainable_variables)
+        momentum.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    run = tf.function(lambda: strategy.run(step))
+    for _step in range(3):
+        run()
+    first, second = strategy.experimental_local_results(model.trainable_variables[0].value)
+    assert abs(first.numpy() - second.numpy()) > 1e-3  # every replica had the same examples
+
+
+def test_a_kind_of_device_in_lower_case_finds_none():
+    found = [len(tf.config.list_physical_devices(kind)) for kind in ("cpu", "CPU")]
+    assert found == [0, 1]
 
 
 def test_aggregation_says_what_becomes_of_the_replicas_values():
@@ -192,3 +257,48 @@ def test_aggregation_says_what_becomes_of_the_replicas_values():
     strategy.run(add)
     assert [each.numpy() for each in (summed, averaged, first)] == [10.0, 2.5, 1.0]
     assert [each.numpy() for each in strategy.experimental_local_results(copied)] == [1.0] * 4
+
+
+# Metrics under CentralStorageStrategy
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_under_central_storage_the_told_loss_counts_what_was_before_once_for_each_replica(replicas):
+    told, weights = fitted(central_storage(replicas), line, FEATURES[:12], LABELS[:12], 4)
+    totals = [0.0, *(n * by_hand(FEATURES[:n], LABELS[:n], 4)[0] for n in (4, 8, 12))]
+    batches = np.diff(totals) / 4  # the loss of each batch, before its step
+    assert weights == pytest.approx(by_hand(FEATURES[:12], LABELS[:12], 4)[1], rel=1e-5)
+    assert told == pytest.approx(np.average(batches, weights=[replicas**2, replicas, 1]), rel=1e-5)
+
+
+def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
+    strategy = central_storage(2)
+    with strategy.scope():
+        added, mean = keras.metrics.Sum(), keras.metrics.Mean()
+
+    def update(value):
+        added.update_state(value)
+        mean.update_state(value)
+
+    for value in (3.0, 6.0):
+        strategy.run(update, args=(tf.constant(value),))
+    assert added.result().numpy() == pytest.approx(2 * (2 * 3 + 6))  # of two replicas; 18 is right
+    assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
+
+
+# Appendix A1
+
+
+def test_the_program_of_today_in_the_appendix_repeats_the_estimator():
+    """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
+    (cell,) = [cell for cell in COURSE.lesson("A1_estimators").cells if cell.cell_id == "halved"]
+    (program,) = re.findall(r"^```python\n(.*?)^```", cell.source, re.M | re.S)
+    quiet = program.replace("steps=10)", "steps=10, verbose=0)")
+    devices = '["CPU:0", "CPU:1"]'
+    assert quiet.count(devices) == 1
+    names = {"tf": tf}  # as it stands it may be the only strategy of its kind in a process
+    exec(quiet.replace(devices, f"{devices}, tf.distribute.ReductionToOneDevice()"), names)
+    right = (1 - 0.92**10) / 2  # an error of 1 that shrinks by 4 times the rate in each step, shared by two
+    assert [each.item() for each in names["model"].get_weights()] == pytest.approx([right, right], rel=1e-5)
+    assert names["strategy"].num_replicas_in_sync == 2
+    assert right == pytest.approx(0.283, abs=5e-4)

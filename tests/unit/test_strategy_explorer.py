@@ -14,7 +14,6 @@ def test_the_first_view_is_of_several_gpus():
     assert shown(explorer, "told")[0].startswith("Several GPUs of one machine that train synchronously")
     assert len(list(pieces(explorer.view, "holder"))) == 2
     assert shown(explorer, "listing") == [code_of(Situation("GPUs"))]
-    assert repr(explorer) == Situation("GPUs").picture().text
 
 
 def test_where_variables_are_is_asked_only_where_there_is_a_choice():
