@@ -76,7 +76,7 @@ def _map_hint(layouts: Any, dtensor: Any) -> str | None:
     meshes = [layouts.get_default_mesh(), *(layout.mesh for layout in by_pattern.values())]
     if any(dtensor.mesh_spec(each) != _MESH for each in meshes):
         return _("Use the `mesh` that `small_enough` gets, for the LayoutMap and for each layout.")
-    shapes = {f"{name}.kernel": shape for name, shape in _SHAPES.items()}
+    shapes: dict[str, tuple[int, ...]] = {f"{name}.kernel": shape for name, shape in _SHAPES.items()}
     shapes |= {f"{name}.bias": shape[1:] for name, shape in _SHAPES.items()}
     used = set()
     for name, shape in shapes.items():
@@ -216,7 +216,10 @@ class _Steps:
 
 def _on_mesh(dtensor: Any, mesh: Any) -> Any:
     layouts = import_module("tf_keras").dtensor.experimental.LayoutMap(mesh=mesh)
-    units = {"hidden.kernel": (UNSHARDED, "model"), "logits.kernel": ("model", UNSHARDED)}
+    units: dict[str, tuple[str, ...]] = {
+        "hidden.kernel": (UNSHARDED, "model"),
+        "logits.kernel": ("model", UNSHARDED),
+    }
     units |= {"hidden.bias": ("model",), "normal.*": ("model",)}
     for pattern, entries in units.items():
         layouts[pattern] = dtensor.to_layout(LayoutSpec(entries, _STEP_MESH), mesh)

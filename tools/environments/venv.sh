@@ -25,9 +25,9 @@ rm -rf .venv
     exit 1
 }
 if command -v uv >/dev/null 2>&1; then
-    install="uv pip install --quiet --python .venv/bin/python"
+    install="uv pip install --quiet --compile-bytecode --python .venv/bin/python"
 elif .venv/bin/python -m pip install --quiet --require-hashes -r tools/environments/uv.txt; then
-    install=".venv/bin/uv pip install --quiet --python .venv/bin/python"
+    install=".venv/bin/uv pip install --quiet --compile-bytecode --python .venv/bin/python"
 else
     install=".venv/bin/python -m pip install --quiet"
 fi
