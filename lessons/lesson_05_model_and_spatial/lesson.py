@@ -563,7 +563,8 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 # It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
 # and beside it on one device.
 # It ends with an error if the losses differ.
-# Give it a folder, and it goes on from there the next time; names of schemes after the folder choose the order.
+# Give it a folder, and it goes on from there the next time;
+# names of schemes after the folder choose the order.
 #
 # ## Takeaways
 #

@@ -149,7 +149,8 @@ show(sharded.W1)
 #
 # To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
 # The second cell does so.
-# Its picture holds what each device of the mesh has of W1 against the restored array.
+# Its picture has what each device should hold of the restored array as a prediction,
+# and beside it what the device holds of the W1 on the mesh.
 
 # %% checkpoint
 import tempfile
