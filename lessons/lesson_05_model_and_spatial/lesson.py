@@ -247,9 +247,9 @@ except tf.errors.OpError as error:
     print(error.message.partition("error: ")[2].splitlines()[0])
 
 # %% layouts-text [markdown]
-# The last line is what TensorFlow says to the rows split over `batch`.
+# The last line is what TensorFlow says to the rows of `W2` split over `batch`.
 #
-# With the columns split over `model`, the hidden units of a pair are gathered on both devices:
+# With the columns of `W2` split over `model`, the hidden units of a pair are gathered on both devices:
 # on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
 #
 # A whole `W2` costs the product nothing more than the right layout.
@@ -258,8 +258,9 @@ except tf.errors.OpError as error:
 # that is the all-reduce of 384 bytes over `model`.
 #
 # **Exercise 1.** Two layers of another network: `y1 = relu(x @ W1 + b1)` and `y2 = relu(y1 @ W2 + b2)`,
-# where `x` has the axes batch and inputs, `W1` inputs and hidden, `W2` hidden and second.
-# On `wide` below, `batch` splits the batch, `model` splits the hidden units, and nothing splits another axis.
+# where `x` has the axes `batch` and `inputs`, `W1` has `inputs` and `hidden`, `W2` has `hidden` and `second`.
+# On the mesh `wide` below, `batch` splits the axis `batch`, `model` splits `hidden`,
+# and nothing splits another axis.
 # Write the layouts of the six tensors `W1`, `b1`, `y1`, `W2`, `b2`, `y2`.
 
 # %% exercise-layouts
@@ -321,7 +322,7 @@ for name in ("x", "W1", "W2"):
 # This lesson does not run that.
 # It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
 # calls spatial: the feature axis is split.
-# Our features are words, neighbours mean nothing, and no border is exchanged.
+# Our features are words: which of them stand side by side means nothing, and no border is exchanged.
 # What stays of spatial parallelism is that no device holds a whole example.
 #
 # On the mesh `batch` 2 × `feature` 2 × `model` 2, `x` is `[batch, feature]` and `W1` is `[feature, model]`.
@@ -531,7 +532,7 @@ for rows in (64, 1024):
 # Gradients, activations and an optimizer's averages come on top.
 #
 # How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
-# Virtual CPUs share those cores: neither the times nor their order carry over to GPUs.
+# Virtual CPUs share those cores: neither the times nor their order need hold for GPUs.
 #
 # ## The training lab
 #
@@ -562,7 +563,8 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 # It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
 # and beside it on one device.
 # It ends with an error if the losses differ.
-# Give it a folder, and it goes on from there the next time; names of schemes after the folder choose the order.
+# Give it a folder, and it goes on from there the next time;
+# names of schemes after the folder choose the order.
 #
 # ## Takeaways
 #

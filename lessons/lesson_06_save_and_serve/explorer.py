@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from course_lib.errors import CourseError
 from course_lib.i18n import _, join_sentences
 from course_lib.measured.files import load
 from course_lib.pictures import arranging, shapes
@@ -38,8 +37,7 @@ class ReviewExplorer(Explorer):
     that `make results` recorded, and the widget says so.
 
     Args:
-        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first. Without it the
-            widget says what is missing.
+        ask: gives for a list of texts the probabilities, `[texts, 2] global`, bad first; a page needs none.
     """
 
     name = "reviews"
@@ -67,14 +65,15 @@ class ReviewExplorer(Explorer):
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns both probabilities, where they come from, or what is missing."""
-        told = [pieces.spoken("verdict", self._missing(state, page=page))]
-        if not state["review"].strip():
+        review = state["review"]
+        told = [pieces.spoken("verdict", _missing(review, page=page))]
+        if not review.strip():
             return told
-        try:
-            good = load(_MEASURED).answers[state["review"]] if page else self.good(state["review"])
-        except CourseError as error:
-            return [pieces.refusal(error)]
-        if good is None:
+        if page:
+            good = load(_MEASURED).answers[review]
+        elif self._ask is not None:
+            good = float(self._ask([review])[0][1])
+        else:
             return told
         bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
         groups = [Bars(_("Probability"), bars)]
@@ -88,20 +87,11 @@ class ReviewExplorer(Explorer):
         drawing = arranging.lines_of_text(lines, size=14, max_width=_STILL_WIDTH)
         return Figure(shapes.to_svg(arranging.document(drawing, self.title())), "\n".join(lines))
 
-    def good(self, review: str) -> float | None:
-        """Returns the probability that a review is a good one; None where the widget has no model to ask.
 
-        Raises:
-            CourseError: the model does not take the text.
-        """
-        return None if self._ask is None else float(self._ask([review])[0][1])
-
-    def _missing(self, state: State, *, page: bool) -> str:
-        if page:
-            return _("To type a review of your own, open this lesson in Jupyter or Colab.")
-        if self._ask is None:
-            return _("The widget needs a model to ask: ReviewExplorer(ask).")
-        return "" if state["review"].strip() else _("Type a review, or choose one.")
+def _missing(review: str, *, page: bool) -> str:
+    if page:
+        return _("To type a review of your own, open this lesson in Jupyter or Colab.")
+    return "" if review.strip() else _("Type a review, or choose one.")
 
 
 def _recorded() -> str:

@@ -149,7 +149,8 @@ show(sharded.W1)
 #
 # To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
 # The second cell does so.
-# Its picture holds what each device of the mesh has of W1 against the restored array.
+# Its picture has what each device should hold of the restored array as a prediction,
+# and beside it what the device holds of the W1 on the mesh.
 
 # %% checkpoint
 import tempfile
@@ -192,8 +193,8 @@ reveal("06-silent", "error" if isinstance(given, str) else "kept" if kept else "
 # TensorFlow goes from name to name: the attributes `model` and `W1` lead to `model/W1`.
 # A model that got nothing would be exported with its initial values.
 # So call `assert_existing_objects_matched` after every `restore`.
-# It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
 # It looks at variables that exist: build a Keras model before you restore into it.
+# It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
 #
 # The next cell shows what both of them say.
 # Then it saves two models in one checkpoint, each on a mesh of its own.
@@ -359,7 +360,7 @@ print("accuracy > 0.8", accuracy > 0.8)
 # The numbers after `alone`, `backwards` and `on_mesh` are the largest differences of a probability
 # from those of the first request, rounded to five digits.
 # What is predicted for a review does not depend on what else is asked for.
-# With the moments of the batch it would, as lesson 3 showed.
+# With the moments of the batch, which couple the rows, it would.
 #
 # **Exercise 2.** A web page wants words, not columns.
 # Write the class `Server`: its `__call__` takes a tensor of texts of any length and returns a dictionary.
@@ -397,7 +398,7 @@ check("06-server", Server)
 # ## Straight from the shards
 #
 # The way over one device is not needed: `tf.saved_model.save` takes the model on the mesh as well.
-# (TensorFlow 2.9 exported replicated variables only; since 2.11 shards may be exported too.)
+# TensorFlow 2.9 exported replicated variables only; since 2.11 it exports shards too.
 #
 # The next cell exports from the shards and counts how often the left half of W1 is in the files.
 # Then it loads the export in this process, which has eight devices.
@@ -438,15 +439,16 @@ print("from_shards", np.abs(predicted - together).max().round(5))
 # The cell printed where W1 is and how many bytes it has there, what DTensor says when asked for its layout,
 # and how far the probabilities are from those of `from_one`.
 #
-# So two things are lost.
-# Who loads the export needs a device with room for all of it.
+# So two things are lost, the mesh and the layouts.
+# Who loads the export needs a device with room for whole variables.
 # Who wants shards again must say how: `MLP(values, LAYOUTS)` with the loaded values,
 # or the checkpoint restored into a model with layouts, as in lesson 5, without any export.
 #
 # Can the eight devices of this process use the loaded functions?
 # `of_rows` is asked three times.
 # It gets a plain tensor, and the cell prints whether a DTensor comes back;
-# then a replicated DTensor and one that is split over all eight, each printed with the layout of what comes back.
+# then a replicated DTensor and one that is split over all eight,
+# each printed with the layout of what comes back.
 # At last `__call__` is given texts as a replicated DTensor.
 
 # %% dtensors tags=["error"]

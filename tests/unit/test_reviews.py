@@ -5,14 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from course_lib import CourseError
 from course_lib.measured import files
 from course_lib.pictures.figures import figure
 from course_lib.specs.text_path import TextPath
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
-from tests.explored import inputs, nodes, text_of
+from tests.explored import inputs, text_of
 
 RECORDED = {
     "how": {"command": "make results"},
@@ -70,22 +69,6 @@ def test_nothing_typed_asks_nothing(explorer, asked, nothing):
     say(explorer, nothing)
     assert asked == []
     assert "Type a review, or choose one." in text_of(explorer.view, " ")
-
-
-def test_a_refusal_is_shown(explorer):
-    def refuse(_texts):
-        raise CourseError("This is no text.", allowed="texts", cure="Type one.")
-
-    refusing = ReviewExplorer(refuse)
-    say(refusing, "\ud800")
-    assert "This is no text." in text_of(refusing.view, " ")
-
-
-def test_without_a_model_it_says_what_is_missing():
-    alone = ReviewExplorer()
-    say(alone, "A fine film.")
-    assert "ReviewExplorer(ask)" in text_of(alone.view, " ")
-    assert all(each[0] != "svg" for each in nodes(alone.view))
 
 
 def test_a_page_has_the_recorded_answers_and_asks_no_model(recorded, explorer, asked):
