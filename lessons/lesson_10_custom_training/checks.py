@@ -48,7 +48,7 @@ def _objective(
     size = sum(map(len, losses))
     mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses))
     penalty = times * sum(penalties)
-    return {"value": mean + penalty, "slope of the losses": mean, "slope of the penalties": slope * penalty}
+    return {"value": mean + penalty, "gradient_of_losses": mean, "gradient_of_penalties": slope * penalty}
 
 
 @exercise("10-objective", right=_objective, on_devices=True)
@@ -99,7 +99,7 @@ def _objective_on_replicas(
 
     value, slopes = run(replica_runs.sent(strategy, losses), tf.constant(sum(map(len, losses))))
     found = [sum(replica_runs.numbers(strategy, each)) for each in (value, *slopes)]
-    return dict(zip(("value", "slope of the losses", "slope of the penalties"), found, strict=True))
+    return dict(zip(("value", "gradient_of_losses", "gradient_of_penalties"), found, strict=True))
 
 
 def _stepped(share: Shares = _GLOBAL, times: float = 1) -> Callable[..., dict[str, Any]]:

@@ -131,7 +131,7 @@ ATTEMPTS = {
             (objective(lambda loss, penalties: loss + tf.stop_gradient(scaled(penalties))), "No gradient"),
             (
                 objective(lambda loss, penalties: tf.stop_gradient(loss) + scaled(penalties)),
-                "slope of the losses",
+                "gradient_of_losses",
             ),
             (lambda losses, penalties, size: tf.reduce_mean(losses) + scaled(penalties), "own examples"),
             (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
