@@ -1,130 +1,270 @@
-"""The exercises of lesson 10 on parts, weights and penalties; importing it registers that on the step."""
+"""The exercises of lesson 10: an objective with penalties, and what a replica does in a step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.errors import CourseError
 from course_lib.exercises import replica_runs
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.received import split
-from lessons.lesson_10_custom_training import checks_step  # noqa: F401 - it registers its exercise
 
-Sizes = Sequence[int]
-Losses = list[npt.NDArray[Any]]  # of each replica's examples
-Penalties = list[float]
+Array = npt.NDArray[Any]
+Parts = list[tuple[Array, Array]]  # rows and labels of each replica
+Shares = Callable[[int, int, int], float]  # of one example, by those of its replica, of all, and the replicas
 
-_OBJECTIVE_SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
+_SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
+_FEATURES, _CLASSES, _RATE, _MOMENTUM, _PENALTY = 5, 3, 0.5, 0.5, 0.1
 
-
-def _parts(num_examples: int, num_replicas: int) -> list[int]:
-    return list(map(len, split(range(num_examples), num_replicas)))
-
-
-def _draw_batch(random: np.random.Generator) -> tuple[int, int]:
-    return int(random.integers(1, 20)), int(random.integers(2, 7))
+_OWN = lambda own, batch, replicas: 1 / own  # noqa: E731
+_KERAS = lambda own, batch, replicas: 1 / own / replicas  # noqa: E731
+_GLOBAL = lambda own, batch, replicas: 1 / batch  # noqa: E731
 
 
-@exercise("10-part-sizes", right=_parts)
-def part_sizes(answer: Callable[..., Any]) -> str | None:
-    """The number of examples that each replica gets of a batch."""
-    return judge(
-        answer,
-        _parts,
-        drawn(_draw_batch),
-        misconceptions={
-            lambda examples, replicas: list(map(len, np.array_split(np.arange(examples), replicas))): _(
-                "These parts are as equal as they can be. TensorFlow's are not: look at the picture."
-            ),
-            lambda examples, replicas: (
-                [examples // replicas] * (replicas - 1) + [examples - examples // replicas * (replicas - 1)]
-            ): _("Here the parts are rounded down, and the last replica gets the rest."),
-            lambda examples, replicas: [size for size in _parts(examples, replicas) if size]: _(
-                "Give a number for every replica, also where it gets nothing."
-            ),
-        },
-    )
+def _hints() -> dict[str, str]:
+    return {
+        "own": _("Each replica divides by its own examples only. Divide by those of the global batch."),
+        "keras": _(
+            "Here a replica divides by its own examples and by the replicas, as Keras does by default."
+            " That is right for equal parts only: divide by the global batch."
+        ),
+        "twice": _("The penalties are added once for every replica. Divide them by the number of replicas."),
+        "none": _("The penalties are left out."),
+    }
 
 
-def _default_weights(sizes: Sizes) -> list[float]:
-    return [1 / (size * len(sizes)) if size else 0.0 for size in sizes]
-
-
-def _draw_sizes(random: np.random.Generator) -> tuple[Sizes]:
-    return (random.integers(1, 9, int(random.integers(2, 5))).tolist(),)
-
-
-@exercise("10-example-weights", right=_default_weights)
-def example_weights(answer: Callable[..., Any]) -> str | None:
-    """What an example of each replica counts under the default reduction of Keras 3."""
-    empty = _("A replica may have no example at all. Keras counts all replicas, also these.")
-    edges = [Case(([3, 0],), hint=empty), Case(([2, 2, 1, 0],), hint=empty)]
-    return judge(
-        answer,
-        _default_weights,
-        [*drawn(_draw_sizes), *edges],
-        misconceptions={
-            lambda sizes: [1 / sum(sizes)] * len(sizes): _(
-                "So each example should count. What does it count under the default?"
-            ),
-            lambda sizes: [1 / size for size in sizes]: _(
-                "A replica divides by its own examples, and then by the number of replicas."
-            ),
-            lambda sizes: [size * len(sizes) for size in sizes]: _(
-                "Those are the divisors. With which factor is a loss multiplied?"
-            ),
-        },
-    )
-
-
-def _objective(losses: Losses, penalties: Penalties) -> float:
-    return float(np.mean(np.concatenate(losses)) + sum(penalties))
+def _objective(
+    losses: list[Array], penalties: list[float], share: Shares = _GLOBAL, times: float = 1, slope: float = 1
+) -> dict[str, float]:
+    """Returns the sum over the replicas, and its slopes where losses and penalties grow in proportion."""
+    size = sum(map(len, losses))
+    mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses))
+    penalty = times * sum(penalties)
+    return {"value": mean + penalty, "gradient_of_losses": mean, "gradient_of_penalties": slope * penalty}
 
 
 @exercise("10-objective", right=_objective, on_devices=True)
 def objective(answer: Callable[..., Any]) -> str | None:
-    """The objective of a replica with penalties, judged by its sum over the replicas."""
+    """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
+    hints = _hints()
     return judge(
         answer,
         _objective,
         drawn(_draw_losses, 6),
         run=_objective_on_replicas,
-        advice=_("That is the sum over the replicas of what your function returns."),
+        advice=_("That is the sum over the replicas of what your function returns, or its gradient."),
         misconceptions={
-            lambda losses, penalties: _objective(losses, penalties * len(losses)): _(
-                "The penalties are added once for every replica. Divide them by the number of replicas."
+            lambda losses, penalties: _objective(losses, penalties, times=len(losses)): hints["twice"],
+            lambda losses, penalties: _objective(losses, penalties, times=0): hints["none"],
+            lambda losses, penalties: _objective(losses, penalties, slope=0): _(
+                "No gradient comes from the penalties, so they would change no weight."
             ),
-            lambda losses, penalties: _objective(losses, []): _("The penalties are left out."),
-            lambda losses, penalties: sum(map(np.mean, losses)) + sum(penalties): _(
-                "Here the losses are divided by the replica's own examples."
-            ),
-            lambda losses, penalties: np.mean([np.mean(part) for part in losses]) + sum(penalties): _(
-                "Here a replica divides by its own examples and by the replicas, as Keras does by default."
-                " That is right for equal parts only: divide by the global batch."
-            ),
+            lambda losses, penalties: _objective(losses, penalties, _OWN): hints["own"],
+            lambda losses, penalties: _objective(losses, penalties, _KERAS): hints["keras"],
         },
     )
 
 
-def _draw_losses(random: np.random.Generator) -> tuple[Losses, Penalties]:
-    sizes = random.permutation(_OBJECTIVE_SIZES[random.integers(len(_OBJECTIVE_SIZES))])
+def _draw_losses(random: np.random.Generator) -> tuple[list[Array], list[float]]:
+    sizes = random.permutation(_SIZES[random.integers(len(_SIZES))])
     losses = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in sizes]
     return losses, (random.integers(1, 9, 3) / 2).tolist()
 
 
-def _objective_on_replicas(answer: Callable[..., Any], losses: Losses, penalties: Penalties) -> float:
+def _objective_on_replicas(
+    answer: Callable[..., Any], losses: list[Array], penalties: list[float]
+) -> dict[str, float]:
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(losses))
 
-    @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
-    def run(losses: Any, size: Any, penalties: Any) -> Any:
-        return strategy.run(answer, (losses, penalties, size))
+    def on_replica(losses: Any, size: Any) -> Any:
+        factors = tf.constant(1.0), tf.constant(1.0)
+        with tf.GradientTape() as tape:
+            tape.watch(factors)
+            value = answer(factors[0] * losses, [factors[1] * each for each in penalties], size)
+        if not tf.is_tensor(value) or value.shape.rank:
+            return value, factors
+        return value, tape.gradient(value, factors, unconnected_gradients="zero")
 
-    size = tf.constant(sum(map(len, losses)))
-    reports = run(replica_runs.sent(strategy, losses), size, list(map(tf.constant, penalties)))
-    return sum(replica_runs.numbers(strategy, reports))
+    @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
+    def run(losses: Any, size: Any) -> Any:
+        return strategy.run(on_replica, (losses, size))
+
+    value, slopes = run(replica_runs.sent(strategy, losses), tf.constant(sum(map(len, losses))))
+    found = [sum(replica_runs.numbers(strategy, each)) for each in (value, *slopes)]
+    return dict(zip(("value", "gradient_of_losses", "gradient_of_penalties"), found, strict=True))
+
+
+def _stepped(share: Shares = _GLOBAL, times: float = 1) -> Callable[..., dict[str, Any]]:
+    """Returns the steps in NumPy: a dense layer with a penalty, gradient descent with momentum."""
+
+    def stepped(weight: Array, bias: Array, batches: list[Parts]) -> dict[str, Any]:
+        values = [weight.astype(np.float64), bias.astype(np.float64)]
+        velocities, losses, hits = [0.0, 0.0], [], 0
+        for parts in batches:
+            size = sum(len(labels) for _rows, labels in parts)
+            loss = times * _PENALTY * np.sum(values[0] ** 2)
+            slopes = [times * 2 * _PENALTY * values[0], np.zeros(_CLASSES)]
+            for rows, labels in parts:
+                if len(labels):
+                    factor = share(len(labels), size, len(parts))
+                    own_loss, own_hits, own_slopes = _sums(*values, rows, labels)
+                    loss, hits = loss + factor * own_loss, hits + own_hits
+                    slopes = [slope + factor * own for slope, own in zip(slopes, own_slopes, strict=True)]
+            losses.append(loss)
+            pairs = zip(velocities, slopes, strict=True)
+            velocities = [_MOMENTUM * velocity - _RATE * slope for velocity, slope in pairs]
+            values = [value + velocity for value, velocity in zip(values, velocities, strict=True)]
+        seen = sum(len(labels) for parts in batches for _rows, labels in parts)
+        return {"losses": losses, "variables": values, "accuracy": hits / seen}
+
+    return stepped
+
+
+def _sums(weight: Array, bias: Array, rows: Array, labels: Array) -> tuple[float, int, list[Array]]:
+    """Returns the summed cross entropy of some rows, how many of them are right, and the gradients."""
+    logits, at = rows @ weight + bias, np.arange(len(labels))
+    parts = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    loss, hits = -np.log(parts[at, labels]).sum(), int((logits.argmax(axis=1) == labels).sum())
+    parts[at, labels] -= 1
+    return loss, hits, [rows.T @ parts, parts.sum(axis=0)]
+
+
+def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
+    tf = sys.modules["tensorflow"]  # an import here would be AutoGraph's to convert
+    with tf.GradientTape() as tape:
+        logits = model(images, training=True)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        loss = tf.nn.compute_average_loss(losses, global_batch_size=global_batch_size)
+        loss += tf.nn.scale_regularization_loss(model.losses)
+    optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    return loss, logits
+
+
+@exercise("10-replica-step", right=_right_step, on_devices=True)
+def replica_step(answer: Callable[..., Any]) -> str | None:
+    """Three steps of two replicas, with equal parts, unequal ones, and an empty one."""
+    random, hints, modes = np.random.default_rng(0), _hints(), set[bool]()
+    values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in ((_FEATURES, _CLASSES), _CLASSES)]
+    two_batches = [_parts(random, 3, 2), _parts(random, 2, 2)]
+    cases = [
+        Case((*values, two_batches), told=_("batches of 5 and 4 examples on two replicas")),
+        Case(
+            (*values, [_parts(random, 1, 0)]),
+            hint=_(
+                "The second replica has no example here: its share of the losses is 0, and their gradient."
+            ),
+            told=_("a batch of one example on two replicas"),
+        ),
+    ]
+
+    def run(answer: Callable[..., Any], weight: Array, bias: Array, batches: list[Parts]) -> dict[str, Any]:
+        return _steps_on_replicas(answer, [weight, bias], batches, modes)
+
+    hint = judge(
+        answer,
+        _stepped(),
+        cases,
+        run=run,
+        tolerance=1e-3,
+        advice=_(
+            "Every variable takes the step of the given optimizer, which adds up the replicas' gradients. The"
+            " loop adds up the losses that they return, and gives the logits to the metric."
+        ),
+        misconceptions={
+            _stepped(_OWN): hints["own"],
+            _stepped(_KERAS): hints["keras"],
+            _stepped(times=2): hints["twice"],
+            _stepped(times=0): hints["none"],
+        },
+    )
+    if hint is None and modes != {True}:
+        return _("Call the model with `training=True`: without it, a layer such as `Dropout` does nothing.")
+    return hint
+
+
+def _parts(random: np.random.Generator, *sizes: int) -> Parts:
+    return [
+        (random.normal(0, 1, (size, _FEATURES)).astype(np.float32), random.integers(0, _CLASSES, size))
+        for size in sizes
+    ]
+
+
+def _steps_on_replicas(
+    answer: Callable[..., Any], values: list[Array], batches: list[Parts], modes: set[bool]
+) -> dict[str, Any]:
+    """Returns what two replicas make of the batches, in a compiled function as in the lesson's loop.
+
+    Args:
+        answer: the reader's function.
+        values: of the model's variables.
+        batches: cut as a distributed dataset cuts them; the first is the largest.
+        modes: gets the values of `training` with which the model is called.
+    """
+    tf, strategy = start_tensorflow(), replica_runs.replicas(2)
+    with strategy.scope():
+        model, optimizer = _model(modes), tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
+        optimizer.build(model.trainable_variables)
+        accuracy = tf.keras.metrics.SparseCategoricalAccuracy()
+    modes.clear()  # of building the model
+    for variable, value in zip(model.trainable_variables, values, strict=True):
+        variable.assign(value)
+    rows, labels = (np.concatenate(each) for each in zip(*chain.from_iterable(batches), strict=True))
+    sizes = [sum(len(each) for _rows, each in batch) for batch in batches]
+    dataset = tf.data.Dataset.from_tensor_slices((rows, labels)).batch(sizes[0])
+    sent = strategy.experimental_distribute_dataset(dataset)
+
+    def on_replica(rows: Any, labels: Any, size: Any) -> Any:
+        returned = answer(model, optimizer, rows, labels, size)
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise CourseError(
+                _("Your function does not return a pair."),
+                allowed=_("the replica's share of the loss, and the logits"),
+                cure=_("End it with `return loss, logits`."),
+            )
+        accuracy.update_state(labels, returned[1])
+        return returned[0]
+
+    @tf.function(input_signature=[*sent.element_spec, tf.TensorSpec((), tf.int32)])  # type: ignore[untyped-decorator]
+    def step(rows: Any, labels: Any, size: Any) -> Any:
+        return strategy.run(on_replica, (rows, labels, size))
+
+    try:
+        reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
+    except ValueError as error:
+        if "Unknown variable" not in str(error):
+            raise
+        raise CourseError(
+            _("The optimizer got a variable that is not trained."),
+            allowed=_("the model's trainable variables"),
+            cure=_("Write `model.trainable_variables`: `model.variables` also has the seeds of `Dropout`."),
+        ) from None
+    losses = [sum(replica_runs.numbers(strategy, report)) for report in reports]
+    variables = [variable.numpy() for variable in model.trainable_variables]
+    return {"losses": losses, "variables": variables, "accuracy": float(accuracy.result())}
+
+
+def _model(modes: set[bool]) -> Any:
+    """Returns a dense layer with a penalty, behind one that is not trained and notes how it is called."""
+    keras = start_tensorflow().keras
+
+    class Noting(keras.layers.Layer):  # type: ignore[misc, name-defined]
+        """Passes everything on, and notes whether it is called to train."""
+
+        def build(self, input_shape: Any) -> None:
+            del input_shape
+            self.seed = self.add_weight(shape=(), trainable=False)  # as `Dropout` has one
+
+        def call(self, inputs: Any, training: bool = False) -> Any:
+            modes.add(bool(training))
+            return inputs
+
+    dense = keras.layers.Dense(_CLASSES, kernel_regularizer=keras.regularizers.L2(_PENALTY))
+    return keras.Sequential([keras.Input((_FEATURES,)), Noting(), dense])

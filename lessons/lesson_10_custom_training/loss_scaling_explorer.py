@@ -7,16 +7,14 @@ from typing import Any
 
 from course_lib.errors import one_of
 from course_lib.i18n import _, join_sentences
-from course_lib.pictures import arranging
-from course_lib.pictures.figures import Figure, figure
+from course_lib.pictures.bars import bars_drawing
+from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from lessons.lesson_10_custom_training import loss_scaling_picture as drawings
-from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, GLOBAL, WEIGHT, LossScaling, of_a_line
-
-_REPLICAS, _BATCH_SIZES, _BETWEEN = (2, 4), (4, 8), 12.0
+from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, GLOBAL, LossScaling
 
 
 class LossScalingExplorer(Explorer):
@@ -27,7 +25,7 @@ class LossScalingExplorer(Explorer):
     Args:
         num_replicas: the number of replicas shown first: 2 or 4.
         batch_size: the batch size shown first: 4 or 8.
-        num_examples: how many examples the batch has at first; by default as many as fit, fewer in the last.
+        num_examples: how many examples the batch has at first, from 1 to the batch size.
         division: the division shown first, one of `loss_scaling.DIVISIONS`.
 
     Raises:
@@ -37,28 +35,19 @@ class LossScalingExplorer(Explorer):
     name = "loss_scaling"
 
     def __init__(
-        self,
-        num_replicas: int = 2,
-        batch_size: int = 4,
-        num_examples: int | None = None,
-        division: str = GLOBAL,
+        self, num_replicas: int = 2, batch_size: int = 4, num_examples: int = 4, division: str = GLOBAL
     ) -> None:
-        state = {
-            "num_replicas": num_replicas,
-            "batch_size": batch_size,
-            "num_examples": batch_size if num_examples is None else num_examples,
-            "division": division,
-        }
+        state = {"num_replicas": num_replicas, "batch_size": batch_size}
+        state |= {"num_examples": num_examples, "division": division}
         cure = _("Write for example LossScalingExplorer(num_replicas=4, batch_size=8).")
         for name, offered in _offered(batch_size).items():
-            problem = _("{name} is {value!r}.", name=name, value=state[name])
-            one_of(state[name], offered, problem, cure=cure)
+            one_of(state[name], offered, _("{name} is {value!r}.", name=name, value=state[name]), cure=cure)
         super().__init__(state)
 
     @property
     def scaling(self) -> LossScaling:
         """The losses as the reader divides them."""
-        return of_a_line(**self.state)
+        return LossScaling(**self.state)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -81,18 +70,18 @@ class LossScalingExplorer(Explorer):
 
     def figure(self) -> Figure:
         """Returns the picture of what is chosen."""
-        return figure(self.scaling)
+        return drawings.figure_of(self.scaling)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
         del page
-        scaling, code_title = of_a_line(**state), _("Code on each replica")
+        scaling, code_title = LossScaling(**state), _("Code on each replica")
         code = node("pre", drawings.code(scaling))
         heard = "\n".join(drawings.lines(scaling))
         shown = pieces.image(drawings.parts_drawing(scaling), heard)
-        results = pieces.image(arranging.stacked(drawings.result_drawings(scaling), _BETWEEN), heard)
+        results = pieces.image(bars_drawing(drawings.results(scaling)), heard)
         return [
-            pieces.facts({_("Model"): f"y = {WEIGHT} x, |y - (2 x - 1)|"}),
+            pieces.facts({_("Model"): "y = 3 x, |y - (2 x - 1)|"}),
             # The reader can move the code where it is too wide.
             pieces.panel(
                 code_title,
@@ -107,8 +96,8 @@ class LossScalingExplorer(Explorer):
 
 def _offered(batch_size: int) -> dict[str, Sequence[Any]]:
     return {
-        "num_replicas": _REPLICAS,
-        "batch_size": _BATCH_SIZES,
+        "num_replicas": (2, 4),
+        "batch_size": (4, 8),
         "num_examples": range(1, batch_size + 1),
         "division": DIVISIONS,
     }

@@ -5,7 +5,7 @@ import pytest
 
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.received import split
-from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, WEIGHT, of_a_line
+from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
 
 tf = start_tensorflow()
 
@@ -17,7 +17,7 @@ def mirrored(count):
 
 def compiled(strategy, spec):
     """Returns a function from a distributed batch to each division's loss and gradient on each replica."""
-    loss, weight = tf.keras.losses.MeanAbsoluteError(), tf.constant(float(WEIGHT))
+    loss, weight = tf.keras.losses.MeanAbsoluteError(), tf.constant(3.0)
 
     def divided(division, outputs, targets, size, batch_size):
         losses = tf.abs(outputs - targets)
@@ -72,7 +72,7 @@ def test_tensorflow_gives_what_the_explorer_shows_for_every_choice(replicas):
         for batch_size in (each for each in (4, 8) if size <= each):
             reports, sums = run(batch, size, batch_size)
             for at, division in enumerate(DIVISIONS):
-                scaling = of_a_line(replicas, batch_size, size, division)
+                scaling = LossScaling(replicas, batch_size, size, division)
                 for found, wanted in zip(
                     [*map(strategy.experimental_local_results, reports[at]), *([each] for each in sums[at])],
                     [scaling.reports, scaling.gradient_reports, [scaling.total], [scaling.gradient]],
@@ -96,5 +96,5 @@ def test_a_mean_metric_over_the_reports_is_too_small_by_the_number_of_replicas()
 
         return strategy.reduce("SUM", strategy.run(on_replica, (losses,)), axis=None)
 
-    scaling = of_a_line(2, 4, 4, "global")  # losses 2 and 3, and 4 and 5
+    scaling = LossScaling(2, 4, 4)  # losses 2 and 3, and 4 and 5
     assert (float(run()), float(metric.result())) == (scaling.total, scaling.metric) == (3.5, 1.75)

@@ -20,10 +20,11 @@ from course_lib.pictures import shapes
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
 from course_lib.specs.sharding import numbered_tensor
-from course_lib.training.records import IterationTimes, StepTimes
+from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Number, Text, leads_to, with_value
 from course_lib.widgets.table import page_table
+from lessons.lesson_10_custom_training.iterating_explorer import IterationTimes
 from tests.explored import choose, inputs, press, questions, shown, text_of, whole
 from tools.book.explorers import found
 

@@ -8,7 +8,7 @@ import pytest
 
 from course_lib import CourseError
 from course_lib.widgets.table import page_table
-from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling, of_a_line
+from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
 from tests.explored import choose, shown
 
@@ -25,26 +25,29 @@ from tests.explored import choose, shown
 )
 def test_an_uneven_last_batch_by_hand(division, reports, gradient):
     """Losses 2 and 3, and 4; gradients 1 and 2, and 3: their means are 3 and 2."""
-    line = of_a_line(2, 4, 3, division)
-    assert (line.losses, line.gradients) == (((2, 3), (4,)), ((1, 2), (3,)))
-    assert line.reports == pytest.approx(reports)
-    assert line.gradient == pytest.approx(gradient)
-    assert (line.mean, line.true_gradient) == (3, 2)
-    assert line.loss_is_right == line.gradient_is_right == (division == "global")
+    scaling = LossScaling(2, 4, 3, division)
+    assert (scaling.losses, scaling.gradients) == (((2, 3), (4,)), ((1, 2), (3,)))
+    assert scaling.reports == pytest.approx(reports)
+    assert scaling.gradient == pytest.approx(gradient)
+    assert (scaling.mean, scaling.true_gradient) == (3, 2)
 
 
 def test_a_mean_over_no_example_is_nan_and_its_gradient_is_0():
-    empty = of_a_line(2, 4, 1, "replica")
+    empty = LossScaling(2, 4, 1, "replica")
     assert math.isnan(empty.reports[1])
     assert math.isnan(empty.total)
     assert empty.gradient_reports == (1, 0)
-    assert [of_a_line(2, 4, 1, each).reports[1] for each in ("global", "full", "keras", "twice")] == [0] * 4
+    assert [LossScaling(2, 4, 1, each).reports[1] for each in ("global", "full", "keras", "twice")] == [0] * 4
+    assert shown(LossScalingExplorer(2, 4, 1, "replica"), "told") == [
+        "✗ The sum is NaN: a replica without an example returned the mean over nothing."
+        " The gradient is right."
+    ]
 
 
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_with_full_batches_and_equal_parts_three_divisions_are_right(replicas):
-    right = [each for each in DIVISIONS if of_a_line(replicas, 8, 8, each).loss_is_right]
-    assert right == ["global", "full", "keras"]
+    scalings = [LossScaling(replicas, 8, 8, each) for each in DIVISIONS]
+    assert [each.division for each in scalings if each.total == each.mean] == ["global", "full", "keras"]
 
 
 @pytest.mark.parametrize(
@@ -61,9 +64,8 @@ def test_what_is_not_offered_is_refused(choices, problem):
 
 
 def test_an_empty_replica_draws_itself_with_the_wrong_gradient_beside_the_right_one():
-    scaling = LossScalingExplorer(4, 8, 5, "replica").scaling
     assert (
-        scaling.picture().text
+        repr(LossScalingExplorer(4, 8, 5, "replica"))
         == """
 Loss of 5 examples on 4 replicas
 Divided by: the replica's own examples
@@ -75,31 +77,18 @@ Each replica returns
   replica 3  mean over no example = NaN
 
 Loss
-       4  true mean
-     NaN  sum of the replicas
-     NaN  Mean metric
+         4  true mean
+     NaN ✗  sum of the replicas
+     NaN ✗  Mean metric
 
 Gradient
-       3  true mean
-      10  sum of the replicas
+         3  true mean
+      10 ✗  sum of the replicas
 
 ✗ The sum is NaN: a replica without an example returned the mean over nothing.
 The gradient is 10, 3.333 times the right one, 3.
 """.strip()
     )
-
-
-def arrows(svg: str) -> list[float]:
-    """Returns the lengths of the shafts, signed: from where they begin to where they end."""
-    found = [each.split('"')[0] for each in svg.split('<path d="M') if "H" in each.split('"')[0]]
-    return [float(each.split("H")[1]) - float(each.split(" ")[0]) for each in found]
-
-
-def test_arrows_are_as_long_as_the_values_and_point_to_their_side():
-    picture = LossScaling(((2, 3), (4, 5)), ((1, 2), (-3, -4)), 4, "replica").picture()
-    loss, gradient = arrows(picture.svg)[:3], arrows(picture.svg)[3:]
-    assert [round(each + 8) for each in loss] == [100, 200, 100]
-    assert [round(each - 8) for each in gradient] == [-100, -200]
 
 
 def test_the_explorer_begins_with_the_worked_example_and_follows_clicks():
