@@ -73,23 +73,6 @@ class StepTimes:
         return self.one_device_seconds / self.eight_devices_seconds
 
 
-@dataclass(frozen=True)
-class IterationTimes:
-    """How long a step takes on the average of an epoch, with each of the three ways to go through it.
-
-    Attributes:
-        batch_size: the number of examples in the global batch.
-        for_loop_seconds: with a call of TensorFlow for each step.
-        several_steps_seconds: with a call for several steps, which takes their batches from an iterator.
-        whole_epoch_seconds: with one call for all steps.
-    """
-
-    batch_size: int
-    for_loop_seconds: float
-    several_steps_seconds: float
-    whole_epoch_seconds: float
-
-
 @dataclass
 class History:
     """The records of one training run, in the order in which they came.

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.evaluations import DEVICES, logits_of, small_values, some_reviews
 from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
 from course_lib.exercises.real_devices import on_devices, refuse_new_axis
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
+from lessons.lesson_04_a_run.evaluations import DEVICES, logits_of, small_values, some_reviews
 
 Array = npt.NDArray[Any]
 Errors = Callable[..., Any]

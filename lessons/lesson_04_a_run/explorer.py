@@ -22,7 +22,7 @@ class BatchSizeExplorer(MeasuringExplorer):
     On a page without a kernel a choice shows what `make results` recorded, and says so.
 
     Args:
-        measure: returns the times of a step for a batch size, such as `course_lib.watch.step_times.measure`.
+        measure: returns the times of a step for a batch size, such as `step_times.measure`.
             Without it the button is disabled.
     """
 

@@ -462,14 +462,15 @@ print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 #   What is added, the all-reduces and eight computations to start, takes longer than what is saved.
 
 # %% reveal-step
-from course_lib import step_times
+from lessons.lesson_04_a_run import step_times
 
 times = step_times.measure(64)
 ratio = times.eight_devices_seconds / times.one_device_seconds
 reveal("04-step", "equal" if 0.8 < ratio < 1.25 else "one" if ratio > 1 else "eight")
 
 # %% widget
-from course_lib import measured, step_times
+from course_lib import measured
+from lessons.lesson_04_a_run import step_times
 from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
 
 for each in measured.load("04_batch_sizes").step_times:

@@ -165,10 +165,10 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         )
     if steps.taken is not None and any(steps.moved[-1]) and steps.taken != len(batches):
         return _(
-            "The optimizer that `make_step` gets counts {taken} steps for {count} batches. Take one step with"
-            " it for each batch.",
+            "Steps that the optimizer of `make_step` took: {taken}, in place of {wanted}. Take one with it"
+            " for each batch.",
             taken=steps.taken,
-            count=len(batches),
+            wanted=len(batches),
         )
     return hint
 

@@ -110,11 +110,11 @@ reveal("09-steps", int(on_two.optimizer.iterations.numpy()) // epochs)
 # %% [markdown]
 # `batch_size` is the *global* batch, of all replicas together: in each step each of the two gets 5 examples.
 # The same holds for a `tf.data.Dataset`, made for example by `from_tensor_slices`: its batches are global.
-# `received_examples` of the library splits a dataset as a strategy does,
+# `received_examples` splits a dataset as a strategy does,
 # and shows which example went to which replica:
 
 # %% received
-from course_lib import received_examples
+from lessons.lesson_09_strategies.received import received_examples
 
 numbers = tf.data.Dataset.range(100)
 received_examples(two, numbers.batch(10), most_batches=2)

@@ -106,8 +106,9 @@ def _stepped(share: Shares = _GLOBAL, times: float = 1) -> Callable[..., dict[st
     """Returns the steps in NumPy: a dense layer with a penalty, gradient descent with momentum."""
 
     def stepped(weight: Array, bias: Array, batches: list[Parts]) -> dict[str, Any]:
-        values = [weight.astype(np.float64), bias.astype(np.float64)]
-        velocities, losses, hits = [0.0, 0.0], [], 0
+        values: list[Any] = [weight.astype(np.float64), bias.astype(np.float64)]
+        velocities: list[Any] = [0.0, 0.0]
+        losses, hits = [], 0
         for parts in batches:
             size = sum(len(labels) for _rows, labels in parts)
             loss = times * _PENALTY * np.sum(values[0] ** 2)
@@ -115,7 +116,7 @@ def _stepped(share: Shares = _GLOBAL, times: float = 1) -> Callable[..., dict[st
             for rows, labels in parts:
                 if len(labels):
                     factor = share(len(labels), size, len(parts))
-                    own_loss, own_hits, own_slopes = _sums(*values, rows, labels)
+                    own_loss, own_hits, own_slopes = _sums(values[0], values[1], rows, labels)
                     loss, hits = loss + factor * own_loss, hits + own_hits
                     slopes = [slope + factor * own for slope, own in zip(slopes, own_slopes, strict=True)]
             losses.append(loss)

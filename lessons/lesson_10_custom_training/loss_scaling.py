@@ -41,12 +41,12 @@ class LossScaling:
     division: str = GLOBAL
 
     @property
-    def gradients(self) -> tuple[tuple[int, ...], ...]:
+    def gradients(self) -> tuple[tuple[float, ...], ...]:
         """The gradient of each example's loss with respect to the weight, replica by replica."""
         return split(range(1, self.num_examples + 1), self.num_replicas)
 
     @property
-    def losses(self) -> tuple[tuple[int, ...], ...]:
+    def losses(self) -> tuple[tuple[float, ...], ...]:
         """The loss of each example, replica by replica; a replica may have none."""
         return tuple(tuple(x + 1 for x in part) for part in self.gradients)
 

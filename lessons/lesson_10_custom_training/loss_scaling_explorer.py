@@ -37,7 +37,7 @@ class LossScalingExplorer(Explorer):
     def __init__(
         self, num_replicas: int = 2, batch_size: int = 4, num_examples: int = 4, division: str = GLOBAL
     ) -> None:
-        state = {"num_replicas": num_replicas, "batch_size": batch_size}
+        state: State = {"num_replicas": num_replicas, "batch_size": batch_size}
         state |= {"num_examples": num_examples, "division": division}
         cure = _("Write for example LossScalingExplorer(num_replicas=4, batch_size=8).")
         for name, offered in _offered(batch_size).items():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError, i18n
-from course_lib.distributed_input import distribute, received_examples
 from course_lib.runtime import start_tensorflow
+from lessons.lesson_09_strategies.received import distribute, received_examples
 
 tf = start_tensorflow()
 

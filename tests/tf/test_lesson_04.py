@@ -16,7 +16,7 @@ from course_lib.data import imdb as data
 from course_lib.models import sentiment as models
 from course_lib.training import run as training
 from course_lib.training.evaluate import evaluate
-from course_lib.watch import step_times
+from lessons.lesson_04_a_run import step_times
 from tests.tf import oracles
 from tools.lesson.sources import Course
 

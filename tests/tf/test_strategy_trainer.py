@@ -11,7 +11,6 @@ from course_lib.data.examples import Examples
 from course_lib.models.fashion import convolutional
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.received import split
-from course_lib.training import iterating
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.records import EpochRecord, StepRecord
 from course_lib.training.run import TrainingRun
@@ -206,49 +205,3 @@ def test_each_replica_is_sent_what_a_distributed_dataset_gives_it(two):
         for inputs, counted, wanted in zip(*parts, strict=True):
             np.testing.assert_array_equal(inputs.numpy()[0, counted.numpy()[0] > 0], wanted.numpy())
         assert [len(part) for part in parts[2]] == list(map(len, split(range(size), 2)))
-
-
-def one_layer(strategy):
-    drawn = tf.keras.initializers.GlorotUniform(2)
-    with strategy.scope():
-        return tf.keras.Sequential(
-            [tf.keras.Input((12,)), tf.keras.layers.Dense(10, kernel_initializer=drawn)]
-        )
-
-
-def test_three_ways_to_iterate_give_the_same_losses_and_values(two):
-    """Four batches, of which the last has three examples; the iterator makes 3 steps and 1 step in a call."""
-    rows = [list(range(at, min(at + 8, 27))) for at in range(0, 27, 8)]
-    dataset = tf.data.Dataset.from_tensor_slices((EXAMPLES.features[:27], EXAMPLES.labels[:27])).batch(8)
-    distributed, found = two.experimental_distribute_dataset(dataset), []
-    for way in (iterating.for_loop, lambda step: iterating.several_steps(step, 3), iterating.whole_epoch):
-        trainer = trainer_of(two, one_layer(two), make=tf.keras.optimizers.SGD, rate=0.1)
-        found.append((way(step_of(trainer))(distributed), values_of(trainer.model)))
-    model = one_layer(ONE)
-    losses = by_hand(model, EXAMPLES, rows, tf.keras.optimizers.SGD(0.1))
-    for each, values in found:
-        np.testing.assert_array_equal(each, found[0][0])
-        assert largest_difference(values, found[0][1]) == 0
-        assert np.abs(each - losses).max() < 1e-5
-        assert largest_difference(values, values_of(model)) < 1e-5
-
-
-def step_of(trainer):
-    """Returns the step of a loop of one's own: it trains on a distributed batch and returns the mean loss."""
-
-    def on_replica(inputs, labels, size):
-        with tf.GradientTape() as tape:
-            logits = trainer.model(inputs, training=True)
-            each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-            mean = tf.nn.compute_average_loss(each, global_batch_size=size)
-        variables = trainer.model.trainable_variables
-        trainer.optimizer.apply(tape.gradient(mean, variables), variables)
-        return mean
-
-    def step(inputs, labels):
-        sizes = trainer.strategy.run(tf.size, (labels,))
-        size = trainer.strategy.reduce("SUM", sizes, axis=None)
-        losses = trainer.strategy.run(on_replica, (inputs, labels, size))
-        return trainer.strategy.reduce("SUM", losses, axis=None)
-
-    return step

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.strategies import mirrored
-from course_lib.training.iteration_times import iteration_times
-from course_lib.training.records import IterationTimes, StepTimes
+from course_lib.training.records import StepTimes
 from course_lib.training.step_times import step_times
 from course_lib.watch import trains_now
 
@@ -22,19 +20,6 @@ def measure(batch_size: int) -> StepTimes:
     """
     _require_no_training()
     return step_times(batch_size)
-
-
-def measure_iteration(batch_size: int) -> IterationTimes:
-    """Returns how long a step of a small model takes on two replicas with each way to iterate, in seconds.
-
-    Args:
-        batch_size: the number of examples in the global batch.
-
-    Raises:
-        CourseError: a training is being watched, or there is one device only.
-    """
-    _require_no_training()
-    return iteration_times(mirrored(2), batch_size)
 
 
 def _require_no_training() -> None:
