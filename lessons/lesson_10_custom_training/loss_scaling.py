@@ -95,7 +95,7 @@ class LossScaling:
             TWICE: (own, self.num_replicas, self.num_replicas),
         }[self.division]
 
-    def _divided(self, parts: tuple[tuple[int, ...], ...], *, empty: float) -> Iterator[float]:
+    def _divided(self, parts: tuple[tuple[float, ...], ...], *, empty: float) -> Iterator[float]:
         for part in parts:
             divisors = self.divisors(len(part))
             yield sum(part) / math.prod(divisors) if 0 not in divisors else empty
