@@ -8,8 +8,10 @@
 # After this lesson you can
 #
 # - write an optimizer whose variables are laid out like those that it trains;
-# - hold a training against one device, NumPy, Keras and `MirroredStrategy`, and say which mistakes each finds;
-# - explain why DTensor may read a variable as it was before it was written, and write a step that is safe from it.
+# - hold a training against one device, NumPy, Keras and `MirroredStrategy`,
+#   and say which mistakes each comparison finds;
+# - explain why DTensor may read a variable as it was before it was written,
+#   and write a step that is safe from it.
 #
 # **Time:** 45 minutes.
 # **You need to know:** lesson 3 (the training step and its all-reduces), of lesson 4 the loop of records,
@@ -66,6 +68,8 @@ ImageGrid(test.images[:24], test.labels[:24])
 # plain arrays and `tf.Variable` make the same model on one.
 
 # %% on-mesh
+from itertools import pairwise
+
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
 
 
@@ -86,9 +90,6 @@ class MLP(tf.Module):
 
 
 # %% values
-from itertools import pairwise
-
-
 def initial_values(seed, sizes=(784, 700, 500, 10)):
     random, values = np.random.default_rng(seed), []
     for inputs, outputs in pairwise(sizes):
@@ -353,16 +354,16 @@ print(f"{gap(weights, in_keras):.5f}")
 # One device, NumPy and Keras agree with eight devices to five decimal places.
 #
 # Not every Adam would.
-# [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html) and algorithm 1 of the paper
-# add $\epsilon$ to the root of the *corrected* $v$.
-# In the first step a number with the gradient $10^{-6}$ then moves by $0.91\,\alpha$, and here by $0.24\,\alpha$.
-# In the 30 steps above, the losses of both differ by up to 0.006.
-# So these are two optimizers of one name.
+# [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html)
+# and algorithm 1 of the paper add $\epsilon$ to the root of the *corrected* $v$.
+# In the first step they move a number with the gradient $10^{-6}$ by $0.91\,\alpha$,
+# and the Adam of this lesson moves it by $0.24\,\alpha$.
+# Over the 30 steps above, the losses of both differ by up to 0.006: two optimizers of one name.
 #
 # ## Three mistakes
 #
-# Each of the following mistakes is in
-# [a version of the guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb).
+# Each of the following mistakes is in a version of the
+# [guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb).
 # None raises an error, and with each the loss falls.
 #
 # - `CountsInPython` counts its steps in a Python number.
@@ -500,8 +501,9 @@ print(*collectives(write_then_read, rows, combine=True), sep="\n")
 # %% order-text [markdown]
 # The sums need three all-reduces, in the order of the program, as `collectives` lists them.
 # For speed TensorFlow makes one of them, padded to 4,096 bytes.
-# For that it [moves them down to the last one](https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/dtensor/mlir/dtensor_allreduce_combine_optimization.cc)
-# and sorts the operations anew, by the values that they use.
+# Its pass
+# [`DTensorAllReduceCombineOptimization`](https://github.com/tensorflow/tensorflow/tree/v2.21.0/tensorflow/dtensor/mlir)
+# moves them down to the last one, and sorts the operations anew, by the values that they use.
 # A write uses the sum, so it now comes after the one all-reduce.
 # A read uses no value that the write makes: it stays in its place, before the write.
 # Only what stood behind the last all-reduce keeps its order.
@@ -607,6 +609,9 @@ print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 # and six to the gradients.
 # None is for a slot: each device has the gradient and the slots of just the numbers that it holds.
 # What Adam costs is memory: on each device its slots take twice the bytes of the variables.
+# Plain gradient descent has no slots.
+# After the same two epochs as above, on the stand-in, its test accuracy was 0.86 with the learning rate 0.1
+# and 0.94 with 0.3, where Adam's was 0.96.
 #
 # `tf.distribute.MirroredStrategy` distributes in another way (lesson 9).
 # In its scope `tf.Variable` makes a copy on each device.
@@ -668,20 +673,23 @@ logits = tf.function(exported.model)(x)
 ours = np.concatenate([each.numpy() for each in dtensor.unpack(logits)])
 print(f"{gap(ours, loaded.logits(test.features[:24])):.5f}")
 
+# %% the-plain-program [markdown]
+# ## The plain program
+#
+# [`07_from_scratch.py`](../plain/07_from_scratch.py) has the model, Adam and the step as above,
+# without the course's library.
+# It makes images of its own, trains ten steps on eight devices, on one, and under `MirroredStrategy`,
+# and ends with an error if the losses differ by more than rounding.
+
 # %% score
 score("07")
 
 # %% [markdown]
-# ## The plain program
-#
-# [`07_from_scratch.py`](../plain/07_from_scratch.py) has the model, Adam and the step as above, without the course's library.
-# It makes images of its own, trains ten steps on eight devices, on one, and under `MirroredStrategy`,
-# and ends with an error if the losses differ by more than rounding.
-#
 # ## Takeaways
 #
 # - An optimizer that computes each number from its own gradient and slots needs no distribution code
-#   and adds no communication. Whatever it counts must be a variable.
+#   and adds no communication.
+#   Whatever it counts must be a variable.
 # - Under DTensor compute every new value first, and assign last.
 # - Comparing with one device finds what distribution breaks.
 #   Formulas and sizes need an answer that shares no code with yours.
