@@ -15,7 +15,9 @@ REAL_SET = RealSet(
 )
 
 
-def load_fashion(source: str | None = None, *, num_train: int = NUM_TRAIN, num_test: int = NUM_TEST) -> ImageSet:
+def load_fashion(
+    source: str | None = None, *, num_train: int = NUM_TRAIN, num_test: int = NUM_TEST
+) -> ImageSet:
     """Returns images of garments with their labels, from the stand-in or from the real Fashion-MNIST.
 
     Features are `[images, 28, 28, 1]`, the pixels divided by 255, as convolutions take them.

@@ -11,7 +11,9 @@ NUM_TRAIN, NUM_TEST = 5_000, 5_000
 REAL_SET = RealSet("mnist", "https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz")
 
 
-def load_mnist(source: str | None = None, *, num_train: int = NUM_TRAIN, num_test: int = NUM_TEST) -> ImageSet:
+def load_mnist(
+    source: str | None = None, *, num_train: int = NUM_TRAIN, num_test: int = NUM_TEST
+) -> ImageSet:
     """Returns images of digits with their labels, from the stand-in or from the real MNIST.
 
     Args:

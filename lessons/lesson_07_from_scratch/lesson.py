@@ -287,8 +287,8 @@ for name in ("07_mnist", "07_mnist_5000", "07_stand_in"):
     print(measured.accuracies(found.runs))
 
 # %% trained-text [markdown]
-# The table has test accuracies after each of three epochs, which `make results` measured with these classes
-# and this step: on all of the real MNIST, on its first 5,000 images, and on the stand-in.
+# The figures are test accuracies that `make results` measured with these classes and this step:
+# on all of the real MNIST, on its first 5,000 images, and on the stand-in.
 #
 # ## Is it right?
 #
@@ -409,9 +409,10 @@ from IPython.display import display
 WRONG = {"CountsInPython": (CountsInPython, VALUES)}
 WRONG["WritesThenReads"] = WritesThenReads, VALUES
 WRONG["784-700-10-10"] = Adam, TEN_UNITS
-alone = {name: trained(*each, eight=False) for name, each in WRONG.items()}
-runs = {name: trained(*each) for name, each in WRONG.items()}
-alone["Adam"], runs["Adam"] = right_on_one, right
+runs, alone = {"Adam": right}, {"Adam": right_on_one}
+for name, version in WRONG.items():
+    runs[name] = trained(*version)
+    alone[name] = trained(*version, eight=False)
 
 figure, axes = plt.subplots(figsize=(6, 3))
 for name in runs:
@@ -546,7 +547,7 @@ reveal("07-spared", {0: "none", 6: "all"}.get(len(moved), ", ".join(moved)))
 # %% [markdown]
 # The other five read slots of zero, and $0 / (0 + \epsilon)$ moves nothing.
 # From then on they move by the slots of the step before.
-# So compare every variable: `W3` alone would not have shown it.
+# So compare every variable: NumPy would have found nothing in `W3`.
 #
 # The cure is the order of `Adam.apply`: compute all new values as tensors, use these, and assign last.
 #
@@ -652,13 +653,6 @@ steps = [map(per_replica, batch(step)) for step in range(10)]
 losses = [float(mirrored_step(*arrays)) for arrays in steps]
 print(f"{gap(losses, right[1]):.5f}")
 
-# %% export-text [markdown]
-# `ReductionToOneDevice` copies the gradients to one device and adds them there;
-# `apply` then writes each new value into all copies.
-#
-# Last, the model leaves the mesh, as in lesson 6: a `tf.Module` with an input signature, saved and loaded.
-# The number is the largest difference of a logit between the loaded model and the eight devices.
-
 # %% export
 import tempfile
 
@@ -673,18 +667,21 @@ logits = tf.function(exported.model)(x)
 ours = np.concatenate([each.numpy() for each in dtensor.unpack(logits)])
 print(f"{gap(ours, loaded.logits(test.features[:24])):.5f}")
 
-# %% the-plain-program [markdown]
+# %% takeaways [markdown]
+# `ReductionToOneDevice` copied the gradients to one device and added them there;
+# then `apply` wrote each new value into all copies.
+#
+# The last cell took the model off the mesh, as in lesson 6:
+# a `tf.Module` and a function with an input signature, saved and loaded.
+# Its number is the largest difference of a logit between eight devices and the loaded model.
+#
 # ## The plain program
 #
 # [`07_from_scratch.py`](../plain/07_from_scratch.py) has the model, Adam and the step as above,
 # without the course's library.
 # It makes images of its own, trains ten steps on eight devices, on one, and under `MirroredStrategy`,
 # and ends with an error if the losses differ by more than rounding.
-
-# %% score
-score("07")
-
-# %% [markdown]
+#
 # ## Takeaways
 #
 # - An optimizer that computes each number from its own gradient and slots needs no distribution code
@@ -695,3 +692,6 @@ score("07")
 #   Formulas and sizes need an answer that shares no code with yours.
 #
 # Lesson 8, DTensor and Keras: which Keras takes layouts, and what of all this is right with it.
+
+# %% score
+score("07")

@@ -1,7 +1,7 @@
 """Training steps under many plans: the collectives that are predicted beside those that TensorFlow runs.
 
-Usage: step_runs.py MESH COUNT, with a mesh such as 4x3, and how many legal plans to draw, in a process with as
-many devices as it needs. Prints their number and those in which the two differ.
+Usage: step_runs.py MESH COUNT, with a mesh such as 4x3, and how many legal plans to draw, in a process with
+as many devices as it needs. Prints their number and those in which the two differ.
 """
 
 import itertools
