@@ -113,8 +113,8 @@ for name, variable in zip(NAMES, on_eight(VALUES).weights):
 # %% adam-text [markdown]
 # The last column counts the parts into which the mesh cuts the first axis: nothing is cut.
 # One generator draws all weights.
-# In the guide each layer has the same seed:
-# its second weight repeats the numbers of the first one, up to a factor.
+# The guide gives each layer the same seed,
+# so its second weight repeats the numbers of the first, up to a factor.
 #
 # ## Adam, number by number
 #
@@ -212,7 +212,7 @@ class Adam(tf.Module):
         new_values = [(self.t, t)]
         for g, w, m, v in zip(gradients, variables, self.m, self.v):
             new_values += zip((w, m, v), updated(t, g, w, m, v))
-        for variable, value in new_values:  # last
+        for variable, value in new_values:  # last, after all reads
             variable.assign(value)
 
 
@@ -528,9 +528,9 @@ print(*collectives(train_step, model, optimizer, *arrays), sep="\n")
 #   So it is on one device.
 #   Here most slots are read before they are written, and are still zero.
 # - [ ] `b3` only `b3`, the first
-#   Its all-reduce moves down to the last one, and its writes with it.
+#   The all-reduce of `b3` moves down to the last one, and the writes of its slots move with it.
 # - [x] `W3` only `W3`, the last
-#   Its all-reduce stays in its place, so its slots are written before they are read.
+#   The all-reduce of `W3` stays in its place, so its slots are written before they are read.
 # - [ ] `none` none
 #   One all-reduce does not move: the last.
 
@@ -609,7 +609,7 @@ print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 # The first all-reduce adds the parts of the second layer's sums, two belong to loss and accuracy,
 # and six to the gradients.
 # None is for a slot: each device has the gradient and the slots of just the numbers that it holds.
-# What Adam costs is memory: on each device its slots take twice the bytes of the variables.
+# What Adam costs is memory: on each device its slots take twice as much as the variables.
 # Plain gradient descent has no slots.
 # After the same two epochs as above, on the stand-in, its test accuracy was 0.86 with the learning rate 0.1
 # and 0.94 with 0.3, where Adam's was 0.96.
