@@ -1,4 +1,4 @@
-"""The loop of lesson 04's plain program, as it stands in its file: one step a call, one record a step."""
+"""What plain programs define, and the loop of lesson 04's: one step a call, one record a step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _DEFINED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 _ASSIGNED = {"mesh", "cross_entropy"}
 
 
-def definitions() -> dict[str, Any]:
-    """Returns what the program defines, by name, on the devices of this process. Nothing trains."""
-    tree = ast.parse(PROGRAM.read_text())
+def definitions(program: Path = PROGRAM) -> dict[str, Any]:
+    """Returns what a program defines, by name, on the devices of this process. Nothing trains."""
+    tree = ast.parse(program.read_text())
     tree.body = [
         node
         for node in tree.body
@@ -26,7 +26,7 @@ def definitions() -> dict[str, Any]:
         or (isinstance(node, ast.Assign) and _ASSIGNED & {ast.unparse(target) for target in node.targets})
     ]
     names: dict[str, Any] = {}
-    exec(compile(tree, str(PROGRAM), "exec"), names)  # AutoGraph finds the lines in the file
+    exec(compile(tree, str(program), "exec"), names)  # AutoGraph finds the lines in the file
     return names
 
 

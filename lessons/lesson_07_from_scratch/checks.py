@@ -1,10 +1,9 @@
-"""The exercises of lesson 07: means, sizes, Adam, and an optimizer with a slot for each variable."""
+"""The exercises of lesson 07: Adam, and an optimizer with a slot for each variable on several devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,100 +11,52 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import NotAnswered, exercise
 from course_lib.exercises.faults import is_stub
-from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
+from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _, ngettext
-from course_lib.specs.plan import Plan, data_parallel
-from lessons.lesson_07_from_scratch import replicas
+from course_lib.specs.plan import data_parallel
 
 Array = npt.NDArray[Any]
-Losses = Sequence[float]
-Counts = Sequence[int]
 Adam = Callable[[Array, list[Array], float], Any]
 Values = dict[str, Array]
 Momentum = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], float], object]
 Move = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 _BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-7
-_RATE, _STAYS, _STEPS, _ROWS = 0.05, 0.9, 4, 16
-_AXES = {
-    "hidden_weight": ("features", "hidden"),
-    "hidden_bias": ("hidden",),
-    "logits_weight": ("hidden", "classes"),
-    "logits_bias": ("classes",),
-}
-
-
-def _epoch_mean(losses: Losses, examples: Counts) -> float:
-    return float(np.average(losses, weights=examples))
-
-
-def _draw_batches(random: np.random.Generator) -> tuple[Losses, Counts]:
-    """Returns the mean losses of an epoch's batches and how many examples each had."""
-    count = int(random.integers(2, 6))
-    return (random.integers(1, 40, count) / 4).tolist(), random.integers(1, 20, count).tolist()
-
-
-@exercise("07-epoch-mean", right=_epoch_mean)
-def epoch_mean(answer: Callable[..., Any]) -> str | None:
-    """The mean loss of an epoch whose last batch is smaller."""
-    return judge(
-        answer,
-        _epoch_mean,
-        drawn(_draw_batches),
-        misconceptions={
-            lambda losses, examples: np.mean(losses): _(
-                "Here the small last batch counts as heavily as a full one."
-            ),
-            lambda losses, examples: np.sum(losses) / np.sum(examples): _(
-                "Each loss is the mean of its batch. Make a sum over the batch of it before you add."
-            ),
-        },
-        run=with_lists_or_arrays,
-    )
-
-
-def _num_parameters(sizes: Counts) -> int:
-    return int(sum(inputs * outputs + outputs for inputs, outputs in pairwise(sizes)))
-
-
-def _draw_sizes(random: np.random.Generator) -> tuple[Counts]:
-    return (random.integers(2, 10, int(random.integers(2, 6))).tolist(),)
-
-
-@exercise("07-parameters", right=_num_parameters)
-def parameters(answer: Callable[..., Any]) -> str | None:
-    """The number of parameters of a stack of dense layers."""
-    return judge(
-        answer,
-        _num_parameters,
-        drawn(_draw_sizes),
-        misconceptions={
-            lambda sizes: int(np.dot(sizes[:-1], sizes[1:])): _(
-                "Those are the weights. A layer has biases too."
-            ),
-            lambda sizes: int(np.dot(sizes[:-1], np.add(sizes[1:], 1))): _(
-                "A layer has a bias for each of its outputs, not of its inputs."
-            ),
-        },
-    )
+_RATE, _STAYS, _STEPS, _ROWS = 0.05, 0.9, 4, 8
+_SIZES = {"first": 2, "second": 3, "third": 1}
 
 
 def _corrected(step: int) -> float:
     return float(np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step))
 
 
-def _adam(correction: Callable[[int], float], *, epsilon_in_root: bool = False) -> Adam:
-    """Returns Adam with that correction of the bias in a step."""
+def _added(square: Array, step: int) -> Array:
+    return np.asarray(np.sqrt(square) + _EPSILON)
+
+
+def _under_the_root(square: Array, step: int) -> Array:
+    return np.asarray(np.sqrt(square + _EPSILON))
+
+
+def _to_the_corrected_root(square: Array, step: int) -> Array:
+    return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - _BETA_2**step))
+
+
+def _adam(
+    correction: Callable[[int], float],
+    divisor: Callable[[Array, int], Array] = _added,
+    beta_1: float = _BETA_1,
+) -> Adam:
+    """Returns Adam with that correction of the bias in a step, and that divisor of the mean."""
 
     def adam(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
         value = np.array(variable, np.float64)
         mean, square = np.zeros_like(value), np.zeros_like(value)
         for step, gradient in enumerate(gradients, 1):
-            mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
+            mean = beta_1 * mean + (1 - beta_1) * gradient
             square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
-            divisor = np.sqrt(square + _EPSILON) if epsilon_in_root else np.sqrt(square) + _EPSILON
-            value = value - learning_rate * correction(step) * mean / divisor
+            value = value - learning_rate * correction(step) * mean / divisor(square, step)
         return value
 
     return adam
@@ -141,25 +92,45 @@ def adam(answer: Adam) -> str | None:
             _adam(lambda step: _corrected(1)): _(
                 "The correction of the first step for ever: count the steps."
             ),
-            _adam(_corrected, epsilon_in_root=True): _("Epsilon is under the root here. Add it to the root."),
+            _adam(_corrected, _under_the_root): _("Epsilon is under the root here. Add it to the root."),
+            _adam(_corrected, _to_the_corrected_root): _(
+                "Epsilon is added to the root of the corrected average, as in PyTorch's Adam. The formula of"
+                " this lesson adds it to the root of $v$ and corrects the quotient."
+            ),
+            _adam(_corrected, beta_1=0.0): _(
+                "This moves by the gradient of the step alone. Move by its average, $m$."
+            ),
         },
     )
 
 
-def _after(move: Move) -> Callable[[Values, list[replicas.Part]], Values]:
-    """Returns a function that makes steps in float64, each variable and its velocity moved by `move`."""
+def _draw_steps(random: np.random.Generator) -> tuple[Values, list[Values]]:
+    """Returns the first values of three variables, and for each step the rows whose sums are gradients."""
+    values = {name: random.integers(-4, 5, size) / 2 for name, size in _SIZES.items()}
+    steps = [
+        {name: random.integers(-4, 5, (_ROWS, size)) / 4 for name, size in _SIZES.items()}
+        for _step in range(_STEPS)
+    ]
+    return _in_float32(values), list(map(_in_float32, steps))
 
-    def steps(values: Values, parts: list[replicas.Part]) -> Values:
+
+def _in_float32(arrays: Values) -> Values:
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def _after(move: Move) -> Callable[[Values, list[Values]], Values]:
+    """Returns a function that makes steps in NumPy, each variable and its velocity moved by `move`."""
+
+    def after(values: Values, steps: list[Values]) -> Values:
         variables = {name: value.astype(np.float64) for name, value in values.items()}
         velocities = {name: np.zeros_like(value) for name, value in variables.items()}
-        for part in parts:
-            gradients = replicas.gradient(variables, part)
+        for rows in steps:
             for name, variable in variables.items():
-                moved = move(variable, velocities[name], _RATE * gradients[name])
+                moved = move(variable, velocities[name], _RATE * rows[name].sum(axis=0))
                 variables[name], velocities[name] = moved
         return _by_place(variables, velocities, np.asarray)
 
-    return steps
+    return after
 
 
 def _by_place(
@@ -173,29 +144,29 @@ def _by_place(
 _after_right = _after(lambda w, v, step: (w + _STAYS * v - step, _STAYS * v - step))
 
 
-def _run(momentum: Momentum, values: Values, parts: list[replicas.Part], *, plan: Plan | None) -> Values:
-    """Returns what variables and velocities hold after steps with the reader's function, compiled."""
+def _run(momentum: Momentum, values: Values, steps: list[Values], *, num_devices: int) -> Values:
+    """Returns what variables and velocities hold after steps with the reader's function, compiled.
+
+    The gradients are sums over rows, of which each device has its own: they need an all-reduce.
+    """
     with on_devices() as (tf, dtensor):
+        plan = data_parallel(num_devices)
 
         def sent(array: Array, axes: tuple[str, ...]) -> Any:
-            return tf.constant(array) if plan is None else dtensor.pack(array, plan.layout(axes))
+            return tf.constant(array) if num_devices == 1 else dtensor.pack(array, plan.layout(axes))
 
-        make = tf.Variable if plan is None else tf.experimental.dtensor.DVariable
-        variables = {name: make(sent(values[name], axes)) for name, axes in _AXES.items()}
-        velocities = {name: make(sent(0 * values[name], axes)) for name, axes in _AXES.items()}
+        make = tf.Variable if num_devices == 1 else tf.experimental.dtensor.DVariable
+        variables = {name: make(sent(value, ("units",))) for name, value in values.items()}
+        velocities = {name: make(sent(0 * value, ("units",))) for name, value in values.items()}
 
-        def step(rows: Any, labels: Any) -> None:
-            with tf.GradientTape() as tape:
-                hidden = tf.nn.relu(tf.matmul(rows, variables["hidden_weight"]) + variables["hidden_bias"])
-                logits = tf.matmul(hidden, variables["logits_weight"]) + variables["logits_bias"]
-                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-                loss = tf.reduce_sum(losses)
-            momentum(dict(variables), dict(velocities), tape.gradient(loss, variables), _RATE)
+        def step(rows: Mapping[str, Any]) -> None:
+            gradients = {name: tf.reduce_sum(each, axis=0) for name, each in rows.items()}
+            momentum(dict(variables), dict(velocities), gradients, _RATE)
 
         compiled = tf.function(step, autograph=False)
-        for rows, labels in parts:
-            compiled(sent(rows, ("batch", "features")), sent(labels, ("batch",)))
-        return _by_place(variables, velocities, np.asarray if plan is None else dtensor.to_numpy)
+        for rows in steps:
+            compiled({name: sent(each, ("batch", "units")) for name, each in rows.items()})
+        return _by_place(variables, velocities, np.asarray if num_devices == 1 else dtensor.to_numpy)
 
 
 @exercise("07-momentum", right=_after_right, on_devices=True)
@@ -215,22 +186,21 @@ def momentum(answer: Momentum) -> str | None:
             " twice, the second time from what was just written. Compute it once, and use that for both."
         ),
     }
-    told = ngettext("{count} step of a small model", "{count} steps of a small model", _STEPS)
-    groups = [replicas.draw_group(np.random.default_rng(seed), [_ROWS] * _STEPS) for seed in range(2)]
-    cases = [Case((group.values, list(group.parts)), told=told) for group in groups]
+    told = ngettext("{count} step with three variables", "{count} steps with three variables", _STEPS)
+    cases = [Case(_draw_steps(np.random.default_rng(seed)), told=told) for seed in range(2)]
     hint = judge(
         answer,
         _after_right,
         cases,
         misconceptions=misconceptions,
-        run=partial(_run, plan=None),
+        run=partial(_run, num_devices=1),
         advice=_("Follow one number by hand through two steps."),
     )
     return hint or judge(
         answer,
         _after_right,
         cases[:1],
-        run=partial(_run, plan=data_parallel(8)),
+        run=partial(_run, num_devices=8),
         advice=_(
             "On one device your function is right, on eight it is not: there a variable that was written"
             " may still read as before. Compute every new value first, keep it in a tensor, and write last."

@@ -36,6 +36,15 @@ def epsilon_in_root(step, mean, square, old):
     return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * mean / np.sqrt(square + 1e-7)
 
 
+def epsilon_after_the_correction(step, mean, square, old):
+    return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7)
+
+
+def by_the_gradient(step, mean, square, old):
+    gradient = 10 * (mean - 0.9 * old[0])
+    return with_correction_of(lambda step: step)(step, gradient, square, old)
+
+
 def by_the_old_averages(step, mean, square, old):
     return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * old[0] / (np.sqrt(old[1]) + 1e-7)
 
@@ -72,34 +81,15 @@ def nothing(*inputs):
 
 
 ATTEMPTS = {
-    "07-epoch-mean": Attempts(
-        right=(
-            lambda losses, examples: (losses @ examples) / examples.sum(),
-            lambda losses, examples: np.repeat(losses, examples).mean(),
-        ),
-        wrong=(
-            (lambda losses, examples: np.mean(losses), "as heavily"),
-            (lambda losses, examples: losses @ examples / (len(examples) * max(examples)), "by hand"),
-            (lambda losses, examples: sum(losses) / sum(examples), "mean of its batch"),
-            (nothing, "return"),
-            (1.5, "function"),
-        ),
-    ),
-    "07-parameters": Attempts(
-        right=(lambda sizes: float(np.dot(np.add(sizes[:-1], 1), sizes[1:])),),
-        wrong=(
-            (lambda sizes: np.dot(sizes[:-1], sizes[1:]), "biases too"),
-            (lambda sizes: np.dot(sizes[:-1], np.add(sizes[1:], 1)), "for each of its outputs"),
-            (np.prod, "by hand"),
-            (905, "function"),
-        ),
-    ),
     "07-adam": Attempts(
         right=(adam(corrected),),
         wrong=(
             (adam(lambda step, mean, square, old: mean / (np.sqrt(square) + 1e-7)), "not corrected"),
             (adam(with_correction_of(lambda step: 1)), "first step for ever"),
             (adam(epsilon_in_root), "under the root"),
+            (adam(epsilon_after_the_correction), "PyTorch"),
+            (adam(by_the_gradient), "gradient of the step alone"),
+            (adam(with_correction_of(lambda step: step - 1)), "by hand"),
             (adam(by_the_old_averages), "by hand"),
             (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
             (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
@@ -114,7 +104,7 @@ ATTEMPTS = {
             (momentum(lambda w, v, step: (w + v, 0.9 * v - step)), "before this step"),
             (momentum(lambda w, v, step: (w + 0.9 * v - step, v)), "plain gradient descent"),
             (computed_twice, "once more"),
-            (momentum(lambda w, v, step: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["hidden_'),
+            (momentum(lambda w, v, step: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["'),
             (0.9, "function"),
         ),
     ),

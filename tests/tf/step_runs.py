@@ -1,7 +1,7 @@
 """Training steps under many plans: the collectives that are predicted beside those that TensorFlow runs.
 
-Usage: step_runs.py MODEL MESH COUNT, with sentiment or mnist, a mesh such as 4x3, and how many legal plans to
-draw, in a process with as many devices as it needs. Prints their number and those in which the two differ.
+Usage: step_runs.py MESH COUNT, with a mesh such as 4x3, and how many legal plans to draw, in a process with
+as many devices as it needs. Prints their number and those in which the two differ.
 """
 
 import itertools
@@ -55,11 +55,10 @@ def differs(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> str:
     return "" if told == seen else f"{dict(plan.splits)}: only told {told - seen}, only seen {seen - told}"
 
 
-def report(model: str, mesh: MeshSpec, count: int) -> dict:
+def report(mesh: MeshSpec, count: int) -> dict:
     from course_lib.models import sentiment
-    from lessons.lesson_07_from_scratch import mnist_model as mnist
 
-    model_class = {"mnist": mnist.MLP, "sentiment": sentiment.MLP}[model]
+    model_class = sentiment.MLP
     sizes = dict(zip((BATCH, *model_class.spec.layers), SIZES, strict=False))
     plans = legal_plans(mesh, model_class)
     chosen = plans if count >= len(plans) else random.Random(0).sample(plans, count)
@@ -83,6 +82,6 @@ def is_legal(plan: Plan, model_class: type) -> bool:
 
 
 if __name__ == "__main__":
-    wanted = mesh_of(sys.argv[2])
+    wanted = mesh_of(sys.argv[1])
     course_lib.setup(devices=wanted.size)
-    print(json.dumps(report(sys.argv[1], wanted, int(sys.argv[3]))))
+    print(json.dumps(report(wanted, int(sys.argv[2]))))

@@ -14,7 +14,6 @@ from tests.tf.plan_runs import mesh_of
 
 course_lib.start_tensorflow()
 from course_lib import models  # noqa: E402
-from lessons.lesson_07_from_scratch import mnist_model as mnist  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("optimized")
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
@@ -23,7 +22,6 @@ SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 def test_the_layers_are_those_that_the_model_declares():
     assert models.MLP.spec.layers == step_communication.LAYERS
     assert models.MLP.spec.normalised == step_communication.NORMALISED
-    assert mnist.MLP.spec.layers == tuple(mnist.SIZES)
 
 
 @pytest.mark.parametrize(
@@ -51,19 +49,19 @@ def test_the_three_schemes_exactly(plan, expected):
 
 
 def test_some_other_plans_too():
-    found = step_runs.report("sentiment", mesh_of("4x2"), 3)
+    found = step_runs.report(mesh_of("4x2"), 3)
     assert found == {"plans": 3, "disagreements": []}
 
 
 @pytest.mark.drill
 @pytest.mark.parametrize(("mesh", "plans"), [("8", 8), ("4x2", 41)])
 def test_every_plan_of_some_meshes(mesh, plans):
-    assert step_runs.report("sentiment", mesh_of(mesh), 1000) == {"plans": plans, "disagreements": []}
+    assert step_runs.report(mesh_of(mesh), 1000) == {"plans": plans, "disagreements": []}
 
 
 @pytest.mark.drill_all
 @pytest.mark.parametrize(("mesh", "count"), [("2x2x2", 40), ("4x3", 20)])
 def test_plans_of_more_meshes(mesh, count):
-    command = [sys.executable, "-m", "tests.tf.step_runs", "sentiment", mesh, str(count)]
+    command = [sys.executable, "-m", "tests.tf.step_runs", mesh, str(count)]
     found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     assert found == {"plans": count, "disagreements": []}
