@@ -5,7 +5,6 @@ from course_lib.lazy import face
 __getattr__, __dir__ = face(
     __name__,
     {
-        "Adam": "optimizers.adam",
         "CheckpointFolder": "checkpoints",
         "SGD": "optimizers.sgd",
         "Settings": "settings",

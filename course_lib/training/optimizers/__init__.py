@@ -2,4 +2,4 @@
 
 from course_lib.lazy import face
 
-__getattr__, __dir__ = face(__name__, {"SGD": "sgd", "Adam": "adam", "Optimizer": "optimizer"})
+__getattr__, __dir__ = face(__name__, {"SGD": "sgd", "Optimizer": "optimizer"})
