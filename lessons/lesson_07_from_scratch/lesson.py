@@ -165,7 +165,7 @@ check("07-adam", adam_in_numpy)
 # How many times as far does Adam move the second one?
 #
 # - [x] `1.0` ± 0.01 as far as the first one
-#   $m$ and $\sqrt{v}$ are both the gradient times a constant, so it cancels.
+#   `m` and the root of `v` are both the gradient times a constant, so it cancels.
 # - [ ] `31.6` about 32 times as far
 #   The root is taken of the *square* of the gradient, so it grows like the gradient.
 # - [ ] `1000.0` 1,000 times as far

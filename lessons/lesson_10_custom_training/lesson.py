@@ -226,7 +226,7 @@ print(*after_step(two, x, lambda losses: tf.reduce_sum(losses) / 4))
 # %% predict-own [markdown]
 # Two replicas have the gradients 1 and 2, and 3 and 4.
 # Now each takes the mean over its *own* two losses, as `own_mean` does.
-# What is $w$ after a step of SGD with the rate 0.4, from 3?
+# What is `w` after a step of SGD with the rate 0.4, from 3?
 #
 # - [x] `1.0`
 #   The two means have the gradients 1.5 and 3.5, and these are added up:
