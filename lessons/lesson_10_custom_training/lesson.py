@@ -611,7 +611,7 @@ def ways_of(batch_size):
 
 
 for at in range(3):
-    print(f"{np.mean(list(ways_of(64))[at]()):.3f}")
+    print(f"{np.mean(list(ways_of(64))[at]()):.2f}")
 measure = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure)
 
