@@ -151,7 +151,7 @@ print(f"{history.steps[0].loss:.1f}")
 
 # %% shares-text [markdown]
 # The accuracy rises, the loss falls.
-# But the first loss is 9.2.
+# But the first loss is 9.1.
 # A model that guesses among ten classes has a loss of about $\ln 10 = 2.3$: four times less.
 #
 # `strategy.run` calls a function once on each replica, with its part of the batch.
