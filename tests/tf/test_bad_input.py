@@ -125,7 +125,7 @@ WITH_FIXTURES = {
     ),
     "checkpoint of something else": (
         lambda tmp_path, _monkeypatch: train_from_a_foreign_checkpoint(tmp_path),
-        ["checkpoint-000001-step-000001", "'settings'"],
+        ["ckpt-1", "'settings'"],
         "not saved by this kind of training",
         "この種類の学習",
     ),
