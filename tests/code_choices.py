@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.code import code_of
 from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.specs.sharding import Sharding, numbered_tensor
 

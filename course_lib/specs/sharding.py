@@ -30,7 +30,8 @@ _BYTES_BY_NAME: dict[Any, int] = {"bfloat16": 2}  # NumPy learns this name only 
 class Sharding(DrawsItself):
     """A tensor of one global shape under one layout: `layout.of(global_shape)`. It draws itself.
 
-    >>> from course_lib import LayoutSpec, MeshSpec
+    >>> from course_lib import MeshSpec
+    >>> from course_lib.specs.layout import LayoutSpec
     >>> sharding = LayoutSpec(["y"], MeshSpec([("x", 2), ("y", 2)])).of((6,))
     >>> sharding.local_shape, sharding.copies, sharding.holdings
     ((3,), 2, (0, 1, 0, 1))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib import MeshSpec
 from course_lib.code import code_of
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, answered, pick, write_pages

@@ -3,8 +3,10 @@
 import numpy as np
 
 import course_lib
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib import MeshSpec
 from course_lib.exercises.checks import refusal
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from tests.lessons.attempts import Attempts
 
 EXPLORED = MeshSpec([("x", 2), ("y", 4)])

@@ -3,7 +3,9 @@
 import numpy as np
 
 import course_lib
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib import MeshSpec
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from tests.lessons.attempts import Attempts
 
 tf = course_lib.start_tensorflow()

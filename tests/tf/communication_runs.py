@@ -15,9 +15,11 @@ import sys
 import numpy as np
 
 import course_lib
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.specs import communication
 from course_lib.specs.communication import Communication
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 
 ALL = 10_000
 SHAPES = ((720, 360), (360, 1440))  # all lengths differ, and every mesh here divides them

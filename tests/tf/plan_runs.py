@@ -14,8 +14,9 @@ import sys
 import numpy as np
 
 import course_lib
-from course_lib import UNSHARDED, CourseError, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.data.examples import Examples
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan
 
 # Every size divides by 2, 3, 4, 6 and 8.

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 import numpy as np
 
 import course_lib
-from course_lib import UNSHARDED, CourseError, MeshSpec
+from course_lib import CourseError, MeshSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import BATCH, Plan
 from tests.tf.plan_runs import mesh_of
 

@@ -6,12 +6,14 @@ import socket
 import numpy as np
 import pytest
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, i18n
+from course_lib import CourseError, MeshSpec, dtensor, i18n
 from course_lib.data import imdb as data
 from course_lib.data.examples import Examples
 from course_lib.models import sentiment as models
 from course_lib.runtime import setup
 from course_lib.specs import communication, plan
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.training import run as training
 from course_lib.training.checkpoints import CheckpointFolder
 

@@ -49,11 +49,12 @@ DIGITS_OF_TEST = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 @needs_the_sets
 @pytest.mark.parametrize(
-    ("images", "name", "counts"), [(mnist, "mnist", DIGITS_OF_TEST), (fashion, "fashion_mnist", [1_000] * 10)]
+    ("load", "name", "counts"),
+    [(mnist.load_mnist, "mnist", DIGITS_OF_TEST), (fashion.load_fashion, "fashion_mnist", [1_000] * 10)],
 )
-def test_the_real_images_are_read_as_tensorflow_datasets_reads_them(monkeypatch, images, name, counts):
+def test_the_real_images_are_read_as_tensorflow_datasets_reads_them(monkeypatch, load, name, counts):
     monkeypatch.setenv("COURSE_DATA", "tfds")
-    loaded = images.load(num_train=1_000, num_test=10_000)
+    loaded = load(num_train=1_000, num_test=10_000)
     assert loaded.source == "tfds"
     assert (len(loaded.train), len(loaded.test)) == (1_000, 10_000)
     assert np.bincount(loaded.test.labels).tolist() == counts
@@ -119,10 +120,13 @@ def assert_refused_with_the_cure(load, name: str, problem: str) -> None:
     assert all(words in caught.value.cure for words in ("TFDS_DATA_DIR", '"built-in"', name))
 
 
+LOADERS = ((mnist, mnist.load_mnist), (fashion, fashion.load_fashion), (imdb, imdb.load_imdb))
+
+
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, monkeypatch, language):
     i18n.set_language(language)
-    for module, load in ((mnist, mnist.load), (fashion, fashion.load), (imdb, imdb.load_imdb)):
+    for module, load in LOADERS:
         nobody = sources.RealSet(module.REAL_SET.name, "http://127.0.0.1:1/nobody-listens-here")
         monkeypatch.setattr(module, "REAL_SET", nobody)
         assert_refused_with_the_cure(load, nobody.name, "Errno")

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib import dtensor as ours
 from course_lib.aborts import explaining_aborts
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.mesh import all_meshes
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, all_meshes
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec
+from course_lib import CourseError
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
 from course_lib.models.sentiment import MLP, initial_values
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, model_parallel, replicated, spatial_parallel
 
 PLANS = [replicated(8), data_parallel(8), model_parallel(), spatial_parallel()]

@@ -20,7 +20,8 @@ course_lib.setup(devices=2)
 tf = course_lib.start_tensorflow()
 import numpy as np
 from tensorflow.experimental import dtensor
-from course_lib import LayoutSpec, MeshSpec
+from course_lib import MeshSpec
+from course_lib.specs.layout import LayoutSpec
 from course_lib.dtensor import pack, to_numpy
 value = np.random.default_rng(0).standard_normal((8, 4)).astype("float32")
 layout = LayoutSpec(["x", "unsharded"], MeshSpec([("x", 2)]))

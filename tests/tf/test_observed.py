@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec, dtensor, observed
+from course_lib import MeshSpec, dtensor, observed
 from course_lib.specs.collectives import Kind
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 
 course_lib.start_tensorflow()
 pytestmark = pytest.mark.usefixtures("optimized")

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec, dtensor, observed
+from course_lib import CourseError, MeshSpec, dtensor, observed
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor as tensorflows  # noqa: E402

@@ -16,7 +16,9 @@ course_lib.setup(devices=12, language="en")
 import itertools
 import json
 import numpy as np
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib import dtensor as ours
 from course_lib.aborts import explaining_aborts
 from tests.tf import plan_runs

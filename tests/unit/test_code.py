@@ -17,11 +17,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.code import FRAMEWORKS, code_of
 from course_lib.code.choices import REQUIREMENTS, sections_of
 from course_lib.code.writing import quoted
 from course_lib.i18n import languages, set_language
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan, spatial_parallel
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from tests.code_choices import PLANS, expected, page_shardings, program

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.specs.collectives import Collective, Kind, require_right
 from course_lib.specs.communication import product, relayout
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 
 MESH = MeshSpec([("x", 4), ("y", 2)])
 LAYOUTS = [

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.pictures.communication_rules import reasons, told
 from course_lib.pictures.communication_text import bytes_text
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, product, relayout
 from course_lib.specs.compared import Compared
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from tests.drawn import SVG, elements, words
 
 ROW = MeshSpec([("x", 8)])

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from IPython.core.formatters import DisplayFormatter
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.pictures import shapes
 from course_lib.pictures.figures import figure
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
 from tests.drawn import SVG, tree, words
 from tests.unit.specs import layouts_with_shapes

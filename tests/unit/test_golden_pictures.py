@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib import MeshSpec
 from course_lib.data import mnist
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
@@ -15,6 +15,8 @@ from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import product, relayout
 from course_lib.specs.compared import Compared
 from course_lib.specs.image_grid import ImageGrid
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, spatial_parallel
 from course_lib.specs.received import ReceivedExamples
 from course_lib.specs.sharding import numbered_tensor

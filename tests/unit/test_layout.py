@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from tests.unit.specs import layouts, layouts_with_shapes
 
 MESH = MeshSpec([("x", 3), ("y", 2)])

@@ -2,8 +2,10 @@
 
 import itertools
 
-from course_lib import UNSHARDED, LayoutSpec, MeshSpec
+from course_lib import MeshSpec
 from course_lib.exercises.checks import check
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 
 TASK = "01-explore-one-copy"

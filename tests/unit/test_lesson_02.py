@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.exercises.checks import Status, check
 from course_lib.exercises.limit import TooLong
 from course_lib.specs import communication
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from lessons.lesson_02_communication import checks, silent
 from lessons.lesson_02_communication.checks_all_reduce import ring as course_ring
 from lessons.lesson_02_communication.messages import run_on_each

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from lessons.lesson_02_communication.product_explorer import ProductExplorer, communication_of
 from tests.explored import choose, pieces, press, shown, text_of
 

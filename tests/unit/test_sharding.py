@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from course_lib import UNSHARDED, CourseError, LayoutSpec, MeshSpec
+from course_lib import CourseError, MeshSpec
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from tests.unit.specs import layouts_with_shapes
 

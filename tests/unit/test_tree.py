@@ -132,6 +132,20 @@ def test_lessons_import_from_the_face_and_each_name_is_there():
                 ] == []
 
 
+def test_lessons_import_few_names_and_a_page_of_the_book_describes_each():
+    used = set()
+    for name in COURSE.lesson_names:
+        code = code_of(COURSE.folder(name) / "lesson.py")
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.ImportFrom) and node.module == "course_lib":
+                used |= {alias.name for alias in node.names}
+        used |= set(re.findall(r"\bcourse_lib\.(\w+)\(", code))
+    page = (ROOT / "jupyter_book/pages/library.md").read_text("utf-8")
+    described = {name for line in re.findall(r"^`.*", page, re.M) for name in re.findall(r"`(\w+)", line)}
+    assert described == used
+    assert len(used) <= 25
+
+
 @pytest.mark.parametrize("kind", BUDGET)
 def test_the_budget_holds(kind):
     names = subprocess.run(
