@@ -1,10 +1,9 @@
-"""Garments: lesson 10's model under a MirroredStrategy, and restored without a strategy."""
+"""Garments: what lesson 10's plain program defines, trained on replicas, and restored without a strategy."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,16 @@ from course_lib import setup
 
 setup(devices=8)
 
+from benchmarks import plain_loop  # noqa: E402
 from benchmarks.histories import run_of  # noqa: E402
-from course_lib import strategies  # noqa: E402
 from course_lib.data.images import ImageSet, LabelledImages  # noqa: E402
 from course_lib.measured.files import Record  # noqa: E402
-from course_lib.models.fashion import convolutional  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
-from course_lib.training.batches import PAD  # noqa: E402
-from course_lib.training.checkpoints import CheckpointFolder  # noqa: E402
-from course_lib.training.records import History  # noqa: E402
-from course_lib.training.run import TrainingRun  # noqa: E402
-from course_lib.training.settings import Settings  # noqa: E402
-from course_lib.training.strategy_trainer import StrategyTrainer  # noqa: E402
+from course_lib.training.records import EpochRecord, History, StepRecord  # noqa: E402
 
 tf = start_tensorflow()
 
+PROGRAM = plain_loop.PROGRAM.with_name("10_custom_training.py")
 PER_REPLICA = 64
 _ROWS = 1_000  # that are asked for at a time
 
@@ -38,41 +32,67 @@ Probabilities = npt.NDArray[np.float64]
 def settings(num_replicas: int) -> dict[str, str]:
     """Returns how the trainings are set, as the lesson has it."""
     return {
-        "strategy": f"strategies.mirrored({num_replicas})",
+        "strategy": f"MirroredStrategy, {num_replicas} replicas",
         "model": "Conv2D(32, 3), Conv2D(64, 3), Dense(64), Dense(10)",
         "batch_size": f"{PER_REPLICA} × {num_replicas}",
-        "last_batch": PAD,
-        "optimizer": "tf.keras.optimizers.Adam(learning_rate=0.001)",
+        "last_batch": "smaller",
+        "optimizer": "tf.keras.optimizers.Adam()",
     }
 
 
 def seeded_run(images: ImageSet, num_replicas: int, epochs: int, seeds: Sequence[int]) -> Record:
     """Returns what each of the seeds gives, and what their last checkpoints give without a strategy."""
-    trained = [_trained(images, num_replicas, epochs, seed) for seed in seeds]
-    return run_of([history for history, _of in trained], restored=[restored for _of, restored in trained])
+    runs = [_Run(images, num_replicas, seed) for seed in seeds]
+    histories = [History.of(run.records(epochs)) for run in runs]
+    return run_of(histories, restored=[run.restored() for run in runs])
 
 
-def _trained(images: ImageSet, num_replicas: int, epochs: int, seed: int) -> tuple[History, Record]:
-    strategy = strategies.mirrored(num_replicas)
-    trainer = _trainer(strategy, seed)
-    chosen = Settings(epochs, PER_REPLICA * num_replicas, seed, PAD)
-    with tempfile.TemporaryDirectory() as kept:
-        folder = CheckpointFolder(kept, keep=1)
-        run = TrainingRun(trainer, images.train, images.test, settings=chosen, checkpoints=folder)
-        history = History.of(run)
-        alone = _trainer(tf.distribute.get_strategy(), seed + 1)  # its values can only be the checkpoint's
-        folder.restore_latest(**alone.content())
-    history.epochs = [replace(epoch, checkpoint=None) for epoch in history.epochs]
-    accuracy = alone.evaluate(images.test)[1]
-    restored = compared(accuracy, *(_probabilities(each, images.test) for each in (trainer, alone)))
-    print(f"seed {seed}: {accuracy:.4f}; without a strategy: {dict(restored)}", flush=True)
-    return history, restored
+class _Run:
+    def __init__(self, images: ImageSet, num_replicas: int, seed: int) -> None:
+        self.images, self.size, self.seed = images, PER_REPLICA * num_replicas, seed
+        self.program = plain_loop.definitions(PROGRAM)
+        devices = [f"CPU:{replica}" for replica in range(num_replicas)]
+        self.strategy = tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
+        self.model, self.adam = self._build(self.strategy, seed)
 
+    def _build(self, strategy: Any, seed: int) -> tuple[Any, Any]:
+        def seeded() -> Any:
+            tf.keras.utils.set_random_seed(seed)
+            return self.program["convolutional"]()
 
-def _trainer(strategy: Any, seed: int) -> StrategyTrainer:
-    with strategy.scope():
-        adam = tf.keras.optimizers.Adam(0.001)
-    return StrategyTrainer(convolutional(strategy, seed), adam, strategy)
+        return self.program["build"](strategy, seeded)
+
+    def records(self, epochs: int) -> Iterator[StepRecord | EpochRecord]:
+        """Trains with the program's loop, and yields its records and one of each epoch."""
+        examples, found = self.images.train, []
+        rows = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
+        batches = rows.shuffle(len(examples), seed=self.seed).batch(self.size)
+        distributed = self.strategy.experimental_distribute_dataset(batches)
+        step, per_epoch = self.program["replica_step"], len(batches)
+        with tempfile.TemporaryDirectory() as folder:
+            for record in self.program["train"](
+                self.strategy, self.model, self.adam, step, distributed, epochs, folder
+            ):
+                last = record["step"] % per_epoch == 0
+                size = len(examples) - self.size * (per_epoch - 1) if last else self.size
+                yield StepRecord(**record, examples=size, seconds=0.0)
+                found.append((record["loss"] * size, record["accuracy"] * size))
+                if last:
+                    loss, accuracy = (np.sum(found, axis=0) / len(examples)).tolist()
+                    probabilities = _probabilities(self.strategy, self.model, self.images.test)
+                    tested = _result(probabilities, self.images.test.labels)
+                    yield EpochRecord(record["epoch"], record["step"], loss, accuracy, *tested, None)
+                    found = []
+
+    def restored(self) -> Record:
+        """Returns how the trained model, restored from a checkpoint without a strategy, answers beside it."""
+        alone, its_adam = self._build(tf.distribute.get_strategy(), self.seed + 1)  # other values
+        with tempfile.TemporaryDirectory() as folder:
+            path = tf.train.Checkpoint(model=self.model, adam=self.adam).write(f"{folder}/last")
+            tf.train.Checkpoint(model=alone, adam=its_adam).read(path).assert_consumed()
+        trained = _probabilities(self.strategy, self.model, self.images.test)
+        restored = _probabilities(tf.distribute.get_strategy(), alone, self.images.test)
+        return compared(_result(restored, self.images.test.labels)[1], trained, restored)
 
 
 def compared(accuracy: float, trained: Probabilities, restored: Probabilities) -> Record:
@@ -82,12 +102,17 @@ def compared(accuracy: float, trained: Probabilities, restored: Probabilities) -
     return Record(test_accuracy=accuracy, otherwise=otherwise, largest_difference=difference)
 
 
-def _probabilities(trainer: StrategyTrainer, images: LabelledImages) -> Probabilities:
+def _probabilities(strategy: Any, model: Any, images: LabelledImages) -> Probabilities:
     """Returns what every replica gives for its part of the images, `[images, classes] global`."""
-    strategy = trainer.strategy
-    infer = tf.function(lambda rows: strategy.run(trainer.model, (rows,)))
+    infer = tf.function(lambda rows: strategy.run(model, (rows,)))
     batches = tf.data.Dataset.from_tensor_slices(images.features).batch(_ROWS)
     parts = [
         strategy.gather(infer(rows), axis=0) for rows in strategy.experimental_distribute_dataset(batches)
     ]
     return tf.nn.softmax(tf.cast(tf.concat(parts, axis=0), tf.float64)).numpy()
+
+
+def _result(probabilities: Probabilities, labels: npt.NDArray[Any]) -> tuple[float, float]:
+    """Returns loss and accuracy."""
+    losses = -np.log(probabilities[np.arange(len(labels)), labels])
+    return float(losses.mean()), float((probabilities.argmax(axis=1) == labels).mean())

@@ -1,7 +1,7 @@
 """The library of the course: what lessons share, to draw, observe, check, train and watch.
 
 Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
-bottom up: `specs`, `pictures`, `code`, `strategies`, `data`, `models`, `widgets`, `training`, `watch`,
+bottom up: `specs`, `pictures`, `code`, `data`, `models`, `widgets`, `training`, `watch`,
 `explorers`, `exercises`, `measured`. What one lesson alone needs lies in that lesson's folder.
 """
 

@@ -12,7 +12,6 @@ from course_lib.data.examples import Examples
 from course_lib.data.images import ImageSet
 from course_lib.data.imdb import VectorizedReviews, load_imdb
 from course_lib.measured import files
-from course_lib.models.fashion import convolutional
 
 
 @pytest.mark.parametrize(
@@ -53,13 +52,11 @@ def test_what_exports_answer_is_written_with_how_it_was_measured(monkeypatch):
 
 
 def test_garments_are_trained_on_from_each_seed_and_restored_without_a_strategy(monkeypatch, folder):
-    sizes = {"filters": (2, 4), "hidden": 8}
-    monkeypatch.setattr(garments, "convolutional", lambda *given: convolutional(*given, **sizes))
     monkeypatch.setattr(results, "SEEDS", (0, 1))
     files.save("99_test", results.trained_on_garments("built-in", 140, 33, num_replicas=2, epochs=2))
     found = files.load("99_test")
     assert found.how.data == "built-in, 140 + 33"
-    assert (found.how.strategy, found.how.batch_size) == ("strategies.mirrored(2)", "64 × 2")
+    assert (found.how.strategy, found.how.batch_size) == ("MirroredStrategy, 2 replicas", "64 × 2")
     assert found.how.seeds == "0, 1"
     run = found.runs.adam
     assert (run.batch_size, run.last_batch_size, len(run.losses)) == (128, 12, 4)

@@ -14,7 +14,6 @@ import tf_keras
 from benchmarks.plain_loop import PROGRAM as OF_LESSON_04
 from course_lib import measured
 from course_lib.runtime import start_tensorflow
-from course_lib.strategies import mirrored
 from tools.lesson.sources import Course
 
 tf = start_tensorflow()
@@ -38,6 +37,11 @@ def run_in(names, source, path):
     path.write_text(source)
     exec(compile(source, str(path), "exec"), names)
     return names
+
+
+def mirrored(count):
+    devices = [f"CPU:{replica}" for replica in range(count)]
+    return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
 
 
 @pytest.fixture(scope="module")
