@@ -13,10 +13,10 @@
 # - choose a strategy, and say where it keeps variables, gradients and batches.
 #
 # **Time:** 40 minutes.
-# **You need to know:** how to train a Keras model, and of lesson 3 the training step.
+# **You need to know:** how to train a Keras model, and the training step of lesson 3.
 #
 # > **Where this was run.** TensorFlow 2.21 with Keras 3.15 on virtual CPUs, not on GPUs or TPUs.
-# > The table at the end comes from other runs; its first lines say which.
+# > The table at the end comes from other runs; command and versions stand above it.
 
 # %%
 LANGUAGE = "en"
@@ -89,6 +89,7 @@ print(two.num_replicas_in_sync)
 # `num_replicas_in_sync` counts the replicas that make one update together.
 #
 # An optimizer counts its updates in `iterations`.
+# How many does one epoch make?
 
 # %% predict-steps [markdown]
 # `fit` was given 100 examples and `batch_size=10`.
@@ -278,7 +279,7 @@ for strategy in (one, fourth, two, central):
 # - `dataset` yields global batches of features and labels, both `[batch, 1]`, and so is `model(features)`.
 # - The last batch may be smaller, so small that a replica gets no example of it.
 #
-# It needs no `tf.function`.
+# The data set is small, so it needs no `tf.function`.
 
 
 # %% exercise-evaluate
@@ -313,7 +314,8 @@ check("09-evaluate", mean_loss)
 received_examples(two, tf.data.Dataset.range(5).batch(4))
 
 # %% predict-last [markdown]
-# `fit` trains the line for one epoch with these five examples.
+# `fit` trains a line, whose weight and bias are 0, for one epoch with five examples, all (1, 1),
+# and `batch_size=4`.
 # The first step takes the weight from 0 to 0.1.
 # On one device the second step, with the one example that is left, adds another 0.08.
 # What is the weight on two replicas after the epoch?
@@ -351,7 +353,7 @@ for strategy in (one, two):
     print(*(f"{loss:.3f}" for loss in told.history["loss"]))
 
 # %% first-text [markdown]
-# Not in the same epoch: a loss is measured before its step, and the reported mean counts each example once.
+# Not in that epoch: a loss is measured before its step, and the reported mean counts each example once.
 # The next epoch starts from other weights, and differs.
 # All this holds for tf_keras, too.
 #
@@ -403,8 +405,10 @@ four.run(lambda: steps.assign_add(1))
 reveal("09-count", int(steps.numpy()))
 
 # %% [markdown]
-# In the scope, where replicas have different values to add,
-# `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what they assign;
+# Each of the four replicas has changed the one variable that there is.
+#
+# A variable that is made in the scope can say what becomes of different values:
+# `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what the replicas assign;
 # `MEAN` and `ONLY_FIRST_REPLICA` are the other choices.
 #
 # Two more mistakes.
@@ -462,7 +466,7 @@ except AssertionError as error:
 # Training is *synchronous* where all replicas wait for each other in every step and make one update together.
 # It is *asynchronous* where each updates the variables as soon as it is done.
 #
-# Say what you have; the widget shows the strategy, what lives where, and a program.
+# Say what you have; the explorer shows the strategy, what lives where, and a program.
 
 # %% chooser
 from lessons.lesson_09_strategies.explorer import StrategyExplorer
@@ -473,7 +477,7 @@ StrategyExplorer()
 # [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training) promises
 # that strategies are easy to use, fast without tuning, and exchanged for one another with little work,
 # because variables, layers, models, optimizers, metrics, summaries and checkpoints support them.
-# Three of them need more than this notebook has.
+# Three of them need more than this notebook has: several processes, or a TPU.
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines.
 #   Each *worker* runs the same program and finds the others in the environment variable `TF_CONFIG`.
@@ -500,9 +504,10 @@ except ValueError as error:
 #
 # Each entry of the table is a run in processes of its own, with two replicas or workers where it has several.
 # Two dense layers train for 20 steps; with an Estimator, one weight and one bias for 10.
-# "Equals one device" means: variables and losses differ by at most 0.00001 from those of one device,
-# which NumPy computed, and each variable is where the strategy keeps it
-# (with an Estimator only the number of replicas was looked at).
+# "Equals one device" means two things:
+# variables and losses differ by at most 0.00001 from those of one device, which NumPy computed,
+# and each variable is where the strategy keeps it.
+# With an Estimator the number of replicas was looked at in place of the second.
 # Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
 
 # %% table
@@ -514,27 +519,27 @@ for name, value in recorded.how.items():
 measured.table(recorded.support)
 
 # %% takeaways [markdown]
-# The wrong loss: to add to a metric, Keras 3 assigns the old value plus the new one.
+# One entry has a wrong loss, `fit` of Keras 3 under `CentralStorageStrategy`.
+# To add to a metric, Keras 3 assigns the old value plus the new one.
 # `CentralStorageStrategy` adds up what the replicas assign, and so the old value once for each.
 # The training is right, and `fit` of tf_keras reports the right loss.
 # With Keras 3 a metric in a loop of your own goes wrong in the same way.
 #
 # *Estimators* are gone since TensorFlow 2.16; old programs still have them.
-# Their batches are per replica: 10 on two replicas is a global batch of 20 today.
 # [Appendix A1](A1_estimators.ipynb) runs some, and says of each part what it became.
 #
 # ## The plain program
 #
 # [`09_strategies.py`](../plain/09_strategies.py) is `fit` and the loop without the course's library.
 # It trains the line with `line`, `on_replica` and `train` as above, on one, two and four replicas,
-# and ends with an error if a weight or a loss is not that of one device, which it works out by hand.
+# and ends with an error if a weight or a loss is not that of one device, which it computes from a formula.
 #
 # ## Takeaways
 #
 # - Under a `MirroredStrategy` each replica has a copy of every variable, takes its part of the global batch,
 #   and makes the same update, from the sum of all gradients.
 # - With equal parts `fit` equals one device, except for what a replica computes from its part alone.
-#   Unequal parts end in an error, or in wrong steps that the loss of the same epoch does not show.
+#   Unequal parts end in an error, or in wrong steps that the loss of that epoch does not show.
 # - Make everything in the scope, switch soft placement off, and hold the first steps against one device.
 #
 # Lesson 10 trains on images with a loop under a strategy.

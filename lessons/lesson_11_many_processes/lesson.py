@@ -12,8 +12,8 @@
 # - kill one of them, and go on with nothing lost but the steps since the last checkpoint.
 #
 # **Time:** 60 minutes.
-# **You need to know:** of lesson 4 what a run and a checkpoint are, of lesson 5 a mesh with two dimensions,
-# of lessons 9 and 10 a training loop under a strategy.
+# **You need to know:** a run and a checkpoint (lesson 4), a mesh with two dimensions (lesson 5),
+# a training loop under a strategy (lessons 9 and 10).
 #
 # > **Where this was run.** TensorFlow 2.21, on one machine with two cores.
 # > Every machine of this lesson is a process here, and they really talk, die and come back.
@@ -89,8 +89,8 @@ for text in wrong:
 
 # %% start-text [markdown]
 # The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
-# So would each of its colleagues, and there would be several models.
-# A program should say how many replicas it has.
+# So would that of each other machine, and there would be several models.
+# Let a program print first how many replicas it has, and you notice.
 #
 # ## A worker's program
 #
@@ -103,7 +103,7 @@ for text in wrong:
 # `Collective ops must be configured at program startup`.
 # For a worker that never comes TensorFlow waits an hour, in silence.
 # `faulthandler`, from Python's own library, ends the process after five minutes.
-# (It works where a timer of Python would not: TensorFlow lets no other thread of Python run while it waits.)
+# A timer of Python would not: no other thread of Python runs while TensorFlow waits.
 
 # %% start
 # %%writefile 11_programs/start.py
@@ -184,13 +184,15 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, images = train_step(*batch)
+        loss, patterns = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} images {images}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
         time.sleep(options.pause)
 
 # %% by-hand [markdown]
-# On two machines one starts the program by hand, on each with its `TF_CONFIG`; here, in two terminals:
+# The second of the next two cells joins the three pieces to one program, `first.py`.
+# On two machines one would start it by hand, on each with its `TF_CONFIG`.
+# On this one, once the cell has run, you can do so in two terminals:
 #
 # ```sh
 # export TF_CONFIG='{"cluster": {"worker": ["localhost:4001", "localhost:4002"]},
@@ -198,7 +200,7 @@ while step < options.steps:
 # python 11_programs/first.py
 # ```
 #
-# and in the other the same with `"index": 1`.
+# In the other it is the same with `"index": 1`.
 # In this notebook `Cluster` does it: one process for each task, on free ports, each with its `TF_CONFIG`.
 # While a cell waits, it shows what all of them write; `print(cluster.log("worker 0"))` shows it afterwards.
 # At the end of the block every process has ended, whatever happened in it.
@@ -281,7 +283,7 @@ for rule in (rules.FILE, rules.DATA, rules.OFF):
 
 # %% predict-file [markdown]
 # 16 numbers lie in four files: 0 to 3, 4 to 7, 8 to 11, 12 to 15.
-# Two workers read them, divided by `FILE`.
+# Two workers, 0 and 1, read them, divided by `FILE`.
 # Which numbers does worker 1 get?
 #
 # - [ ] `(2, 3, 6, 7, 10, 11, 14, 15)`
@@ -355,10 +357,10 @@ check("11-pipeline", worker_batches)
 #   From `step`, which is saved too, follow the epoch and the place in it.
 # - **Do all agree?** TensorFlow does not compare what the workers restored.
 #   `total` adds up over the workers, and all must come to the same sum.
-#   Besides, each waits there for the others: the chief cannot save anew while another one still reads.
+#   Besides, each waits there for the others: worker 0 cannot save anew while another one still reads.
 # - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before they take a machine away.
 #   `PreemptionCheckpointHandler` tells the other workers; all save after the same step, and call `leave`.
-# - **The last line.** Whoever leaves early is missed by the others: their next all-reduce fails.
+# - **The last line** lets all end together: if one left early, the next all-reduce of the others would fail.
 
 
 # %% loop
@@ -388,13 +390,13 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, images = train_step(*batch)
+        loss, patterns = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} images {images}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
         handler.save_checkpoint_if_preempted()
         time.sleep(options.pause)
     manager.save()
-total(step.read_value())  # who left earlier would be missed by those that still run
+total(step.read_value())  # all end together: once one has left, an all-reduce of the others fails
 
 # %% kill-given [markdown]
 # This is the whole program, [`11_worker.py`](../plain/11_worker.py).
@@ -426,7 +428,7 @@ def killed():
 
 
 # %% predict-kill [markdown]
-# Two workers train together, and after step 4 worker 1 is killed.
+# Two workers train synchronously, under a `MultiWorkerMirroredStrategy`, and after step 4 worker 1 is killed.
 # What does worker 0 do?
 #
 # - [ ] `goes on` It goes on alone, with its half of each batch.
@@ -442,7 +444,7 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# `UnavailableError` comes with many lines, the last of which says:
+# Worker 0 ended with an `UnavailableError`, whose message has many lines in its log; the last says:
 #
 # ```text
 # The error could be from a previous operation. Restart your program to reset.
@@ -480,11 +482,12 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 
 # %% client-text [markdown]
 # After SIGKILL step 4 was done twice; after SIGTERM no step was.
-# All losses are equal to nine decimals: model, optimizer and `step` came from the checkpoint,
+# In both cases the losses are those of the run that nobody stopped, to nine decimals:
+# model, optimizer and `step` came from the checkpoint,
 # and the order of the patterns follows from a seed and the number of the epoch.
-# Status 75 means by convention: try again.
+# Exit status 75 means by convention: try again.
 #
-# The first program trained on to its end.
+# The first program trained on to its end, through all six steps, and both exit statuses are 0.
 # Making the strategy makes a process deaf to SIGTERM:
 # TensorFlow takes note of the signal, and leaves it to a handler to do something about it.
 # A machine that is taken away then ends in SIGKILL.
@@ -601,6 +604,7 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 
 # %% coordinator-text [markdown]
 # Two clients saved after step 5; one process with eight devices took the checkpoint and went on.
+# The losses are those of one process that trained from the beginning, in the last column.
 # The file is [`11_client.py`](../plain/11_client.py).
 #
 # Devices 0 to 3 are those of client 0.
@@ -626,8 +630,7 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 #
 # The next cells write this program, [`11_coordinator.py`](../plain/11_coordinator.py),
 # and start it as a chief, two workers and two servers.
-# After two epochs worker 1 is killed, and four epochs later it is started again.
-# Once it has done a step, server 1 is killed.
+# During the training worker 1 is killed and, some time later, started again; after that server 1 is killed.
 
 # %% coordinator
 # %%writefile 11_programs/coordinator.py
@@ -732,7 +735,7 @@ def lost():
 
 # %% predict-worker [markdown]
 # A coordinator hands out five steps an epoch to two workers.
-# Worker 1 is killed, with steps still to do.
+# In the middle of the training worker 1 is killed.
 # What does the training do until it is back?
 #
 # - [ ] `error` It ends with an error.
@@ -760,7 +763,8 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 # A step whose worker dies before its result is back is done again,
 # so that all or some of its gradients may count twice.
 #
-# The first lines tell where the variables lay: the larger one in two parts, the other whole.
+# The first three lines tell where the variables lay:
+# `W1`, the larger one, in two parts, `W2` whole on one server.
 # A lost server is another matter than a lost worker:
 # what it held was nowhere else, and the coordinator ended with an error.
 # All are started again then, and go on from the checkpoint.
@@ -773,17 +777,18 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
 # | Kubernetes | the manifest: the pods of an Indexed Job have names that are known before | is replaced by a pod with its number; the survivors' errors count as failures too |
-# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends the job, which is submitted again |
+# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job, which is submitted again |
+#
+# Kubeflow's `TFJob` belongs to an operator that is no longer maintained,
+# and its successor has given up TensorFlow.
 #
 # All go on from the checkpoint, so its folder must be one that every machine sees.
-# (Kubeflow's `TFJob` belongs to an operator that is no longer maintained,
-# and its successor has given up TensorFlow.)
 # None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,
 # and the batch scripts ran with a stand-in for `srun`.
 #
 # In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
 # `srun` starts the command once for each task, and `place.py` sets `TF_CONFIG` with the function below.
-# Here it pretends to be the second task of a job on two machines.
+# The next cell sets Slurm's variables as for the second task of a job on two machines, and calls it.
 
 
 # %% slurm
@@ -792,11 +797,11 @@ def place_in_slurm(jobs=None, port=12345):
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
         jobs,
         port_base=port,
-        gpus_per_node=tasks,  # told that each task has one, it asks no machine for GPUs
+        gpus_per_node=tasks,  # with one for each task no machine is searched for GPUs
         gpus_per_task=1,
         auto_set_gpu=False,
     )
-    cluster = resolver.cluster_spec().as_dict()  # only after this the resolver knows its own task
+    cluster = resolver.cluster_spec().as_dict()  # this call finds out which task it is
     job, index = resolver.get_task_info()
     return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
 
@@ -813,19 +818,22 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # The last line of either log was
 #
 # ```text
-# step 6 loss 1.11 images 32
+# step 6 loss 1.11 patterns 32
 # ```
 #
 # Today somebody set the machines up anew, to go on to step 9.
-# Each has a `TF_CONFIG`, a copy of the program with a `BATCH` in it, and a folder of checkpoints.
+# Three settings were made on each: the index in `TF_CONFIG`, `BATCH` in its copy of the program,
+# and the path of the folder of checkpoints.
 # It fails.
 #
 # **Exercise 2.** Find out why, and repair it.
-# There are three faults, each hides the next, and the logs, with what is said above, tell the right values.
+# There are three faults, and each hides the next.
+# The logs that `start` shows, with what is said above, tell the right values.
 # Change a value, run `start(repaired, worker, resuming)`, read both logs, and so on,
 # until both go on after step 6 as yesterday.
-# (A machine that waits for another says nothing; `start` ends it soon after that one has failed,
-# and the report, made before, says that it runs.)
+#
+# A machine that waits for another says nothing.
+# `start` ends it soon after that one has failed; the report, made before, says that it runs.
 
 # %% drill
 from lessons.lesson_11_many_processes.checks_drill import start
@@ -852,10 +860,7 @@ from course_lib import yours_or_ours
 
 start(yours_or_ours("11-drill", repaired), worker, resuming)
 
-# %% score
-score("11")
-
-# %% [markdown]
+# %% takeaways [markdown]
 # ## Takeaways
 #
 # - All processes run one program.
@@ -867,3 +872,6 @@ score("11")
 #   A lost server costs what was learned since the last checkpoint.
 #
 # Lesson 12, in preparation, is about scaling out: what many machines gain, and what they cost.
+
+# %% score
+score("11")
