@@ -263,7 +263,7 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # Each replica takes the mean over its own losses, and SGD takes a step with the gradients.
 # Which of the loss and the weight after the step is not a number (NaN)?
 #
-# - [ ] `none` neither the loss nor the weight
+# - [ ] `none` neither of the two
 #   The sum of the replicas' means has one that is a mean over nothing, 0 / 0.
 # - [x] `loss` only the loss
 #   The mean over nothing is NaN.
