@@ -80,10 +80,10 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, images = train_step(*batch)
+        loss, patterns = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} images {images}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
         handler.save_checkpoint_if_preempted()
         time.sleep(options.pause)
     manager.save()
-total(step.read_value())  # who left earlier would be missed by those that still run
+total(step.read_value())  # all end together: once one has left, an all-reduce of the others fails
