@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import rows, sweep, training
-
-
-def main() -> None:
-    """Prints the table, part by part, since the whole takes minutes."""
-    for part in (training, sweep):
-        print(rows.table(part.measure()), flush=True)
-
+from benchmarks import rows, training
 
 if __name__ == "__main__":
-    main()
+    print(rows.table(training.measure()))

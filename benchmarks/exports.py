@@ -20,7 +20,6 @@ setup(devices=8)
 from course_lib.data.imdb import tf_idf  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.measured.files import Record  # noqa: E402
-from course_lib.models.model import Model  # noqa: E402
 from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
 from course_lib.specs.plan import spatial_parallel  # noqa: E402
@@ -45,7 +44,7 @@ for line in sys.stdin:
 class Classifier(tf.Module):  # type: ignore[name-defined]
     """Texts in, probabilities out, as lesson 06 writes it."""
 
-    def __init__(self, vectorizer: Any, model: Model) -> None:
+    def __init__(self, vectorizer: Any, model: MLP) -> None:
         super().__init__()
         self.vectorizer, self.model = vectorizer, model
 
@@ -99,7 +98,7 @@ def _accuracy(probabilities: Array, labels: npt.NDArray[np.int64]) -> float:
     return float((probabilities.argmax(axis=1) == labels).mean())
 
 
-def _probabilities(model: Model, rows: npt.NDArray[np.float32]) -> Array:
+def _probabilities(model: MLP, rows: npt.NDArray[np.float32]) -> Array:
     """Returns what the model on its mesh gives, `[rows, classes] global`."""
     evaluate = tf.function(model.evaluate_logits)
     found = []

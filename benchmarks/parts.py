@@ -32,8 +32,7 @@ from course_lib.specs.collectives import Collective  # noqa: E402
 from course_lib.specs.plan import Plan, replicated  # noqa: E402
 from course_lib.training.batches import BatchOrder  # noqa: E402
 from course_lib.training.compiled import Compiled, repeated  # noqa: E402
-from course_lib.training.optimizers.sgd import SGD  # noqa: E402
-from course_lib.training.trainer import Batches, ModelTrainer, write  # noqa: E402
+from course_lib.training.trainer import Batches, Trainer, write  # noqa: E402
 from course_lib.training.work import STEPS_PER_CALL  # noqa: E402
 
 tf = start_tensorflow()
@@ -83,13 +82,13 @@ def measure_scheme(plan: Plan, examples: Examples, repeats: int, calls: int) -> 
     return {**medians, "num_collectives": len(exchanged), "payload_bytes": payload}
 
 
-def trained(plan: Plan, sizes: Mapping[str, int]) -> tuple[ModelTrainer, Batches]:
+def trained(plan: Plan, sizes: Mapping[str, int]) -> tuple[Trainer, Batches]:
     """Returns a trainer of the sentiment model with these sizes, and 32 batches on its devices."""
     values = initial_values(dims=[sizes[axis] for axis in MLP.spec.axes])
-    trainer = ModelTrainer(MLP(values, plan), SGD())
+    trainer = Trainer(MLP(values, plan))
     random, stack = np.random.default_rng(0), (STEPS_PER_CALL, sizes["batch"])
     features = random.standard_normal((*stack, sizes["features"]), np.float32)
-    return trainer, trainer.send(features, random.integers(0, sizes["classes"], stack), None)
+    return trainer, trainer.send(features, random.integers(0, sizes["classes"], stack))
 
 
 def timed_calls(call: Callable[[int], object], calls: int) -> Turn:
@@ -97,12 +96,12 @@ def timed_calls(call: Callable[[int], object], calls: int) -> Turn:
     return timed(lambda _num_steps: [call(number) for number in range(calls)], calls * STEPS_PER_CALL)
 
 
-def steps(trainer: ModelTrainer, batches: Batches, calls: int) -> Turn:
+def steps(trainer: Trainer, batches: Batches, calls: int) -> Turn:
     """Returns the measurement of steps on batches that lie on the devices already."""
     return timed_calls(lambda _number: trainer.steps(batches, STEPS_PER_CALL)(), calls)
 
 
-def packing(trainer: ModelTrainer, examples: Examples, calls: int) -> Turn:
+def packing(trainer: Trainer, examples: Examples, calls: int) -> Turn:
     """Returns the measurement of choosing rows on the host and sending each device its own."""
     order = BatchOrder(len(examples), BATCH_SIZE, seed=0)
 
@@ -112,11 +111,11 @@ def packing(trainer: ModelTrainer, examples: Examples, calls: int) -> Turn:
     return timed_calls(send, calls)
 
 
-def collectives_of_a_step(trainer: ModelTrainer, plan: Plan, batches: Batches) -> list[Collective]:
+def collectives_of_a_step(trainer: Trainer, plan: Plan, batches: Batches) -> list[Collective]:
     """Returns the collectives that are seen when the trainer takes one step."""
 
     def step() -> Any:
-        batch = tf.gather(batches.inputs, 0), tf.gather(batches.labels, 0), None
+        batch = tf.gather(batches.inputs, 0), tf.gather(batches.labels, 0)
         loss, hits, updates = trainer._train_on_batch(*batch)  # what its compiled loop repeats
         write(updates)
         return loss, hits
@@ -124,7 +123,7 @@ def collectives_of_a_step(trainer: ModelTrainer, plan: Plan, batches: Batches) -
     return observed.collectives(step, mesh=plan.mesh, combine=True)
 
 
-def exchanges(trainer: ModelTrainer, plan: Plan, wanted: Sequence[Collective], calls: int) -> Turn:
+def exchanges(trainer: Trainer, plan: Plan, wanted: Sequence[Collective], calls: int) -> Turn:
     """Returns the measurement of a step's collectives, each of which waits for the one before.
 
     Raises:

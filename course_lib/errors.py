@@ -1,4 +1,4 @@
-"""The one kind of error that the course raises for a reader's input, and its one kind of warning."""
+"""The one kind of error that the course raises for a reader's input."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from numbers import Integral
 from typing import Any
 
 from course_lib.i18n import _
-
-
-class CourseWarning(UserWarning):
-    """Says, in the reader's language, that the course went on in another way than planned."""
 
 
 class CourseError(ValueError):

@@ -84,7 +84,7 @@ def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -
 
     def multiplied(*tensors: Any) -> Any:
         found = tf.matmul(*tensors)
-        return found if wanted is None else dtensor.relayout(found, wanted)
+        return found if wanted is None else _relayout(found, wanted)
 
     return _compared(predicted, multiplied, factors, factors[0] @ factors[1])
 
@@ -103,7 +103,11 @@ def relayout(source: Sharding, target: LayoutSpec) -> Compared:
     """
     predicted = communication.relayout(source, target)
     matrix = _filled(source)
-    return _compared(predicted, lambda tensor: dtensor.relayout(tensor, target), [matrix], matrix)
+    return _compared(predicted, lambda tensor: _relayout(tensor, target), [matrix], matrix)
+
+
+def _relayout(tensor: Any, target: LayoutSpec) -> Any:
+    return tf.experimental.dtensor.relayout(tensor, dtensor.to_layout(target))
 
 
 def _compared(

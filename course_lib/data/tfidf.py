@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.text_path import TextPath
 
 tf = start_tensorflow()
 
-_PUNCTUATION = r"""[!"#$%&()*+,\-./:;<=>?@\[\\\]^_`{|}~']"""
 _TEXTS_PER_BATCH = 2_048
 
 
@@ -47,18 +45,6 @@ class Vectorizer:
     def __call__(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Returns the rows of `texts`, `[len(texts), num_tokens] global`."""
         return np.asarray(self.module(tf.constant(list(texts), tf.string)))
-
-    def path(self, text: str, sizes: Sequence[int]) -> TextPath:
-        """Returns the way of a text to its row, and on through layers of these sizes.
-
-        Source: https://www.tensorflow.org/api_docs/python/tf/keras/layers/TextVectorization (standardize,
-        split).
-        """
-        plain = tf.strings.regex_replace(tf.strings.lower(text), _PUNCTUATION, "")
-        tokens = tuple(token.decode() for token in tf.strings.split(plain).numpy())
-        places = {token: column for column, token in enumerate(self.vocabulary)}
-        columns = tuple(places.get(token, 0) for token in tokens)
-        return TextPath(text, tokens, columns, tuple(self([text])[0].tolist()), tuple(sizes))
 
 
 class _VectorizerModule(tf.Module):  # type: ignore[misc, name-defined]

@@ -1,7 +1,6 @@
 """Judging distributed code on real devices, where a mistake must not end the process.
 
-What would end it is met before: by a rehearsal on ordinary tensors, which raise where DTensors of unlike
-number types end the process, and by reading the code. TensorFlow itself stays as it is.
+What would end it is met before, by reading the code. TensorFlow itself stays as it is.
 """
 
 from __future__ import annotations
@@ -11,13 +10,23 @@ import contextlib
 import importlib
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
+
+# One collective that fails aborts every later one of the process, whatever computes it, and they do not all
+# name the reason: so once one did, every error of TensorFlow's is taken for a consequence.
+_SIGNS_OF_AN_ABORT = (
+    "Collective ops is aborted by",
+    "BufRendezvous",
+    "Restart your program to reset",
+    "Function was cancelled before it was started",
+)
+_collectives = {"aborted": False}
 
 
 @contextlib.contextmanager
@@ -31,28 +40,20 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
         CourseError: a failed exchange between devices has made all later ones impossible.
     """
     tf, dtensor = start_tensorflow(), importlib.import_module("course_lib.dtensor")
-    with importlib.import_module("course_lib.aborts").explaining_aborts():
+    try:
         yield tf, dtensor
-
-
-def rehearsal(function: Any, **stand_ins: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Returns a reader's function as it is, but that it sees other functions under these global names.
-
-    Returns:
-        The copy; None of a callable that Python did not make from `def` or `lambda`.
-    """
-    plain = _plain(function)
-    if plain is None:
-        return None
-    copy = FunctionType(
-        plain.__code__,
-        {**plain.__globals__, **stand_ins},
-        plain.__name__,
-        plain.__defaults__,
-        plain.__closure__,
-    )
-    copy.__kwdefaults__ = plain.__kwdefaults__
-    return copy
+    except tf.errors.OpError as error:
+        _collectives["aborted"] |= any(sign in str(error) for sign in _SIGNS_OF_AN_ABORT)
+        if not _collectives["aborted"]:
+            raise
+        raise CourseError(
+            _("The devices can no longer send each other data, because one such exchange failed before."),
+            allowed=_("until the kernel is restarted, only what each device computes by itself"),
+            cure=_(
+                "Restart the kernel and run the cells again from the first: after one failure TensorFlow"
+                " refuses every later exchange between devices."
+            ),
+        ) from error
 
 
 def refuse_new_axis(function: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.aborts import explaining_aborts
 from course_lib.dtensor import create_mesh, pack, to_layout, to_numpy
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
@@ -75,7 +74,6 @@ class OnMesh:
         """Returns the size of a batch that divides among the devices."""
         return self.plan.require_batch(batch_size)
 
-    @explaining_aborts()
     def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
         """Returns a new DVariable that holds `value`, `[*axes] global`."""
         return dtensor.DVariable(self.send(value, axes), trainable=trainable, name=name)
@@ -92,7 +90,7 @@ class OnMesh:
         """Returns the DTensor split along these axes; of two that share a mesh dimension, along the first.
 
         Two axes of the tensor may be split at most, before and after: then TensorFlow's relayout is right,
-        and moves less than the exact one (course_lib.dtensor.relayout).
+        and moves less than one through the unsharded layout.
         """
         names = [self.plan.splits.get(axis, UNSHARDED) for axis in axes]
         entries = [UNSHARDED if name in names[:at] else name for at, name in enumerate(names)]

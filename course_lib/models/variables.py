@@ -33,14 +33,8 @@ def _normal(random: np.random.Generator, shape: Shape) -> npt.NDArray[np.float64
     return random.standard_normal(shape)
 
 
-def _xavier(random: np.random.Generator, shape: Shape) -> npt.NDArray[np.float64]:
-    limit = math.sqrt(6.0 / (shape[0] + shape[-1]))
-    return random.uniform(-limit, limit, shape)
-
-
-# Sources: He et al. 2015, https://arxiv.org/abs/1502.01852 (equation 10); Glorot and Bengio 2010,
-# https://proceedings.mlr.press/v9/glorot10a.html (equation 16).
-SCHEMES: Mapping[str, Draw] = MappingProxyType({"he": _he, "normal": _normal, "xavier": _xavier})
+# Source: He et al. 2015, https://arxiv.org/abs/1502.01852 (equation 10).
+SCHEMES: Mapping[str, Draw] = MappingProxyType({"he": _he, "normal": _normal})
 
 
 @dataclass(frozen=True)
@@ -66,18 +60,17 @@ class ModelSpec:
         variables: the variables by name, in the order in which random ones are drawn.
         inputs: the axes of a batch of inputs, the batch first.
         outputs: the axes of the logits, the batch first and the classes last.
-        labels: the axes of a batch of labels.
-        layers: the axes that dense layers join, the inputs' first and the classes last. Empty where the model
-            is no chain of dense layers: then it is not known what its step exchanges.
+        layers: the axes that dense layers join, the inputs' first and the classes last.
         normalised: the axes with batch normalisation behind them.
+        labels: the axes of a batch of labels.
     """
 
     variables: Mapping[str, VariableSpec]
     inputs: Axes
     outputs: Axes
-    labels: Axes = (BATCH,)
-    layers: Axes = ()
+    layers: Axes
     normalised: Axes = ()
+    labels: Axes = (BATCH,)
 
     @property
     def tensors(self) -> dict[str, Axes]:
@@ -91,7 +84,7 @@ class ModelSpec:
         return tuple(dict.fromkeys(axis for variable in self.variables.values() for axis in variable.axes))
 
     def step_collectives(self, plan: Plan, sizes: Mapping[str, int]) -> StepCommunication:
-        """Returns what the devices exchange to train on one batch; only for chains of dense layers.
+        """Returns what the devices exchange to train on one batch.
 
         Args:
             plan: any plan that the model can be trained with.

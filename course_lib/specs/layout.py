@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError, one_of, whole_number
-from course_lib.i18n import _, ngettext
+from course_lib.errors import CourseError, one_of
+from course_lib.i18n import _
 from course_lib.specs.components import Observed, require_components, require_local_shapes
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -64,26 +64,6 @@ class LayoutSpec:
     def replicated(cls, mesh: MeshSpec, num_axes: int) -> LayoutSpec:
         """Returns the layout that gives every device the whole tensor."""
         return cls([UNSHARDED] * num_axes, mesh)
-
-    @classmethod
-    def sharded_on(cls, mesh: MeshSpec, name: str, axis: int, num_axes: int) -> LayoutSpec:
-        """Returns the layout that splits only `axis`, over mesh dimension `name`.
-
-        Raises:
-            CourseError: the tensor has no such axis, or the mesh no such dimension.
-        """
-        sharded = whole_number(
-            axis,
-            ngettext(
-                "A tensor of {count} axis has no axis {axis!r}.",
-                "A tensor of {count} axes has no axis {axis!r}.",
-                num_axes,
-                axis=axis,
-            ),
-            most=num_axes - 1,
-            cure=_("Choose one of the tensor's axes."),
-        )
-        return cls([name if at == sharded else UNSHARDED for at in range(num_axes)], mesh)
 
     @property
     def num_axes(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 import numpy.typing as npt
 
 from course_lib.errors import CourseError, one_of, whole_number
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.reduction import Reduction
 
@@ -160,29 +159,6 @@ class MeshSpec(DrawsItself):
             cure=_("Use one of these names, or add the dimension to the mesh."),
         )
 
-    def require_size(self, num_devices: int) -> None:
-        """Checks that the mesh uses exactly `num_devices` devices.
-
-        Raises:
-            CourseError: its sizes multiply to another number.
-        """
-        if self.size != num_devices:
-            raise CourseError(
-                ngettext(
-                    "The mesh {mesh} needs {count} device, not {num_devices}.",
-                    "The mesh {mesh} needs {count} devices, not {num_devices}.",
-                    self.size,
-                    mesh=self,
-                    num_devices=num_devices,
-                ),
-                allowed=_("sizes whose product is {num_devices}", num_devices=num_devices),
-                cure=ngettext(
-                    "Change a size or give {count} device; a mesh may use fewer than are configured.",
-                    "Change a size or give {count} devices; a mesh may use fewer than are configured.",
-                    self.size,
-                ),
-            )
-
     def __str__(self) -> str:
         return " × ".join(f"{name} {size}" for name, size in self.dims)
 
@@ -228,18 +204,4 @@ def _dimension(entry: tuple[str, int]) -> tuple[str, int]:
         _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
         least=1,
         cure=_("Give the number of devices along this dimension."),
-    )
-
-
-def all_meshes(num_devices: int, names: tuple[str, ...]) -> tuple[MeshSpec, ...]:
-    """Returns every mesh of `num_devices` devices over all of `names`, sizes of 1 included.
-
-    >>> [str(mesh) for mesh in all_meshes(4, ("x", "y"))]
-    ['x 1 × y 4', 'x 2 × y 2', 'x 4 × y 1']
-    """
-    divisors = [size for size in range(1, num_devices + 1) if num_devices % size == 0]
-    return tuple(
-        MeshSpec(zip(names, sizes, strict=True))
-        for sizes in itertools.product(divisors, repeat=len(names))
-        if math.prod(sizes) == num_devices
     )

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from course_lib.aborts import explaining_aborts
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
@@ -63,7 +62,6 @@ class CheckpointFolder:
         except (OSError, tf.errors.OpError) as error:
             raise self._cannot_write(error) from error
 
-    @explaining_aborts()  # no fault of the disk's
     def _save(self, facts: Mapping[str, Any], content: Mapping[str, Any]) -> str:
         self.path.mkdir(parents=True, exist_ok=True)
         checkpoint = tf.train.Checkpoint(**content)
@@ -105,7 +103,6 @@ class CheckpointFolder:
         )
 
 
-@explaining_aborts()
 def restore(saved: Saved, **content: Any) -> None:
     """Gives `content` the values of a checkpoint, whatever layout they were saved in.
 

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.aborts import explaining_aborts
 from course_lib.combining import no_combining
 from course_lib.runtime import start_tensorflow
 
@@ -33,7 +32,6 @@ class Compiled:
         self._function, self._combine = function, combine_all_reduces
         self._compiled: Any = None
 
-    @explaining_aborts()
     def __call__(self, *arguments: Any) -> Any:
         """Returns what the function does."""
         return self._compile(arguments) if self._compiled is None else self._compiled(*arguments)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.aborts import explaining_aborts
 from course_lib.data.examples import Examples
-from course_lib.models.model import Model
+from course_lib.models.sentiment import MLP
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import padded
 from course_lib.training.examples import to_examples
@@ -16,7 +15,7 @@ tf = start_tensorflow()
 _ROWS = 2048  # evaluated rows do not see each other, so that these batches can be large
 
 
-def evaluate(model: Model, examples: Any) -> tuple[float, float]:
+def evaluate(model: MLP, examples: Any) -> tuple[float, float]:
     """Returns the mean loss and the accuracy over all examples, each counted exactly once.
 
     Args:
@@ -29,8 +28,7 @@ def evaluate(model: Model, examples: Any) -> tuple[float, float]:
     return evaluate_checked(model, to_examples(examples, model.input_shape, model.num_classes))
 
 
-@explaining_aborts()
-def evaluate_checked(model: Model, examples: Examples) -> tuple[float, float]:
+def evaluate_checked(model: MLP, examples: Examples) -> tuple[float, float]:
     """Returns the mean loss and the accuracy over examples that `to_examples` made for this model."""
     place, spec, shards = model.place, model.spec, model.place.batch_shards
     num_rows = min(max(_ROWS // shards, 1), -(-len(examples) // shards)) * shards
@@ -46,29 +44,26 @@ def evaluate_checked(model: Model, examples: Examples) -> tuple[float, float]:
     return loss / len(examples), hits / len(examples)
 
 
-def example_losses(logits: Any, labels: Any, weights: Any | None) -> Any:
-    """Returns the cross entropy of each row, `[batch] global`; 0 where its weight is 0."""
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-    return losses if weights is None else weights * losses
+def example_losses(logits: Any, labels: Any) -> Any:
+    """Returns the cross entropy of each row, `[batch] global`."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
 
-def count_hits(model: Model, logits: Any, labels: Any, weights: Any | None) -> Any:
-    """Returns the number of rows that were classified rightly, those of weight 0 left out.
+def right_answers(model: MLP, logits: Any, labels: Any) -> Any:
+    """Returns 1 for each row that is classified rightly and 0 for the others, `[batch] global`.
 
     Args:
         model: the model; where it splits batch and classes over one mesh dimension, DTensor cannot take the
             largest logit of a row, so that rows are gathered first.
         logits: `[batch, classes] global`.
         labels: `[batch] global`.
-        weights: `[batch] global`; None for all 1.
     """
     rows = model.place.lay_out(tf.stop_gradient(logits), (*model.spec.labels, "each class"))
-    hits = tf.cast(tf.equal(tf.argmax(rows, axis=-1, output_type=labels.dtype), labels), tf.float32)
-    return tf.reduce_sum(hits if weights is None else weights * hits)
+    return tf.cast(tf.equal(tf.argmax(rows, axis=-1, output_type=labels.dtype), labels), tf.float32)
 
 
 @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-def _evaluate_rows(model: Model, inputs: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+def _evaluate_rows(model: MLP, inputs: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     logits = model.evaluate_logits(inputs)
-    losses = example_losses(logits, labels, weights)
-    return tf.reduce_sum(losses), count_hits(model, logits, labels, weights)
+    each = example_losses(logits, labels), right_answers(model, logits, labels)
+    return tuple(tf.reduce_sum(weights * values) for values in each)

@@ -9,38 +9,33 @@ from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.models.model import Model
-from course_lib.training.batches import DROP
+from course_lib.models.sentiment import MLP
 from course_lib.training.checkpoints import CheckpointFolder
-from course_lib.training.optimizers.optimizer import Optimizer
-from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import Record
 from course_lib.training.saved import Saved
 from course_lib.training.settings import Settings
-from course_lib.training.trainer import ModelTrainer, Trainer
-from course_lib.training.work import STEPS_PER_CALL, Work
+from course_lib.training.trainer import Trainer
+from course_lib.training.work import Work
 
 Folder = CheckpointFolder | str | os.PathLike[str]
 
 
 def train(
-    model: Model,
+    model: MLP,
     train_set: Any,
     test_set: Any = None,
     *,
     epochs: int,
     batch_size: int = 64,
-    learning_rate: float | None = None,
-    optimizer: Optimizer | None = None,
+    learning_rate: float = 1e-2,
     seed: int = 0,
-    last_batch: str = DROP,
     checkpoints: Folder | None = None,
     start: Saved | None = None,
 ) -> TrainingRun:
     """Returns a run that trains as its records are asked for, from the newest checkpoint if there is one.
 
-    Each epoch shuffles the rows. What is minimised is the model's choice: the sum or the mean of the losses
-    of a batch.
+    Each epoch shuffles the rows, and leaves the last ones out, fewer than a batch. The sum of the losses of a
+    batch is minimised by plain gradient descent.
 
     Args:
         model: the model, on any plan. A checkpoint gives it new values, whatever plan it was saved under.
@@ -50,12 +45,8 @@ def train(
             settings are chosen, and the test split once they are.
         epochs: the number of epochs in all, those before a resumption included.
         batch_size: the number of examples in a global batch.
-        learning_rate: of plain gradient descent, if no `optimizer` is given. 1e-2 fits a summed loss over 64
-            rows; a mean loss needs another.
-        optimizer: what makes new values of gradients; `SGD(learning_rate)` if left out.
+        learning_rate: 1e-2 fits a summed loss over 64 rows.
         seed: of the order of the rows.
-        last_batch: "drop" leaves out the last rows of an epoch, fewer than a batch, other rows each time;
-            "pad" fills them up to a batch with rows that do not count.
         checkpoints: a folder, in which to save after each epoch and at `close`.
         start: a checkpoint to go on from where the folder holds none, of any plan.
 
@@ -63,8 +54,8 @@ def train(
         CourseError: a setting or the examples cannot be used, the batch does not divide among the devices,
             the folder cannot be written to, or its checkpoints come from another training.
     """
-    settings = Settings(epochs, model.place.require_batch(batch_size), seed, last_batch)
-    trainer = ModelTrainer(model, _optimizer(optimizer, learning_rate))
+    settings = Settings(epochs, model.place.require_batch(batch_size), learning_rate, seed)
+    trainer = Trainer(model, learning_rate)
     return TrainingRun(trainer, train_set, test_set, settings=settings, checkpoints=checkpoints, start=start)
 
 
@@ -91,7 +82,6 @@ class TrainingRun:
         settings: Settings,
         checkpoints: Folder | None = None,
         start: Saved | None = None,
-        steps_per_call: int = STEPS_PER_CALL,
     ) -> None:
         """Restores the newest checkpoint, if there is one.
 
@@ -102,17 +92,13 @@ class TrainingRun:
             settings: what else was decided.
             checkpoints: a folder, in which to save after each epoch and at `close`.
             start: a checkpoint to go on from where the folder holds none.
-            steps_per_call: how many steps run in one call of TensorFlow: 1 where several processes train
-                together, so that none is more than a step ahead of what the others told.
 
         Raises:
             CourseError: as `train`.
         """
         if isinstance(checkpoints, (str, os.PathLike)):
             checkpoints = CheckpointFolder(checkpoints)
-        self._work = Work(
-            trainer, train_set, test_set, settings, checkpoints, start=start, steps_per_call=steps_per_call
-        )
+        self._work = Work(trainer, train_set, test_set, settings, checkpoints, start=start)
         self._records = self._work.records()
         self._lock = threading.Lock()
         self.finished = self.closed = False
@@ -171,18 +157,3 @@ class TrainingRun:
         self.closed = True
         self._records.close()
         self._work.settle()
-
-
-def _optimizer(optimizer: Optimizer | None, learning_rate: float | None) -> Optimizer:
-    if optimizer is None:
-        return SGD() if learning_rate is None else SGD(learning_rate)
-    if learning_rate is not None:
-        raise CourseError(
-            _(
-                "Both an optimizer and learning_rate={learning_rate!r} are given.",
-                learning_rate=learning_rate,
-            ),
-            allowed=_("one of them"),
-            cure=_("Give the learning rate to the optimizer."),
-        )
-    return optimizer

@@ -11,9 +11,8 @@ import numpy as np
 from course_lib.models.placement import OnMesh
 from course_lib.models.sentiment import DEFAULT_DIMS, MLP, initial_values
 from course_lib.specs.plan import Plan, data_parallel
-from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import StepTimes
-from course_lib.training.trainer import ModelTrainer
+from course_lib.training.trainer import Trainer
 
 _ROWS_IN_A_TURN = 2048  # small batches train several steps a turn, so that the clock's own error is small
 _LEAST_STEPS_IN_A_TURN = 2
@@ -47,10 +46,10 @@ def timed_steps(plan: Plan | None, batch_size: int) -> Callable[[], float]:
         plan: how the model and the batch are laid out; on one device, without DTensor, if None.
         batch_size: the number of rows in the global batch.
     """
-    trainer = ModelTrainer(MLP(initial_values(), plan), SGD(0.64 / batch_size))
+    trainer = Trainer(MLP(initial_values(), plan), 0.64 / batch_size)
     random = np.random.default_rng(0)
     features = random.standard_normal((1, batch_size, DEFAULT_DIMS[0]), np.float32)
-    batches = trainer.send(features, (features[..., 0] > 0).astype(np.int64), None)
+    batches = trainer.send(features, (features[..., 0] > 0).astype(np.int64))
     num_steps = max(_LEAST_STEPS_IN_A_TURN, _ROWS_IN_A_TURN // batch_size)
 
     def turn() -> float:

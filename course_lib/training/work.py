@@ -56,11 +56,9 @@ class Work:
         settings: Settings,
         checkpoints: CheckpointFolder | None,
         *,
-        start: Saved | None = None,
-        steps_per_call: int = STEPS_PER_CALL,
+        start: Saved | None,
     ) -> None:
         """Restores the newest checkpoint, or else the one to start from, if there is one."""
-        self._steps_per_call = steps_per_call
         self._trainer, self._settings, self._checkpoints = trainer, settings, checkpoints
         self._train_set = trainer.examples(train_set)
         self._test_set = None if test_set is None else trainer.examples(test_set)
@@ -95,13 +93,13 @@ class Work:
 
     def _some_steps(self) -> Iterator[StepRecord]:
         first, num_steps = self.progress.step, self.order.steps_per_epoch
-        count = min(self._steps_per_call, num_steps - first % num_steps)
+        count = min(STEPS_PER_CALL, num_steps - first % num_steps)
         self._undo = first, self._trainer.state()
         start = time.perf_counter()
         losses, hits = self._run_steps(first, count)
         seconds = (time.perf_counter() - start) / count
         for loss, hit in zip(losses[:count].tolist(), hits[:count].tolist(), strict=True):
-            now, size = self.progress, self.order.num_real(self.progress.step)
+            now, size = self.progress, self.order.batch_size
             if not math.isfinite(loss):
                 raise self._diverged(_("The loss of step {step} is not a finite number.", step=now.step + 1))
             self.progress = Progress(now.step + 1, now.epoch, now.loss + loss, now.hits + hit)
@@ -116,7 +114,7 @@ class Work:
     def _stack(self, first: int) -> Batches:
         """Returns the batches of the steps after `first`, on the devices."""
         if self._ready is None or self._ready[0] != first:
-            num_batches = min(self._steps_per_call, self.order.steps_per_epoch)
+            num_batches = min(STEPS_PER_CALL, self.order.steps_per_epoch)
             stack = self.order.stack(self._train_set, first, num_batches)
             self._ready = first, self._trainer.send(*stack)
         return self._ready[1]
@@ -144,7 +142,7 @@ class Work:
         if self._checkpoints is None:
             return None
         facts = {"settings": self._identity, "progress": asdict(progress)}
-        name = self._checkpoints.save(progress.step, facts, **self._trainer.content())
+        name = self._checkpoints.save(progress.step, facts, model=self._trainer.model)
         self._saved = progress
         return name
 
@@ -159,7 +157,7 @@ class Work:
         require_same(self._identity, saved.fact("settings"), folder)
         progress = Progress(**saved.fact("progress"))
         require_not_beyond(progress.step, self.order, self._settings.epochs, folder)
-        restore(saved, **self._trainer.content())
+        restore(saved, model=self._trainer.model)
         return progress
 
     @cached_property

@@ -14,9 +14,7 @@ COMPARING_FLOATS = (
     "lesson_*",
     "models",
     "normalisation",
-    "optimizers",
     "plan_runs",
-    "trainer_with_adam",
     "training",
     "twelve_devices",
 )

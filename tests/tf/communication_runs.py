@@ -64,7 +64,7 @@ def relayout_differs(source: LayoutSpec, target: LayoutSpec) -> str:
     return difference(
         f"{source} to {target}",
         predicted,
-        lambda value: dtensor.relayout(value, target),
+        lambda value: dtensor.dtensor.relayout(value, dtensor.to_layout(target)),
         dtensor.pack(matrix, source),
         is_laid_out=True,
     )
@@ -83,7 +83,7 @@ def product_differs(left: LayoutSpec, right: LayoutSpec, wanted: LayoutSpec | No
 
     def multiplied(*factors):
         product = tf.matmul(*factors)
-        return dtensor.relayout(product, wanted) if wanted else product
+        return dtensor.dtensor.relayout(product, dtensor.to_layout(wanted)) if wanted else product
 
     try:
         predicted = communication.product(left.of(SHAPES[0]), right.of(SHAPES[1]), wanted)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from course_lib.models.model import Model
-from course_lib.training.optimizers.optimizer import Optimizer
+from course_lib.models.sentiment import MLP
 from course_lib.training.run import TrainingRun
 from course_lib.training.settings import Settings
-from course_lib.training.trainer import ModelTrainer
+from course_lib.training.trainer import Trainer
 
 
 class Reused:
-    """A trainer with the values and slots that it had at first.
+    """A trainer with the values that it had at first.
 
     Attributes:
         trainer: the trainer.
         model: its model.
     """
 
-    def __init__(self, model: Model, optimizer: Optimizer) -> None:
-        self.model, self.trainer = model, ModelTrainer(model, optimizer)
+    def __init__(self, model: MLP) -> None:
+        self.model, self.trainer = model, Trainer(model)
         self._first = self.trainer.state()
 
     def run(

@@ -33,18 +33,17 @@ Seen = list[str]
 def told_and_seen(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """Returns the collectives of a step as predicted, as CPUs run them, and as observed."""
     from course_lib import observed
-    from course_lib.training.optimizers import SGD
-    from course_lib.training.trainer import ModelTrainer
+    from course_lib.training.trainer import Trainer
 
     spec = model_class.spec
     model = model_class(spec.initial_values(sizes, 0, "he"), plan)
-    trainer = ModelTrainer(model, SGD())
+    trainer = Trainer(model)
     inputs, labels = (
         np.ones((2, *(sizes[axis] for axis in spec.inputs)), "float32"),
         np.zeros((2, sizes[BATCH])),
     )
-    batches = trainer.send(inputs, labels.astype("int32"), None)
-    arguments = batches.inputs, batches.labels, None, trainer._number(2)
+    batches = trainer.send(inputs, labels.astype("int32"))
+    arguments = batches.inputs, batches.labels, trainer._number(2)
     seen = observed.collectives(trainer._train_on_stack, *arguments, mesh=plan.mesh)
     told = spec.step_collectives(plan, sizes).collectives
     return [str(each.as_run("CPU")) for each in told], list(map(str, seen))

@@ -74,12 +74,6 @@ CASES = {
         "no device",
         "デバイス",
     ),
-    "replicas that differ": (
-        lambda: dtensor.pack_components([np.full((1, 4), device) for device in range(8)], ROWS),
-        ["1"],
-        "replica",
-        "レプリカ",
-    ),
     "a real mesh unlike the layout's": (
         lambda: dtensor.pack(np.zeros((8, 8)), ROWS, dtensor.create_mesh(MeshSpec(reversed(GRID.dims)))),
         [str(GRID), str(MeshSpec(reversed(GRID.dims)))],

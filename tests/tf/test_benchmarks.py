@@ -6,7 +6,7 @@ Those that start several processes are for `make drill`: other tests hold what t
 import numpy as np
 import pytest
 
-from benchmarks import digits, garments, parts, results, rows, schemes, sweep, training
+from benchmarks import digits, garments, parts, results, rows, schemes, training
 from course_lib.data import mnist
 from course_lib.data.examples import Examples
 from course_lib.data.images import ImageSet
@@ -18,9 +18,6 @@ from course_lib.measured import files
     ("measure", "num_rows"),
     [
         pytest.param(lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2, id="training"),
-        pytest.param(
-            lambda: sweep.measure(repeats=1, batch_sizes=(64,)), 3, id="sweep", marks=pytest.mark.drill
-        ),
         pytest.param(
             lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))),
             6,

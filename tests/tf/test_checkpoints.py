@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from course_lib import CourseError, MeshSpec, aborts
+from course_lib import CourseError, MeshSpec
 from course_lib.dtensor import to_numpy
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
@@ -93,21 +93,6 @@ def test_a_folder_that_is_a_file_is_refused_before_training(tmp_path):
             CheckpointFolder(path).prepare()
         assert str(path) in caught.value.problem
         assert CheckpointFolder(path).latest() is None
-
-
-def aborted(*_arguments, **_keywords):
-    raise tf.errors.InternalError(None, None, "Collective ops is aborted by: another device")
-
-
-def test_an_aborted_exchange_is_not_called_a_fault_of_the_disk(tmp_path, monkeypatch):
-    folder = CheckpointFolder(tmp_path)
-    fill(folder, 1)
-    monkeypatch.setitem(aborts._collectives, "aborted", False)  # and so again after the test
-    monkeypatch.setattr(tf.train.CheckpointManager, "save", aborted)
-    monkeypatch.setattr(tf.train.Checkpoint, "read", aborted)
-    for fails in (lambda: fill(folder, 2), lambda: restored(folder)):
-        with pytest.raises(CourseError, match="can no longer send each other data"):
-            fails()
 
 
 def test_an_interrupted_save_leaves_the_one_before_the_newest(tmp_path, monkeypatch):

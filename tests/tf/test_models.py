@@ -79,7 +79,7 @@ def test_a_review_gets_the_same_answer_alone_and_in_any_batch(plan):
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_training_normalises_with_the_moments_of_the_global_batch(plan):
     values, inputs = trained_looking_values(), rows(16)
-    logits = to_numpy(MLP(values, plan)(pack(inputs, plan.layout(INPUTS))))
+    logits = to_numpy(MLP(values, plan).train_logits(pack(inputs, plan.layout(INPUTS)))[0])
     hidden = np.maximum(inputs @ values["hidden_weight"] + values["hidden_bias"], 0)
     normal = (hidden - hidden.mean(axis=0)) / np.sqrt(hidden.var(axis=0) + 1e-5)
     assert np.abs(logits - (normal @ values["logits_weight"] + values["logits_bias"])).max() < 1e-5

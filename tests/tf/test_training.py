@@ -15,10 +15,9 @@ from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicate
 from course_lib.training import compiled
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.evaluate import evaluate
-from course_lib.training.optimizers.sgd import SGD
 from course_lib.training.records import EpochRecord, StepRecord
 from course_lib.training.run import train
-from course_lib.training.trainer import ModelTrainer
+from course_lib.training.trainer import Trainer
 from tests.tf import oracles
 from tests.tf.reused import Reused
 
@@ -56,7 +55,7 @@ def new_run(plan=TWO, **changed):
 def compiled_once():
     """Returns two trainers that take turns."""
     models = [MLP(initial_values(dims=SMALL), TWO) for _trainer in range(2)]
-    return itertools.cycle([Reused(model, SGD(1e-2)) for model in models])
+    return itertools.cycle([Reused(model) for model in models])
 
 
 def small_run(**changed):
@@ -222,7 +221,7 @@ def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ModelTrainer, "evaluate", interrupted)
+        patch.setattr(Trainer, "evaluate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             next(run)
     _model, resumed = small_run(checkpoints=CheckpointFolder(tmp_path))
@@ -306,8 +305,6 @@ def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(ex
         ({"learning_rate": 0.0}, "0.0 cannot be a learning rate"),
         ({"learning_rate": float("nan")}, "nan cannot be a learning rate"),
         ({"learning_rate": float("inf")}, "inf cannot be a learning rate"),
-        ({"learning_rate": 0.1, "optimizer": SGD(0.1)}, r"Both an optimizer and learning_rate=0\.1"),
-        ({"last_batch": "keep"}, "'keep' cannot be done with the last batch"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_by_name(changed, says):

@@ -1,4 +1,4 @@
-"""Batches: every row in its place, the last batch dropped or padded; settings refused by name."""
+"""Batches: every row in its place, the last ones left out; settings refused by name."""
 
 import itertools
 
@@ -19,42 +19,24 @@ def numbered(count: int) -> Examples:
     return Examples(np.arange(count, dtype=np.float32)[:, None], np.arange(count))
 
 
-def epoch_of(order: BatchOrder, epoch: int, num_batches: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Returns (rows, weights) of each batch of an epoch, taken out of stacks."""
+def epoch_of(order: BatchOrder, epoch: int, num_batches: int) -> list[np.ndarray]:
+    """Returns the rows of each batch of an epoch, taken out of stacks."""
     batches, examples = [], numbered(order.num_examples)
     first = epoch * order.steps_per_epoch
     while len(batches) < order.steps_per_epoch:
-        features, labels, weights = order.stack(examples, first + len(batches), num_batches)
+        features, labels = order.stack(examples, first + len(batches), num_batches)
+        assert features.shape == (num_batches, order.batch_size, 1)  # also where the epoch ends
         assert np.array_equal(features[..., 0], labels)
-        weights = np.ones(labels.shape) if weights is None else weights
-        due = min(num_batches, order.steps_per_epoch - len(batches))
-        batches += list(zip(labels[:due], weights[:due], strict=True))
+        batches += list(labels[: order.steps_per_epoch - len(batches)])
     return batches
 
 
 @given(sizes, sizes, st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(1, 8))
-def test_padding_counts_every_row_of_an_epoch_once_and_in_its_order(count, size, seed, epoch, num_batches):
-    order = BatchOrder(count, size, seed, "pad")
-    batches = epoch_of(order, epoch, num_batches)
-    real = [rows[weights == 1] for rows, weights in batches]
-    assert np.array_equal(np.concatenate(real), shuffled(count, seed, epoch))
-    assert [len(rows) for rows in real] == [order.num_real(step) for step in range(order.steps_per_epoch)]
-    assert order.examples_per_epoch == count
-
-
-@given(sizes, sizes, st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(1, 8))
-def test_dropping_leaves_out_the_last_rows_of_the_order(count, size, seed, epoch, num_batches):
-    order = BatchOrder(count, size, seed, "drop")
-    rows = [rows for rows, _weights in epoch_of(order, epoch, num_batches)]
-    kept = count - count % size
+def test_an_epoch_leaves_out_the_last_rows_of_its_order(count, size, seed, epoch, num_batches):
+    order = BatchOrder(count, size, seed)
+    rows, kept = epoch_of(order, epoch, num_batches), count - count % size
     assert np.array_equal(np.concatenate([*rows, np.zeros(0, np.int64)]), shuffled(count, seed, epoch)[:kept])
     assert order.examples_per_epoch == kept
-
-
-def test_a_stack_has_the_same_shape_at_the_end_of_an_epoch_as_elsewhere():
-    order = BatchOrder(22, 4, 0, "pad")
-    shapes = {order.stack(numbered(22), step, 4)[1].shape for step in range(order.steps_per_epoch)}
-    assert shapes == {(4, 4)}
 
 
 def test_the_order_is_this_one_on_every_machine():
@@ -70,7 +52,6 @@ def test_the_order_is_this_one_on_every_machine():
     [
         ({"epochs": 0}, "0 epochs cannot be trained"),
         ({"epochs": True}, "True epochs cannot be trained"),
-        ({"last_batch": "keep"}, "'keep' cannot be done with the last batch"),
     ],
 )
 def test_impossible_settings_are_refused_by_name(changed, says):
@@ -81,5 +62,5 @@ def test_impossible_settings_are_refused_by_name(changed, says):
 def test_more_epochs_continue_the_same_training_and_other_settings_do_not():
     saved = Settings(1, 16).identity()
     require_same(Settings(3, 16).identity(), saved, "folder")
-    with pytest.raises(CourseError, match="last_batch = drop; now it is pad"):
-        require_same(Settings(3, 16, last_batch="pad").identity(), saved, "folder")
+    with pytest.raises(CourseError, match="batch_size = 16; now it is 32"):
+        require_same(Settings(3, 32).identity(), saved, "folder")

@@ -20,7 +20,6 @@ from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, spatial_parallel
 from course_lib.specs.received import ReceivedExamples
 from course_lib.specs.sharding import numbered_tensor
-from course_lib.specs.text_path import TextPath
 from tests.drawn import SVG, tree
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -89,9 +88,6 @@ PICTURES = {
     "received-unevenly": lambda: ReceivedExamples([[[0, 1], [2, 3]], [[4], []]]),
     "received-in-large-parts": lambda: ReceivedExamples([[range(16), [*range(16, 31), 40]]]),
     "received.ja": lambda: ReceivedExamples([[[0, 1], [0, 1]], [[2], []]]),
-    "text-path": lambda: TextPath(
-        "Good film, zorp!", ("good", "film", "zorp"), (3, 1, 0), (0.6, 0.5, 0.0, 0.62), (48, 2)
-    ),
 }
 
 

@@ -64,7 +64,6 @@ def test_each_mesh_dimension_either_shards_or_replicates(layout):
 
 def test_builders():
     assert LayoutSpec.replicated(MESH, 2) == LayoutSpec([UNSHARDED, UNSHARDED], MESH)
-    assert LayoutSpec.sharded_on(MESH, "y", 1, 3) == LayoutSpec([UNSHARDED, "y", UNSHARDED], MESH)
     assert str(LayoutSpec(["x", UNSHARDED], MESH)) == "[x, unsharded]"
     assert LayoutSpec([], MESH).local_shape(()) == ()
     assert LayoutSpec(["x"], MESH).local_shape(np.array([6])) == (2,)
@@ -106,12 +105,6 @@ REFUSED = {
         "6 is not the shape of a tensor.\n"
         "  Allowed: a list with the length of each axis\n"
         "  What to do: Put it in square brackets: [6].",
-    ),
-    "no such axis": (
-        lambda: LayoutSpec.sharded_on(MESH, "x", 2, 2),
-        "A tensor of 2 axes has no axis 2.\n"
-        "  Allowed: whole numbers from 0 to 1\n"
-        "  What to do: Choose one of the tensor's axes.",
     ),
     "another number of axes": (
         lambda: LayoutSpec(["x", UNSHARDED], MESH).local_shape((6,)),

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib import CourseError, MeshSpec
-from course_lib.specs.mesh import all_meshes
 from tests.unit.specs import meshes
 
 
@@ -40,19 +39,6 @@ def test_groups_partition_the_devices_and_differ_only_along_their_dimensions(mes
             for device_id in group
         ]
         assert all(places == fixed[0] for places in fixed)
-
-
-@pytest.mark.parametrize("num_devices", [1, 6, 8, 12])
-def test_all_meshes_are_all_ordered_factorisations(num_devices):
-    expected = {
-        (one, two, num_devices // one // two)
-        for one in range(1, num_devices + 1)
-        for two in range(1, num_devices + 1)
-        if num_devices % (one * two) == 0
-    }
-    found = [mesh.sizes for mesh in all_meshes(num_devices, ("x", "y", "z"))]
-    assert len(found) == len(set(found))
-    assert set(found) == expected
 
 
 def test_meshes_are_values():
@@ -141,12 +127,6 @@ REFUSED = {
         "The mesh x 2 × y 3 has no place {'x': 0}.\n"
         "  Allowed: x 0–1, y 0–2\n"
         "  What to do: Give each mesh dimension a position from 0 to its size minus 1.",
-    ),
-    "wrong number of devices": (
-        lambda: MeshSpec([("x", 3), ("y", 2)]).require_size(8),
-        "The mesh x 3 × y 2 needs 6 devices, not 8.\n"
-        "  Allowed: sizes whose product is 8\n"
-        "  What to do: Change a size or give 6 devices; a mesh may use fewer than are configured.",
     ),
 }
 

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from course_lib.measured import files
-from course_lib.pictures.figures import figure
-from course_lib.specs.text_path import TextPath
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
@@ -88,25 +86,3 @@ def test_a_page_that_is_made_after_a_review_was_typed_begins_without_one(recorde
     say(explorer, "A fine film.")
     assert "Type a review, or choose one." not in explorer.to_html()
     assert "A fine film." not in explorer.to_html()
-
-
-# --- The way of a text
-
-
-PATH = TextPath("Good film, zorp!", ("good", "film", "zorp"), (3, 1, 0), (0.6, 0.5, 0.0, 0.62), (48, 2))
-
-
-def test_the_picture_of_a_text_says_each_token_its_column_and_the_sizes():
-    assert figure(PATH).text.splitlines() == [
-        "From a text to probabilities",
-        "“Good film, zorp!”",
-        "3 tokens",
-        "  good: column 3",
-        "  film: column 1",
-        "  zorp: column 0, unknown",
-        "A row of 4 numbers, 3 of them not 0",
-        "48 hidden units → 2 logits → 2 probabilities",
-    ]
-    svg = figure(PATH).svg
-    assert svg.count('stroke-dasharray="4 3"') == 1
-    assert svg.count('width="2.5"') == 3  # a stroke for each number that is not 0
