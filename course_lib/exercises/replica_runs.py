@@ -10,7 +10,7 @@ import numpy as np
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.runtime import num_devices
+from course_lib.runtime import device_kind, num_devices
 
 
 def require_devices(count: int) -> None:
@@ -29,7 +29,9 @@ def require_devices(count: int) -> None:
 
 def replicas(count: int) -> Any:
     """Returns a strategy on the first devices; TensorFlow has started."""
-    return import_module("course_lib.strategies").mirrored(count)
+    distribute = import_module("tensorflow").distribute
+    devices = [f"{device_kind()}:{device_id}" for device_id in range(count)]
+    return distribute.MirroredStrategy(devices, distribute.ReductionToOneDevice())
 
 
 def sent(strategy: Any, parts: Sequence[Any]) -> Any:
