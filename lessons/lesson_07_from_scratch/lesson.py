@@ -359,8 +359,8 @@ print(f"{gap(weights, in_keras):.5f}")
 # Not every Adam would.
 # [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html)
 # and algorithm 1 of the paper add $\epsilon$ to the root of the *corrected* $v$.
-# In the first step they move an element with the gradient $10^{-6}$ by $0.91\,\alpha$,
-# and the Adam of this lesson moves it by $0.24\,\alpha$.
+# With the $\epsilon$ of this lesson they move, in the first step, an element with the gradient $10^{-6}$
+# by $0.91\,\alpha$, and the Adam above moves it by $0.24\,\alpha$.
 # Over the 30 steps above, the losses of both differ by up to 0.006: two optimizers of one name.
 #
 # ## Three mistakes
@@ -445,8 +445,8 @@ display(figure, metadata={"image/png": {"alt": ", ".join(runs)}})
 gaps = {name: gap(runs[name][0], alone[name][0]) for name in WRONG}
 other = tuple(name for name in WRONG if gaps[name] > 1e-3)
 known = {(): "none", ("WritesThenReads",): "written"}
-known["CountsInPython", "WritesThenReads"] = "adams"
-reveal("07-caught", known.get(other, "all"))
+known |= {("CountsInPython", "WritesThenReads"): "adams", (*WRONG,): "all"}
+reveal("07-caught", known[other])
 
 # %% table-text [markdown]
 # `tf.function` runs the Python code once, to build a graph.
@@ -473,7 +473,8 @@ except ValueError as error:
 # - **One device** finds what goes wrong *because* there are eight, and nothing else.
 # - **NumPy** finds wrong updates, here those of both wrong Adams.
 #   It takes gradients as they come, so a wrong network passes.
-# - **Keras** finds all three, since none of our code is in it.
+# - **Keras** finds all three: its layers, loss and optimizer share no code with ours.
+#   Batches and initial values it takes from us, so a mistake in those it does not find.
 #
 # ## Written, then read
 #
@@ -503,17 +504,22 @@ print(*collectives(write_then_read, rows), sep="\n")
 print(*collectives(write_then_read, rows, combine=True), sep="\n")
 
 # %% order-text [markdown]
-# The sums need three all-reduces, in the order of the program, as `collectives` lists them.
+# The sums need three all-reduces: `collectives` compiles the function once more, without combining them.
 # For speed TensorFlow makes one of them, padded to 4,096 bytes.
 # Its pass
 # [`DTensorAllReduceCombineOptimization`](https://github.com/tensorflow/tensorflow/tree/v2.21.0/tensorflow/dtensor/mlir)
 # moves them down to the last one, and sorts the operations anew, by the values that they use.
 # A write uses the sum, so it now comes after the one all-reduce.
-# A read uses no value that the write makes: it stays in its place, before the write.
-# Only what stood behind the last all-reduce keeps its order.
+# A read uses no value that the write makes: it can stay in its place, before the write.
+# Here the last all-reduce, which did not move, is the only one whose write still comes before the read.
+#
+# Which one is the last, the program does not show:
+# the compiled graph has an order of its own, here that of the arguments.
+# And in lesson 8 not even the last is spared.
+# Only a write that uses no such sum, as that of a counter, is safe in any case.
 #
 # In a training step the gradients are the sums.
-# Their all-reduces come in this order, after two for loss and accuracy:
+# In the graph their all-reduces come in this order, after two for loss and accuracy:
 
 # %% order
 model = on_eight(VALUES)
@@ -688,7 +694,7 @@ print(f"{gap(ours, loaded.logits(test.features[:24])):.5f}")
 #
 # - An optimizer that computes each element from its own gradient and slots needs no distribution code
 #   and adds no communication.
-#   Whatever it counts must be a variable.
+#   What it counts must be a variable, or be given to the step as a tensor.
 # - Under DTensor compute every new value first, and assign last.
 # - Comparing with one device finds what distribution breaks.
 #   Formulas and sizes need an answer that shares no code with yours.

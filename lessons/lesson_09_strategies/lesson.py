@@ -65,7 +65,7 @@ print(f"{on_one.evaluate(ones, ones, verbose=0):.5f}")
 # `fit` and `evaluate` stay as they are, and so does `predict`.
 #
 # `MirroredStrategy` takes a list of devices, here two of the eight virtual CPUs;
-# without a list, all GPUs that TensorFlow sees.
+# without a list, all GPUs that TensorFlow sees, and where it sees none, all CPUs.
 # `cross_device_ops` says how values of several devices are added up.
 # With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back.
 
@@ -174,7 +174,7 @@ for total in two.experimental_local_results(two.run(added)):
 # - `weight.assign_sub(change)` changes the copy of this replica.
 # - Return the replica's share of the loss: all shares add up to the loss.
 #
-# Leave `tf.function` out: one that is called on a replica cannot exchange data.
+# Call no `tf.function` in it: that could not exchange data between the replicas.
 # The check runs your function on two and on three replicas, and compares with NumPy.
 
 
@@ -357,7 +357,7 @@ for strategy in (one, two):
 # The next epoch starts from other weights, and differs.
 # All this holds for tf_keras, too.
 #
-# Where the *first* batch falls into unequal parts, `fit` of Keras 3 stops.
+# Where the *first* batch falls into unequal parts, `fit` and `evaluate` of Keras 3 stop.
 # To learn the shape of a batch it adds up the parts of the first one.
 # Ten examples on four replicas are 3, 3, 3 and 1:
 
@@ -381,7 +381,8 @@ except tf.errors.InvalidArgumentError as error:
 # With equal parts `fit` equals one device, except for what a replica computes from its part alone.
 # Batch normalisation takes the moments of each part, unless it is built with `synchronized=True`.
 # In Keras 3 dropout also draws the same mask on every replica,
-# and `clipnorm` clips the gradients before they are added up.
+# and `clipnorm` clips the gradients before they are added up;
+# with `gradient_accumulation_steps` training ends in an error.
 #
 # ## Mistakes that raise no error
 #
@@ -409,7 +410,8 @@ reveal("09-count", int(steps.numpy()))
 #
 # A variable that is made in the scope can say what becomes of different values:
 # `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what the replicas assign;
-# `MEAN` and `ONLY_FIRST_REPLICA` are the other choices.
+# `MEAN`, of floats only, and `ONLY_FIRST_REPLICA` are other choices.
+# With none of them each copy keeps its own value, without a word.
 #
 # Two more mistakes.
 # TensorFlow sees no GPU here; the next cell asks for two all the same, and looks where a variable's copies
@@ -455,8 +457,8 @@ except AssertionError as error:
 # | a device that does not exist | computes on `CPU:0` | `set_soft_device_placement(False)` |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
-# | only SGD of Keras 3 made outside the scope | trains right, but counts a step once for each replica | make it in the scope |
-# | only Adam or SGD with momentum made outside the scope | `fit` ends in an error; in a loop, copies can drift apart | make it in the scope |
+# | only SGD of Keras 3 made outside the scope | counts each step once for each replica: a learning-rate schedule runs too fast | make it in the scope |
+# | only Adam or SGD with momentum made outside the scope | an error; if the optimizer is built there, copies can drift apart in a loop | make it in the scope |
 # | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: `Shape mismatch in the collective instance` | one strategy, or `ReductionToOneDevice()` |
 #
 # ## Which strategy?

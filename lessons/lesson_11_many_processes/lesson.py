@@ -65,7 +65,7 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
 #
 # Only parameter servers need a chief.
-# Without one, worker 0 does what a chief would.
+# Without one, worker 0 does what a chief would, and so it is in the program below, which takes no chief.
 #
 # The next cell makes four mistakes: Python in place of JSON, a number that there is not, two chiefs,
 # and `clusters` in place of `cluster`.
@@ -99,7 +99,7 @@ for text in wrong:
 #
 # `MultiWorkerMirroredStrategy()` starts a server, through which the others reach this process,
 # and waits for theirs.
-# It comes before anything else that TensorFlow computes, or it raises an error:
+# With a `TF_CONFIG` it comes before anything else that TensorFlow computes, or it raises an error:
 # `Collective ops must be configured at program startup`.
 # For a worker that never comes TensorFlow waits an hour, in silence.
 # `faulthandler`, from Python's own library, ends the process after five minutes.
@@ -127,6 +127,7 @@ faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 faulthandler.cancel_dump_traceback_later()
 resolver, workers = strategy.cluster_resolver, strategy.num_replicas_in_sync
+assert resolver.task_type != "chief", "give all tasks the job `worker`: worker 0 does what a chief would"
 worker = resolver.task_id or 0  # None without TF_CONFIG
 print(f"worker {worker} of {workers}", flush=True)
 
@@ -360,7 +361,7 @@ check("11-pipeline", worker_batches)
 #   Besides, each waits there for the others: worker 0 cannot save anew while another one still reads.
 # - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before they take a machine away.
 #   `PreemptionCheckpointHandler` tells the other workers; all save after the same step, and call `leave`.
-# - **The last line** lets all end together: if one left early, the next all-reduce of the others would fail.
+# - **The last line** lets all end together.
 
 
 # %% loop
@@ -396,7 +397,7 @@ while step < options.steps:
         handler.save_checkpoint_if_preempted()
         time.sleep(options.pause)
     manager.save()
-total(step.read_value())  # all end together: once one has left, an all-reduce of the others fails
+total(step.read_value())  # all end together
 
 # %% kill-given [markdown]
 # This is the whole program, [`11_worker.py`](../plain/11_worker.py).
@@ -451,6 +452,7 @@ reveal("11-kill", ended)
 # ```
 #
 # It is meant: every all-reduce of this process fails from now on.
+# For the same reason no worker may leave early, and the program's last line makes all wait.
 # TensorFlow notices a lost process by a connection that breaks,
 # or by heartbeats that are missed, the messages by which each tells that it lives.
 #
@@ -488,7 +490,7 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 # Exit status 75 means by convention: try again.
 #
 # The first program trained on to its end, through all six steps, and both exit statuses are 0.
-# Making the strategy makes a process deaf to SIGTERM:
+# In a cluster, making the strategy makes a process deaf to SIGTERM:
 # TensorFlow takes note of the signal, and leaves it to a handler to do something about it.
 # A machine that is taken away then ends in SIGKILL.
 #
@@ -505,10 +507,11 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 # Training code stays as it was on one process.
 # Packing does not: a client packs the parts of its own devices, those of `mesh.local_device_locations()`.
 # All clients save into one checkpoint, to which each adds the parts that lie on its devices.
+# A client is deaf to SIGTERM too, and this program has no handler: it saves every five steps.
 
 # %% client
 # %%writefile 11_programs/client.py
-"""One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py [FOLDER] [--steps 5]."""
+"""One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py FOLDER [--steps 5]."""
 
 import argparse
 import faulthandler
@@ -520,11 +523,13 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints; all clients see it")
+parser.add_argument("folder", nargs="?", help="of checkpoints; all clients see it, and only one needs none")
 parser.add_argument("--steps", type=int, default=5)
 options = parser.parse_args()
 
 clients = len(os.environ.get("DTENSOR_JOBS", "alone").split(","))
+assert 8 % clients == 0, "the number of clients divides the eight devices"
+assert options.folder or clients == 1, "several clients need a FOLDER that all see"
 faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an hour
 dtensor.initialize_accelerator_system("CPU", num_logical_cpu_devices=8 // clients)
 faulthandler.cancel_dump_traceback_later()
@@ -577,14 +582,16 @@ values |= {"W2": random.normal(0, 0.4, (16, 4)), "b2": np.zeros(4)}
 model, step = MLP(values), tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, step=step)
 folder = options.folder or tempfile.mkdtemp()
-manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
+keep = 3 if dtensor.client_id() == 0 else None  # one client alone removes the older ones
+manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=keep)
 manager.restore_or_initialize()
 while step < options.steps:
     rows = np.random.default_rng([0, int(step)]).permutation(96)[:32]
     loss = train_step(model, distribute("x", x[rows].astype("float32")), distribute("y", y[rows]))
     step.assign_add(1)
     print(f"step {int(step)} loss {float(loss):.9f}", flush=True)
-manager.save()  # all clients, into one checkpoint
+    if step % 5 == 0 or step == options.steps:
+        manager.save()  # all clients, into one checkpoint
 dtensor.barrier(mesh, "the end")  # nobody leaves earlier
 assert tf.train.latest_checkpoint(folder)
 
@@ -744,7 +751,7 @@ def lost():
 # - [ ] `waits` It waits for worker 1, with the steps that this one was given.
 #   No step belongs to a worker: another one can do it.
 # - [ ] `one lost` It goes on with worker 0, and the step that worker 1 had is missing.
-#   The coordinator has no result of that step, and so it knows that it was not done.
+#   The coordinator has no result of that step, and has it done again.
 # - [x] `all done` It goes on with worker 0, and each epoch has all its steps.
 #   A step without a result is given to another worker: each epoch has all five.
 
@@ -776,8 +783,8 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
-# | Kubernetes | the manifest: the pods of an Indexed Job have names that are known before | is replaced by a pod with its number; the survivors' errors count as failures too |
-# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job, which is submitted again |
+# | Kubernetes | the manifest: the host names in an Indexed Job are known before | is replaced by a pod with its number; the survivors' errors count as failures too |
+# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
 #
 # Kubeflow's `TFJob` belongs to an operator that is no longer maintained,
 # and its successor has given up TensorFlow.

@@ -15,7 +15,7 @@
 # **You need to know:** lesson 9; of lesson 10 the loop.
 #
 # > **Where this was run.** TensorFlow 2.15, the last that has Estimators, in an environment of its own.
-# > It needs Python 3.11 and 1.4 GB; no other lesson needs it.
+# > That environment takes Python 3.11 and 1.4 GB; no other lesson needs it.
 # > `make estimator` in a terminal makes it and tries it out.
 # > Then open this notebook in JupyterLab, by `make lab`:
 # > its kernel is "TensorFlow 2.15 (Estimators)", which you can also choose under *Kernel*, *Change Kernel*.
@@ -194,8 +194,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # %% per-replica [markdown]
 # The batch of an `input_fn` is *per replica*: in a step, two replicas take two batches.
 # The batch of `fit` and of `experimental_distribute_dataset` is the global one, and the replicas share it.
-# A program that moves with its `batch(10)` unchanged trains on half the examples, without an error:
-# the first of the two changes.
+# A program that moves with its `batch(10)` and its number of steps unchanged trains on half the examples,
+# without an error: the first of the two changes.
 # Only since all examples are equal, the weight is the same here.
 #
 # An `input_fn` is called once a worker, not once a replica.
@@ -303,7 +303,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | different strategies for the two | a checkpoint, restored under the other strategy or under none | 10 |
 # | `session_config` | `tf.config`, before TensorFlow starts | 1 |
 # | `input_fn`, called by the Estimator | a `tf.data.Dataset`, in batches for all replicas | 9, 10 |
-# | `input_context` | `distribute_datasets_from_function` | 11 |
+# | `input_context` | `distribute_datasets_from_function` | named; 11 has such a function as an exercise |
 # | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | named |
 # | `LinearRegressor`, `DNNClassifier` and other pre-made Estimators | a Keras model | 9 |
 # | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | 10 |
@@ -319,7 +319,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `TPUEstimator` | `TPUStrategy` | named |
 #
 # TensorFlow's guide set two more limits:
-# no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
+# no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy, which 2.15 accepts all the same.
 #
 # ## Exercise
 #
