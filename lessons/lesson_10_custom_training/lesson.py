@@ -287,7 +287,7 @@ reveal("10-empty", " ".join(nan) or "none")
 # `compute_average_loss` of no example is 0, and so is its gradient.
 #
 # The explorer has the model from above, with the losses 2, 3, 4 and so on, and five ways to divide.
-# It begins with the way of `own_mean`.
+# It begins with the way of `own_mean` and a batch of eight.
 # The last two are the subject of the next section.
 # Which are right for five examples on four replicas?
 # Which for four, and which for eight?
@@ -295,7 +295,7 @@ reveal("10-empty", " ".join(nan) or "none")
 # %% scaling
 from lessons.lesson_10_custom_training import loss_scaling_explorer
 
-loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=5, division="replica")
+loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replica")
 
 # %% keras-text [markdown]
 # ## What Keras has divided already
