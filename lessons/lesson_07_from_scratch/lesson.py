@@ -516,7 +516,7 @@ print(*collectives(write_then_read, rows, combine=True), sep="\n")
 # Which one is the last, the program does not show:
 # the compiled graph has an order of its own, here that of the arguments.
 # And in lesson 8 not even the last is spared.
-# Only a write that uses no such sum, as that of a counter, is safe in any case.
+# A write that uses no such sum, as that of the counter `t`, keeps its place.
 #
 # In a training step the gradients are the sums.
 # In the graph their all-reduces come in this order, after two for loss and accuracy:

@@ -264,7 +264,7 @@ check("08-layout-map", small_enough)
 # %% step-text [markdown]
 # ## A training step
 #
-# An optimizer has variables too: a counter, and slots, each to be laid out like the variable that it belongs to.
+# An optimizer has variables too: a counter, and slots, each to be laid out like its variable.
 # Told `mesh=mesh`, the optimizer lays out each slot in this way.
 # Without it no error comes, but every device holds every slot whole,
 # and a function that computes and applies the gradients counts its steps wrongly.
@@ -378,7 +378,7 @@ print(len(collectives(probe_step, x, y)), len(combined))
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
 # DTensor combines all-reduces, here the ten of a step to six, and thereby changes the order:
-# the slot is read before it is written, here in every one of the six trained variables.
+# the slot is read before it is written, and here not even the last variable is spared.
 # Adam of tf_keras writes and then reads as well.
 #
 # DTensor leaves the all-reduces apart if an environment variable says so while it compiles:

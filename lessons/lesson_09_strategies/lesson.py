@@ -65,7 +65,7 @@ print(f"{on_one.evaluate(ones, ones, verbose=0):.5f}")
 # `fit` and `evaluate` stay as they are, and so does `predict`.
 #
 # `MirroredStrategy` takes a list of devices, here two of the eight virtual CPUs;
-# without a list, all GPUs that TensorFlow sees, and where it sees none, all CPUs.
+# without a list, all GPUs that TensorFlow sees, or all CPUs if it sees none.
 # `cross_device_ops` says how values of several devices are added up.
 # With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back.
 
@@ -279,7 +279,7 @@ for strategy in (one, fourth, two, central):
 # - `dataset` yields global batches of features and labels, both `[batch, 1]`, and so is `model(features)`.
 # - The last batch may be smaller, so small that a replica gets no example of it.
 #
-# The data set is small, so it needs no `tf.function`.
+# No `tf.function` is needed.
 
 
 # %% exercise-evaluate
@@ -358,7 +358,7 @@ for strategy in (one, two):
 # All this holds for tf_keras, too.
 #
 # Where the *first* batch falls into unequal parts, `fit` and `evaluate` of Keras 3 stop.
-# To learn the shape of a batch it adds up the parts of the first one.
+# To learn the shape of a batch they add up the parts of the first one.
 # Ten examples on four replicas are 3, 3, 3 and 1:
 
 # %% first tags=["error"]
@@ -411,7 +411,7 @@ reveal("09-count", int(steps.numpy()))
 # A variable that is made in the scope can say what becomes of different values:
 # `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what the replicas assign;
 # `MEAN`, of floats only, and `ONLY_FIRST_REPLICA` are other choices.
-# With none of them each copy keeps its own value, without a word.
+# With none of them each copy keeps a value of its own, in silence.
 #
 # Two more mistakes.
 # TensorFlow sees no GPU here; the next cell asks for two all the same, and looks where a variable's copies
@@ -458,7 +458,7 @@ except AssertionError as error:
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
 # | only SGD of Keras 3 made outside the scope | counts each step once for each replica: a learning-rate schedule runs too fast | make it in the scope |
-# | only Adam or SGD with momentum made outside the scope | an error; if the optimizer is built there, copies can drift apart in a loop | make it in the scope |
+# | only Adam or SGD with momentum made outside the scope | an error; if it is built there by `build`, copies can drift apart in a loop | make it in the scope |
 # | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: `Shape mismatch in the collective instance` | one strategy, or `ReductionToOneDevice()` |
 #
 # ## Which strategy?

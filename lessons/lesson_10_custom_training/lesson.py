@@ -389,8 +389,9 @@ check("10-objective", objective)
 # Return the replica's share of the objective, and the logits.
 # `size` is that of the global batch, as `train_step` counts it: a tensor.
 #
-# The check calls your function on two replicas, in a `tf.function`,
-# with equal parts, unequal ones and an empty one, and compares losses and variables with NumPy.
+# The check calls your function on two replicas and on four, in a `tf.function`,
+# with equal parts, unequal ones and an empty one, with a model that has penalties and with one that has none,
+# and compares losses and variables with NumPy.
 
 
 # %% exercise-step
@@ -447,13 +448,13 @@ for inner in (own_mean, right_step):
 #
 # ## Save and resume
 #
-# Look at `train` once more.
+# Look at `train` again.
 # As in lesson 4, a `CheckpointManager` saves what the next step depends on, here after every second epoch:
 # the model, the optimizer with its count of steps, and the number of finished epochs.
 # The images come in the same order in each epoch, so nothing of them has to be saved.
 # Where they are shuffled anew in each, a resumed run must skip the batches of the finished epochs.
 #
-# The dataset repeats, and a run has one iterator:
+# The dataset repeats, by `repeat`, and a run has one iterator:
 # to give up an iterator over a distributed dataset can take TensorFlow seconds.
 #
 # The first cell trains for two epochs.

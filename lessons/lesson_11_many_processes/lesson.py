@@ -65,7 +65,7 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
 #
 # Only parameter servers need a chief.
-# Without one, worker 0 does what a chief would, and so it is in the program below, which takes no chief.
+# Without one, worker 0 does what a chief would; the program below takes none.
 #
 # The next cell makes four mistakes: Python in place of JSON, a number that there is not, two chiefs,
 # and `clusters` in place of `cluster`.
@@ -454,7 +454,7 @@ reveal("11-kill", ended)
 # It is meant: every all-reduce of this process fails from now on.
 # For the same reason no worker may leave early, and the program's last line makes all wait.
 # TensorFlow notices a lost process by a connection that breaks,
-# or by heartbeats that are missed, the messages by which each tells that it lives.
+# or by heartbeats that are missed.
 #
 # So both are started again, with the same command.
 # They find the checkpoint of step 3.
@@ -487,7 +487,6 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 # In both cases the losses are those of the run that nobody stopped, to nine decimals:
 # model, optimizer and `step` came from the checkpoint,
 # and the order of the patterns follows from a seed and the number of the epoch.
-# Exit status 75 means by convention: try again.
 #
 # The first program trained on to its end, through all six steps, and both exit statuses are 0.
 # In a cluster, making the strategy makes a process deaf to SIGTERM:

@@ -319,7 +319,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `TPUEstimator` | `TPUStrategy` | named |
 #
 # TensorFlow's guide set two more limits:
-# no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy, which 2.15 accepts all the same.
+# no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
+# Version 2.15 accepts such a `Scaffold` without a word.
 #
 # ## Exercise
 #

@@ -137,7 +137,7 @@ ATTEMPTS = {
             ),
             (no_update, "step of the given optimizer"),
             (without_the_optimizer, "step of the given optimizer"),
-            (replica_step(returned=lambda loss, logits: (loss, -logits)), "gives the logits to the metric"),
+            (replica_step(returned=lambda loss, logits: (loss, -logits)), "go to the metric"),
             (replica_step(returned=lambda loss, logits: loss), "return loss, logits"),
             (replica_step(returned=lambda loss, logits: (logits, logits)), "Return one number"),
             (replica_step(training=False), "`training=True`"),
@@ -152,6 +152,7 @@ ATTEMPTS = {
             objective(
                 lambda loss, penalties: loss + tf.reduce_sum(tf.stack(penalties)[:, None]) / replicas()
             ),
+            lambda losses, penalties, size: average(losses + sum(penalties), global_batch_size=size),
         ),
         wrong=(
             (objective(lambda loss, penalties: loss + sum(penalties)), "once for every replica"),
@@ -165,7 +166,6 @@ ATTEMPTS = {
             (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
             (lambda losses, penalties, size: own_mean(losses, sum(penalties)), "once for every"),
             (lambda losses, penalties, size: total(losses, scaled(penalties)), "not divided"),
-            (lambda losses, penalties, size: average(losses + sum(penalties), global_batch_size=size), "sum"),
             (
                 lambda losses, penalties, size: total(losses, sum(penalties)) / tf.cast(size, tf.float32),
                 "divided by the examples",
