@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from course_lib import models, start_tensorflow, training
+from course_lib import models, start_tensorflow
 from course_lib.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
+from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.saved import whole_in
 from course_lib.turns import turns
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
@@ -62,7 +63,7 @@ def train(lab):
 def values_of(run):
     """Returns the values in a run's last checkpoint, read on one device."""
     model = models.MLP(models.initial_values(seed=1, dims=DIMS))
-    training.CheckpointFolder(run.folder).restore_latest(model=model)
+    CheckpointFolder(run.folder).restore_latest(model=model)
     return model.values()
 
 
