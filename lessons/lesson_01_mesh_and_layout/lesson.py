@@ -39,9 +39,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ```
 #
 # They must run before TensorFlow first uses a device.
-# In every lesson `setup` takes the number of devices in the first cell, and later `start_tensorflow`
-# imports TensorFlow, runs these two lines and returns the module.
-# GPUs need no such lines: each is a device.
+# In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
+# imports TensorFlow, hides GPUs, runs these two lines and returns the module.
 #
 # At its end the cell asks for four devices, when TensorFlow has started already.
 # `outcome` returns what a call gives, or the kind and the first sentence of the error that it raises.
@@ -64,7 +63,7 @@ print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
 # `dtensor.create_mesh` takes names, sizes and a list of devices.
-# Here six of the eight devices form a grid of 3 by 2; `show` draws it.
+# Here six of the eight form a grid of 3 by 2; `show` draws it.
 
 # %% mesh
 devices = [f"CPU:{device_id}" for device_id in range(6)]
@@ -159,8 +158,7 @@ compare(whole, rows)
 #
 # Choose the mesh, the shape of the tensor and the layout.
 # Select a device to see what it holds and who holds the same.
-# The button calls `observe`, which makes the real DTensor of your choice.
-# For a mesh of more than eight devices it shows TensorFlow's refusal.
+# The button calls `observe`, which makes the real DTensor; with more than eight devices TensorFlow refuses.
 #
 # **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
 # Find a layout under which each element is held by one device only.
@@ -192,8 +190,8 @@ check("01-explore-one-copy", explorer)
 # ## Cut and pack by hand
 #
 # `copy_to_mesh` takes the whole tensor.
-# `dtensor.pack` takes the components, one for each device: each device receives its own part and no more.
-# Lesson 3 gives the devices their batches in this way, so first you cut.
+# `dtensor.pack` takes the components, one for each device: each receives its own part and no more.
+# Lesson 3 deals out batches in this way.
 #
 # `mesh.local_device_locations()` lists the positions of the devices, in the order in which `pack` wants the
 # components.
@@ -249,7 +247,6 @@ reveal("01-packer", packed.shape[0])
 # `whole` is an array and `layout` a `dtensor.Layout`, both of any number of axes.
 # `layout.sharding_specs` has the name or `dtensor.UNSHARDED` for each axis.
 # Cut with `tf.split`, `np.split` or slices, and keep the number type of the array.
-# The check calls it on many meshes and layouts.
 
 
 # %% exercise-cut
@@ -270,7 +267,7 @@ def cut(whole, layout):
 check("01-cut", cut)
 
 # %% reading [markdown]
-# With it, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array.
+# With it, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array that the layout can divide.
 # From here on the course's `shard(array, layout)` does just this.
 #
 # ## Read and join
@@ -306,8 +303,7 @@ print(np.sum(join(rows) == whole), "/", whole.size)
 # ## Move: `relayout`
 #
 # `dtensor.relayout` returns the same values in another layout.
-# Where a device needs data that it does not hold, the devices send it to each other;
-# lesson 2 shows what that costs.
+# Data that a device lacks comes from the others; lesson 2 shows what that costs.
 
 # %% predict-move [markdown]
 # A float32 matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[x, unsharded]`.
@@ -344,7 +340,7 @@ show(columns)
 # ## Make it where it belongs: `call_with_layout`
 #
 # `dtensor.call_with_layout` runs a function so that its result has a given layout.
-# No whole tensor is made first: each device makes its own block.
+# Each device makes its own block, without the whole tensor.
 # That is right for `tf.zeros`.
 # For random numbers it has a consequence: the cell draws a matrix twice with one seed, replicated and split,
 # and counts the numbers that agree with an ordinary draw from that seed.
@@ -364,15 +360,14 @@ for layout in (nothing_split, rows_over_x):
 
 # %% variable-text [markdown]
 # Drawn under a layout that splits, the numbers are others, though the seed is the same.
-# Two trainings that draw their weights under unlike layouts start from unlike weights.
-# To compare them, draw once as an ordinary array and `shard` it under each layout,
-# as the course does from lesson 3 on.
+# Two trainings that draw their weights under layouts that cut them differently start from unlike weights.
+# To compare them, draw once as an ordinary array and `shard` it under each layout.
 #
 # ## Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
-# Outside a `tf.function`, what is assigned must be a DTensor on the same mesh,
-# or for a variable without axes an ordinary scalar; it is moved to that layout.
+# Outside a `tf.function` it takes a DTensor on the same mesh, and moves it to that layout.
+# Of ordinary values it takes a number where it has no axes, and small arrays of integers.
 
 # %% variable
 variable = dtensor.DVariable(rows)
@@ -384,8 +379,9 @@ print(outcome(variable.assign, whole))
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
 # The ordinary array is refused, and `columns + whole` would be, too:
-# of ordinary tensors only scalars, and small ones of integers or strings, can stand beside a DTensor.
-# Inside a `tf.function` an array that the function makes or captures is given a layout.
+# beside a DTensor an operation takes numbers, and small arrays of integers or strings.
+# Inside a `tf.function` an array that the function makes is given a layout;
+# a captured tensor or an argument is not.
 #
 # ## Three ends of a mistake
 #
@@ -413,6 +409,8 @@ for mistake in mistakes:
 # %% predict-replicas [markdown]
 # A matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[unsharded, y]`:
 # devices 0, 2 and 4 hold its left half, and 1, 3 and 5 its right half.
+# For the sum of all its numbers each device adds up its half,
+# and the two devices that differ only along `y` add their results.
 # Now we give `dtensor.pack` six unlike components: device `d` gets a 6 × 2 block in which each number is `d`.
 # Which number is `tf.reduce_sum` of the result, read with `.numpy()`?
 #
@@ -420,8 +418,8 @@ for mistake in mistakes:
 #   `dtensor.pack` compares no values.
 #   Devices 0 and 1 add up their blocks, 0 and 12, and `.numpy()` reads device 0.
 # - [ ] `60`
-#   That averages the copies: 12 times 2 plus 12 times 3.
-#   Nobody averages them.
+#   Devices 2 and 3 hold it, and the averaged copies add up to it.
+#   But `.numpy()` reads device 0, and nothing averages.
 # - [ ] `180`
 #   That adds up all six blocks, but under this layout there are only two: the rest are copies.
 # - [ ] `refused` an error
@@ -452,25 +450,27 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
 # These mistakes in making, moving and cutting DTensors are known to give wrong values without an error.
-# The last two rows are not from this lesson.
+# The last four are not from this lesson.
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
-# | unlike copies in `dtensor.pack` | one tensor, three values | cut one array |
+# | unlike copies in `dtensor.pack` | three values | cut one array |
 # | components in another order | 8 of 24 right | follow `local_device_locations()` |
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; nan as the mean of what was selected | weights of 0 and 1, as in lesson 3 |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | a counter at 20 to 32 after 4 calls | change it outside, or take a `DVariable` |
+# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
+# | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
 #
-# No error tells you: compare what the devices hold with what they should hold, as `compare` does.
+# Compare what the devices hold with what they should hold, as `compare` does.
 #
 # ### The process ends
 #
 # For fractions NumPy's own number type is float64, the usual one of TensorFlow float32.
 # The next cell runs a program, in a process of its own, that adds one DTensor of each.
-# It prints what the program printed, and whether it ended well, with exit status 0.
+# It prints the program's output, and whether its exit status was 0.
 
 # %% ends
 import subprocess
@@ -492,19 +492,19 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 
 # %% takeaways [markdown]
 # The process ended in the middle of the sum, and no `except` can catch that.
-# On Linux its exit status is -11 to `subprocess`, and 139 in a shell.
 # In a notebook the kernel dies.
 # In a `tf.function` the same mistake is an error, as the last line shows.
-# `dtensor.pack([], layout)` ends the process, too.
+# `dtensor.pack([], layout)` and `single + tf.constant(2.0, tf.float64)` end the process, too; `single + 2.0` does not.
 # So write `dtype="float32"` where you make arrays, and count components before you pack them.
 #
 # ## The plain program
 #
 # [The program](../plain/01_mesh_and_layout.py) is this lesson in one file
 # that needs TensorFlow and NumPy alone.
-# It makes eight virtual devices and a mesh, packs an array with `cut` as in exercise 2,
-# prints who holds what, moves the DTensor, keeps it in a `DVariable`, and reads it with `join`.
+# It packs an array with `cut` as in exercise 2, prints who holds what, moves the DTensor,
+# keeps it in a `DVariable`, and reads it with `join`.
 # After each step it compares the values with the array.
+# The lines that TensorFlow logs beside it, about CUDA or a DTensor cache, are no errors.
 #
 # ## Takeaways
 #
@@ -514,18 +514,14 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
 # - TensorFlow counts components, and refuses an axis that it cannot divide, but compares no values:
 #   compare what the devices hold with what they should hold.
-#   Outside a `tf.function`, DTensors of unlike number types end the process.
+#   Outside a `tf.function`, adding or multiplying unlike number types ends the process.
 #
 # ## Next
 #
-# Lesson 2 shows what communication a layout costs.
-# Lesson 3 trains a model with what you have learnt, the batch split over eight devices.
+# Lesson 2 shows what communication a layout costs, and lesson 3 trains a model.
 #
-# In this notebook one Python process drives all devices: it is a *single client*.
-# On several machines DTensor runs as *multi-client*:
-# several processes run the same program, and one mesh covers the devices of all of them.
-# Each packs only the components of its own devices.
-# Lesson 11 does so with two processes.
+# Here one Python process drives all devices: it is a *single client*.
+# In lesson 11 several processes share one mesh (*multi-client*).
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
 # and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).

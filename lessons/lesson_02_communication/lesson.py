@@ -3,7 +3,7 @@
 #
 # Two matrices lie split over eight devices, and you multiply them.
 # Under some layouts no device needs anything of the others; under others, whole matrices travel.
-# What decides, and how do you find out for a function of your own?
+# What decides that, and how do you find it out for a function of your own?
 #
 # After this lesson you can
 #
@@ -15,7 +15,7 @@
 # **Time:** 45 minutes.
 # **You need to know:** lesson 1, and how two matrices are multiplied.
 #
-# > **Where this was run.** TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs.
+# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, in one cell twelve, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
 
 # %%
@@ -38,7 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Let A and B be the same 8 × 8 numbers, split over eight devices:
 # each holds one column of A and one row of B.
-# The letters in the two pictures name these blocks.
+# The letters A to H in the two pictures name blocks, not the matrices A and B.
 
 # %% factors
 tf = course_lib.start_tensorflow()
@@ -58,8 +58,8 @@ by_columns, by_rows = shard(numbers, columns), shard(numbers, rows)
 display(show(by_columns), show(by_rows))
 
 # %% predict-own [markdown]
-# A and B are 8 × 8 matrices over eight devices.
-# Each device multiplies the column of A that it holds by the row of B that it holds.
+# A and B are 8 × 8 matrices over eight devices: each holds one column of A and the same row of B.
+# It multiplies the two.
 # How many of the 64 numbers of A @ B does device 0 then have?
 #
 # - [x] `0`
@@ -85,7 +85,8 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 # That is an *all-reduce*, one of the exchanges that are called *collectives*.
 #
 # `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
-# The *payload* is what one device holds after the exchange, here 64 numbers of 4 bytes.
+# I is the group of devices that take part.
+# The *payload* is what one device holds after the exchange, here 64 elements of 4 bytes.
 # What each device *sends* depends on how the exchange is done: the section on the ring counts it.
 
 # %% partial-sum
@@ -103,7 +104,7 @@ explain(tf.matmul, by_columns, by_rows)
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
 # - [ ] `2048`
 #   All of A on every device would do too.
-#   But a device can make its partial sum from what it has.
+#   But a device can make its partial sum from what it has, and that has 64 elements only.
 # - otherwise
 #   Which terms of the sum over the inner axis can a device compute, and what is the shape of what it makes?
 
@@ -115,21 +116,21 @@ reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide
 # %% cases [markdown]
 # Each device *cuts* its rows out of the B that it holds, without an exchange;
 # then the partial sums are added as before.
-# The inner axis decides:
+# The inner axis decides.
+# In an *all-gather* every device receives the parts of all:
 #
 # | the inner axis is split | such as | what happens |
 # | --- | --- | --- |
 # | in neither factor | `[x, unsharded] @ [unsharded, y]` | **nothing moves** |
-# | over one mesh dimension, which splits no other axis | `[unsharded, x] @ [x, unsharded]` | **partial sums**, all-reduced |
-# | over one mesh dimension, which also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **a gather** of the factor whose inner axis it splits |
-# | over one in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
+# | in one factor or both, over a mesh dimension that splits no other axis | `[unsharded, x] @ [x, unsharded]` | **all-reduce** of partial sums |
+# | in one factor, over a mesh dimension that also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **all-gather** of this factor |
+# | over one mesh dimension in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
 #
 # One more rule: a mesh dimension cannot split both axes of A @ B.
-# In `[x, unsharded] @ [unsharded, x]` it would, and two gathers make the product whole instead.
+# In `[x, unsharded] @ [unsharded, x]` it would, and two all-gathers make the product whole instead.
 #
-# Here is a gather.
+# The next cell runs the example with an all-gather.
 # `x` splits the rows of A, and a device needs all rows of B for its rows of A.
-# In an *all-gather* each device receives the parts of all.
 
 # %% gathered
 explain(tf.matmul, by_rows, by_rows)
@@ -159,11 +160,11 @@ print(np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 #
 # ## Explore
 #
-# Choose the mesh, the layouts of both factors, and in what layout the product is wanted.
+# Choose the mesh, the layouts of both factors, and the layout in which AB is used.
 # The explorer shows what is exchanged, and why.
 # The button calls `observe`, which multiplies real DTensors.
 #
-# Find two factors whose product takes three collectives, on a mesh of more than one dimension.
+# On the mesh `x` 4 × `y` 2 some products take three collectives: look for one.
 
 # %% product-explorer
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
@@ -187,6 +188,8 @@ def observe(first, second, wanted):
 ProductExplorer(observe)
 
 # %% graphs-text [markdown]
+# `[x, y] @ [y, x]` takes three: two all-gathers and an all-reduce.
+#
 # ## Which collectives did it run?
 #
 # You write a program as for one big device, and TensorFlow makes of it one that every device runs on its own
@@ -223,7 +226,8 @@ nodes = [node for graph in graphs_that_ran(tf.matmul, by_columns, by_rows) for n
 print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveReduceV2")))
 
 # %% groups-text [markdown]
-# Eight products of local parts, and one all-reduce, in which all eight devices take part.
+# Each device has one `MatMul`, the product of its local parts.
+# Each also has one `CollectiveReduceV2`: the eight are one all-reduce.
 #
 # Each node has a *group key*, and devices with the same key exchange with each other.
 # The keys of all devices stand in a constant, on the way to the node's third input.
@@ -231,10 +235,11 @@ print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveRedu
 #
 # The kind is the name of the operation, and the payload follows from shape and number type of its output.
 # All devices run the same program, so it is enough to look at one.
-# The ten lines of `collectives_that_ran` put it together.
+# `collectives_that_ran` puts it together.
 #
-# The third cell tries them on two sums over split axes, which need an all-reduce of one number each:
-# without and with an environment variable of DTensor.
+# The third cell tries it on `two_sums`, the sums of all elements of two split matrices,
+# each of which needs an all-reduce of one number:
+# before and after an environment variable of DTensor is set.
 # Then it asks `collectives`, the course's own reader.
 
 
@@ -285,12 +290,12 @@ print(*collectives(two_sums, by_columns, by_rows), sep="\n")
 # Left to itself, TensorFlow merges all-reduces that can run together, and pads what it merged,
 # once, to a multiple of 1,024 numbers: here 4,096 bytes.
 # With the variable set before a function is compiled, each stays by itself.
-# `collectives` sets it too, and finds the same; it also restores the variables that the function assigns.
+# `collectives` sets it too, and finds the same; it also restores what the function assigns to variables.
 #
 # ## How devices add: the ring
 #
 # The simplest all-reduce is that each device sends all it has to every other one, and all add.
-# `naive_all_reduce` says so for one device: `mine` is its vector, `device.id` its number,
+# `naive_all_reduce` says so for one device: `mine` is its array, `device.id` its number,
 # and `device.count` how many devices there are.
 # `device.send` sends a copy of an array to another device;
 # `device.receive` waits for the next array of another device, and returns it.
@@ -322,7 +327,8 @@ print(np.sum(everywhere), exchange.bytes_sent)
 # The array is cut into *chunks*, as many as there are devices.
 # In each step every device sends one chunk, all at the same time.
 #
-# - First a *reduce-scatter*: a chunk that arrives is added to the chunk of the same number, and goes on.
+# - First a *reduce-scatter*: a chunk that arrives is added to the device's own chunk of the same letter,
+#   and goes on.
 #   At the end each device has one finished chunk, a part of the total.
 # - Then an *all-gather*: the finished chunks go round, and everyone keeps a copy.
 #
@@ -335,11 +341,12 @@ from lessons.lesson_02_communication.ring_explorer import RingExplorer
 RingExplorer("all-reduce", num_devices=4)
 
 # %% ring-exercise-text [markdown]
-# **Exercise 1.** Write the ring: like `naive_all_reduce`, it returns the sum of all vectors,
+# **Exercise 1.** Write the ring: like `naive_all_reduce`, it returns the sum of all arrays,
 # but a device sends to `device.next` only and receives from `device.previous` only.
 #
-# `np.array_split(mine, device.count)` cuts a vector into chunks, and `np.concatenate` joins them.
-# As in the stepper, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
+# `np.array_split(mine, device.count)` cuts an array into chunks, and `np.concatenate` joins them.
+# Number the chunks from 0, so that A in the stepper is chunk 0.
+# As there, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
 # and ends the first half with chunk $d$ finished.
 # The check counts bytes too, and tries chunks of unequal lengths.
 #
@@ -425,14 +432,14 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # - What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
 # - Where one mesh dimension moves to the other axis and nothing else changes,
 #   an all-to-all exchanges parts of the local blocks.
-# - Else one all-gather joins what is not to stay split, and the rest is cut, if possible before it.
+# - Else one all-gather undoes the splits that are not to stay, and the new ones are cut, if possible before it.
 #
 # `[unsharded, x]` to `[x, y]` is of the last kind:
 # every device receives the whole matrix, to keep an eighth of it.
 #
 # A product, too, costs more where TensorFlow does not know what becomes of it.
-# The cell runs the change of layout, a product,
-# and the same product in one function with a `relayout` that says what is wanted.
+# The cell runs this change of layout, a product,
+# and the same product in one function with a `relayout` that says in which layout it is used.
 
 
 # %% needless
@@ -450,13 +457,13 @@ print(*collectives(tf.matmul, *factors), sep="\n", end="\n\n")
 print(*collectives(product_in_columns, *factors))
 
 # %% via-text [markdown]
-# The product alone comes out whole, after two exchanges; wanted in columns, it takes one.
+# The product alone comes out whole, after two exchanges; used in columns, it takes one.
 #
 # **Exercise 2.** Find a cheaper way for the change of layout.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
 # An eighth of the bytes that a device sends now is enough.
-# The check compares the values and counts the bytes, on real devices.
+# The check runs it, compares the values and counts the bytes.
 
 
 # %% exercise-blocks
@@ -481,9 +488,9 @@ check("02-blocks", in_blocks)
 # and counts the numbers in their places.
 #
 # The second moves a matrix of 12 × 12 on 12 devices from `[x, unsharded]` to `[unsharded, x]`.
-# `silent` tries it in processes of its own, since some tries end with an error,
+# `silent.swapped` tries it in processes of its own, since some tries end with an error,
 # after which a process can run no collective.
-# It returns from which device to which the number of another device came.
+# It returns each message, from sender to receiver, that brought the number of another device.
 
 # %% relayouts
 cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
@@ -512,8 +519,9 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # On the cube `x` moves to another axis, and `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change,
 # but the layout says that both were made.
+# Why it mixes up the tensor of four axes we have not found out.
 #
-# On CPUs it names each message of an all-to-all by the numbers of sender and receiver,
+# On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
 # with nothing between them (`all_to_all.cc` in its source).
 # So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
 # With 11 devices no two names are the same.
@@ -522,7 +530,7 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # | --- | --- |
 # | `dtensor.relayout` of three or more axes, in some cases | by way of the replicated layout |
 # | an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
-# | `DVariable.assign` of another layout, which moves in the same way | a right `dtensor.relayout` before it |
+# | `DVariable.assign` of a value in another layout, which moves it as `dtensor.relayout` does | move it before, in one of these ways |
 #
 # Lesson 7 shows one that takes no `dtensor.relayout`, and there may be more: compare with one device.
 #
@@ -537,13 +545,14 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # ## Takeaways
 #
 # - The layouts of two factors decide what a product costs:
-#   nothing, an all-reduce of partial sums, or a gather; and who reads the product has a say.
+#   nothing, an all-reduce of partial sums, all-gathers, or both.
+#   The layout in which the product is used has a say, too.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
 #   half of that for a reduce-scatter or an all-gather.
 # - TensorFlow inserts some exchanges that are needless and a few that are wrong:
 #   read them from the graphs that ran, and compare values with one device.
 #
-# Lesson 3 trains a model with these pieces.
+# Lesson 3 trains a model with what you have learnt.
 
 # %% score
 score("02")
