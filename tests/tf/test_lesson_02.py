@@ -68,6 +68,13 @@ def test_the_program_finds_only_what_its_own_function_ran(program):
     assert program.collectives_that_ran(GRID, tf.matmul, left, right) == [("all-reduce", ("y",), 256)]
 
 
+def test_the_program_reads_a_mesh_without_the_first_device(program):
+    place = dtensor.create_mesh([("x", 4)], devices=[f"CPU:{device_id}" for device_id in range(2, 6)])
+    tensor = filled(over(place, "x", "."), 4, 4)
+    found = program.collectives_that_ran(place, lambda tensor: tf.reduce_sum(tensor, 0), tensor)
+    assert found == [("all-reduce", ("x",), 16)]
+
+
 def test_the_lesson_and_the_program_are_the_same_code(program):
     lesson = (ROOT / "lessons/lesson_02_communication/lesson.py").read_text()
     source = (ROOT / "notebooks/plain/02_collectives.py").read_text()
