@@ -115,7 +115,7 @@ display(show(nothing_split, (6, 4)), show(all_split, (6, 4)))
 reveal("01-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
 
 # %% first-dtensor-text [markdown]
-# Each device holds 2 rows and all 4 columns.
+# Under `[x, unsharded]` each device holds 2 rows and 4 columns.
 # The layout does not use `y`, so the two devices that differ only along `y` hold the same block.
 # Two rules cover every layout:
 #
@@ -494,7 +494,8 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 # The process ended in the middle of the sum, and no `except` can catch that.
 # In a notebook the kernel dies.
 # In a `tf.function` the same mistake is an error, as the last line shows.
-# `dtensor.pack([], layout)` and `single + tf.constant(2.0, tf.float64)` end the process, too; `single + 2.0` does not.
+# `dtensor.pack([], layout)` and `single + tf.constant(2.0, tf.float64)` end the process, too;
+# `single + 2.0` does not.
 # So write `dtype="float32"` where you make arrays, and count components before you pack them.
 #
 # ## The plain program

@@ -223,7 +223,8 @@ nodes = [node for graph in graphs_that_ran(tf.matmul, by_columns, by_rows) for n
 print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveReduceV2")))
 
 # %% groups-text [markdown]
-# Each device has one `MatMul` of its local parts, and one `CollectiveReduceV2`: these eight are one all-reduce.
+# Each device has one `MatMul` of its local parts, and one `CollectiveReduceV2`:
+# these eight are one all-reduce.
 #
 # Each node has a *group key*, and devices with the same key exchange with each other.
 # The keys of all devices stand in a constant, on the way to the node's third input.
@@ -422,7 +423,8 @@ reveal("02-ring", max(sixteen.bytes_sent))
 #
 # - What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
 # - Where only one mesh dimension moves to the other axis, an all-to-all exchanges parts of the blocks.
-# - Else one all-gather undoes the splits that are not to stay, and the new ones are cut, if possible before it.
+# - Else one all-gather undoes the splits that are not to stay,
+#   and the new ones are cut, if possible before it.
 #
 # `[unsharded, x]` to `[x, y]` is of the last kind:
 # every device receives the whole matrix, to keep an eighth of it.
@@ -478,7 +480,8 @@ check("02-blocks", in_blocks)
 # and counts the numbers in their places.
 #
 # The second moves a matrix of 12 × 12 on 12 devices from `[x, unsharded]` to `[unsharded, x]`.
-# `silent.swapped` tries it in other processes, since after some of its errors a process can run no collective.
+# `silent.swapped` tries it in other processes,
+# since after some of its errors a process can run no collective.
 # It returns each message, from sender to receiver, that brought another device's number.
 
 # %% relayouts
@@ -508,7 +511,7 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # On the cube `x` moves to another axis, and `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change,
 # but the layout says that both were made.
-# With four axes, five of the six moves among the last three went wrong here, and none with the first.
+# With four axes, five of the six moves among the last three went wrong when tried, and none with the first.
 #
 # On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
 # with nothing between them (`all_to_all.cc` in its source).

@@ -130,7 +130,8 @@ run = train(MLP(values, LAYOUTS), epochs=3)
 history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 
 # %% [markdown]
-# `train` is a generator: it does a step and yields a dictionary; `live.watch` takes these and draws the curves.
+# `train` is a generator: it does a step and yields a dictionary;
+# `live.watch` takes these and draws the curves.
 # They show the loss and the accuracy of each batch just before its update, as means of 20 steps.
 # In three epochs the loss falls from about 1 to below 0.3.
 #
@@ -243,7 +244,8 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # In a `tf.function` DTensor sees the whole computation, and gives the ones a layout too.
 # So put a DTensor training step in a `tf.function`.
 #
-# Number types must agree as well: the model is float32, and fractions in NumPy are float64 unless told otherwise.
+# Number types must agree as well:
+# the model is float32, and fractions in NumPy are float64 unless told otherwise.
 # In a `tf.function` that is a `TypeError`.
 # Outside one, adding or multiplying DTensors of two number types ends the kernel, as in lesson 1.
 # So convert arrays before you distribute them.
@@ -406,9 +408,12 @@ print({name: f"{difference:.5f}" for name, difference in relative_differences(pl
 normalised = relative_differences(MLP(values, LAYOUTS))
 equal = [name for name in values if normalised[name] < 1e-3]
 reveal("03-coupled", {0: "none", 4: "all"}.get(len(equal), equal))
-print({name: f"{difference:.2f}" for name, difference in normalised.items()})
 
-# %% [markdown]
+# %% coupled
+found = relative_differences(MLP(values, LAYOUTS))
+print({name: f"{difference:.2f}" for name, difference in found.items()})
+
+# %% coupled-why [markdown]
 # The moments couple the rows: the mean and the variance of each hidden unit run over all 64.
 # With the moments of 8 rows the sum for `W1` is off by 0.70 of its length, that for `b2` by 0.19, as printed.
 # Keras's `BatchNormalization` under `MirroredStrategy` computes just that, from each device's own rows,
@@ -553,8 +558,8 @@ print(f"{float(on_eight):.4f} {float(on_one):.4f} {np.abs(difference).max():.5f}
 # [`03_one_step.py`](../plain/03_one_step.py) is this lesson without the course's library:
 # it makes its eight virtual devices and its data itself,
 # and has `distribute`, `MLP`, `train_step` and `weighted_step` as above.
-# It does five steps on eight devices and on one, in float32 and in float64, then one with a last batch of 20 rows,
-# and ends with an error if the losses differ by more than rounding.
+# It does five steps on eight devices and on one, in float32 and in float64,
+# then one with a last batch of 20 rows, and ends with an error if the losses differ by more than rounding.
 #
 # ## Takeaways
 #

@@ -189,6 +189,19 @@ def test_some_relayouts_are_wrong_in_silence_and_right_by_way_of_the_replicated_
     assert np.sum(to_numpy(variable) == array) == num_right
 
 
+def test_five_of_six_moves_among_the_last_three_of_four_axes_are_wrong():
+    place = dtensor.create_mesh([("x", 2)], devices=["CPU:0", "CPU:1"])
+    array = np.arange(16, dtype="float32").reshape([2] * 4)
+    splits = [over(place, *("x" if at == axis else "." for at in range(4))) for axis in range(4)]
+    wrong = []
+    for source, target in itertools.permutations(range(4), 2):
+        moved = dtensor.relayout(shard(array, splits[source]), splits[target])
+        if not np.array_equal(to_numpy(moved), array):
+            wrong.append((source, target))
+    assert len(wrong) == 5
+    assert all(0 not in pair for pair in wrong)
+
+
 def test_a_relayout_of_three_axes_forgets_a_move():
     eight = np.arange(8, dtype="float32").reshape(2, 2, 2)
     tensor = shard(eight, over(CUBE, "z", "x", "."))
