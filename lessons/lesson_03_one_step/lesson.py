@@ -550,7 +550,7 @@ row_weights = distribute(weights.reshape(64, 1).astype("float32"), LAYOUTS["x"])
 on_eight = weighted_step(eight, *packed, row_weights, 1e-2)
 on_one, _ = train_step(one, tf.constant(train_x[:20]), tf.constant(train_y[:20]), 1e-2)
 difference = dtensor.unpack(eight.W1.read_value())[0] - one.W1
-print(f"{float(on_eight):.4f} {float(on_one):.4f} {np.abs(difference).max():.5f}")
+print(f"{float(on_eight):.2f} {float(on_one):.2f} {np.abs(difference).max():.5f}")
 
 # %% takeaways [markdown]
 # ## The plain program
