@@ -557,9 +557,9 @@ print(f"{float(on_eight):.2f} {float(on_one):.2f} {np.abs(difference).max():.5f}
 #
 # [`03_one_step.py`](../plain/03_one_step.py) is this lesson without the course's library:
 # it makes its eight virtual devices and its data itself,
-# and has `distribute`, `MLP`, `train_step` and `weighted_step` as above.
+# and has `distribute`, `MLP` and `train_step` as above.
 # It does five steps on eight devices and on one, in float32 and in float64,
-# then one with a last batch of 20 rows, and ends with an error if the losses differ by more than rounding.
+# and ends with an error if the losses differ by more than rounding.
 #
 # ## Takeaways
 #

@@ -69,20 +69,6 @@ def train_step(model, x, y, learning_rate):
     return loss / x.shape[0], hits / x.shape[0]
 
 
-@tf.function  # weights are 1 for a row that counts and 0 for padding, [rows, 1]
-def weighted_step(model, x, y, weights, learning_rate):
-    with tf.GradientTape() as tape:
-        hidden = tf.nn.relu(x @ model.W1 + model.b1)
-        mean, variance = tf.nn.weighted_moments(hidden, [0], weights)
-        hidden = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, hidden @ model.W2 + model.b2)
-        loss = tf.reduce_sum(tf.squeeze(weights, 1) * losses)
-    gradients = tape.gradient(loss, model.trainable_variables)
-    for variable, gradient in zip(model.trainable_variables, gradients):
-        variable.assign_sub(learning_rate * gradient)
-    return loss / tf.reduce_sum(weights)
-
-
 def initial_values(seed, number_type="float32", features=1200, hidden=48, classes=2):
     random = np.random.default_rng(seed)
     W1 = random.normal(0, np.sqrt(2 / features), (features, hidden))  # He's standard deviation
@@ -103,12 +89,3 @@ if __name__ == "__main__":
             on_one = float(train_step(one, tf.constant(rows), tf.constant(y), 1e-2)[0])
             print(f"{number_type}, step {step}: {on_one:.4f}, on eight devices {on_eight - on_one:+.0e}")
             assert abs(on_eight - on_one) < tolerance
-
-        # The last, smaller batch: 20 rows, padded to the full 64 on eight devices.
-        padded = np.pad(rows[:20], ((0, 44), (0, 0))), np.pad(y[:20], (0, 44))
-        counts = np.repeat([[1], [0]], [20, 44], axis=0).astype(number_type)
-        split = [distribute(part, LAYOUTS[name]) for name, part in zip("xyx", (*padded, counts))]
-        on_eight = float(weighted_step(eight, *split, 1e-2))
-        on_one = float(train_step(one, tf.constant(rows[:20]), tf.constant(y[:20]), 1e-2)[0])
-        print(f"{number_type}, last batch: {on_one:.4f}, on eight devices {on_eight - on_one:+.0e}")
-        assert abs(on_eight - on_one) < tolerance
