@@ -88,6 +88,12 @@ def summary(history: History) -> str:
     return _("at step {step}: {values}", step=last_step(history), values=_(", ").join(values))
 
 
+def splits_of(runs: Sequence[Sequence[Curve]]) -> tuple[Split, ...]:
+    """Returns the lines that a legend should name: none of held-out examples where no run was evaluated."""
+    evaluated = any(curve.split == "test" and curve.values for run in runs for curve in run)
+    return ("train", "test") if evaluated else ("train",)
+
+
 def training_curves(histories: Mapping[str, History]) -> Picture:
     """Returns one picture that lays the curves of several runs over each other.
 
@@ -108,9 +114,9 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
             cure=_("Draw several pictures with fewer runs each."),
         )
     drawn = [curves(history) for history in histories.values()]
-    evaluated = any(curve.split == "test" and curve.values for run in drawn for curve in run)
-    splits: tuple[Split, ...] = ("train", "test") if evaluated else ("train",)
-    panels = Panels(tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits)
+    panels = Panels(
+        tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits_of(drawn)
+    )
     panels.show(drawn)
     described = _("; ").join(f"{name}: {summary(history)}" for name, history in histories.items())
     return Picture(

@@ -16,7 +16,7 @@ from PIL import Image
 from course_lib.errors import CourseError
 from course_lib.pictures.curves import Curve, Panels
 from course_lib.training.records import History
-from course_lib.watch.curves import curves, smoothed, summary, training_curves
+from course_lib.watch.curves import curves, smoothed, splits_of, summary, training_curves
 from tests.fake_run import history, step_record
 
 batches = st.lists(st.tuples(st.floats(-50, 50), st.integers(1, 64)), max_size=60)
@@ -87,6 +87,11 @@ def test_the_legend_names_only_lines_that_there_can_be(splits, named):
     texts = [text.get_text() for text in legend.get_texts()]
     assert len(texts) == named
     assert sum("held out" in text for text in texts) == named - 2
+
+
+@pytest.mark.parametrize(("num_steps", "splits"), [(39, ("train",)), (40, ("train", "test"))])
+def test_held_out_examples_are_named_once_they_were_evaluated(num_steps, splits):
+    assert splits_of([curves(history(num_steps))]) == splits
 
 
 def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
