@@ -72,8 +72,8 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
         if isinstance(found, dict):
             raise CourseError(
                 _("A dictionary was returned."),
-                allowed=_("two numbers, in this order"),
-                cure=_("Return a pair."),
+                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
+                cure=_("Return two numbers in place of a dictionary."),
             )
         return None if found is None else tuple(float(each) for each in tf.nest.flatten(found))
 
@@ -133,8 +133,8 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"
             ),
             lambda fixed, per_row, devices: fixed / per_row * (1 - 1 / devices): _(
-                "This multiplies by the part of each row's time that is saved. Divide by it: without"
-                " brackets, `a / b * c` multiplies by `c`."
+                "This multiplies `fixed` by the part of each row's time that is saved. Solve for `rows` once"
+                " more: without brackets, `a / b * c` multiplies by `c`."
             ),
             lambda *costs: math.ceil(_break_even(*costs)): _(
                 "Do not round: the number of rows keeps its fraction."
