@@ -231,7 +231,7 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
                 "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
             ),
             lambda texts: _labelled(_probabilities(texts, together=True)): _(
-                "This scales all rows of a request together. Scale each row to length 1, along `axis=1`."
+                "This scales the rows of all texts together. Scale each row to length 1."
             ),
             lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
                 "The labels are the wrong way round: column 0 is bad."
@@ -265,5 +265,5 @@ def _not_to_be_exported(made: Any, tf: Any) -> str | None:
     if not (isinstance(given, Mapping) and set(given) == {"label", "probability"}):
         return _('`__call__` should return a dictionary with the keys "label" and "probability".')
     if given["label"].dtype != tf.string:
-        return _('The labels should be strings: try tf.gather(["bad", "good"], ...) or tf.where.')
+        return _("The labels should be strings: tf.gather or tf.where can choose them.")
     return None
