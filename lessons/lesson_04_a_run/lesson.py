@@ -34,7 +34,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # The models that this lesson trains are evaluated on these alone.
 #
 # `split_rows` gives each device an eighth of the rows.
-# Where their number does not divide by 8, it fills up with zeros.
+# Where their number does not divide by 8, it fills up with zeros, which only evaluation leaves out again:
+# `train_step` divides by all rows, so pad a training's last batch with weights, as in lesson 3.
 
 # %% reviews
 import numpy as np
@@ -72,6 +73,8 @@ print(x.shape, len(y), len(held_out[1]))
 # Where a function writes a variable and then reads it, DTensor may compute wrong values
 # (*Several steps in one call*, and lesson 7).
 # This step reads each variable before it writes it, and not again.
+# Write momentum so, too: compute the new velocity, then assign it, and use what you computed,
+# since the variable would still give the old one.
 
 
 # %% mlp
@@ -114,8 +117,11 @@ def train_step(model, x, y, learning_rate):
 # It is a *generator*: a function with `yield`.
 # For each step it yields a record, and waits until the next one is asked for.
 #
-# `step` is a variable of its own, which tells where in the data the run is.
+# `step` is an ordinary variable, which tells where in the data the run is.
 # From its number follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
+# Change it outside `train_step`: inside, every device changes it, at its own time.
+# There it was 20 to 32 after 4 steps, without an error.
+# What changes from step to step, such as a learning rate, goes in as a `tf.constant`.
 
 
 # %% records
@@ -140,10 +146,8 @@ print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 
 # %% first-run-why [markdown]
 # `live.watch` asks for the records in a thread, draws them, and has a Stop button while it trains.
-# Any generator of such dictionaries can be watched.
 #
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
-# The record holds the loss per review, so that batches of different sizes compare.
 # The cell prints how many steps there were, the first loss, and whether the last 50 are below 0.4 on average.
 # The end of a training is told by bounds, since another processor rounds otherwise.
 #
@@ -160,7 +164,6 @@ print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 # where $b$ is the mean or variance of its batch.
 # So $m$ is an average over the last steps, and during these steps the weights have moved on.
 # The second cell takes 32 more batches of training reviews forward and updates the moving moments alone.
-# After that the old values count for $0.9^{32}$, about 3 %.
 
 
 # %% evaluate
@@ -227,7 +230,8 @@ check("04-errors", errors)
 # the model, whose variables lie on eight devices, and the ordinary variable `step`.
 # A `tf.train.CheckpointManager` writes such states into a folder, numbers them,
 # and with `max_to_keep=3` keeps the last three.
-# `restore_or_initialize` gives the variables the values of the newest one; without one they stay as they are.
+# If there is a newest one, `restore` gives the variables its values,
+# and `assert_existing_objects_matched` raises an error where it has none for a variable.
 #
 # `train` wraps the loop.
 # It saves after each epoch, so that a killed process loses an epoch at most.
@@ -250,7 +254,8 @@ def train(model, x, y, held_out, epochs, folder):
     step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
+    if manager.latest_checkpoint:
+        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
     try:
         for record in records(model, step, x, y, epochs):
             yield record
@@ -298,9 +303,10 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 
 # %% left-out-text [markdown]
 # Equal to the last bit, on one machine, with one layout and one program.
-# Everything that the remaining steps depend on came back:
+# Everything that the run still uses came back:
 #
-# - every variable: weights, moving moments, and the slots of an optimizer that has them (plain SGD has none);
+# - every variable: weights, moving moments, and the slots of an optimizer that has them
+#   (plain SGD has none; make one a DVariable with `trainable=False`);
 # - the position: `step`;
 # - the order of the data.
 #   It is not in the checkpoint, since it follows from a fixed seed and the number of the epoch.
@@ -334,8 +340,7 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 # The weights are those of the run that nobody stopped; the moving moments are not.
 # The training loss shows nothing of this: only evaluation normalises with the moving moments.
 #
-# Neither `restore` nor `restore_or_initialize` complains if the checkpoint lacks a variable of the program.
-# TensorFlow tells only when it is asked, for example by `assert_existing_objects_matched`.
+# `restore` alone does not complain if the checkpoint lacks a variable of the program; so `train` asks.
 # Below, `step` is left out: the run starts at the first batch,
 # does 100 steps in place of 30, and a weight comes out different by more than 0.1.
 # Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint:
@@ -353,10 +358,10 @@ except AssertionError as error:
     print(str(error).split(". ")[0])
 
 # %% shapes-text [markdown]
-# So ask, after you restore.
-# Compare the shapes before:
-# for a DVariable of another shape `restore` raises an error,
-# and afterwards the process can copy nothing more to its devices (tried with TensorFlow 2.21).
+# Compare the shapes before you restore, with `tf.train.list_variables`.
+# For a DVariable of another shape `restore` raises an error, `read` leaves it to the next operation,
+# and afterwards the process cannot be relied on: copies failed, and a later step ended it.
+# Restart it.
 #
 # ## Killed while it saves
 #
@@ -368,7 +373,7 @@ except AssertionError as error:
 
 # %% predict-killed [markdown]
 # A folder holds whole checkpoints of the steps 50, 70 and 100.
-# A process trains on and is killed while it writes the next one, `ckpt-4`: a data file is there, cut in half.
+# A process trains on and is killed while it writes the next one: half a file lies in a folder `ckpt-4_temp`.
 # A new process calls `train` with this folder, and `train` restores what the file `checkpoint` names.
 # With which step does it begin?
 #
@@ -389,14 +394,15 @@ import shutil
 from pathlib import Path
 
 left = Path(shutil.copytree(short_folder, tempfile.mkdtemp(), dirs_exist_ok=True))
+(left / "ckpt-4_temp").mkdir()
 for file in left.glob("ckpt-3.data*"):
     content = file.read_bytes()
-    (left / file.name.replace("3", "4", 1)).write_bytes(content[: len(content) // 2])
+    (left / "ckpt-4_temp" / f"part-00000-of-00001{file.suffix}").write_bytes(content[: len(content) // 2])
 reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 
 # %% killed-why [markdown]
 # The run goes on from the last whole checkpoint:
-# the manager writes the files of a checkpoint first, and the file `checkpoint` after them.
+# TensorFlow writes into a folder of its own, then renames the files, and last the file `checkpoint`.
 # It does not force them to the disk, so a power failure is another matter.
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
@@ -437,14 +443,13 @@ print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 # No variable differs by 0.0001 or more from 32 single steps.
 # But loss and accuracy come as one mean of all 32,
 # and a run can stop only every 32 steps, unless it goes back and repeats some, as the library's does.
-# In three runs of `make bench`, on two cores, the loop of this lesson took 1.55 to 1.82 times as long as the
-# library's, which makes 32 steps in a call and needs fewer all-reduces.
+# `make bench` compares the loop of this lesson with the library's, which makes 32 steps in a call.
 #
 # ## When are eight devices faster?
 #
 # Data parallelism promises a speed-up close to the number of devices.
-# A step is one call of TensorFlow, its batch on the devices already; the one device works without DTensor.
-# For 64 reviews the products of a step take some 7 million multiplications; a core does billions a second.
+# What is timed is a step of the course's library, its batch on the devices already;
+# the one device works without DTensor.
 
 # %% predict-step [markdown]
 # A step with 64 reviews, on the virtual CPUs of this notebook:
@@ -484,9 +489,9 @@ BatchSizeExplorer(step_times.measure)
 # From 64 to 512 reviews the time on eight devices is nearly the same:
 # most of it is a fixed cost, which does not depend on the rows.
 #
-# At 8,192 eight devices are clearly faster, in part because one device waits for Linux to hand out memory.
-# With the setting on the book's page *Troubleshooting* that avoids this,
-# one device took 1.31 and 1.41 times as long as eight in two runs of `make bench`.
+# At 8,192 eight devices are clearly faster.
+# `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
+# One device also waits for Linux to hand out memory.
 #
 # What limits a speed-up:
 #
@@ -495,10 +500,7 @@ BatchSizeExplorer(step_times.measure)
 #   which every device makes in full, and starting each step on each device.
 # - **The slowest device**: in every step all wait for it, since the all-reduce needs its gradients.
 #
-# The eight devices of this notebook are virtual and share the cores of one machine:
-# on eight GPUs measure again.
-#
-# **Exercise 2.** Suppose that each device has a core of its own, unlike here.
+# **Exercise 2.** Suppose that each device has a core of its own, unlike the virtual devices here.
 # A step with `rows` rows takes `per_row * rows` on one device,
 # and `fixed + per_row * rows / devices` on `devices` devices:
 # `fixed` is what several devices cost more than one, whatever the batch.
@@ -538,20 +540,20 @@ measured.picture(results.runs)
 # [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
 # `he` has He's values alone, `unit` unit rows alone, and `ours`, which this course uses, both.
 # The picture shows the first seed only, and one seed is one try:
-# with `he`, two of three are hardly better than a guess after three epochs, and one is at 0.69.
+# with `he`, two of three stay near a guess, and one comes to 0.69.
 # These are accuracies on the test data, to show the settings; to choose one, use a validation split.
 # The book's page *Initial values* has the reasons and the figures of the stand-in.
 #
 # ## The plain program
 #
-# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, stops and resumes, in one file of 90 lines:
+# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, stops and resumes, in one file of about 90 lines:
 # TensorFlow, NumPy and nothing of the course.
 # It makes its own data, and its functions are those above, name by name.
 # Give it a folder, kill it, and run it again with the same folder.
 #
 # ## Takeaways
 #
-# - A run resumes to the bit if all that the remaining steps depend on comes back:
+# - A run resumes to the bit if all that it still uses comes back:
 #   the variables, the position, and the order of the data.
 # - What evaluation alone reads, such as moving moments, can be lost without a trace in the training loss.
 # - More devices pay when the work they save is more than the fixed cost they add.

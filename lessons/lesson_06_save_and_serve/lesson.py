@@ -69,7 +69,8 @@ print(row.shape, int(tf.math.count_nonzero(row)))
 # `batch` splits the rows over four pairs of devices,
 # and `model` splits the 48 hidden units over the two of a pair.
 # Without layouts the same class makes ordinary variables.
-# 64 steps, each with 64 reviews, are enough for this lesson.
+# 64 steps, each with 64 reviews, are enough for this lesson, and it does not let the moving moments catch up:
+# what it compares is one model before and after.
 # The last cell draws which device holds which columns of `W1`.
 
 # %% layouts
@@ -260,6 +261,8 @@ check("06-gather", gather)
 # It has two functions, and each has an input signature, so that TensorFlow knows what to trace:
 # `of_rows` takes rows, and `__call__` takes any number of texts.
 # Both take the moving moments, `model.mean` and `model.variance`, never those of a batch.
+# Servers that run no Python call an export by the names in `signatures`:
+# here `serving_default`, the usual one, for texts, and `rows`.
 #
 # What a function uses, variables and the table of the words, must be reachable from the object
 # through attributes.
@@ -402,8 +405,9 @@ check("06-server", Server)
 # %% shards-text [markdown]
 # ## Straight from the shards
 #
-# The model need not be restored on one device before: `tf.saved_model.save` takes the model on the mesh as well.
-# TensorFlow 2.9 exported replicated variables only; 2.11 exports shards too.
+# The model need not be restored on one device before:
+# `tf.saved_model.save` takes the model on the mesh as well.
+# This was tried with TensorFlow 2.21.
 #
 # The next cell exports from the shards and counts how often the left half of `W1` is in the files.
 # Then it loads the export in this process, which has eight devices.
@@ -454,7 +458,7 @@ print("from_shards", np.abs(predicted - together).max().round(5))
 # `of_rows` is asked three times.
 # It gets a NumPy array, and the cell prints whether a DTensor comes back;
 # then a replicated DTensor and one that is split over all eight,
-# each printed with the layout of what comes back.
+# each printed with the layout of what comes back, and how far it is from `together` at most.
 # At last `__call__` is given texts as a replicated DTensor.
 
 # %% dtensors tags=["error"]
@@ -463,7 +467,9 @@ plain_rows = to_rows(texts).numpy()
 print(dtensor.is_dtensor(served.of_rows(plain_rows)["probabilities"]))
 for spec in (whole, split):
     found = served.of_rows(shard(plain_rows, dtensor.Layout(spec, line)))["probabilities"]
-    print(spec, "->", dtensor.fetch_layout(found).sharding_specs)
+    values = dtensor.relayout(found, dtensor.Layout.replicated(line, rank=2)).numpy()
+    difference = np.abs(values - together).max().round(5)
+    print(spec, "->", dtensor.fetch_layout(found).sharding_specs, difference)
 try:
     served(dtensor.copy_to_mesh(tf.constant(texts), dtensor.Layout.replicated(line, rank=1)))
 except tf.errors.UnimplementedError as error:
@@ -471,8 +477,8 @@ except tf.errors.UnimplementedError as error:
 
 # %% dtensors-why [markdown]
 # The exported function has no layouts in it, so DTensor lays it out for the rows that it gets.
-# The weights stay ordinary variables on one device, and when the function runs each device reads them whole:
-# split rows share the work, but no device needs less memory for the weights.
+# The weights stay ordinary variables, which are not split:
+# split rows share the work, but not the memory for the weights.
 # TensorFlow's tutorial, written for 2.9, names ordinary tensors and replicated DTensors alone.
 # That split rows are taken too was tried on CPUs.
 #
@@ -487,8 +493,8 @@ except tf.errors.UnimplementedError as error:
 # somebody adapts a vectorizer to reviews that the server has, with the same code.
 
 # %% predict-vocabulary [markdown]
-# A model reads rows of 1,200 columns, one for each of the most frequent words of its training reviews,
-# the most frequent first.
+# A model reads rows of 1,200 columns: column 0 for all other words,
+# then one for each of the 1,199 most frequent words of some training reviews, the most frequent first.
 # On the test data its accuracy is above 0.8.
 # It is exported with another vectorizer, which was adapted to the test reviews in the same way.
 # What becomes of this accuracy?
@@ -499,7 +505,7 @@ except tf.errors.UnimplementedError as error:
 #   That needs the same words in the same columns, and counts differ from reviews to reviews.
 # - [ ] `between` it falls to between 0.65 and 0.8
 #   So it might if most words kept their columns.
-#   A word that is a little more frequent moves, and shifts all the others.
+#   A word that is a little more frequent moves, and shifts those that it passes; there are many such words.
 # - [x] `guess` it falls below 0.65, near to guessing
 #   Most words are in both vocabularies, but in other columns.
 

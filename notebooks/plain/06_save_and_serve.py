@@ -84,7 +84,9 @@ status = tf.train.Checkpoint(model=restored).restore(tf.train.latest_checkpoint(
 status.assert_existing_objects_matched()  # without it a wrong name restores nothing, in silence
 expected = Classifier(vectorizer, MLP(values))(tf.constant(texts))["probabilities"]
 for name, model in {"restored": restored, "sharded": sharded}.items():
-    tf.saved_model.save(Classifier(vectorizer, model), str(folder / name))
+    classifier = Classifier(vectorizer, model)
+    signatures = {"serving_default": classifier.__call__}  # what servers without Python call
+    tf.saved_model.save(classifier, str(folder / name), signatures)
     together, alone = ask(folder / name, texts, texts[:1])
     assert max(np.abs(together - expected).max(), np.abs(alone[0] - together[0]).max()) < 1e-5
     print(f"{name}: another process predicts the same for {len(together)} texts, alone and together")
