@@ -136,6 +136,8 @@ def records(model, step, x, y, epochs):
 
 
 # %% first-run
+import tempfile
+
 from course_lib import live
 
 model, step = MLP(seed=0), tf.Variable(0, dtype=tf.int64)
@@ -247,9 +249,6 @@ check("04-errors", errors)
 
 
 # %% train
-import tempfile
-
-
 def train(model, x, y, held_out, epochs, folder):
     step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)

@@ -368,7 +368,8 @@ reveal("05-features", sum(each.payload_bytes for each in found if "feature" in e
 # - `mesh.local_device_locations()` says where each device stands,
 #   such as `{"batch": 0, "feature": 1, "model": 0}`.
 # - Multiply parts of one device only, then add where it is needed.
-#   Return the list of what each device holds of the product under `[batch, model]`, in the order of the places.
+#   Return the list of what each device holds of the product under `[batch, model]`,
+#   in the order of the places.
 #
 # The check uses meshes with these three dimensions, in any order and of any size.
 

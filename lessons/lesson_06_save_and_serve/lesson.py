@@ -522,7 +522,7 @@ else:
 reveal("06-vocabulary", strange)
 
 # %% widget-text [markdown]
-# Nothing warned of it.
+# The accuracy fell near to guessing, and nothing warned of it.
 # On the stand-in the two vocabularies have 1,050 words in common, and 46 of these have the same column.
 # So export the vectorizer of the training with the model,
 # and test the export with texts whose labels are known.
@@ -549,7 +549,7 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 #
 # [`06_save_and_serve.py`](../plain/06_save_and_serve.py) is this lesson in one file,
 # with TensorFlow and NumPy alone.
-# It writes a checkpoint of a small model on a mesh of 4 by 2 and restores it on one device.
+# It writes a checkpoint of such a model on a mesh of 4 by 2 and restores it on one device.
 # It exports the model with a signature of texts, from one device and from the shards,
 # and compares what another process predicts, for a text alone and among others.
 #

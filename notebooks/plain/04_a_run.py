@@ -8,7 +8,6 @@ from tensorflow.experimental import dtensor
 
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
-tf.get_logger().setLevel("ERROR")  # each save compiles anew, and from the fifth on TensorFlow warns of it
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
 cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
 

@@ -144,7 +144,12 @@ ATTEMPTS = {
                 "bad for each text",
             ),
             (
-                serving(lambda *inputs: {**labelled(predicted(*inputs)), "label": tf.fill([tf.shape(inputs[2])[0]], "bad")}),
+                serving(
+                    lambda *inputs: {
+                        **labelled(predicted(*inputs)),
+                        "label": tf.fill([tf.shape(inputs[2])[0]], "bad"),
+                    }
+                ),
                 "label",
             ),
             (serving(lambda *inputs: labelled_from(0.9, *inputs)), "label"),
