@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy.typing as npt
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
-from course_lib.specs.reduction import Reduction
 
 UNSHARDED = "unsharded"
 
@@ -124,27 +121,6 @@ class MeshSpec(DrawsItself):
             fixed = tuple(at for name, at in self.coords(device_id).items() if name not in names)
             groups.setdefault(fixed, []).append(device_id)
         return tuple(tuple(group) for group in groups.values())
-
-    def reduction(
-        self,
-        name: str,
-        partials: Sequence[npt.ArrayLike],
-        results: Sequence[npt.ArrayLike] | None = None,
-        *,
-        digits: int = 3,
-    ) -> Reduction:
-        """Returns the all-reduce over mesh dimension `name` of these partial sums. It draws itself.
-
-        Args:
-            name: the mesh dimension along which is added.
-            partials: what each device adds, `[...] local` each, in the order of the devices.
-            results: what each device holds afterwards, such as `unpack(tensor)`; predicted if left out.
-            digits: with how many digits after the point numbers are shown, and compared.
-
-        Raises:
-            CourseError: as `Reduction`.
-        """
-        return Reduction(self, name, partials, results, digits)
 
     def require_dim(self, name: str) -> None:
         """Checks that the mesh has a dimension `name`.

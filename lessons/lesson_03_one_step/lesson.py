@@ -360,6 +360,9 @@ print([each["b2"].device[-5:] for each in partial])
 
 
 # %% all-reduce
+from lessons.lesson_03_one_step.reduction import Reduction
+
+
 def stacked(partial, name):
     components = [tf.expand_dims(each[name], 0) for each in partial]
     spec = ["batch"] + [dtensor.UNSHARDED] * partial[0][name].shape.rank
@@ -372,7 +375,7 @@ def all_reduced(stack):
 
 print(*collectives(all_reduced, stacked(partial, "b2")), sep="\n")
 received = dtensor.unpack(all_reduced(stacked(partial, "b2")))
-show(mesh).reduction("batch", [each["b2"] for each in partial], received, digits=2)
+Reduction(show(mesh), "batch", [each["b2"] for each in partial], received, digits=2)
 
 
 # %% compared

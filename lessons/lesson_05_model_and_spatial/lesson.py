@@ -39,6 +39,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 from IPython.display import display
 
 from course_lib import MeshSpec, Plan
+from lessons.lesson_05_model_and_spatial.scheme import Scheme
 
 AXES = {"W1": ("features", "hidden"), "b1": ("hidden",)}
 AXES |= {"W2": ("hidden", "classes"), "b2": ("classes",)}
@@ -51,7 +52,7 @@ SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 drawn = {name: AXES[name] for name in ("x", "W1", "W2")}
 for scheme, dims in MESHES.items():
     splits = {axis: dim for axis, dim in SPLITS.items() if dim in dict(dims)}
-    display(Plan(scheme, MeshSpec(dims), splits).of(drawn, SIZES))
+    display(Scheme(Plan(scheme, MeshSpec(dims), splits), drawn, SIZES))
 
 # %% model-text [markdown]
 # *Data parallelism* splits the rows of `x`, and every device holds both weights whole.

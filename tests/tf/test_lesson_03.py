@@ -163,5 +163,5 @@ def test_the_plain_program_has_the_code_of_the_lesson():
     code = (cell.source for cell in CELLS.values() if cell.kind == "code" and "await" not in cell.source)
     lesson = definitions("\n".join(code))
     program = definitions((ROOT / "notebooks/plain/03_one_step.py").read_text())
-    assert len(program) == 7
+    assert len(program) == 6
     assert program.items() <= lesson.items()

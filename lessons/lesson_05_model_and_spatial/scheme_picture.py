@@ -15,7 +15,7 @@ from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.shapes import node
 from course_lib.specs.blocks import Block
 from course_lib.specs.plan import BATCH, Axes
-from course_lib.specs.scheme import Scheme
+from lessons.lesson_05_model_and_spatial.scheme import Scheme
 
 _MOST_AXES = 2
 _GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
