@@ -416,7 +416,7 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # A process killed at that moment leaves a `checkpoint` that names what is not there,
 # and `restore` raises `NotFoundError`.
 # Then make `checkpoint` one line with the last whole checkpoint, such as `model_checkpoint_path: "ckpt-3"`;
-# if there is none, delete the file and begin again.
+# if there is none, delete `checkpoint` and begin again.
 # Once `save` had returned, the files were in place, in all 25 saves that were tried.
 # TensorFlow does not force them to the disk, so a power failure is another matter.
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.

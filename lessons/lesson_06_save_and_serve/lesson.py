@@ -368,8 +368,9 @@ print("accuracy > 0.8", accuracy > 0.8)
 # The first line has the shapes of the three answers, and the last one says whether the accuracy is above 0.8.
 # The numbers after `alone`, `backwards` and `on_mesh` are the largest differences of a probability
 # from those of the first request, with 200 reviews at once, rounded to five digits.
-# What is predicted for a review does not depend on what else is asked for.
-# With the moments of the batch, which couple the rows, it would.
+# What is predicted for a review does not depend on what else is asked for,
+# and the model on the mesh predicts the same.
+# With the moments of the batch, which couple the rows, it would depend on the others.
 #
 # **Exercise 2.** A web page that shows a prediction needs words, not columns.
 # Write the class `Server`: its `__call__`, with an input signature, takes a tensor of any number of texts
