@@ -148,8 +148,10 @@ class Panels:
         return axes
 
     def _add_run(self, name: str, train_text: str, colour: str, marker: str, marked: bool) -> None:
-        prefix = f"{name}: " if name else ""
-        train, test = prefix + train_text, prefix + _("held out")
+        train, test = (
+            _("{heading}: {content}", heading=name, content=content) if name else content
+            for content in (train_text, _("held out"))
+        )
         sparse: dict[str, Any] = {"marker": marker, "markersize": 4, "markevery": 0.2} if marked else {}
         for quantity, axes in self._axes.items():
             (line,) = axes.plot([], [], color=colour, linewidth=1.2, label=train, **sparse)

@@ -91,6 +91,13 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
                 allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
                 cure=_("Return two numbers in place of a dictionary."),
             )
+        tensors = [each for each in tf.nest.flatten(found) if tf.is_tensor(each)]
+        if any(each.shape.num_elements() > 2 for each in tensors):
+            raise CourseError(
+                _("A tensor with a number for each row was returned."),
+                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
+                cure=_("Sum over the rows."),
+            )
         parts = [] if found is None else [np.ravel(np.asarray(each)) for each in tf.nest.flatten(found)]
         return tuple(float(number) for part in parts for number in part) or None
 
@@ -127,8 +134,8 @@ def errors(answer: Errors) -> str | None:
         },
         run=_called,
         advice=_(
-            "Sum over all rows: label 0 and answer 1, then label 1 and answer 0. tf.boolean_mask is no way to"
-            " leave out padding here: along an axis that is split it gives wrong values without an error."
+            "Sum the weights of all rows with label 0 and answer 1, then of those with label 1 and answer 0."
+            " If you use tf.boolean_mask: along an axis that is split it gives wrong values without an error."
         ),
     )
 
@@ -167,7 +174,9 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             lambda *costs: math.ceil(_break_even(*costs)): rounded,
             lambda *costs: round(_break_even(*costs)): rounded,
             lambda *costs: math.floor(_break_even(*costs)): rounded,
+            lambda *costs: round(_break_even(*costs), 1): rounded,
             lambda *costs: round(_break_even(*costs), 2): rounded,
+            lambda *costs: round(_break_even(*costs), 3): rounded,
         },
         run=with_lists_or_arrays,
     )

@@ -35,7 +35,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # `split_rows` gives each device an eighth of the rows.
 # Where their number does not divide by 8, it fills up with zeros, which only evaluation leaves out again:
-# `train_step` divides by all rows, so pad a training's last batch with weights, as in lesson 3.
+# `train_step` takes all rows into its moments, its gradients and its mean loss.
+# To train on a smaller last batch too, pad it with weights, as in lesson 3.
 
 # %% reviews
 import numpy as np
@@ -74,7 +75,7 @@ print(x.shape, len(y), len(held_out[1]))
 # (*Several steps in one call*, and lesson 7).
 # This step reads each variable before it writes it, and not again.
 # Write momentum so, too: compute the new velocity, then assign it, and use what you computed,
-# since the variable would still give the old one.
+# since the variable may still give the old one.
 
 
 # %% mlp
@@ -113,15 +114,16 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% records-text [markdown]
-# Now the loop.
+# Now the loop, `records`.
 # It is a *generator*: a function with `yield`.
 # For each step it yields a record, and waits until the next one is asked for.
 #
 # `step` is an ordinary variable, which tells where in the data the run is.
-# From its number follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
+# From `step` follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
 # Change it outside `train_step`: inside, every device changes it, at its own time.
 # There it was 20 to 32 after 4 steps, without an error.
-# What changes from step to step, such as a learning rate, goes in as a `tf.constant`.
+# A learning rate that changes from step to step goes in as a `tf.constant`:
+# for each new Python number TensorFlow traces the function again.
 
 
 # %% records
@@ -147,7 +149,7 @@ losses = [record.loss for record in history.steps]
 print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 
 # %% first-run-why [markdown]
-# `live.watch` asks for the records in a thread, draws them, and has a Stop button while it trains.
+# `live.watch` asks the generator for records in a thread, draws them, and has a Stop button while it trains.
 #
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 # The cell prints how many steps there were, the first loss, and whether the last 50 are below 0.4 on average.
@@ -165,7 +167,9 @@ print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 # Each training step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$,
 # where $b$ is the mean or variance of its batch.
 # So $m$ is an average over the last steps, and during these steps the weights have moved on.
-# The second cell takes 32 more batches of training reviews forward and updates the moving moments alone.
+# In the second cell `move_moments` takes 32 batches of training reviews forward
+# and updates the moving moments alone.
+# The cell prints whether the held-out loss falls by more than 0.1.
 
 
 # %% evaluate
@@ -236,7 +240,8 @@ check("04-errors", errors)
 # and `assert_existing_objects_matched` raises an error where it has none for a variable.
 #
 # `train` wraps the loop.
-# It saves after each epoch, so that a killed process loses an epoch at most.
+# It saves after each epoch, so that a process killed between two saves loses an epoch at most;
+# the next section is about a kill during a save.
 # To stay short, it evaluates without letting the moving moments catch up.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
 # There `step` and the model agree, and `train` saves once more.
@@ -275,7 +280,9 @@ stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
 # The same in code, with 3,200 reviews, 50 steps an epoch:
 # take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
-# Beside it runs one that nobody stops:
+# Beside it runs one that nobody stops.
+# The first cell prints the step at which it closed, then the first and last step of the run that went on;
+# the second cell prints the largest difference between the variables of the two models.
 
 # %% resumed
 import itertools
@@ -312,8 +319,8 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 #   Drawn from a generator that lives in the process, it would be another one after a restart.
 
 # %% predict-moments [markdown]
-# A run has 100 steps.
-# Its checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
+# A model with batch normalisation is trained for 100 steps.
+# The checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
 # These begin anew, at 0 and 1, and the new model trains the last 30 steps.
 # What equals, to the last bit, what a run that nobody stopped has at the end?
 #
@@ -339,7 +346,8 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 # The weights are those of the run that nobody stopped; the moving moments are not.
 # The training loss shows nothing of this: only evaluation normalises with the moving moments.
 #
-# `restore` alone does not complain if the checkpoint lacks a variable of the program; so `train` asks.
+# `restore` alone does not complain if the checkpoint lacks a variable of the program;
+# so `train` calls `assert_existing_objects_matched`.
 # Below, `step` is left out: the run starts at the first batch,
 # does 100 steps in place of 30, and a weight comes out different by more than 0.1.
 # Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint:
@@ -358,8 +366,9 @@ except AssertionError as error:
 
 # %% shapes-text [markdown]
 # Compare the shapes before you restore, with `tf.train.list_variables`.
-# For a DVariable of another shape `restore` raises an error, `read` leaves it to the next operation,
-# and afterwards the process cannot be relied on: copies failed, and a later step ended it.
+# For a DVariable of another shape `restore` raises an error, and `read` leaves it to the next operation.
+# After such a `restore` the process cannot be relied on:
+# `dtensor.copy_to_mesh` failed, and a later step ended it.
 # Restart it.
 #
 # ## Killed while it saves
@@ -372,7 +381,8 @@ except AssertionError as error:
 
 # %% predict-killed [markdown]
 # A folder holds whole checkpoints of the steps 50, 70 and 100.
-# A process trains on and is killed while it writes the next one: half a file lies in a folder `ckpt-4_temp`.
+# A process trains on and is killed while it writes the next one: half a file lies in a folder `ckpt-4_temp`,
+# and the file `checkpoint` is as it was before.
 # A new process calls `train` with this folder, and `train` restores what the file `checkpoint` names.
 # With which step does it begin?
 #
@@ -383,7 +393,7 @@ except AssertionError as error:
 #   That follows the checkpoint of step 70.
 #   A newer one is whole, that of step 100.
 # - [x] `101`
-#   The file `checkpoint` is written last, and by renaming: it still names `ckpt-3`, the state after step 100.
+#   The file `checkpoint` still names `ckpt-3`, the state after step 100.
 # - [ ] `error` none: an error
 #   The half file would be an error if anything read it.
 #   But `checkpoint` does not name it.
@@ -400,9 +410,15 @@ for file in left.glob("ckpt-3.data*"):
 reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 
 # %% killed-why [markdown]
-# The run goes on from the last whole checkpoint:
-# TensorFlow writes into a folder of its own, then renames the files, and last the file `checkpoint`.
-# It does not force them to the disk, so a power failure is another matter.
+# The run goes on from the last whole checkpoint, which the file `checkpoint` still names.
+#
+# But with variables on a mesh TensorFlow 2.21 may write `checkpoint` before the other files are in place.
+# A process killed at that moment leaves a `checkpoint` that names what is not there,
+# and `restore` raises `NotFoundError`.
+# Then make `checkpoint` one line with the last whole checkpoint, such as `model_checkpoint_path: "ckpt-3"`;
+# if there is none, delete `checkpoint` and begin again.
+# Once `save` had returned, the files were in place, in all 25 saves that were tried.
+# TensorFlow does not force them to the disk, so a power failure is another matter.
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
 # ## Several steps in one call
@@ -410,8 +426,11 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # One call can do several steps: pack the batches stacked, and loop inside the function.
 # Of the stacked array the first axis counts the steps, and `batch` splits the second.
 # `tf.gather` takes a batch out; `x[i]` would split its features over the devices, not its rows.
+# Below, `split_stacked` packs and `train_steps` loops;
+# the cell compares its 32 steps with 32 single ones.
 #
-# Loop with `tf.range`, which TensorFlow keeps as a loop.
+# Loop with `tf.range`, which TensorFlow keeps as a loop:
+# its body is one step, which reads no variable that it has written.
 # A Python `range` puts the steps one after another into one graph,
 # where each reads weights that the one before has written: the danger that was named above.
 # With four steps that gave wrong weights here, without an error.
@@ -442,7 +461,8 @@ print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 # No variable differs by 0.0001 or more from 32 single steps.
 # But loss and accuracy come as one mean of all 32,
 # and a run can stop only every 32 steps, unless it goes back and repeats some, as the library's does.
-# `make bench` compares the loop of this lesson with the library's, which makes 32 steps in a call.
+# In the course's folder, `make bench` compares the loop of this lesson with the library's,
+# which makes 32 steps in a call.
 #
 # ## When are eight devices faster?
 #
@@ -451,8 +471,8 @@ print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 # the one device works without DTensor.
 
 # %% predict-step [markdown]
-# A step with 64 reviews, on the virtual CPUs of this notebook:
-# which is faster, one device that computes all of them, or eight that compute 8 each?
+# A training step takes 64 reviews, on virtual CPUs that share the cores of one machine.
+# Which is faster, one device that computes all of them, or eight that compute 8 each?
 #
 # - [x] `one` one device
 #   64 reviews are little work, so little can be saved.
@@ -483,7 +503,8 @@ for each in measured.load("04_batch_sizes").step_times:
 BatchSizeExplorer(step_times.measure)
 
 # %% break-even-text [markdown]
-# The lines above the widget are what `make results` recorded on two cores:
+# The lines above the widget are what `make results`, which measures all that the course quotes,
+# recorded on two cores:
 # the reviews in a step, then its milliseconds on one device and on eight.
 # From 64 to 512 reviews the time on eight devices is nearly the same:
 # most of it is a fixed cost, which does not depend on the rows.
@@ -492,7 +513,7 @@ BatchSizeExplorer(step_times.measure)
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
 # One device also waits for Linux to hand out memory.
 #
-# What limits a speed-up:
+# In a whole training three things limit the speed-up:
 #
 # - **The all-reduce.** It adds up gradients, which are as large as the weights, whatever the batch.
 # - **What is not split**: preparing batches on the host, the update of the variables,

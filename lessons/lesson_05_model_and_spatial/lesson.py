@@ -55,9 +55,10 @@ for scheme, dims in MESHES.items():
     display(Scheme(Plan(scheme, MeshSpec(dims), splits), drawn, SIZES))
 
 # %% model-text [markdown]
-# *Data parallelism* splits the rows of `x`, and every device holds both weights whole.
-# *Model parallelism* also splits the hidden units: the columns of `W1`, the rows of `W2`.
-# *Spatial parallelism*, as TensorFlow's tutorial has it, splits the features as well:
+# *Data parallelism*, `data` in the pictures, splits the rows of `x`,
+# and every device holds both weights whole.
+# *Model parallelism*, `model`, also splits the hidden units: the columns of `W1`, the rows of `W2`.
+# *Spatial parallelism*, `spatial`, as TensorFlow's tutorial has it, splits the features as well:
 # the columns of `x`, the rows of `W1`.
 #
 # ## One class for all of them
@@ -158,7 +159,8 @@ for tensor in (x, model.W1.read_value(), model.W2.read_value()):
 
 # %% predict-sums [markdown]
 # An MLP has one hidden layer, with batch normalisation.
-# Its hidden units are split over `model`, on a mesh of `batch` 4 × `model` 2.
+# Its hidden units are split over `model`, on a mesh of `batch` 4 × `model` 2:
+# the columns of its first weights, their bias, and the rows of its second weights.
 # In one training step, forward and back, how many all-reduces run over `model`?
 #
 # - [ ] `0`
@@ -195,7 +197,8 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in found))
 # Layout[W1] = $[i, j]$, Layout[W2] = $[j, k]$, with the same $j$.
 #
 # What if the two disagree?
-# `exchanged` takes a layout of `W2` and lists the collectives of the two products.
+# `exchanged` takes a layout of `W2` and lists the collectives of the two products;
+# `W2_SPECS` has four layouts to try.
 
 
 # %% two-layers
@@ -288,9 +291,9 @@ check("05-layouts", layouts)
 # %% table [markdown]
 # ## Or names of axes
 #
-# The other way is to write no layout at all.
-# `AXES`, `SPLITS` and `MESHES`, at the beginning, say all that `make_layouts` needs.
-# The cell counts how many of its layouts equal those that were written by hand,
+# Nobody has to write the layouts:
+# `make_layouts`, below, makes them from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
+# The cell counts how many of its model-parallel layouts equal those that were written by hand,
 # and prints three of the spatial scheme.
 
 
@@ -311,10 +314,12 @@ for name in ("x", "W1", "W2"):
 
 # %% features [markdown]
 # `SPLITS` splits each axis in one place, so layers that give an axis the same name cannot disagree.
-# By hand a slip is refused, as the rows over `batch` were, or costs more in silence, as the columns did.
+# By hand a slip is refused, as the rows of `W2` over `batch` were,
+# or costs more in silence, as its columns over `model` did.
 # But where tensors are to split one axis differently, such as `W1` split and `W2` whole,
 # the axis needs two names, say `hidden_in` and `hidden_out`.
 # Nothing checks the names: one that `SPLITS` lacks, or that is misspelt, is not split.
+# And one mesh dimension cannot split two axes of a tensor: such a layout is refused.
 #
 # ## Split the features as well
 #
@@ -342,13 +347,13 @@ for name in ("x", "W1", "W2"):
 # - [ ] `0`
 #   Then each device would have what it needs.
 #   But a hidden unit sums over all 1,200 features, and no device has more than 600 of them.
-# - [x] `3072`
+# - [x] `3072` 3,072
 #   Only the first product sums over the features.
 #   A device has partial sums of 32 reviews and 24 hidden units.
-# - [ ] `57600`
+# - [ ] `57600` 57,600
 #   That is its part of the gradient of `W1`.
 #   It sums over the reviews, so it runs over `batch`.
-# - [ ] `60672`
+# - [ ] `60672` 60,672
 #   That adds the gradient of `W1` to the partial sums of the first product.
 #   But the gradient sums over the reviews, not over the features.
 
@@ -359,8 +364,10 @@ found = collectives(train_step, MLP(values, spatial), *batch, 1e-2)
 reveal("05-features", sum(each.payload_bytes for each in found if "feature" in each.mesh_dims))
 
 # %% product-text [markdown]
-# One all-reduce over `feature`, in the first product.
-# TensorFlow put it there; in this exercise you do its work.
+# One all-reduce over `feature`, in the first product:
+# it adds partial sums of 32 reviews × 24 hidden units, 3,072 bytes.
+# On the way back nothing sums over the features.
+# TensorFlow put the all-reduce there; in this exercise you do its work.
 #
 # **Exercise 2.** Write `multiply(x_parts, W1_parts, mesh)`: the product `x @ W1` from what each device holds.
 #
@@ -509,10 +516,11 @@ reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())
 #
 # ## Which scheme?
 #
-# The cell prints, for a batch of 64 and one of 1,024 reviews and for each scheme:
-# the bytes of `x` and of the variables that device 0 holds,
-# the number of collectives in a step before TensorFlow combines any,
-# and the bytes that a device brings into them.
+# The next cell compares the schemes, for a batch of 64 and one of 1,024 reviews.
+# `in_one_step` counts the bytes of `x` and of the variables that device 0 holds,
+# and lists the collectives of a step.
+# After each scheme stand those bytes, the number of collectives before TensorFlow combines any,
+# and their payload: the bytes that a device brings into them.
 
 
 # %% costs
@@ -532,13 +540,14 @@ for rows in (64, 1024):
         print(f"{rows:5,} {scheme:8} {held:9,} {len(found):3} {brought:8,}")
 
 # %% lab-text [markdown]
-# With 64 reviews the spatial scheme holds least and brings the fewest bytes.
+# With 64 reviews the spatial scheme holds least, and its payload is the smallest.
 # But it has the most collectives, and in each of them devices wait for each other.
 # With 1,024 reviews the data-parallel scheme holds least:
 # in the other two `model` splits no axis of `x`, so the devices of a pair hold the same part of it.
 # So which scheme holds least depends on the batch.
 # Gradients, activations and an optimizer's averages come on top.
-# Of what devices bring, gradients stay as large as they were; partial sums have a row for each review.
+# Of this payload, gradients stay as large as they were;
+# partial sums of products have a row for each review.
 #
 # How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
 # Virtual CPUs share those cores: neither the times nor their order need hold for GPUs.
@@ -547,7 +556,7 @@ for rows in (64, 1024):
 #
 # Now let a widget do it.
 # Its `Plan` is a mesh and a table of splits: you have done by hand what it does.
-# Its model also has moving moments.
+# The lab's model also has moving moments.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
 # The curves nearly lie on each other, and the lab says how far apart they are.
@@ -556,7 +565,7 @@ for rows in (64, 1024):
 # With a batch size of 1,024, find a mesh and splits of your own
 # under which parameters and batch take less than 700,000 bytes on a device,
 # and the device sends less than 300,000 in a step.
-# That is counted around a ring: it is not the number of bytes that the device brings, as in the table above.
+# That is counted around a ring: it is not the payload that was printed above.
 
 # %% lab
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
@@ -582,10 +591,11 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 #   Consecutive layers should split the axis that they share in the same way:
 #   otherwise TensorFlow refuses the product, or exchanges more in silence.
 # - Where a step sums over a split axis, devices exchange.
-#   Split batches send gradients and the sums of the moments, split features and hidden units partial sums.
+#   Split batches send gradients and the sums of the moments,
+#   split features and hidden units the partial sums of products.
 # - A checkpoint holds each block of a variable once, and no mesh: it restores under any layouts, bit for bit.
 #
-# Lesson 6, "Save and serve", takes trained weights off the mesh and serves them.
+# Lesson 6 takes trained weights off the mesh and serves them.
 
 # %% score
 score("05")

@@ -154,19 +154,35 @@ def _parts() -> tuple[Any, Any]:
 
 
 def _probabilities(
-    texts: Texts, *, own_moments: bool = False, scaled: bool = True, together: bool = False
+    texts: Texts,
+    *,
+    own_moments: bool = False,
+    scaled: bool = True,
+    axis: int | None = 1,
+    softmax: bool = True,
 ) -> Array:
-    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`."""
+    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`.
+
+    Args:
+        texts: the texts.
+        own_moments: whether rows are normalised with the moments of these texts.
+        scaled: whether rows are scaled.
+        axis: along which axis they are scaled; None for all rows together.
+        softmax: whether probabilities are returned, or logits.
+    """
     rows, values = np.zeros((len(texts), len(_VOCABULARY))), _values()
     for row, text in zip(rows, texts, strict=True):
         for token in text.split():
             row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
     rows *= _WEIGHTS
     if scaled:
-        rows /= np.linalg.norm(rows, axis=None if together else 1, keepdims=True)
+        rows /= np.maximum(np.linalg.norm(rows, axis=axis, keepdims=True), 1e-6)  # no word: stays 0
     hidden = np.maximum(rows @ values["W1"] + values["b1"], 0)
     mean, variance = (hidden.mean(0), hidden.var(0)) if own_moments else (values["mean"], values["variance"])
-    powers = np.exp((hidden - mean) / np.sqrt(variance + 1e-5) @ values["W2"] + values["b2"])
+    logits = (hidden - mean) / np.sqrt(variance + 1e-5) @ values["W2"] + values["b2"]
+    if not softmax:
+        return np.asarray(logits)
+    powers = np.exp(logits)
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
@@ -231,8 +247,14 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
             lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
                 "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
             ),
-            lambda texts: _labelled(_probabilities(texts, together=True)): _(
+            lambda texts: _labelled(_probabilities(texts, axis=None)): _(
                 "This scales the rows of all texts together. Scale each row to length 1."
+            ),
+            lambda texts: _labelled(_probabilities(texts, axis=0)): _(
+                "This scales each column, over all texts. Scale each row to length 1."
+            ),
+            lambda texts: _labelled(_probabilities(texts, softmax=False)): _(
+                "These are logits. Make probabilities of them: tf.nn.softmax."
             ),
             lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
                 "The labels are the wrong way round: column 0 is bad."
@@ -245,6 +267,10 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
             ),
         },
         run=run,
+        advice=_(
+            "Go through it once more: rows of length 1, then `hidden`, then `logits` with the moving mean and"
+            ' the moving variance. The label is "bad" or "good", whichever is more probable.'
+        ),
     )
 
 
@@ -270,4 +296,6 @@ def _not_to_be_exported(made: Any, tf: Any) -> str | None:
         return _('`__call__` should return a dictionary with the keys "label" and "probability".')
     if given["label"].dtype != tf.string:
         return _("The labels should be strings: tf.gather or tf.where can choose them.")
+    if any(value.shape.rank not in (None, 1) for value in given.values()):
+        return _('"label" and "probability" should have one entry for each text, and no other axis.')
     return None

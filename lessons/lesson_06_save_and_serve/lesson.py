@@ -64,7 +64,7 @@ print(row.shape, int(tf.math.count_nonzero(row)))
 # ## A model in shards
 #
 # The model and the training step compute what those of lesson 4 do;
-# two methods of the model will be needed for the export.
+# two methods of the model, `hidden` and `logits`, will be needed for the export.
 # The layouts are the model-parallel ones of lesson 5:
 # `batch` splits the rows over four pairs of devices,
 # and `model` splits the 48 hidden units over the two of a pair.
@@ -199,7 +199,7 @@ reveal("06-names", "error" if isinstance(given, str) else "kept" if kept else "r
 # It looks at variables that exist: build a Keras model before you restore into it.
 # It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
 #
-# The next cell shows what both of them say.
+# The next cell shows what both methods say.
 # Then it tries to save two models in one checkpoint, each on a mesh of its own.
 # That is refused without being asked.
 
@@ -222,7 +222,8 @@ except tf.errors.OpError as error:
 # So write a checkpoint for each mesh.
 #
 # **Exercise 1.** Restored from the checkpoint, the halves of `W1` were one array.
-# Put such parts together by hand: write `gather(variable)` for a DVariable of any layout on any mesh.
+# Put such parts together by hand, as `join` of lesson 1 does:
+# write `gather(variable)` for a DVariable of any layout on any mesh.
 # Return the whole value as a NumPy array.
 #
 # `dtensor.unpack(variable.read_value())` lists the components,
@@ -257,7 +258,7 @@ check("06-gather", gather)
 # A *SavedModel* is a folder with variables and with the graphs of functions.
 # Who loads it needs TensorFlow, but none of the Python code that made it.
 #
-# The class below holds vectorizer and model as attributes.
+# `Classifier` below holds vectorizer and model as attributes.
 # It has two functions, and each has an input signature, so that TensorFlow knows what to trace:
 # `of_rows` takes rows, and `__call__` takes any number of texts.
 # Both take the moving moments, `model.mean` and `model.variance`, never those of a batch.
@@ -266,7 +267,8 @@ check("06-gather", gather)
 #
 # What a function uses, variables and the table of the words, must be reachable from the object
 # through attributes.
-# The second cell prints the files of the export, and whether the word "story" is in the one with the graphs.
+# In the second cell `export` writes the folder; the cell prints its files,
+# and whether the word "story" is in the one with the graphs.
 # In the third, `Forgetful` takes `restored` from the global names of this notebook,
 # which no other process has.
 
@@ -324,7 +326,7 @@ print(outcome(tf.saved_model.save, Forgetful(), str(Path(exports, "forgetful")))
 # it loads the export, and for each line of texts it prints their probabilities.
 # `ask` starts it in a process of its own.
 # 200 test reviews go there in one request, then the first of them alone, then all of them in reverse order.
-# At last the model on the mesh is asked, with rows that are split over the devices.
+# At last this process asks the model on the mesh, with rows that are split over the devices.
 
 # %% process
 import json
@@ -366,10 +368,11 @@ print("accuracy > 0.8", accuracy > 0.8)
 # The first line has the shapes of the three answers, and the last one says whether the accuracy is above 0.8.
 # The numbers after `alone`, `backwards` and `on_mesh` are the largest differences of a probability
 # from those of the first request, with 200 reviews at once, rounded to five digits.
-# What is predicted for a review does not depend on what else is asked for.
-# With the moments of the batch, which couple the rows, it would.
+# What is predicted for a review does not depend on what else is asked for,
+# and the model on the mesh predicts the same.
+# With the moments of the batch, which couple the rows, it would depend on the others.
 #
-# **Exercise 2.** A web page wants words, not columns.
+# **Exercise 2.** A web page that shows a prediction needs words, not columns.
 # Write the class `Server`: its `__call__`, with an input signature, takes a tensor of any number of texts
 # and returns a dictionary.
 # `"label"` holds `"good"` or `"bad"` for each text, a tensor of strings,
@@ -483,8 +486,8 @@ except tf.errors.UnimplementedError as error:
 # That split rows are taken too was tried on CPUs.
 #
 # A DTensor of texts is refused, even a replicated one:
-# the function holds the 1,200 factors of the words as an ordinary
-# tensor, and DTensor sends no such tensor to a mesh by itself.
+# in the function the 1,200 factors of the words are no variable, as the weights are, but an ordinary tensor,
+# and DTensor sends no such tensor to a mesh by itself.
 # So make rows on the host, and split the rows.
 #
 # ## Another vectorizer
@@ -493,8 +496,9 @@ except tf.errors.UnimplementedError as error:
 # somebody adapts a vectorizer to reviews that the server has, with the same code.
 
 # %% predict-vocabulary [markdown]
-# A model reads rows of 1,200 columns: column 0 for all other words,
-# then one for each of the 1,199 most frequent words of some training reviews, the most frequent first.
+# A model was trained on reviews of the stand-in.
+# It reads rows of 1,200 columns: column 0 for all other words,
+# then one for each of the 1,199 most frequent words of the training reviews, the most frequent first.
 # On the test data its accuracy is above 0.8.
 # It is exported with another vectorizer, which was adapted to the test reviews in the same way.
 # What becomes of this accuracy?
@@ -561,8 +565,7 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # - Test what was loaded, in another process, with labelled texts, alone and in a batch:
 #   a checkpoint that restored nothing and a strange vocabulary raise no error.
 #
-# Lesson 7, "From scratch with the Core API: MNIST and Adam", writes the optimizer by hand,
-# right on eight devices.
+# Lesson 7 writes the optimizer by hand, right on eight devices.
 
 # %% score
 score("06")

@@ -1,4 +1,4 @@
-"""Train on eight devices: python 04_a_run.py FOLDER. Kill it, and run it again: it goes on."""
+"""Train on eight devices: python 04_a_run.py FOLDER. Kill it between two saves, run it again: it goes on."""
 
 import sys
 

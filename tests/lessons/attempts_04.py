@@ -62,6 +62,11 @@ def with_a_mask(model, x, y, weight):
     return [tf.reduce_sum(tf.cast(tf.boolean_mask(kind, reviews), tf.float32)) for kind in kinds]
 
 
+def of_each_row(model, x, y, weight):
+    difference = tf.cast(answers_of(model, x) - y, tf.float32)
+    return weight * tf.nn.relu(difference), weight * tf.nn.relu(-difference)
+
+
 def both_kinds(*rows):
     return tf.add(*by_differences(*rows))
 
@@ -86,7 +91,8 @@ ATTEMPTS = {
             (as_rates, "do not divide"),
             (with_moments_swapped, "mean comes first"),
             (with_a_mask, "boolean_mask"),
-            (both_kinds, "Sum over all rows"),
+            (both_kinds, "Sum the weights of all rows"),
+            (of_each_row, "Sum over the rows"),
             (lambda *rows: dict(zip("ab", by_differences(*rows), strict=True)), "dictionary"),
             (of_unlike_types, "Your function fails"),
             (with_a_new_axis, "expand_dims"),
@@ -107,7 +113,9 @@ ATTEMPTS = {
             (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
             (lambda *costs: int(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
             (lambda *costs: costs[0] // (costs[1] * (1 - 1 / costs[2])), "Do not round"),
+            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 1), "Do not round"),
             (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 2), "Do not round"),
+            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 3), "Do not round"),
             (lambda fixed, per_row, devices: fixed * devices / per_row, "How much less"),
             (lambda fixed, per_row, devices: fixed / (per_row * (devices - 1)), "by hand"),
             (lambda fixed, per_row: fixed / per_row, "positional argument"),

@@ -70,6 +70,15 @@ def labelled_from(least, *inputs):
     return {**with_where(*inputs), "label": tf.where(good > least, tf.constant("good"), tf.constant("bad"))}
 
 
+def with_both_columns(*inputs):
+    return {**with_where(*inputs), "probability": predicted(*inputs)}
+
+
+def with_logits(vectorizer, model, texts):
+    hidden = model.hidden(tf.math.l2_normalize(vectorizer(texts), axis=1))
+    return labelled(model.logits(hidden, model.mean, model.variance))
+
+
 class Classifier(tf.Module):
     """As the lesson writes it."""
 
@@ -130,6 +139,10 @@ ATTEMPTS = {
             (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),
             (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
             (serving(lambda *inputs: labelled(predicted(*inputs, axis=None))), "together"),
+            (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "each column"),
+            (serving(lambda *inputs: labelled(tf.math.log(predicted(*inputs)) + 2)), "Go through"),
+            (serving(with_logits), "tf.nn.softmax"),
+            (serving(with_both_columns), "other axis"),
             (serving(lambda *inputs: labelled(predicted(*inputs), ("good", "bad"))), "wrong way round"),
             (
                 serving(
