@@ -368,7 +368,7 @@ for layout in (nothing_split, rows_over_x):
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
 # Outside a `tf.function` it takes a DTensor on the same mesh, and moves it to that layout.
-# Of ordinary values it takes a scalar, if it is a scalar, and small arrays of integers.
+# Of ordinary values it takes a scalar, if it is a scalar, and arrays of fewer than 20 integers.
 
 # %% variable
 variable = dtensor.DVariable(rows)
@@ -380,8 +380,9 @@ print(outcome(variable.assign, whole))
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
 # The ordinary array `whole` is refused, and `columns + whole` would be, too:
-# beside a DTensor an operation takes scalars, and small arrays of integers or strings.
-# Inside a `tf.function` an array that the function makes is given a layout, and can stand beside a DTensor;
+# beside a DTensor an operation takes scalars, arrays of strings, and arrays of fewer than 20 integers.
+# Inside a `tf.function` an array that the function makes, or a NumPy array that it captures,
+# is given a layout and can stand beside a DTensor;
 # an ordinary tensor that is captured, or passed as an argument, has the same limits as outside.
 #
 # ## Three ends of a mistake
@@ -461,7 +462,7 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | a counter at 20 to 32 after 4 calls | change it outside, or take a `DVariable` |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | a counter at 5 to 32 after 4 calls, another each time | change it outside, or take a `DVariable` |
 # | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
 # | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
@@ -497,8 +498,8 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 # The process ended in the middle of the sum, and no `except` can catch that.
 # In a notebook the kernel dies.
 # In a `tf.function` the same mistake is an error, as the last line shows.
-# `dtensor.pack([], layout)` and `single + tf.constant(2.0, tf.float64)` end the process, too;
-# `single + 2.0` does not.
+# `dtensor.pack([], layout)`, `layout.num_shards(axis)` of an axis that the layout lacks,
+# and `single + tf.constant(2.0, tf.float64)` end the process, too; `single + 2.0` does not.
 # So write `dtype="float32"` where you make arrays, and count components before you pack them.
 #
 # ## The plain program
@@ -518,7 +519,8 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
 # - TensorFlow counts components, and refuses an axis that it cannot divide, but compares no values:
 #   compare what the devices hold with what they should hold.
-#   Outside a `tf.function`, adding or multiplying unlike number types ends the process.
+#   Outside a `tf.function`, adding or multiplying unlike number types ends the process if a split DTensor
+#   is among them.
 #
 # Lesson 2 shows what communication a layout costs, and lesson 3 trains a model.
 #

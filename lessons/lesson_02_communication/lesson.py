@@ -93,23 +93,23 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 explain(tf.matmul, by_columns, by_rows)
 
 # %% predict-half [markdown]
-# A of 8 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
+# A of 16 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
 # They are multiplied.
 # How many bytes is the payload of the exchange, that is what one device holds afterwards?
 #
-# - [x] `256`
-#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 8 × 8, are added.
+# - [x] `512`
+#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 16 × 8, are added.
 # - [ ] `0`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
-# - [ ] `2048`
+# - [ ] `4096`
 #   All of A on every device would do too.
-#   But a device can make its partial sum from what it has, and that has 64 elements only.
+#   But a device can make its partial sum from what it has, and that has 128 elements only.
 # - otherwise
 #   Which terms of the sum over the inner axis can a device compute, and what is the shape of what it makes?
 
 # %% reveal-half
-wide = shard(np.ones([8, 64], "float32"), columns)
+wide = shard(np.ones([16, 64], "float32"), columns)
 tall = shard(np.ones([64, 8], "float32"), whole)
 reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
 
@@ -455,7 +455,7 @@ print(*collectives(product_in_columns, *factors))
 # %% via-text [markdown]
 # The product alone comes out whole, after two exchanges; used in columns, in `product_in_columns`, it takes one.
 #
-# **Exercise 2.** Find a cheaper way for the change of layout.
+# **Exercise 2.** Find a cheaper way for the change of layout, by `dtensor.relayout` alone.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
 # A device need send only an eighth of the bytes that it sends now.
@@ -515,8 +515,9 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 # On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change,
 # but the layout says that both were made.
-# With four axes, five of the six moves of a split from one of the last three to another went wrong when tried,
-# and none to or from the first.
+# With four axes, moves of a split among the last three went wrong when tried:
+# all six, or five where the last axis has one element for each device.
+# None to or from the first did.
 #
 # On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
 # with nothing between them (`all_to_all.cc` in its source).

@@ -230,7 +230,7 @@ check("03-layouts", image_layouts)
 #   On one device that is so.
 #   Here the 64 ones are an ordinary array, and the derivatives of the losses are a DTensor.
 # - [ ] `0.13` the step returns the loss of the 8 rows of one device, divided by 64
-#   A DTensor's operations always mean the whole tensor, also without `tf.function`.
+#   Sums and products of a DTensor mean the whole tensor, also without `tf.function`.
 #   The way forward works; the way back does not.
 # - [x] `UnimplementedError` an error
 #   The 64 ones are an ordinary array, and an operation that runs by itself takes no array of fractions
@@ -248,7 +248,8 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # Number types must agree as well:
 # the model is float32, and fractions in NumPy are float64 unless told otherwise.
 # In a `tf.function` that is a `TypeError`.
-# Outside one, adding or multiplying DTensors of two number types ends the kernel, as in lesson 1.
+# Outside one, adding or multiplying DTensors of two number types ends the kernel if one of them is split,
+# as in lesson 1.
 # So convert arrays before you distribute them.
 #
 # ## One device beside eight
