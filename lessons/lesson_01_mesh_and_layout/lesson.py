@@ -194,8 +194,8 @@ check("01-explore-one-copy", explorer)
 # `dtensor.pack` takes the components, one for each device: each receives its own part and no more.
 # Lesson 3 deals out batches in this way.
 #
-# `mesh.local_device_locations()` lists the positions of the devices, in the order in which `dtensor.pack` wants
-# the components.
+# `mesh.local_device_locations()` lists the positions of the devices,
+# in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
 # The cell cuts a matrix of 24 rows for a mesh of all eight devices:
 # each gets the part whose number is its position along `batch`.
@@ -268,7 +268,8 @@ def cut(whole, layout):
 check("01-cut", cut)
 
 # %% reading [markdown]
-# With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array that the layout can divide.
+# With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array
+# that the layout can divide.
 # In the rest of this lesson the course's `shard(array, layout)` does just this.
 #
 # ## Read and join
@@ -438,7 +439,8 @@ reveal("01-replicas", int(total.numpy()))
 #
 # Devices 0 to 5 hold the sums 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
-# The next cell packs components in a wrong order, and turns the split axis round by a slice and by `tf.gather`.
+# The next cell packs components in a wrong order,
+# and turns the split axis round by a slice and by `tf.gather`.
 # It counts the numbers that are in their places.
 # The slice turns each device's own block round and leaves the blocks where they are.
 

@@ -453,7 +453,8 @@ print(*collectives(tf.matmul, *factors), sep="\n", end="\n\n")
 print(*collectives(product_in_columns, *factors))
 
 # %% via-text [markdown]
-# The product alone comes out whole, after two exchanges; used in columns, in `product_in_columns`, it takes one.
+# The product alone comes out whole, after two exchanges;
+# used in columns, in `product_in_columns`, it takes one.
 #
 # **Exercise 2.** Find a cheaper way for the change of layout, by `dtensor.relayout` alone.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
