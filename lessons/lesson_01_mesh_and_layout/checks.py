@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.real_devices import guarded, on_devices
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -38,7 +38,7 @@ def cut(answer: Cut) -> str | None:
 
     def on_a_mesh(function: Cut, whole: Array, layout: LayoutSpec) -> Any:
         with on_devices() as (tf, dtensor):
-            components = function(whole, dtensor.to_layout(layout))
+            components = function(whole, guarded(dtensor.to_layout(layout)))
             packed = tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components)
         if packed or isinstance(components, dict) or (isinstance(components, list) and not components):
             unlisted.append(components)

@@ -79,8 +79,7 @@ show(mesh)
 # A tensor has *axes*, a mesh has *dimensions*.
 # A layout names for each axis of the tensor the mesh dimension that splits it;
 # for an axis that is not split it has `dtensor.UNSHARDED`.
-# There are three kinds of layouts.
-# The cell draws the first two for a matrix of 6 rows and 4 columns; the third you predict.
+# There are three kinds of layouts:
 #
 # 1. Nothing is split.
 #    The tensor is *fully replicated*: every device holds all of it.
@@ -88,6 +87,7 @@ show(mesh)
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
 # 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
+# The cell draws the first two for a matrix of 6 rows and 4 columns; the third you predict.
 # Within a picture, blocks of equal letter and colour hold equal data.
 
 # %% two-layouts
@@ -152,13 +152,14 @@ compare(whole, rows)
 
 # %% explorer-text [markdown]
 # The shape of a DTensor is the global shape, as if there were one big device.
-# Device 5, at position 2 of `x` and 1 of `y`, holds the last two rows.
+# Device 5 stands at position 2 along `x`, so it holds the last two rows.
 #
 # ## Explore
 #
 # Choose the mesh, the shape of the tensor and the layout.
 # Select a device to see what it holds and who holds the same.
-# The button calls `observe`, which makes the real DTensor; with more than eight devices TensorFlow refuses.
+# The button calls `observe`, which makes the real DTensor.
+# There are eight devices: TensorFlow refuses a larger mesh.
 #
 # **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
 # Find a layout under which each element is held by one device only.
@@ -193,8 +194,8 @@ check("01-explore-one-copy", explorer)
 # `dtensor.pack` takes the components, one for each device: each receives its own part and no more.
 # Lesson 3 deals out batches in this way.
 #
-# `mesh.local_device_locations()` lists the positions of the devices, in the order in which `pack` wants the
-# components.
+# `mesh.local_device_locations()` lists the positions of the devices,
+# in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
 # The cell cuts a matrix of 24 rows for a mesh of all eight devices:
 # each gets the part whose number is its position along `batch`.
@@ -238,7 +239,7 @@ reveal("01-packer", packed.shape[0])
 # %% [markdown]
 # Of 24 rows 12 are gone, and nothing complained: `dtensor.pack` is given components,
 # and not how many rows there were.
-# `shape` is the shape of the *mesh*, whichever dimension splits an axis.
+# `layout.shape` is the shape of the *mesh*, whichever dimension splits an axis.
 # For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4,
 # so there the mistake stays hidden.
 #
@@ -267,8 +268,9 @@ def cut(whole, layout):
 check("01-cut", cut)
 
 # %% reading [markdown]
-# With it, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array that the layout can divide.
-# From here on the course's `shard(array, layout)` does just this.
+# With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array
+# that the layout can divide.
+# In the rest of this lesson the course's `shard(array, layout)` does just this.
 #
 # ## Read and join
 #
@@ -298,7 +300,7 @@ print(outcome(rows.numpy))
 print(np.sum(join(rows) == whole), "/", whole.size)
 
 # %% move-text [markdown]
-# The course's `to_numpy(tensor)` does the same.
+# The course's `to_numpy(tensor)` does the same as `join`.
 #
 # ## Move: `relayout`
 #
@@ -342,7 +344,7 @@ show(columns)
 # `dtensor.call_with_layout` runs a function so that its result has a given layout.
 # Each device makes its own block, without the whole tensor.
 # That is right for `tf.zeros`.
-# For random numbers it has a consequence: the cell draws a matrix twice with one seed, replicated and split,
+# For random numbers it has a consequence: the cell calls `draw` twice with one seed, replicated and split,
 # and counts the numbers that agree with an ordinary draw from that seed.
 
 # %% random
@@ -367,7 +369,7 @@ for layout in (nothing_split, rows_over_x):
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
 # Outside a `tf.function` it takes a DTensor on the same mesh, and moves it to that layout.
-# Of ordinary values it takes a number where it has no axes, and small arrays of integers.
+# Of ordinary values it takes a scalar, if it is a scalar, and arrays of fewer than 20 integers.
 
 # %% variable
 variable = dtensor.DVariable(rows)
@@ -378,10 +380,11 @@ print(outcome(variable.assign, whole))
 
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array is refused, and `columns + whole` would be, too:
-# beside a DTensor an operation takes numbers, and small arrays of integers or strings.
-# Inside a `tf.function` an array that the function makes is given a layout;
-# a captured tensor or an argument is not.
+# The ordinary array `whole` is refused, and `columns + whole` would be, too:
+# beside a DTensor an operation takes scalars, arrays of strings, and arrays of fewer than 20 integers.
+# Inside a `tf.function` an array that the function makes, or a NumPy array that it captures,
+# is given a layout and can stand beside a DTensor;
+# an ordinary tensor that is captured, or passed as an argument, has the same limits as outside.
 #
 # ## Three ends of a mistake
 #
@@ -412,7 +415,8 @@ for mistake in mistakes:
 # For the sum of all its numbers each device adds up its half,
 # and the two devices that differ only along `y` add their results.
 # Now we give `dtensor.pack` six unlike components: device `d` gets a 6 × 2 block in which each number is `d`.
-# Which number is `tf.reduce_sum` of the result, read with `.numpy()`?
+# `.numpy()` reads the component of the first device.
+# Which number does it give for `tf.reduce_sum` of the result?
 #
 # - [x] `12`
 #   `dtensor.pack` compares no values.
@@ -435,7 +439,8 @@ reveal("01-replicas", int(total.numpy()))
 #
 # Devices 0 to 5 hold the sums 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
-# The next cell packs components in a wrong order, and turns the split axis round in two ways.
+# The next cell packs components in a wrong order,
+# and turns the split axis round by a slice and by `tf.gather`.
 # It counts the numbers that are in their places.
 # The slice turns each device's own block round and leaves the blocks where they are.
 
@@ -449,8 +454,8 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These mistakes in making, moving and cutting DTensors are known to give wrong values without an error.
-# The last four are not from this lesson.
+# These mistakes with DTensors raise no error, and what comes out is not what was meant.
+# `[::-2]` and the last four are not from this lesson.
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
@@ -459,17 +464,18 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | a counter at 20 to 32 after 4 calls | change it outside, or take a `DVariable` |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | a counter at 5 to 32 after 4 calls, another each time | change it outside, or take a `DVariable` |
 # | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
 # | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
 #
-# Compare what the devices hold with what they should hold, as `compare` does.
+# Where you know the array, compare what the devices hold with what they should hold, as `compare` does.
+# Otherwise compare the result with that of ordinary tensors.
 #
 # ### The process ends
 #
 # For fractions NumPy's own number type is float64, the usual one of TensorFlow float32.
-# The next cell runs a program, in a process of its own, that adds one DTensor of each.
+# The next cell runs `program`, in a process of its own: it adds one DTensor of each.
 # It prints the program's output, and whether its exit status was 0.
 
 # %% ends
@@ -494,13 +500,13 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 # The process ended in the middle of the sum, and no `except` can catch that.
 # In a notebook the kernel dies.
 # In a `tf.function` the same mistake is an error, as the last line shows.
-# `dtensor.pack([], layout)` and `single + tf.constant(2.0, tf.float64)` end the process, too;
-# `single + 2.0` does not.
+# `dtensor.pack([], layout)`, `layout.num_shards(axis)` of an axis that the layout lacks,
+# and `single + tf.constant(2.0, tf.float64)` end the process, too; `single + 2.0` does not.
 # So write `dtype="float32"` where you make arrays, and count components before you pack them.
 #
 # ## The plain program
 #
-# [The program](../plain/01_mesh_and_layout.py) is this lesson in one file
+# [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson in one file
 # that needs TensorFlow and NumPy alone.
 # It packs an array with `cut` as in exercise 2, prints who holds what, moves the DTensor,
 # keeps it in a `DVariable`, and reads it with `join`.
@@ -515,9 +521,8 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
 # - TensorFlow counts components, and refuses an axis that it cannot divide, but compares no values:
 #   compare what the devices hold with what they should hold.
-#   Outside a `tf.function`, adding or multiplying unlike number types ends the process.
-#
-# ## Next
+#   Outside a `tf.function`, adding or multiplying unlike number types ends the process if a split DTensor
+#   is among them.
 #
 # Lesson 2 shows what communication a layout costs, and lesson 3 trains a model.
 #

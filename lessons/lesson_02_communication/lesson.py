@@ -81,7 +81,8 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 # What a device makes is a *partial sum*: every number lacks seven terms.
 # Nothing splits the rows of A or the columns of B, so A @ B is whole on every device:
 # each must receive the total of the eight partial sums.
-# That is an *all-reduce*, one of the exchanges that are called *collectives*.
+# That is an *all-reduce*.
+# Exchanges in which all devices of a group take part are called *collectives*.
 #
 # `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
 # I is the group of devices that take part.
@@ -92,23 +93,23 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 explain(tf.matmul, by_columns, by_rows)
 
 # %% predict-half [markdown]
-# A of 8 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
+# A of 16 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
 # They are multiplied.
 # How many bytes is the payload of the exchange, that is what one device holds afterwards?
 #
-# - [x] `256`
-#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 8 × 8, are added.
+# - [x] `512`
+#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 16 × 8, are added.
 # - [ ] `0`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
-# - [ ] `2048`
+# - [ ] `4096`
 #   All of A on every device would do too.
-#   But a device can make its partial sum from what it has, and that has 64 elements only.
+#   But a device can make its partial sum from what it has, and that has 128 elements only.
 # - otherwise
 #   Which terms of the sum over the inner axis can a device compute, and what is the shape of what it makes?
 
 # %% reveal-half
-wide = shard(np.ones([8, 64], "float32"), columns)
+wide = shard(np.ones([16, 64], "float32"), columns)
 tall = shard(np.ones([64, 8], "float32"), whole)
 reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
 
@@ -154,7 +155,7 @@ repaired = tf.matmul(left, dtensor.relayout(right, over_y))
 print(np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 
 # %% product-explorer-text [markdown]
-# TensorFlow could gather one of them, but leaves that to you.
+# With another layout of one of them there is a product, but TensorFlow leaves that change to you.
 #
 # ## Explore
 #
@@ -200,6 +201,7 @@ ProductExplorer(observe)
 #
 # TensorFlow keeps the graphs that it runs, if asked; each collective is a node on each device.
 # `graphs_that_ran` runs a function, with all its effects, and returns its graphs.
+# Then the cell counts the nodes of a product.
 
 # %% graphs
 from collections import Counter
@@ -228,12 +230,12 @@ print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveRedu
 #
 # Each node has a *group key*, and devices with the same key exchange with each other.
 # The keys of all devices stand in a constant, on the way to the node's third input.
-# `mesh_dims` returns the mesh dimensions along which the devices of a group differ.
+# `mesh_dims`, in the first cell, returns the mesh dimensions along which the devices of a group differ.
 #
 # The kind is the name of the operation, and the payload follows from shape and number type of its output.
 # All devices run the same program, so `collectives_that_ran` looks at one of them.
 #
-# The third cell tries it on the sums of all elements of two split matrices,
+# The third cell tries `collectives_that_ran` on `two_sums`, the sums of all elements of two split matrices,
 # before and after it sets an environment variable of DTensor.
 # Each sum needs an all-reduce of one number.
 # Then it asks `collectives`, the course's own reader.
@@ -286,8 +288,9 @@ print(*collectives(two_sums, by_columns, by_rows), sep="\n")
 # %% naive-text [markdown]
 # Left to itself, TensorFlow merges all-reduces that can run together, and pads what it merged,
 # once, to a multiple of 1,024 numbers: here 4,096 bytes.
-# With the variable set before a function is compiled, each stays by itself.
-# `collectives` sets it too, and finds the same; after the run `collectives` restores variables.
+# With the environment variable set before a function is compiled, each stays by itself.
+# `collectives` sets it too, and finds the same.
+# After the run `collectives` gives the variables that the function wrote their values back.
 #
 # ## All-reduce in a ring
 #
@@ -297,7 +300,8 @@ print(*collectives(two_sums, by_columns, by_rows), sep="\n")
 # `device.send` sends a copy of an array to another device;
 # `device.receive` waits for the next array of another device, and returns it.
 #
-# `run_on_each` runs it for all devices at the same time, here on their partial sums of A @ B.
+# `run_on_each` runs a function for all devices at the same time,
+# here `naive_all_reduce` on their partial sums of A @ B.
 # The cell prints how many of the 64 numbers are TensorFlow's on every device, and the bytes that each sent.
 
 # %% naive
@@ -329,7 +333,7 @@ print(np.sum(everywhere), exchange.bytes_sent)
 # - Then an *all-gather*: the finished chunks go round, and everyone keeps a copy.
 #
 # Step through it, with 2 to 8 devices.
-# *Times the array* shows how much each device has sent.
+# *Times the array*, above the picture, shows how much each device has sent.
 
 # %% stepper
 from lessons.lesson_02_communication.ring_explorer import RingExplorer
@@ -346,7 +350,7 @@ RingExplorer("all-reduce", num_devices=4)
 # and ends the first half with chunk $d$ finished.
 # The check counts bytes too, and tries chunks of unequal lengths.
 #
-# The cell after it runs your function, or the course's until yours passes.
+# The cell after it runs your `ring_all_reduce`, or the course's until yours passes.
 
 
 # %% exercise-ring
@@ -430,8 +434,8 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # every device receives the whole matrix, to keep an eighth of it.
 #
 # A product, too, costs more where TensorFlow does not know what becomes of it.
-# The cell runs this change, a product,
-# and the same product in one function with a `relayout` that says how it is used.
+# The cell runs this change, a product, and `product_in_columns`:
+# the same product in one function with a `relayout` that says how it is used.
 
 
 # %% needless
@@ -449,9 +453,10 @@ print(*collectives(tf.matmul, *factors), sep="\n", end="\n\n")
 print(*collectives(product_in_columns, *factors))
 
 # %% via-text [markdown]
-# The product alone comes out whole, after two exchanges; used in columns, it takes one.
+# The product alone comes out whole, after two exchanges;
+# used in columns, in `product_in_columns`, it takes one.
 #
-# **Exercise 2.** Find a cheaper way for the change of layout.
+# **Exercise 2.** Find a cheaper way for the change of layout, by `dtensor.relayout` alone.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
 # A device need send only an eighth of the bytes that it sends now.
@@ -508,10 +513,12 @@ swapped = silent.swapped()
 print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
 # %% takeaways [markdown]
-# On the cube `x` moves to another axis, and `y` takes the place of `z`.
+# On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change,
 # but the layout says that both were made.
-# With four axes, five of the six moves among the last three went wrong when tried, and none with the first.
+# With four axes, moves of a split among the last three went wrong when tried:
+# all six, or five where the last axis has one element for each device.
+# None to or from the first did.
 #
 # On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
 # with nothing between them (`all_to_all.cc` in its source).
@@ -530,7 +537,7 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 #
 # [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`, `mesh_dims` and
 # `collectives_that_ran`, in one file that needs TensorFlow and NumPy alone.
-# Take them along, and call them with your mesh, your function and its arguments.
+# Copy them, and call `collectives_that_ran` with your mesh, your function and its arguments.
 #
 # ## Takeaways
 #

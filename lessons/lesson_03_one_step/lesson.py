@@ -162,6 +162,7 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # *Data parallelism* is this choice of layouts: the batch is split, the variables are whole on every device.
 # `distribute` is `cut` and `dtensor.pack` of lesson 1 in one function:
 # it cuts the array on the host and sends each device its part alone.
+# `batch_at` distributes the batch that begins at a given row.
 
 
 # %% batch
@@ -221,7 +222,7 @@ check("03-layouts", image_layouts)
 # %% predict-eager [markdown]
 # A training step runs without `tf.function`, operation by operation, on eight devices.
 # Batch and variables are DTensors.
-# On the way back through `tf.reduce_sum(losses)` TensorFlow makes 64 ones, the derivatives of a sum by its terms,
+# On the way back through `tf.reduce_sum(losses)` TensorFlow makes 64 ones, the derivatives of the sum by each loss,
 # and multiplies them with the derivatives of each loss by the logits.
 # What happens?
 #
@@ -229,7 +230,7 @@ check("03-layouts", image_layouts)
 #   On one device that is so.
 #   Here the 64 ones are an ordinary array, and the derivatives of the losses are a DTensor.
 # - [ ] `0.13` the step returns the loss of the 8 rows of one device, divided by 64
-#   A DTensor's operations always mean the whole tensor, also without `tf.function`.
+#   Sums and products of a DTensor mean the whole tensor, also without `tf.function`.
 #   The way forward works; the way back does not.
 # - [x] `UnimplementedError` an error
 #   The 64 ones are an ordinary array, and an operation that runs by itself takes no array of fractions
@@ -247,7 +248,8 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # Number types must agree as well:
 # the model is float32, and fractions in NumPy are float64 unless told otherwise.
 # In a `tf.function` that is a `TypeError`.
-# Outside one, adding or multiplying DTensors of two number types ends the kernel, as in lesson 1.
+# Outside one, adding or multiplying DTensors of two number types ends the kernel if one of them is split,
+# as in lesson 1.
 # So convert arrays before you distribute them.
 #
 # ## One device beside eight
@@ -255,7 +257,8 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # A distributed step can be wrong in silence.
 # So run the same steps on one device and compare:
 # without layouts, `MLP` makes ordinary variables, and the same `train_step` is an ordinary step.
-# Twenty steps, once in float32 and once in float64:
+# `differences` takes twenty steps on both and returns how far their losses are apart, step by step.
+# The cell calls it in float32 and in float64:
 
 
 # %% both
@@ -317,9 +320,10 @@ reveal("03-copies", "equal" if apart == 0 else "rounding" if apart < 1e-9 else "
 # Take the DTensors apart and do by hand what each device does.
 # Without normalisation the loss of a row depends on this row alone.
 # So each device can take its copy of the variables and its 8 rows, as ordinary tensors,
-# and compute their gradient alone:
-# `replica` is the model of one device.
-# The cell prints on which device each gradient of `b2` was computed.
+# and compute their gradient alone.
+# `gradients` computes it for one model and batch; `partial_gradients` calls `gradients` for each device,
+# where `replica` is the model of that device.
+# The second cell prints on which device each gradient of `b2` was computed.
 
 
 # %% partial-gradients
@@ -349,14 +353,14 @@ print([each["b2"].device[-5:] for each in partial])
 # %% stack-text [markdown]
 # What a device adds to a sum is its *partial sum*.
 # Now the eight gradients must be added, and every device needs the total.
-# Make one DTensor of them: a new first axis, split over `batch`, has one entry on each device.
-# A sum over that axis is the all-reduce.
+# `stacked` makes one DTensor of them: a new first axis, split over `batch`, has one entry on each device.
+# `all_reduced` sums over that axis, and this sum is the all-reduce.
 #
 # The picture shows it for the two numbers of `b2`: the partial sums, their total,
 # and what each device then holds.
-# The cell after it compares the sums for all four variables with the gradients that DTensor computes
-# for the whole batch.
-# It prints the length of each difference, relative to that of DTensor's gradient.
+# In the cell after it `relative_differences` compares the sums for all four variables with the gradients that
+# DTensor computes for the whole batch.
+# It returns the length of each difference, relative to that of DTensor's gradient.
 
 
 # %% all-reduce
@@ -418,7 +422,7 @@ print({name: f"{difference:.2f}" for name, difference in found.items()})
 
 # %% coupled-why [markdown]
 # The moments couple the rows: the mean and the variance of each hidden unit run over all 64.
-# With the moments of 8 rows the sum for `W1` is off by 0.70 of its length, that for `b2` by 0.19, as printed.
+# With the moments of 8 rows the sums are off by 0.19 (`b2`) to 0.86 (`b1`) of the gradient's length.
 # Keras's `BatchNormalization` under `MirroredStrategy` computes just that, from each device's own rows,
 # unless it is built with `synchronized=True`.
 #
@@ -440,7 +444,7 @@ print(len(step_collectives), "→", len(collectives(train_step, probe, x, y, 1e-
 # One of these three is `b1`; two say how the loss changes with the scale and the shift
 # that normalisation makes of the moments.
 # So normalisation adds four all-reduces, two in each direction.
-# To tell equal payloads apart, change the size of one variable and list again.
+# The list for `plain`, the model without normalisation, lacks these four.
 # In training TensorFlow combines all-reduces that do not depend on each other: here the ten become four.
 
 # %% predict-bytes [markdown]
@@ -474,7 +478,8 @@ reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 #
 # In evaluation each review must count once.
 # Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
-# The next cell pads 20 rows to 64 and finds the mean loss in three ways.
+# In the next cell `row_losses` returns the loss of each row.
+# The cell pads 20 rows to 64 and finds the mean loss in three ways.
 # It prints how many losses are summed, by what the sum is divided, and the mean.
 # The fourth line is right: it has the 20 rows without padding, on one device.
 
@@ -560,7 +565,7 @@ print(f"{float(on_eight):.2f} {float(on_one):.2f} {np.abs(difference).max():.5f}
 #
 # [`03_one_step.py`](../plain/03_one_step.py) is this lesson without the course's library:
 # it makes its eight virtual devices and its data itself,
-# and has `distribute`, `MLP` and `train_step` as above.
+# and has `distribute`, `MLP` and `train_step` as in this lesson.
 # It does five steps on eight devices and on one, in float32 and in float64,
 # and ends with an error if the losses differ by more than rounding.
 #

@@ -121,7 +121,7 @@ def train_step(model, x, y, learning_rate):
 # `step` is an ordinary variable, which tells where in the data the run is.
 # From `step` follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
 # Change it outside `train_step`: inside, every device changes it, at its own time.
-# There it was 20 to 32 after 4 steps, without an error.
+# There it was 5 to 32 after 4 steps, without an error.
 # A learning rate that changes from step to step goes in as a `tf.constant`:
 # for each new Python number TensorFlow traces the function again.
 

@@ -97,6 +97,17 @@ def needing_an_axis(whole, layout):
     return cut(whole, layout) if whole.shape[0] else []
 
 
+def two_axes(whole, layout):
+    components = []
+    for place in layout.mesh.local_device_locations():
+        part = whole
+        for axis in range(2):
+            at = place.get(layout.sharding_specs[axis], 0) if axis < whole.ndim else 0
+            part = np.split(part, layout.num_shards(axis), axis)[at]
+        components.append(part)
+    return components
+
+
 def explored(*entries, mesh=EXPLORED, shape=(8, 6)):
     return LayoutSpec(entries, mesh).of(shape)
 
@@ -123,6 +134,7 @@ ATTEMPTS = {
             (cut_first_axis, "first axis only"),
             (column_by_column, "column by column"),
             (needing_an_axis, "without axes"),
+            (two_axes, "no axis"),
             (lambda whole, layout: np.split(whole, 2), "fails for"),
             (lambda whole, layout: [whole] * layout.mesh.size, "Work this one out"),
             (lambda whole, layout: [part.astype(int) for part in cut(whole, layout)], "on the mesh"),

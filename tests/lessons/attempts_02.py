@@ -82,7 +82,7 @@ def equal_chunks_only(mine, device):
 def relaid(tensor, *ways):
     """Returns a DTensor moved from layout to layout on the grid; "." stands for no mesh dimension."""
     for way in ways:
-        tensor = dtensor.relayout(tensor, on_grid(*way))
+        tensor = dtensor.dtensor.relayout(tensor, dtensor.to_layout(on_grid(*way)))
     return tensor
 
 
