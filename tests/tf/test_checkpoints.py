@@ -82,10 +82,6 @@ def test_the_newest_three_are_kept_and_the_newest_is_restored(tmp_path):
     assert (saved.name, saved.step, saved.facts, value) == (names[-1], 5, {"step": 5, "value": 5}, 5.0)
 
 
-def test_an_empty_folder_restores_nothing(tmp_path):
-    assert restored(CheckpointFolder(tmp_path / "new" / "folder")) == (None, 0.0)
-
-
 def test_a_folder_that_is_a_file_is_refused_before_training(tmp_path):
     (tmp_path / "taken").write_text("")
     for path in (tmp_path / "taken", tmp_path / "taken" / "below"):
