@@ -24,7 +24,6 @@ QUANTITIES: tuple[Quantity, ...] = ("loss", "accuracy")
 
 # Okabe and Ito's colours, told apart by colour-blind readers; each comes with a marker of its own.
 _STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#000000", "v"))
-MOST_RUNS = len(_STYLES)
 _WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3.1, 0.25, 100
 
 

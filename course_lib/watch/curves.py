@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _, ngettext
-from course_lib.pictures.curves import MOST_RUNS, QUANTITIES, Curve, Panels, Picture, Quantity, Split
+from course_lib.i18n import _
+from course_lib.pictures.curves import QUANTITIES, Curve, Panels, Picture, Quantity, Split
 from course_lib.training.records import EpochRecord, History, StepRecord
 
 SMOOTHING_STEPS = 20
@@ -99,20 +98,7 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
 
     Args:
         histories: what each run is called in the legend, and its records.
-
-    Raises:
-        CourseError: no run, or more runs than can be told apart.
     """
-    if not 1 <= len(histories) <= MOST_RUNS:
-        raise CourseError(
-            ngettext(
-                "{count} run cannot be drawn in one picture.",
-                "{count} runs cannot be drawn in one picture.",
-                len(histories),
-            ),
-            allowed=_("1 to {most} runs", most=MOST_RUNS),
-            cure=_("Draw several pictures with fewer runs each."),
-        )
     drawn = [curves(history) for history in histories.values()]
     panels = Panels(
         tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits_of(drawn)

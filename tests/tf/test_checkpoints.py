@@ -94,10 +94,6 @@ def test_a_record_of_a_checkpoint_that_a_kill_left_unfinished_is_passed_over(tmp
     assert restored(folder)[1] == 3.0
 
 
-def test_an_empty_folder_restores_nothing(tmp_path):
-    assert restored(CheckpointFolder(tmp_path / "new" / "folder")) == (None, 0.0)
-
-
 def test_a_folder_that_is_a_file_is_refused_before_training(tmp_path):
     (tmp_path / "taken").write_text("")
     for path in (tmp_path / "taken", tmp_path / "taken" / "below"):

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from course_lib.errors import CourseError
 from course_lib.pictures.curves import Curve, Panels
 from course_lib.training.records import History
 from course_lib.watch.curves import curves, smoothed, splits_of, summary, training_curves
@@ -103,12 +102,6 @@ def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
         f"raw rows: {summary(history(50))}; unit rows: {summary(history(120))}."
     )
     assert "0." not in repr(picture)  # nbval compares this text, so it holds no measured figure
-
-
-@pytest.mark.parametrize("count", [0, 6])
-def test_too_few_or_too_many_runs_are_refused(count):
-    with pytest.raises(CourseError, match=f"{count} runs cannot be drawn"):
-        training_curves({str(number): history(3) for number in range(count)})
 
 
 def test_japanese_labels_have_glyphs(monkeypatch):
