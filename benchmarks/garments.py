@@ -66,12 +66,12 @@ class _Run:
         """Trains with the program's loop, and yields its records and one of each epoch."""
         examples, found = self.images.train, []
         rows = tf.data.Dataset.from_tensor_slices((examples.features, examples.labels))
-        batches = rows.shuffle(len(examples), seed=self.seed).batch(self.size)
-        distributed = self.strategy.experimental_distribute_dataset(batches)
+        batches = rows.shuffle(len(examples), seed=self.seed).batch(self.size)  # anew in each epoch
+        distributed = self.strategy.experimental_distribute_dataset(batches.repeat())
         step, per_epoch = self.program["replica_step"], len(batches)
         with tempfile.TemporaryDirectory() as folder:
             for record in self.program["train"](
-                self.strategy, self.model, self.adam, step, distributed, epochs, folder
+                self.strategy, self.model, self.adam, step, distributed, per_epoch, epochs, folder
             ):
                 last = record["step"] % per_epoch == 0
                 size = len(examples) - self.size * (per_epoch - 1) if last else self.size

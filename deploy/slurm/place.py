@@ -16,11 +16,11 @@ def place_in_slurm(jobs=None, port=12345):
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
         jobs,
         port_base=port,
-        gpus_per_node=tasks,  # told that each task has one, it asks no machine for GPUs
+        gpus_per_node=tasks,  # with one for each task no machine is searched for GPUs
         gpus_per_task=1,
         auto_set_gpu=False,
     )
-    cluster = resolver.cluster_spec().as_dict()  # only after this the resolver knows its own task
+    cluster = resolver.cluster_spec().as_dict()  # this call finds out which task it is
     job, index = resolver.get_task_info()
     return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
 

@@ -187,7 +187,7 @@ def _exchanges(subject: Subject, setting: Setting) -> Node:
         )
         for each in _step_communication(subject, setting).exchanges
     ]
-    items = [node("li", line) for line in lines or [_("none")]]
+    items = [node("li", line) for line in lines or [_("no collectives")]]
     return pieces.panel(_("Collectives of a step under this choice"), node("ol", *items, class_="exchanges"))
 
 

@@ -31,6 +31,10 @@ def _corrected(step: int) -> float:
     return float(np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step))
 
 
+def _corrected_root(step: int) -> float:
+    return float(np.sqrt(1 - _BETA_2**step))
+
+
 def _added(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON)
 
@@ -47,6 +51,8 @@ def _adam(
     correction: Callable[[int], float],
     divisor: Callable[[Array, int], Array] = _added,
     beta_1: float = _BETA_1,
+    *,
+    keeps_corrected: bool = False,
 ) -> Adam:
     """Returns Adam with that correction of the bias in a step, and that divisor of the mean."""
 
@@ -56,6 +62,8 @@ def _adam(
         for step, gradient in enumerate(gradients, 1):
             mean = beta_1 * mean + (1 - beta_1) * gradient
             square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
+            if keeps_corrected:
+                mean, square = mean / (1 - beta_1**step), square / (1 - _BETA_2**step)
             value = value - learning_rate * correction(step) * mean / divisor(square, step)
         return value
 
@@ -81,6 +89,7 @@ def adam(answer: Adam) -> str | None:
         _("The average of the squares may also fall. Use it as it is, not the greatest so far (AMSGrad)."),
         told=_("a large gradient and 60 small ones"),
     )
+    only_one = _("Only one of the two averages is corrected here: $c_t$ has a factor for each.")
     return judge(
         answer,
         right_adam,
@@ -91,6 +100,16 @@ def adam(answer: Adam) -> str | None:
             ),
             _adam(lambda step: _corrected(1)): _(
                 "The correction of the first step for ever: count the steps."
+            ),
+            _adam(lambda step: _corrected(step - 1)): _("The first step is $t = 1$. At 0, $c_t$ is 0 / 0."),
+            _adam(lambda step: _corrected(step) / _corrected_root(step)): only_one,
+            _adam(_corrected_root): only_one,
+            _adam(lambda step: 1.0, keeps_corrected=True): _(
+                "The corrected averages go into the next step here. Keep $m$ and $v$ as they are, and correct"
+                " only what moves the variable."
+            ),
+            _adam(_corrected, lambda square, step: np.sqrt(square) + 1e-8): _(
+                "Epsilon is another one here: the formula of this lesson has $10^{{-7}}$."
             ),
             _adam(_corrected, _under_the_root): _("Epsilon is under the root here. Add it to the root."),
             _adam(_corrected, _to_the_corrected_root): _(
@@ -177,6 +196,12 @@ def momentum(answer: Momentum) -> str | None:
     misconceptions: dict[Callable[..., Any], str] = {
         _after(lambda w, v, step: (w + v, _STAYS * v - step)): _(
             "The variables move by the velocity from before this step. Take the new one."
+        ),
+        _after(lambda w, v, step: (w, v)): _(
+            "Nothing was written. Write both new values into the variables, with `assign` or `assign_add`."
+        ),
+        _after(lambda w, v, step: (w + _STAYS * v - step / 8, _STAYS * v - step / 8)): _(
+            "Do not divide by the devices: with DTensor a gradient is that of the whole batch already."
         ),
         _after(lambda w, v, step: (w - step, v)): _(
             "That is plain gradient descent: the velocities stay at zero. Write them for the next step."

@@ -14,8 +14,8 @@
 #   and write a step that is safe from it.
 #
 # **Time:** 45 minutes.
-# **You need to know:** lesson 3 (the training step and its all-reduces), of lesson 4 the loop of records,
-# and of lesson 5 how weights are split.
+# **You need to know:** lesson 3 (the training step and its all-reduces), lesson 4 (the loop of records)
+# and lesson 5 (how weights are split).
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
@@ -108,17 +108,17 @@ def on_eight(values):
 NAMES = ("W1", "b1", "W2", "b2", "W3", "b3")
 VALUES = initial_values(seed=0)
 for name, variable in zip(NAMES, on_eight(VALUES).weights):
-    print(name, variable.shape, variable.layout.num_shards(0))
+    print(name, variable.shape, variable.layout.sharding_specs)
 
 # %% adam-text [markdown]
-# The last column counts the parts into which the mesh cuts the first axis: nothing is cut.
+# Every axis is unsharded: each device holds each variable whole.
 # One generator draws all weights.
 # The guide gives each layer the same seed,
 # so its second weight repeats the numbers of the first, up to a factor.
 #
-# ## Adam, number by number
+# ## Adam, element by element
 #
-# Adam keeps two moving averages for each number that it trains, called its *slots*:
+# For each variable Adam keeps two others, its *slots*, which are moving averages of each element:
 # $m$ of the gradient $g$, and $v$ of its square.
 # Both begin at zero.
 # Step $t = 1, 2, \ldots$ computes
@@ -162,9 +162,9 @@ check("07-adam", adam_in_numpy)
 
 # %% predict-first-step [markdown]
 # In Adam's first step one weight has the gradient 0.5, another one 500.
-# How many times as far does Adam move the second one?
+# How many times as far does Adam move the one with 500?
 #
-# - [x] `1.0` ± 0.01 as far as the first one
+# - [x] `1.0` ± 0.01 as far as the other one
 #   `m` and the root of `v` are both the gradient times a constant, so it cancels.
 # - [ ] `31.6` about 32 times as far
 #   The root is taken of the *square* of the gradient, so it grows like the gradient.
@@ -178,12 +178,13 @@ moved = one_step(np.zeros(2), [np.array([0.5, 500.0])], 1e-3)
 reveal("07-first-step", float(moved[1] / moved[0]))
 
 # %% [markdown]
-# In the first step $c_1\, m / \sqrt{v}$ is $g / |g|$, so every number moves by $\alpha$.
-# Only where the gradient is tiny, near $\epsilon$, it moves less.
+# In the first step $c_1\, m / \sqrt{v}$ is $g / |g|$, so every element moves by $\alpha$.
+# Only a tiny gradient moves it less, since $\epsilon$ then counts beside $\sqrt{v}$:
+# a gradient of $10^{-5}$ by $0.76\,\alpha$.
 #
 # ## Slots on eight devices
 #
-# A slot has a number for each number of its variable, so it is laid out like the variable:
+# A slot has an element for each element of its variable, so it is laid out like the variable:
 # `tf.zeros_like` of a variable on a mesh is a DTensor of the same layout.
 # The counter $t$ is a variable too; it begins as the sum of such zeros, a zero on the same devices.
 #
@@ -238,8 +239,9 @@ def train_step(model, optimizer, x, y):
 #
 # Now train.
 # `batch` gives the 128 images of a step, in a new order in each epoch.
-# 5,000 images are 39 batches; 8 are left over, other ones each time.
-# A batch of 8 would do harm: the loss is a mean, so each of its images would count 16 times as much.
+# 5,000 images are 39 batches; 8 are left over, other ones in each epoch.
+# A step with these 8 would do harm: the loss is a mean, so each of them would count 16 times as much.
+# After each epoch `evaluate` gives loss and accuracy on the test data.
 
 
 # %% records
@@ -287,7 +289,8 @@ for name in ("07_mnist", "07_mnist_5000", "07_stand_in"):
     print(measured.accuracies(found.runs))
 
 # %% trained-text [markdown]
-# The figures are test accuracies that `make results` measured with these classes and this step:
+# These test accuracies are not of the run above.
+# `make results` measured them with the same classes and step, over three epochs and with three seeds:
 # on all of the real MNIST, on its first 5,000 images, and on the stand-in.
 #
 # ## Is it right?
@@ -299,7 +302,7 @@ for name in ("07_mnist", "07_mnist_5000", "07_stand_in"):
 # - **NumPy**: your function gets the gradients of `b1` that the steps on eight devices returned;
 # - **Keras**: layers, loss and optimizer, written a second time.
 #
-# `gap` is the largest difference of a number, over all six variables.
+# `gap` is the largest difference of an element, over all six variables.
 
 
 # %% trained
@@ -356,15 +359,15 @@ print(f"{gap(weights, in_keras):.5f}")
 # Not every Adam would.
 # [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html)
 # and algorithm 1 of the paper add $\epsilon$ to the root of the *corrected* $v$.
-# In the first step they move a number with the gradient $10^{-6}$ by $0.91\,\alpha$,
-# and the Adam of this lesson moves it by $0.24\,\alpha$.
+# With the $\epsilon$ of this lesson they move, in the first step, an element with the gradient $10^{-6}$
+# by $0.91\,\alpha$, and the Adam above moves it by $0.24\,\alpha$.
 # Over the 30 steps above, the losses of both differ by up to 0.006: two optimizers of one name.
 #
 # ## Three mistakes
 #
 # Each of the following mistakes is in a version of the
 # [guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb).
-# None raises an error, and with each the loss falls.
+# None raises an error, and with each the loss falls, though with ups and downs.
 #
 # - `CountsInPython` counts its steps in a Python number.
 # - `WritesThenReads` assigns each new value at once and goes on computing with the variable.
@@ -425,10 +428,10 @@ display(figure, metadata={"image/png": {"alt": ", ".join(runs)}})
 # Three trainings with Adam are wrong:
 # one counts its steps in a Python number, one writes its slots and then reads them,
 # one has 10 units where 500 were meant.
-# Each makes the same 30 compiled steps on eight devices and on one.
+# Each makes the same 30 steps, compiled with `tf.function`, on eight devices and on one.
 # Which of them end with other weights on eight devices than on one?
 #
-# - [ ] `none` none of them
+# - [ ] `none` none of the three
 #   So it would be if each read waited for the write before it, on eight devices too.
 # - [x] `written` only the one that writes and then reads
 #   On one device a read waits for the write before it.
@@ -442,14 +445,14 @@ display(figure, metadata={"image/png": {"alt": ", ".join(runs)}})
 gaps = {name: gap(runs[name][0], alone[name][0]) for name in WRONG}
 other = tuple(name for name in WRONG if gaps[name] > 1e-3)
 known = {(): "none", ("WritesThenReads",): "written"}
-known["CountsInPython", "WritesThenReads"] = "adams"
-reveal("07-caught", known.get(other, "all"))
+known |= {("CountsInPython", "WritesThenReads"): "adams", (*WRONG,): "all"}
+reveal("07-caught", known[other])
 
 # %% table-text [markdown]
 # `tf.function` runs the Python code once, to build a graph.
 # So `count` stays 1, and $c_t$ stays $c_1 = 0.32$.
 # The true factor falls to 0.15, passes 0.32 again after a hundred steps and ends at 1.
-# In the picture this wrong Adam even learns fastest.
+# In the picture, with the losses of the 30 steps, `CountsInPython` even ends lowest.
 #
 # The table has each version's gap to one device, to NumPy and to Keras.
 # Keras's network has 500 units and refuses the values of the one with 10; its message ends the output.
@@ -468,15 +471,16 @@ except ValueError as error:
 
 # %% written-text [markdown]
 # - **One device** finds what goes wrong *because* there are eight, and nothing else.
-# - **NumPy** finds wrong formulas, here both wrong Adams.
+# - **NumPy** finds wrong updates, here those of both wrong Adams.
 #   It takes gradients as they come, so a wrong network passes.
-# - **Keras** finds all three, since nothing in it is shared with our code.
+# - **Keras** finds all three: its layers, loss and optimizer share no code with ours.
+#   Batches and initial values it takes from us, so a mistake in those it does not find.
 #
 # ## Written, then read
 #
 # Here is the second mistake at its smallest.
-# Three variables of 1, 2 and 3 numbers each get a sum over eight rows of ones, and are then read.
-# Every number should be 8.
+# Three variables of 1, 2 and 3 elements each get a sum over eight rows of ones, and are then read.
+# Every element should be 8.
 
 
 # %% written
@@ -500,17 +504,22 @@ print(*collectives(write_then_read, rows), sep="\n")
 print(*collectives(write_then_read, rows, combine=True), sep="\n")
 
 # %% order-text [markdown]
-# The sums need three all-reduces, in the order of the program, as `collectives` lists them.
+# The sums need three all-reduces: `collectives` compiles the function once more, without combining them.
 # For speed TensorFlow makes one of them, padded to 4,096 bytes.
 # Its pass
 # [`DTensorAllReduceCombineOptimization`](https://github.com/tensorflow/tensorflow/tree/v2.21.0/tensorflow/dtensor/mlir)
 # moves them down to the last one, and sorts the operations anew, by the values that they use.
 # A write uses the sum, so it now comes after the one all-reduce.
-# A read uses no value that the write makes: it stays in its place, before the write.
-# Only what stood behind the last all-reduce keeps its order.
+# A read uses no value that the write makes: it can stay in its place, before the write.
+# Here the last all-reduce, which did not move, is the only one whose write still comes before the read.
+#
+# Which one is the last, the program does not show:
+# the compiled graph has an order of its own, here that of the arguments.
+# And in lesson 8 not even the last is spared.
+# A write that uses no such sum, as that of the counter `t`, keeps its place.
 #
 # In a training step the gradients are the sums.
-# Their all-reduces come in this order, after two for loss and accuracy:
+# In the graph their all-reduces come in this order, after two for loss and accuracy:
 
 # %% order
 model = on_eight(VALUES)
@@ -522,7 +531,7 @@ print(*collectives(train_step, model, optimizer, *arrays), sep="\n")
 # An Adam writes its slots and then reads them, in one step on eight devices.
 # Uncombined, the all-reduces of the gradients would come in the order
 # `b3` (40 bytes), `b2` (2,000), `b1` (2,800), `W1` (2,195,200), `W2` (1,400,000), `W3` (20,000).
-# Which variables does the first step move?
+# Which of the model's six variables does the first step move?
 #
 # - [ ] `all` all six
 #   So it is on one device.
@@ -531,7 +540,7 @@ print(*collectives(train_step, model, optimizer, *arrays), sep="\n")
 #   The all-reduce of `b3` moves down to the last one, and the writes of its slots move with it.
 # - [x] `W3` only `W3`, the last
 #   The all-reduce of `W3` stays in its place, so its slots are written before they are read.
-# - [ ] `none` none
+# - [ ] `none` none of the six
 #   One all-reduce does not move: the last.
 
 # %% reveal-spared
@@ -608,7 +617,7 @@ print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 # %% mirrored-text [markdown]
 # The first all-reduce adds the parts of the second layer's sums, two belong to loss and accuracy,
 # and six to the gradients.
-# None is for a slot: each device has the gradient and the slots of just the numbers that it holds.
+# None is for a slot: each device has the gradient and the slots of just the elements that it holds.
 # What Adam costs is memory: on each device its slots take twice as much as the variables.
 # Plain gradient descent has no slots.
 # After the same two epochs as above, on the stand-in, its test accuracy was 0.86 with the learning rate 0.1
@@ -619,6 +628,8 @@ print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 # `strategy.run` calls a function once for each *replica*, with its part of the batch,
 # and you say how the results are put together.
 # The mean of the replicas' gradients is that of the batch because each replica has 16 rows.
+# `ReductionToOneDevice` copies the gradients to one device and adds them there;
+# then `apply` writes each new value into all copies.
 # The number is the largest difference of ten losses from those of DTensor.
 
 # %% mirrored
@@ -668,10 +679,7 @@ ours = np.concatenate([each.numpy() for each in dtensor.unpack(logits)])
 print(f"{gap(ours, loaded.logits(test.features[:24])):.5f}")
 
 # %% takeaways [markdown]
-# `ReductionToOneDevice` copied the gradients to one device and added them there;
-# then `apply` wrote each new value into all copies.
-#
-# The last cell took the model off the mesh, as in lesson 6:
+# The cell above took the model off the mesh, as in lesson 6:
 # a `tf.Module` and a function with an input signature, saved and loaded.
 # Its number is the largest difference of a logit between eight devices and the loaded model.
 #
@@ -684,14 +692,14 @@ print(f"{gap(ours, loaded.logits(test.features[:24])):.5f}")
 #
 # ## Takeaways
 #
-# - An optimizer that computes each number from its own gradient and slots needs no distribution code
+# - An optimizer that computes each element from its own gradient and slots needs no distribution code
 #   and adds no communication.
-#   Whatever it counts must be a variable.
+#   What it counts must be a variable, or be given to the step as a tensor.
 # - Under DTensor compute every new value first, and assign last.
 # - Comparing with one device finds what distribution breaks.
 #   Formulas and sizes need an answer that shares no code with yours.
 #
-# Lesson 8, DTensor and Keras: which Keras takes layouts, and what of all this is right with it.
+# Lesson 8, DTensor and Keras: which version of Keras takes layouts, and what of all this is right with it.
 
 # %% score
 score("07")

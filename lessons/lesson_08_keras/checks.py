@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -82,8 +84,11 @@ def _map_hint(layouts: Any, dtensor: Any) -> str | None:
     for name, shape in shapes.items():
         fitting = [name] if name in by_pattern else [each for each in by_pattern if re.match(each, name)]
         used.update(fitting[:1])
-        if fitting:
-            dtensor.layout_spec(by_pattern[fitting[0]]).of(shape)
+        try:
+            for pattern in fitting[:1]:
+                dtensor.layout_spec(by_pattern[pattern]).of(shape)
+        except CourseError as error:
+            return _("{name} cannot have this layout.", name=f"`{name}`") + f"\n{error}"
     unused = [pattern for pattern in by_pattern if pattern not in used]
     if not unused:
         return None
@@ -194,7 +199,7 @@ class _Steps:
 
     def run(self, make_step: Callable[[Any, Any], Any], batches: Batches) -> dict[str, Any] | None:
         """Returns what the reader's steps make of the model, if there are any."""
-        with on_devices() as (_tf, dtensor):
+        with on_devices() as (tf, dtensor), _gradients_in_functions(tf):
             mesh = dtensor.create_mesh(_STEP_MESH)
             model = _on_mesh(dtensor, mesh)
             sgd = import_module("tf_keras").optimizers.SGD
@@ -212,6 +217,29 @@ class _Steps:
                 self.moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
             self.taken = int(optimizer.iterations.numpy())
             return {"losses": losses, "values": [dtensor.to_numpy(weight) for weight in model.weights]}
+
+
+@contextlib.contextmanager
+def _gradients_in_functions(tf: Any) -> Iterator[None]:
+    """Refuses at once what TensorFlow takes half a minute to refuse: a gradient taken outside a function."""
+    gradient = tf.GradientTape.gradient
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def checked(tape: Any, *targets: Any, **options: Any) -> Any:
+        if tf.executing_eagerly():
+            raise _uncompiled(_("The gradient is taken outside the compiled function."))
+        return gradient(tape, *targets, **options)
+
+    with patch.object(tf.GradientTape, "gradient", checked):
+        yield
+
+
+def _uncompiled(problem: str) -> CourseError:
+    return CourseError(
+        problem,
+        allowed=_("a loss and gradients that are computed in a compiled function"),
+        cure=_("Write `@tf.function` over a function that has the tape and its `gradient` in it."),
+    )
 
 
 def _on_mesh(dtensor: Any, mesh: Any) -> Any:
@@ -241,8 +269,4 @@ def _loss_of(step: Callable[[Any, Any], Any], inputs: Any, labels: Any) -> Any:
     except tf.errors.UnimplementedError as error:
         if "got a regular tensor" not in str(error):
             raise
-        raise CourseError(
-            _("DTensor refuses a part of your step outside a compiled function."),
-            allowed=_("a loss and gradients that are computed in a compiled function"),
-            cure=_("Write `@tf.function` over the function that computes them."),
-        ) from error
+        raise _uncompiled(_("DTensor refuses a part of your step outside a compiled function.")) from error

@@ -9,7 +9,7 @@
 #
 # - lay out a Keras model, layer by layer or by patterns of names;
 # - write a training step for it that equals one device;
-# - tell what Keras refuses, what it passes over in silence and what it computes wrongly;
+# - tell what Keras refuses, what it leaves unsplit in silence and what it computes wrongly in silence;
 # - choose a Keras for a model that has to be split.
 #
 # **Time:** 40 minutes.
@@ -62,7 +62,7 @@ show(layer.kernel)
 # so the initial values follow from the seed alone, whatever the layout.
 # Without `set_random_seed` the layer raises an error that asks for it.
 #
-# `BatchNormalization` has four variables, all with one number for each channel:
+# `BatchNormalization` has four variables, all vectors with one element for each channel:
 # `gamma` and `beta` are trained, and two hold the moving moments.
 # Each takes a layout.
 # Below, images are split over `batch`, and their channels over `model`.
@@ -106,8 +106,9 @@ print(f"{np.abs(to_numpy(eight) - one).max():.5f}")
 # ## A model by patterns of names
 #
 # A `LayoutMap` gives layouts to a model whose code names none.
-# `mlp` is the network of lesson 5.
-# The name of a variable is here that of its layer, a dot, and the attribute.
+# `mlp` is the network of lesson 5, and has `gamma`, `beta` and the moving moments besides.
+# A map calls a variable by the name of its layer, a dot, and the attribute, such as `hidden.kernel`;
+# `weight.name`, printed below, writes it with a slash.
 # Each pattern in the map is a regular expression.
 # A variable gets the layout of the first one that fits the beginning of its name;
 # a pattern that is the whole name goes before all others.
@@ -215,8 +216,9 @@ specs = by_class.first.kernel.layout.sharding_specs
 reveal("08-pattern", "split" if "model" in specs else "whole")
 
 # %% silent-text [markdown]
-# The second kind of mistake is *passed over in silence*.
-# A misspelt pattern is one as well: the numbers come out right, and each device holds the whole variable.
+# The kernel of the class is called `first.kernel`, which the pattern does not fit.
+# That is the second kind of mistake: something is *left unsplit in silence*.
+# A misspelt pattern does the same: the numbers come out right, and each device holds the whole variable.
 # So look at `weight.layout`.
 # The patterns of the next cell fit both models.
 
@@ -262,10 +264,13 @@ check("08-layout-map", small_enough)
 # %% step-text [markdown]
 # ## A training step
 #
-# An optimizer has variables too: a counter, and slots, each laid out like the variable that it belongs to.
-# They must lie on the mesh, so the optimizer is told it: `mesh=mesh`.
-# With that, the step below is the one that you would write for one device.
-# `build` makes the slots, which the second cell prints;
+# An optimizer has variables too: a counter, and slots, each to be laid out like its variable.
+# Told `mesh=mesh`, the optimizer lays out each slot in this way.
+# Without it no error comes, but every device holds every slot whole,
+# and a function that computes and applies the gradients counts its steps wrongly.
+#
+# The step below is the one that you would write for one device.
+# `build` makes these variables, which the second cell prints;
 # `first_losses` takes five steps with five batches.
 
 
@@ -305,10 +310,10 @@ def first_losses(make_step, model, mesh=None, rate=0.1):
 
 
 # %% predict-collectives [markdown]
-# In lesson 5 the same network, written by hand and split in the same way, took 11 collectives a step.
-# One of them was for the accuracy, which is not computed here.
-# But this network trains `gamma` and `beta` as well, and it keeps moving moments.
-# How many collectives does its step take, before TensorFlow combines any?
+# A network with batch normalisation, but without `gamma`, `beta` and moving moments,
+# took 11 collectives a step in lesson 5, one of them for the accuracy.
+# The same network of tf_keras, split in the same way, trains `gamma` and `beta` and keeps moving moments.
+# How many collectives does its step take without the accuracy, before TensorFlow combines any?
 #
 # - [x] `10`
 #   The gradients of `gamma` and `beta` need two sums over the batch.
@@ -324,7 +329,8 @@ def first_losses(make_step, model, mesh=None, rate=0.1):
 reveal("08-collectives", len(collectives(probe_step, x, y)))
 
 # %% updates-text [markdown]
-# Keras's layers consist of the same operations as yours, so with equal layouts they communicate equally.
+# None is added: the way back through mean and variance computes the sums for `gamma` and `beta` anyway,
+# and each device has what the moving moments need.
 #
 # Now the optimizer.
 # SGD of tf_keras has a slot `m` for each variable, which is 0 at first.
@@ -365,14 +371,14 @@ combined = collectives(probe_step, x, y, combine=True)
 print(len(collectives(probe_step, x, y)), len(combined))
 
 # %% late-text [markdown]
-# The third kind of mistake *trains wrongly*, without an error.
+# The third kind of mistake *computes wrongly in silence*.
 # The first three lines have the losses of one device, of eight, and of one with the learning rate 0,
 # where no weight moves.
-# The second loss of eight devices is that without learning: the first update has not arrived.
+# The second loss of eight devices is that without learning, 0.80: the first update has not arrived.
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
 # DTensor combines all-reduces, here the ten of a step to six, and thereby changes the order:
-# the slot is read before it is written.
+# the slot is read before it is written, and here not even the last variable is spared.
 # Adam of tf_keras writes and then reads as well.
 #
 # DTensor leaves the all-reduces apart if an environment variable says so while it compiles:
@@ -423,7 +429,7 @@ def make_step(model, optimizer):
 check("08-step", make_step)
 
 # %% metric-text [markdown]
-# ## A metric that was not told its mesh
+# ## Metrics and their mesh
 #
 # Metrics have variables as well, and take `mesh=mesh`.
 # Without it their variables are ordinary ones, outside the mesh.
@@ -453,7 +459,7 @@ def counted(metric):
 # A compiled function on eight devices updates it with four batches of 64 reviews.
 # How many examples has it counted then?
 #
-# - [ ] `256`
+# - [ ] `256` 256 examples
 #   That is right, and a metric with `mesh=mesh` counts it.
 #   Here eight devices share one ordinary variable.
 # - [x] `more` more than 256
@@ -472,9 +478,9 @@ reveal("08-metric", "more" if count > 256 else "fewer" if count < 256 else 256)
 print(counted(Accuracy(mesh=mesh)))
 
 # %% [markdown]
-# Each device adds the 64 of the whole batch, so without its mesh the metric can come to 8 × 256 = 2,048.
+# Without the mesh each device adds the 64 of the whole batch, so the metric can come to 8 × 256 = 2,048.
 # Some additions are lost, and the count varies from run to run.
-# No error says so, and the accuracy is too small.
+# The hits are counted once, so the accuracy is too small, in silence: the third kind of mistake again.
 # With its mesh the metric counts 256.
 # So give every optimizer and every metric its mesh.
 #
@@ -509,13 +515,14 @@ except AttributeError as error:  # Keras 3.13
 # With JAX the same calls do split the kernel, as the third column of the table shows.
 #
 # Each entry is a run in a process of its own, with two dense layers and, where there is training, Adam.
-# The book's page *Results on real data* defines the entries and names the versions.
+# A dash stands where nothing was tried.
+# The page *Results on real data* of the course's book defines the entries and names the versions.
 
 # %% table
 measured.table(measured.load("08_keras").support)
 
 # %% choose [markdown]
-# `fit` of tf_keras takes no arrays here.
+# `fit` of tf_keras ends in an error with arrays.
 # With a `DTensorDataset` it trains wrongly, since it computes and applies the gradients in one function,
 # and rightly once the all-reduces are left apart.
 #
@@ -538,10 +545,7 @@ measured.table(measured.load("08_keras").support)
 # It trains the model with Adam on eight devices and on one,
 # and ends with an error if the losses differ, a slot is not split, or the metric miscounts.
 
-# %% score
-score("08")
-
-# %% [markdown]
+# %% takeaways [markdown]
 # ## Takeaways
 #
 # - tf_keras takes layouts, by arguments or by patterns of names.
@@ -551,4 +555,7 @@ score("08")
 # - Keras 3 splits variables with JAX, not with TensorFlow.
 #   Whether a split training is right, only a comparison with one device tells.
 #
-# Lesson 9 begins with `tf.distribute`.
+# Lesson 9 turns to `tf.distribute`.
+
+# %% score
+score("08")

@@ -26,8 +26,14 @@ _WEIGHT, _BIAS = 0.5, -1.0
 _EVALUATIONS = ((2, 9, 4), (3, 13, 6))  # replicas, examples, batch size: one replica gets the last example
 
 
+Divisor = Callable[[int, int, int], float]  # by the examples of the part, those of all, and the replicas
+
+
 def _stepped(
-    *, all_reduce: str = "SUM", by_part: bool = False
+    divide_by: Divisor = lambda own, batch, replicas: batch,
+    *,
+    all_reduce: str = "SUM",
+    rate: float = _LEARNING_RATE,
 ) -> Callable[[Array, tuple[Part, ...]], Outcome]:
     """Returns a step in NumPy, with the mistakes that are asked for."""
 
@@ -35,12 +41,13 @@ def _stepped(
         count = sum(len(labels) for _features, labels in parts)
         shares, gradients = [], []
         for features, labels in parts:
-            errors, divisor = features.astype(np.float64) @ weight - labels, len(labels) if by_part else count
+            errors = features.astype(np.float64) @ weight - labels
+            divisor = divide_by(len(labels), count, len(parts))
             shares.append(float(np.sum(errors**2) / divisor))
             gradients.append(2 * features.T @ errors / divisor)
         combined = np.sum(gradients, axis=0) / (len(parts) if all_reduce == "MEAN" else 1)
         used = [combined] * len(parts) if all_reduce else gradients
-        return _outcome([weight - _LEARNING_RATE * gradient for gradient in used], shares)
+        return _outcome([weight - rate * gradient for gradient in used], shares)
 
     return step
 
@@ -57,6 +64,7 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
     """A step of gradient descent as one of several replicas takes it."""
     replica_runs.require_devices(max(map(len, _SIZES)))
     random = np.random.default_rng(0)
+    equal_only = _("This is right for equal parts. Parts may differ in size: divide by the global batch.")
     return judge(
         answer,
         _stepped(),
@@ -71,9 +79,20 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
                 "The steps are too small. The losses are divided by the global batch already: what combines"
                 " their gradients?"
             ),
-            _stepped(by_part=True): _("Each replica divides by the examples of its own part here."),
-            _stepped(by_part=True, all_reduce="MEAN"): _(
-                "This is right for equal parts. Parts may differ in size: divide by the global batch."
+            _stepped(lambda own, batch, replicas: own): _(
+                "Each replica divides by the examples of its own part here."
+            ),
+            _stepped(lambda own, batch, replicas: own, all_reduce="MEAN"): equal_only,
+            _stepped(lambda own, batch, replicas: own * replicas): equal_only,
+            _stepped(lambda own, batch, replicas: own * batch): _(
+                "The losses are divided twice: their mean over the part once more by the global batch. Take"
+                " their sum."
+            ),
+            _stepped(lambda own, batch, replicas: 1): _(
+                "The losses are not divided. The loss is their mean over the global batch."
+            ),
+            _stepped(rate=0): _(
+                "No copy of the weight has changed. Write with `weight.assign_sub`, and not `weight = ...`."
             ),
         },
         tolerance=1e-3,
@@ -93,6 +112,9 @@ def _case(random: np.random.Generator, sizes: tuple[int, ...]) -> Case:
 
 def _step_on_replicas(replica_step: Callable[..., Any], weight: Array, parts: tuple[Part, ...]) -> Outcome:
     count = sum(len(labels) for _features, labels in parts)
+    own = getattr(replica_step, "__wrapped__", None)
+    if hasattr(own, "python_function"):  # a `tf.function`: `run` has a way with those
+        replica_step = own
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(parts))
     with strategy.scope():
         variable = tf.Variable(weight)

@@ -13,10 +13,10 @@
 # - choose a strategy, and say where it keeps variables, gradients and batches.
 #
 # **Time:** 40 minutes.
-# **You need to know:** how to train a Keras model, and of lesson 3 the training step.
+# **You need to know:** how to train a Keras model, and the training step of lesson 3.
 #
 # > **Where this was run.** TensorFlow 2.21 with Keras 3.15 on virtual CPUs, not on GPUs or TPUs.
-# > The table at the end comes from other runs; its first lines say which.
+# > The table at the end comes from other runs; command and versions stand above it.
 
 # %%
 LANGUAGE = "en"
@@ -65,7 +65,7 @@ print(f"{on_one.evaluate(ones, ones, verbose=0):.5f}")
 # `fit` and `evaluate` stay as they are, and so does `predict`.
 #
 # `MirroredStrategy` takes a list of devices, here two of the eight virtual CPUs;
-# without a list, all GPUs that TensorFlow sees.
+# without a list, all GPUs that TensorFlow sees, or all CPUs if it sees none.
 # `cross_device_ops` says how values of several devices are added up.
 # With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back.
 
@@ -89,6 +89,7 @@ print(two.num_replicas_in_sync)
 # `num_replicas_in_sync` counts the replicas that make one update together.
 #
 # An optimizer counts its updates in `iterations`.
+# How many does one epoch make?
 
 # %% predict-steps [markdown]
 # `fit` was given 100 examples and `batch_size=10`.
@@ -173,7 +174,7 @@ for total in two.experimental_local_results(two.run(added)):
 # - `weight.assign_sub(change)` changes the copy of this replica.
 # - Return the replica's share of the loss: all shares add up to the loss.
 #
-# Leave `tf.function` out: one that is called on a replica cannot exchange data.
+# Call no `tf.function` in it: that could not exchange data between the replicas.
 # The check runs your function on two and on three replicas, and compares with NumPy.
 
 
@@ -278,7 +279,7 @@ for strategy in (one, fourth, two, central):
 # - `dataset` yields global batches of features and labels, both `[batch, 1]`, and so is `model(features)`.
 # - The last batch may be smaller, so small that a replica gets no example of it.
 #
-# It needs no `tf.function`.
+# No `tf.function` is needed.
 
 
 # %% exercise-evaluate
@@ -313,7 +314,8 @@ check("09-evaluate", mean_loss)
 received_examples(two, tf.data.Dataset.range(5).batch(4))
 
 # %% predict-last [markdown]
-# `fit` trains the line for one epoch with these five examples.
+# `fit` trains a line, whose weight and bias are 0, for one epoch with five examples, all (1, 1),
+# and `batch_size=4`.
 # The first step takes the weight from 0 to 0.1.
 # On one device the second step, with the one example that is left, adds another 0.08.
 # What is the weight on two replicas after the epoch?
@@ -351,12 +353,12 @@ for strategy in (one, two):
     print(*(f"{loss:.3f}" for loss in told.history["loss"]))
 
 # %% first-text [markdown]
-# Not in the same epoch: a loss is measured before its step, and the reported mean counts each example once.
+# Not in that epoch: a loss is measured before its step, and the reported mean counts each example once.
 # The next epoch starts from other weights, and differs.
 # All this holds for tf_keras, too.
 #
-# Where the *first* batch falls into unequal parts, `fit` of Keras 3 stops.
-# To learn the shape of a batch it adds up the parts of the first one.
+# Where the *first* batch falls into unequal parts, `fit` and `evaluate` of Keras 3 stop.
+# To learn the shape of a batch they add up the parts of the first one.
 # Ten examples on four replicas are 3, 3, 3 and 1:
 
 # %% first tags=["error"]
@@ -379,7 +381,8 @@ except tf.errors.InvalidArgumentError as error:
 # With equal parts `fit` equals one device, except for what a replica computes from its part alone.
 # Batch normalisation takes the moments of each part, unless it is built with `synchronized=True`.
 # In Keras 3 dropout also draws the same mask on every replica,
-# and `clipnorm` clips the gradients before they are added up.
+# and `clipnorm` clips the gradients before they are added up;
+# with `gradient_accumulation_steps` training ends in an error.
 #
 # ## Mistakes that raise no error
 #
@@ -403,9 +406,12 @@ four.run(lambda: steps.assign_add(1))
 reveal("09-count", int(steps.numpy()))
 
 # %% [markdown]
-# In the scope, where replicas have different values to add,
-# `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what they assign;
-# `MEAN` and `ONLY_FIRST_REPLICA` are the other choices.
+# Each of the four replicas has changed the one variable that there is.
+#
+# A variable that is made in the scope can say what becomes of different values:
+# `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what the replicas assign;
+# `MEAN`, of floats only, and `ONLY_FIRST_REPLICA` are other choices.
+# With none of them each copy keeps a value of its own, in silence.
 #
 # Two more mistakes.
 # TensorFlow sees no GPU here; the next cell asks for two all the same, and looks where a variable's copies
@@ -451,8 +457,8 @@ except AssertionError as error:
 # | a device that does not exist | computes on `CPU:0` | `set_soft_device_placement(False)` |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
-# | only SGD of Keras 3 made outside the scope | trains right, but counts a step once for each replica | make it in the scope |
-# | only Adam or SGD with momentum made outside the scope | `fit` ends in an error; in a loop, copies can drift apart | make it in the scope |
+# | only SGD of Keras 3 made outside the scope | counts each step once for each replica: a learning-rate schedule runs too fast | make it in the scope |
+# | only Adam or SGD with momentum made outside the scope | an error; if it is built there by `build`, copies can drift apart in a loop | make it in the scope |
 # | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: `Shape mismatch in the collective instance` | one strategy, or `ReductionToOneDevice()` |
 #
 # ## Which strategy?
@@ -462,7 +468,7 @@ except AssertionError as error:
 # Training is *synchronous* where all replicas wait for each other in every step and make one update together.
 # It is *asynchronous* where each updates the variables as soon as it is done.
 #
-# Say what you have; the widget shows the strategy, what lives where, and a program.
+# Say what you have; the explorer shows the strategy, what lives where, and a program.
 
 # %% chooser
 from lessons.lesson_09_strategies.explorer import StrategyExplorer
@@ -473,7 +479,7 @@ StrategyExplorer()
 # [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training) promises
 # that strategies are easy to use, fast without tuning, and exchanged for one another with little work,
 # because variables, layers, models, optimizers, metrics, summaries and checkpoints support them.
-# Three of them need more than this notebook has.
+# Three of them need more than this notebook has: several processes, or a TPU.
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines.
 #   Each *worker* runs the same program and finds the others in the environment variable `TF_CONFIG`.
@@ -500,9 +506,10 @@ except ValueError as error:
 #
 # Each entry of the table is a run in processes of its own, with two replicas or workers where it has several.
 # Two dense layers train for 20 steps; with an Estimator, one weight and one bias for 10.
-# "Equals one device" means: variables and losses differ by at most 0.00001 from those of one device,
-# which NumPy computed, and each variable is where the strategy keeps it
-# (with an Estimator only the number of replicas was looked at).
+# "Equals one device" means two things:
+# variables and losses differ by at most 0.00001 from those of one device, which NumPy computed,
+# and each variable is where the strategy keeps it.
+# With an Estimator the number of replicas was looked at in place of the second.
 # Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
 
 # %% table
@@ -514,27 +521,27 @@ for name, value in recorded.how.items():
 measured.table(recorded.support)
 
 # %% takeaways [markdown]
-# The wrong loss: to add to a metric, Keras 3 assigns the old value plus the new one.
+# One entry has a wrong loss, `fit` of Keras 3 under `CentralStorageStrategy`.
+# To add to a metric, Keras 3 assigns the old value plus the new one.
 # `CentralStorageStrategy` adds up what the replicas assign, and so the old value once for each.
 # The training is right, and `fit` of tf_keras reports the right loss.
 # With Keras 3 a metric in a loop of your own goes wrong in the same way.
 #
 # *Estimators* are gone since TensorFlow 2.16; old programs still have them.
-# Their batches are per replica: 10 on two replicas is a global batch of 20 today.
 # [Appendix A1](A1_estimators.ipynb) runs some, and says of each part what it became.
 #
 # ## The plain program
 #
 # [`09_strategies.py`](../plain/09_strategies.py) is `fit` and the loop without the course's library.
 # It trains the line with `line`, `on_replica` and `train` as above, on one, two and four replicas,
-# and ends with an error if a weight or a loss is not that of one device, which it works out by hand.
+# and ends with an error if a weight or a loss is not that of one device, which it computes from a formula.
 #
 # ## Takeaways
 #
 # - Under a `MirroredStrategy` each replica has a copy of every variable, takes its part of the global batch,
 #   and makes the same update, from the sum of all gradients.
 # - With equal parts `fit` equals one device, except for what a replica computes from its part alone.
-#   Unequal parts end in an error, or in wrong steps that the loss of the same epoch does not show.
+#   Unequal parts end in an error, or in wrong steps that the loss of that epoch does not show.
 # - Make everything in the scope, switch soft placement off, and hold the first steps against one device.
 #
 # Lesson 10 trains on images with a loop under a strategy.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,17 @@ Parts = list[tuple[Array, Array]]  # rows and labels of each replica
 Shares = Callable[[int, int, int], float]  # of one example, by those of its replica, of all, and the replicas
 
 _SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
+_FOUND = ("sum_over_replicas", "gradient_of_losses", "gradient_of_penalties")
 _FEATURES, _CLASSES, _RATE, _MOMENTUM, _PENALTY = 5, 3, 0.5, 0.5, 0.1
 
 _OWN = lambda own, batch, replicas: 1 / own  # noqa: E731
 _KERAS = lambda own, batch, replicas: 1 / own / replicas  # noqa: E731
 _GLOBAL = lambda own, batch, replicas: 1 / batch  # noqa: E731
+_UNDIVIDED = lambda own, batch, replicas: 1  # noqa: E731
 
 
 def _hints() -> dict[str, str]:
-    return {
+    hints = {
         "own": _("Each replica divides by its own examples only. Divide by those of the global batch."),
         "keras": _(
             "Here a replica divides by its own examples and by the replicas, as Keras does by default."
@@ -38,7 +39,10 @@ def _hints() -> dict[str, str]:
         ),
         "twice": _("The penalties are added once for every replica. Divide them by the number of replicas."),
         "none": _("The penalties are left out."),
+        "undivided": _("The losses are not divided, so they come to a sum. Divide by the global batch."),
     }
+    pairs = [("own", "twice"), ("own", "none"), ("undivided", "twice"), ("undivided", "none")]
+    return hints | {" ".join(pair): "\n".join(hints[name] for name in pair) for pair in pairs}
 
 
 def _objective(
@@ -48,27 +52,44 @@ def _objective(
     size = sum(map(len, losses))
     mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses))
     penalty = times * sum(penalties)
-    return {"value": mean + penalty, "gradient_of_losses": mean, "gradient_of_penalties": slope * penalty}
+    return dict(zip(_FOUND, (mean + penalty, mean, slope * penalty), strict=True))
 
 
 @exercise("10-objective", right=_objective, on_devices=True)
 def objective(answer: Callable[..., Any]) -> str | None:
     """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
     hints = _hints()
+
+    def mistaken(
+        share: Shares = _GLOBAL, times: Callable[[int, int], float] = lambda replicas, batch: 1
+    ) -> Any:
+        return lambda losses, penalties: _objective(
+            losses, penalties, share, times(len(losses), sum(map(len, losses)))
+        )
+
     return judge(
         answer,
         _objective,
         drawn(_draw_losses, 6),
         run=_objective_on_replicas,
-        advice=_("That is the sum over the replicas of what your function returns, or its gradient."),
+        advice=_(
+            "That is the sum over the replicas of what your function returns, or its gradient. It has to be"
+            " the mean loss of the global batch plus the sum of the penalties."
+        ),
         misconceptions={
-            lambda losses, penalties: _objective(losses, penalties, times=len(losses)): hints["twice"],
-            lambda losses, penalties: _objective(losses, penalties, times=0): hints["none"],
+            mistaken(times=lambda replicas, batch: replicas): hints["twice"],
+            mistaken(times=lambda replicas, batch: 0): hints["none"],
+            mistaken(times=lambda replicas, batch: replicas / batch): _(
+                "The penalties are divided by the examples. Divide them by the number of replicas."
+            ),
             lambda losses, penalties: _objective(losses, penalties, slope=0): _(
                 "No gradient comes from the penalties, so they would change no weight."
             ),
-            lambda losses, penalties: _objective(losses, penalties, _OWN): hints["own"],
-            lambda losses, penalties: _objective(losses, penalties, _KERAS): hints["keras"],
+            mistaken(_OWN): hints["own"],
+            mistaken(_KERAS): hints["keras"],
+            mistaken(_UNDIVIDED): hints["undivided"],
+            mistaken(_OWN, lambda replicas, batch: replicas): hints["own twice"],
+            mistaken(_UNDIVIDED, lambda replicas, batch: replicas): hints["undivided twice"],
         },
     )
 
@@ -99,20 +120,22 @@ def _objective_on_replicas(
 
     value, slopes = run(replica_runs.sent(strategy, losses), tf.constant(sum(map(len, losses))))
     found = [sum(replica_runs.numbers(strategy, each)) for each in (value, *slopes)]
-    return dict(zip(("value", "gradient_of_losses", "gradient_of_penalties"), found, strict=True))
+    return dict(zip(_FOUND, found, strict=True))
 
 
-def _stepped(share: Shares = _GLOBAL, times: float = 1) -> Callable[..., dict[str, Any]]:
-    """Returns the steps in NumPy: a dense layer with a penalty, gradient descent with momentum."""
+def _stepped(
+    share: Shares = _GLOBAL, times: Callable[[int], float] = lambda replicas: 1
+) -> Callable[..., dict[str, Any]]:
+    """Returns the steps in NumPy: a dense layer with a penalty or none, gradient descent with momentum."""
 
-    def stepped(weight: Array, bias: Array, batches: list[Parts]) -> dict[str, Any]:
+    def stepped(weight: Array, bias: Array, batches: list[Parts], penalty: float) -> dict[str, Any]:
         values: list[Any] = [weight.astype(np.float64), bias.astype(np.float64)]
         velocities: list[Any] = [0.0, 0.0]
         losses, hits = [], 0
         for parts in batches:
             size = sum(len(labels) for _rows, labels in parts)
-            loss = times * _PENALTY * np.sum(values[0] ** 2)
-            slopes = [times * 2 * _PENALTY * values[0], np.zeros(_CLASSES)]
+            factor = times(len(parts)) * penalty
+            loss, slopes = factor * np.sum(values[0] ** 2), [2 * factor * values[0], np.zeros(_CLASSES)]
             for rows, labels in parts:
                 if len(labels):
                     factor = share(len(labels), size, len(parts))
@@ -151,14 +174,23 @@ def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_bat
 
 @exercise("10-replica-step", right=_right_step, on_devices=True)
 def replica_step(answer: Callable[..., Any]) -> str | None:
-    """Three steps of two replicas, with equal parts, unequal ones, and an empty one."""
+    """Steps of two replicas and of four: with equal parts, unequal ones, an empty one, and no penalties."""
     random, hints, modes = np.random.default_rng(0), _hints(), set[bool]()
     values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in ((_FEATURES, _CLASSES), _CLASSES)]
     two_batches = [_parts(random, 3, 2), _parts(random, 2, 2)]
     cases = [
-        Case((*values, two_batches), told=_("batches of 5 and 4 examples on two replicas")),
+        Case((*values, two_batches, _PENALTY), told=_("batches of 5 and 4 examples on two replicas")),
         Case(
-            (*values, [_parts(random, 1, 0)]),
+            (*values, [_parts(random, 3, 3, 3, 2)], _PENALTY),
+            told=_("a batch of 11 examples on four replicas"),
+        ),
+        Case(
+            (*values, [_parts(random, 2, 1)], 0.0),
+            hint=_("This model has no penalties: the list `model.losses` is empty."),
+            told=_("a model without penalties"),
+        ),
+        Case(
+            (*values, [_parts(random, 1, 0)], _PENALTY),
             hint=_(
                 "The second replica has no example here: its share of the losses is 0, and their gradient."
             ),
@@ -166,8 +198,9 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
         ),
     ]
 
-    def run(answer: Callable[..., Any], weight: Array, bias: Array, batches: list[Parts]) -> dict[str, Any]:
-        return _steps_on_replicas(answer, [weight, bias], batches, modes)
+    def run(answer: Callable[..., Any], *given: Any) -> dict[str, Any]:
+        weight, bias, batches, penalty = given
+        return _steps_on_replicas(answer, [weight, bias], batches, penalty, modes)
 
     hint = judge(
         answer,
@@ -176,14 +209,24 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
         run=run,
         tolerance=1e-3,
         advice=_(
-            "Every variable takes the step of the given optimizer, which adds up the replicas' gradients. The"
-            " loop adds up the losses that they return, and gives the logits to the metric."
+            "Every variable takes the step of the given optimizer, with the gradient of what you return: the"
+            " cross entropy of the logits, divided by `size`, plus the penalties, which count once in all."
+            " The logits go to the metric as they are."
         ),
         misconceptions={
             _stepped(_OWN): hints["own"],
             _stepped(_KERAS): hints["keras"],
-            _stepped(times=2): hints["twice"],
-            _stepped(times=0): hints["none"],
+            _stepped(_UNDIVIDED): hints["undivided"],
+            _stepped(times=lambda replicas: replicas): hints["twice"],
+            _stepped(times=lambda replicas: 0): hints["none"],
+            _stepped(_OWN, lambda replicas: replicas): hints["own twice"],
+            _stepped(_OWN, lambda replicas: 0): hints["own none"],
+            _stepped(_UNDIVIDED, lambda replicas: replicas): hints["undivided twice"],
+            _stepped(_UNDIVIDED, lambda replicas: 0): hints["undivided none"],
+            _stepped(times=lambda replicas: replicas / 2): _(
+                "On two replicas that is right, on four it is not. Divide the penalties by the replicas that"
+                " there are: `scale_regularization_loss` does."
+            ),
         },
     )
     if hint is None and modes != {True}:
@@ -199,28 +242,28 @@ def _parts(random: np.random.Generator, *sizes: int) -> Parts:
 
 
 def _steps_on_replicas(
-    answer: Callable[..., Any], values: list[Array], batches: list[Parts], modes: set[bool]
+    answer: Callable[..., Any], values: list[Array], batches: list[Parts], penalty: float, modes: set[bool]
 ) -> dict[str, Any]:
-    """Returns what two replicas make of the batches, in a compiled function as in the lesson's loop.
+    """Returns what replicas make of the batches, in a compiled function as in the lesson's loop.
 
     Args:
         answer: the reader's function.
         values: of the model's variables.
         batches: cut as a distributed dataset cuts them; the first is the largest.
+        penalty: that of the model's kernel, or 0 for a model without one.
         modes: gets the values of `training` with which the model is called.
     """
-    tf, strategy = start_tensorflow(), replica_runs.replicas(2)
+    tf, strategy = start_tensorflow(), replica_runs.replicas(len(batches[0]))
     with strategy.scope():
-        model, optimizer = _model(modes), tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
+        model, optimizer = _model(penalty, modes), tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
         optimizer.build(model.trainable_variables)
         accuracy = tf.keras.metrics.SparseCategoricalAccuracy()
     modes.clear()  # of building the model
     for variable, value in zip(model.trainable_variables, values, strict=True):
         variable.assign(value)
-    rows, labels = (np.concatenate(each) for each in zip(*chain.from_iterable(batches), strict=True))
-    sizes = [sum(len(each) for _rows, each in batch) for batch in batches]
-    dataset = tf.data.Dataset.from_tensor_slices((rows, labels)).batch(sizes[0])
-    sent = strategy.experimental_distribute_dataset(dataset)
+    sizes = [sum(len(labels) for _rows, labels in parts) for parts in batches]
+    dataset = tf.data.Dataset.from_tensor_slices(batches[0][0]).batch(sizes[0])
+    spec = strategy.experimental_distribute_dataset(dataset).element_spec  # for any number of rows
 
     def on_replica(rows: Any, labels: Any, size: Any) -> Any:
         returned = answer(model, optimizer, rows, labels, size)
@@ -233,12 +276,15 @@ def _steps_on_replicas(
         accuracy.update_state(labels, returned[1])
         return returned[0]
 
-    @tf.function(input_signature=[*sent.element_spec, tf.TensorSpec((), tf.int32)])  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=[*spec, tf.TensorSpec((), tf.int32)])  # type: ignore[untyped-decorator]
     def step(rows: Any, labels: Any, size: Any) -> Any:
         return strategy.run(on_replica, (rows, labels, size))
 
     try:
-        reports = [step(*batch, tf.constant(size)) for batch, size in zip(sent, sizes, strict=True)]
+        reports = [
+            step(*(replica_runs.sent(strategy, kind) for kind in zip(*parts, strict=True)), tf.constant(size))
+            for parts, size in zip(batches, sizes, strict=True)
+        ]
     except ValueError as error:
         if "Unknown variable" not in str(error):
             raise
@@ -252,8 +298,8 @@ def _steps_on_replicas(
     return {"losses": losses, "variables": variables, "accuracy": float(accuracy.result())}
 
 
-def _model(modes: set[bool]) -> Any:
-    """Returns a dense layer with a penalty, behind one that is not trained and notes how it is called."""
+def _model(penalty: float, modes: set[bool]) -> Any:
+    """Returns a dense layer, behind one that is not trained and notes how it is called."""
     keras = start_tensorflow().keras
 
     class Noting(keras.layers.Layer):  # type: ignore[misc, name-defined]
@@ -267,5 +313,7 @@ def _model(modes: set[bool]) -> Any:
             modes.add(bool(training))
             return inputs
 
-    dense = keras.layers.Dense(_CLASSES, kernel_regularizer=keras.regularizers.L2(_PENALTY))
+    dense = keras.layers.Dense(
+        _CLASSES, kernel_regularizer=keras.regularizers.L2(penalty) if penalty else None
+    )
     return keras.Sequential([keras.Input((_FEATURES,)), Noting(), dense])

@@ -31,8 +31,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Four virtual CPUs train a convolutional model that tells ten kinds of garments apart.
 # The next six cells are the whole program.
-# It runs, and its curves look fine.
-# Yet it has a mistake, of the kind that raises no error.
+# It runs, and its curves rise and fall as they should.
+# Yet it has a mistake, one that raises no error.
 # Run the cells, and look for it.
 #
 # Unless you ask for `"tfds"`, the 70,000 photographs of Fashion-MNIST,
@@ -81,7 +81,7 @@ def build(strategy, make_model=convolutional):
 # %% own-mean
 def batches(strategy, arrays, size):
     dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(size)
-    return strategy.experimental_distribute_dataset(dataset)
+    return strategy.experimental_distribute_dataset(dataset.repeat())
 
 
 def mirrored(num_replicas):
@@ -124,18 +124,17 @@ def make_train_step(strategy, model, optimizer, inner):
 
 
 # %% train
-def train(strategy, model, adam, inner, dataset, epochs, folder):
+def train(strategy, model, adam, inner, dataset, steps, epochs, folder):
     train_step, accuracy = make_train_step(strategy, model, adam, inner)
-    epoch = tf.Variable(0)
+    epoch, iterator = tf.Variable(0), iter(dataset)
     state = tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)
     manager = tf.train.CheckpointManager(state, folder, max_to_keep=2)
     manager.restore_or_initialize()
     while epoch < epochs:
-        for batch in dataset:
-            loss = float(train_step(*batch))
-            step = int(adam.iterations.numpy())
-            record = {"step": step, "epoch": int(epoch) + 1, "loss": loss}
-            yield {**record, "accuracy": float(accuracy.result())}
+        for _ in range(steps):
+            loss = float(train_step(*next(iterator)))
+            now = {"step": int(adam.iterations.numpy()), "epoch": int(epoch) + 1}
+            yield {**now, "loss": loss, "accuracy": float(accuracy.result())}
         epoch.assign_add(1)
         if epoch % 2 == 0:
             manager.save()
@@ -143,9 +142,9 @@ def train(strategy, model, adam, inner, dataset, epochs, folder):
 
 # %% first-run
 four = mirrored(4)
-dataset = batches(four, (images, labels), 256)
+dataset = batches(four, (images, labels), 256)  # 10 of them
 folder = tempfile.mkdtemp()
-run = train(four, *build(four), own_mean, dataset, 2, folder)
+run = train(four, *build(four), own_mean, dataset, 10, 2, folder)
 history = await live.watch(run, steps=20, epochs=2)
 print(f"{history.steps[0].loss:.1f}")
 
@@ -155,8 +154,8 @@ print(f"{history.steps[0].loss:.1f}")
 # A model that guesses among ten classes has a loss of about $\ln 10 = 2.3$: four times less.
 #
 # `strategy.run` calls a function once on each replica, with its part of the batch.
-# Here each replica returns the mean over its *own* images, and `reduce` adds the four means up.
-# (With `axis=None` it adds up the replicas, and no axis of the values.)
+# Here each replica returns the mean over its own images, and `reduce` adds the four means up.
+# With `axis=None` it adds up the replicas, and no axis of the values.
 # To print a mean in place of the sum would mend the picture.
 # Would it mend the training?
 #
@@ -166,7 +165,7 @@ print(f"{history.steps[0].loss:.1f}")
 # Two replicas have two examples each, with the losses 2 and 3, and 4 and 5.
 # The mean of the four is $14 / 4 = 3.5$.
 # It is a sum over the replicas if each of them divides the sum of its own losses by 4,
-# the size of the *global* batch.
+# the size of the global batch.
 # `tf.nn.compute_average_loss` does that; a `sample_weight` is multiplied in first.
 #
 # The next cell prints what each replica returns: its *share*.
@@ -186,7 +185,7 @@ def share(x, target):
     return loss
 
 
-(batch,) = batches(two, (x, targets), 4)
+batch = next(iter(batches(two, (x, targets), 4)))
 shares = two.run(share, batch)
 print(*(float(each) for each in two.experimental_local_results(shares)))
 total = two.reduce("SUM", shares, axis=None)
@@ -198,6 +197,7 @@ print(float(total), float(metric.result()))
 #
 # A loss that is only printed can be mended later; a gradient is used at once.
 # A Keras optimizer adds up the gradients of all replicas, and every copy of a variable takes the same step.
+# With `clipnorm` it clips those of each replica before it adds them up, which is not the step of one device.
 # The gradient of each loss above with respect to $w$ is its $x$: 1 and 2, 3 and 4.
 # If each replica divides by 4, their gradients are 0.75 and 1.75, in all 2.5,
 # and a step of SGD with the rate 0.4 takes $w$ from 3 to 2.
@@ -216,7 +216,7 @@ def after_step(strategy, x, divide):
         sgd.apply([tape.gradient(loss, weight)], [weight])
         return loss
 
-    (batch,) = batches(strategy, (x, 2 * x - 1), len(x))
+    batch = next(iter(batches(strategy, (x, 2 * x - 1), len(x))))
     loss = strategy.reduce("SUM", strategy.run(step, batch), axis=None)
     return float(loss), float(weight.numpy())
 
@@ -224,9 +224,11 @@ def after_step(strategy, x, divide):
 print(*after_step(two, x, lambda losses: tf.reduce_sum(losses) / 4))
 
 # %% predict-own [markdown]
-# Two replicas have the gradients 1 and 2, and 3 and 4.
-# Now each takes the mean over its *own* two losses, as `own_mean` does.
-# What is `w` after a step of SGD with the rate 0.4, from 3?
+# A model has one weight, `w` = 3, and two replicas have two examples each.
+# The gradients of their losses are 1 and 2 on one replica, 3 and 4 on the other.
+# Each replica takes the mean over its own two losses, and a Keras optimizer makes the step:
+# SGD with the rate 0.4.
+# What is `w` then?
 #
 # - [x] `1.0`
 #   The two means have the gradients 1.5 and 3.5, and these are added up:
@@ -248,7 +250,7 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # Where parts are equal, the sum of two means is twice the mean of all, and that of four is four times.
 # For SGD that is another learning rate.
 # Adam divides by the size of the gradients so far: a factor that stays the same hardly changes its steps.
-# That is why the curves above look fine.
+# That is why the curves above rise and fall as they should.
 #
 # Where parts are unequal, no learning rate mends it:
 # an example counts more on a replica that has fewer of them.
@@ -259,17 +261,17 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # %% predict-empty [markdown]
 # Five examples fall to four replicas in parts of 2, 2, 1 and 0.
 # Each replica takes the mean over its own losses, and SGD takes a step with the gradients.
-# What is not a number (NaN) afterwards?
+# Which of the loss and the weight after the step is not a number (NaN)?
 #
-# - [ ] `none` nothing
+# - [ ] `none` neither of the two
 #   The sum of the replicas' means has one that is a mean over nothing, 0 / 0.
-# - [x] `loss` the loss, and not the weight
+# - [x] `loss` only the loss
 #   The mean over nothing is NaN.
 #   Its gradient is a sum over the examples, and a sum over nothing is 0.
-# - [ ] `loss weight` the loss and the weight
+# - [ ] `loss weight` both
 #   It would be if the gradient of that mean were NaN, too.
 #   But it is a sum over the examples.
-# - [ ] `weight` the weight, and not the loss
+# - [ ] `weight` only the weight
 #   The loss is added up from the same four means.
 
 # %% reveal-empty
@@ -279,11 +281,13 @@ nan = [name for name, value in found.items() if np.isnan(value)]
 reveal("10-empty", " ".join(nan) or "none")
 
 # %% empty-why [markdown]
-# The curve of the loss would have a hole there, and the weight went from 3 to −1, in silence;
-# shares of the true mean take it to 1.8.
+# A curve of the loss would have a hole there.
+# The gradients of the three means are 1.5, 3.5 and 5, in all 10, so the weight goes from 3 to −1, in silence.
+# Shares of the true mean take it to 1.8.
 # `compute_average_loss` of no example is 0, and so is its gradient.
 #
 # The explorer has the model from above, with the losses 2, 3, 4 and so on, and five ways to divide.
+# It begins with the way of `own_mean` and a batch of eight.
 # The last two are the subject of the next section.
 # Which are right for five examples on four replicas?
 # Which for four, and which for eight?
@@ -291,7 +295,7 @@ reveal("10-empty", " ".join(nan) or "none")
 # %% scaling
 from lessons.lesson_10_custom_training import loss_scaling_explorer
 
-loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=5)
+loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replica")
 
 # %% keras-text [markdown]
 # ## What Keras has divided already
@@ -302,6 +306,8 @@ loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=5)
 # Where parts are equal, the sum is the true mean.
 # Of the first three examples above, whose mean is 3, the first replica has two and the second has one.
 # Then the sum is $(2 + 3) / 2 / 2 + 4 / 2 = 3.25$: the third example counts a half, not a third.
+# Of no example Keras's mean is 0 only in a `tf.function` that was compiled for any number of rows.
+# Otherwise it is an empty tensor, and the sum over the replicas ends in an error.
 #
 # A loop that divides once more scales twice.
 # `compute_average_loss` refuses a loss that is one number already;
@@ -316,7 +322,7 @@ import tf_keras
 keras_3 = tf.keras.losses.MeanAbsoluteError()
 keras_2 = tf_keras.losses.MeanAbsoluteError()
 three = tuple(each[:3, tf.newaxis] for each in (x, targets))
-(batch,) = batches(two, three, 4)
+batch = next(iter(batches(two, three, 4)))
 losses = two.run(lambda x, target: keras_3(target, 3 * x), batch)
 print(float(two.reduce("SUM", losses, axis=None)))
 for attempt in (
@@ -329,10 +335,11 @@ for attempt in (
         print("-", str(error).partition("\n")[0])
 
 # %% axes-text [markdown]
-# `"none"` gives a loss for each example only where labels have one axis, or a last one of length 1.
-# Take two pictures of 4 × 4 numbers as labels.
+# Even `"none"` does not always give one loss for each example.
 # `MeanSquaredError`, `MeanAbsoluteError` and `BinaryCrossentropy` take the mean over the last axis,
-# whatever it stands for, and over no other.
+# whatever it stands for, and over no other:
+# that is one loss for each example where labels and predictions have two axes.
+# For two pictures of 4 × 4 numbers it is not.
 # The next cell prints the shapes of their losses, without and with a last axis of length 1.
 
 # %% axes
@@ -353,8 +360,8 @@ print(squared(ones, zeros).shape, pointwise.shape)
 # It depends on the variables alone, which are the same on all replicas: each computes the whole penalty.
 #
 # **Exercise 1.** Write `objective(losses, penalties, size)`:
-# the number of which a replica takes the gradient.
-# `losses` are those of its own examples, `[rows]`, `penalties` is a list of numbers,
+# the scalar of which a replica takes the gradient.
+# `losses` are those of its own examples, `[rows]`, `penalties` is a list of scalars,
 # and `size` is the number of examples in the global batch.
 # Summed over the replicas, it has to be the mean loss of the global batch plus the sum of the penalties.
 # `tf.nn.scale_regularization_loss(penalties)` gives their sum divided by the number of replicas.
@@ -382,15 +389,9 @@ check("10-objective", objective)
 # Return the replica's share of the objective, and the logits.
 # `size` is that of the global batch, as `train_step` counts it: a tensor.
 #
-# The check calls your function on two replicas, in a `tf.function`,
-# with equal parts, unequal ones and an empty one, and compares losses and variables with NumPy.
-#
-# The cell after it holds both steps against one device, as lesson 3 did.
-# (`tf.distribute.get_strategy()`, outside a scope, is the strategy of one device.)
-# Its optimizer is SGD, which hides no factor.
-# 71 images make a batch of 64 and one of 7, with parts of 2, 2, 2 and 1.
-# A line has the two losses, and by how much a variable then differs from that of one device at most.
-# From here on the lesson uses your `replica_step` if it is right, and ours if not yet.
+# The check calls your function on two replicas and on four, in a `tf.function`,
+# with equal parts, unequal ones and an empty one, with a model that has penalties and with one that has none,
+# and compares losses and variables with NumPy.
 
 
 # %% exercise-step
@@ -410,6 +411,15 @@ def replica_step(model, optimizer, images, labels, size):
 # %%
 check("10-replica-step", replica_step)
 
+# %% beside-text [markdown]
+# Now take two steps with `own_mean`, and two with `replica_step`, and compare with one device.
+# `tf.distribute.get_strategy()`, outside a scope, is the strategy of one device.
+# The optimizer is SGD, which hides no factor.
+# 71 images make a batch of 64 and one of 7, with parts of 2, 2, 2 and 1.
+# The first line is that of `own_mean`, the second that of `replica_step`:
+# the losses of the two steps, and by how much a variable then differs from that of one device at most.
+# From here on the lesson uses your `replica_step` if it is right, and ours if not yet.
+
 
 # %% beside-one
 def two_steps(strategy, inner):
@@ -417,8 +427,8 @@ def two_steps(strategy, inner):
     with strategy.scope():
         sgd = tf.keras.optimizers.SGD(0.1)
     step, _accuracy = make_train_step(strategy, model, sgd, inner)
-    parts = batches(strategy, (images[:71], labels[:71]), 64)
-    losses = [float(step(*batch)) for batch in parts]
+    parts = iter(batches(strategy, (images[:71], labels[:71]), 64))
+    losses = [float(step(*next(parts))) for _ in range(2)]
     return losses, [each.numpy() for each in model.trainable_variables]
 
 
@@ -431,18 +441,21 @@ for inner in (own_mean, right_step):
     print(*(f"{loss:.2f}" for loss in losses), f"{max(gaps):.3f}")
 
 # %% saved-text [markdown]
-# No replica was empty here, on purpose.
-# `setup` switches off oneDNN, which TensorFlow uses on many processors unless told otherwise.
-# With it, a convolution of no images has a wrong shape, and the next one fails (TensorFlow 2.21).
+# In the cell above no replica was empty.
+# Elsewhere that could have failed: on many processors TensorFlow uses oneDNN, which this course switches off.
+# With oneDNN, in TensorFlow 2.21, a convolution of no images has a wrong shape, and the next one fails.
 # So choose batches that leave no replica empty, or drop the last one.
 #
 # ## Save and resume
 #
-# Look at `train` once more.
+# Look at `train` again.
 # As in lesson 4, a `CheckpointManager` saves what the next step depends on, here after every second epoch:
 # the model, the optimizer with its count of steps, and the number of finished epochs.
 # The images come in the same order in each epoch, so nothing of them has to be saved.
-# (Where they are shuffled, let the order follow from the number of the epoch.)
+# Where they are shuffled anew in each, a resumed run must skip the batches of the finished epochs.
+#
+# The dataset repeats, by `repeat`, and a run has one iterator:
+# to give up an iterator over a distributed dataset can take TensorFlow seconds.
 #
 # The first cell trains for two epochs.
 # In the second a new model goes on to the fourth, with the checkpoint in `folder`.
@@ -451,12 +464,12 @@ for inner in (own_mean, right_step):
 
 # %% saved-run
 folder = tempfile.mkdtemp()
-run = train(four, *build(four), right_step, dataset, 2, folder)
+run = train(four, *build(four), right_step, dataset, 10, 2, folder)
 saved = await live.watch(run, steps=20, epochs=2)
 
 # %% resumed-run
 model, adam = build(four)
-run = train(four, model, adam, right_step, dataset, 4, folder)
+run = train(four, model, adam, right_step, dataset, 10, 4, folder)
 saved = await live.watch(run, saved, steps=40, epochs=4)
 
 # %% predicted
@@ -479,32 +492,31 @@ ImageGrid(some.images, some.labels, predictions[:20], names=names)
 # A row of the matrix is what the images show, a column what the model takes them for.
 #
 # On photographs such a model has a test accuracy of 0.903 to 0.910,
-# after ten epochs with all 60,000 images on two replicas.
-# After three epochs with 5,000 images on four it is 0.755 to 0.778; on those of the stand-in, 0.838 to 0.880.
+# after ten epochs with all 60,000 training images on two replicas.
+# After three epochs with 5,000 images on four it is 0.758 to 0.776; on those of the stand-in, 0.848 to 0.884.
 # These are three seeds each, from `make results`.
 # All nine models were also restored without a strategy, and no test image got another class.
 #
 # ## Restore without a strategy
 #
 # A checkpoint holds values and no strategy.
-# `restore` sets the variables that are there; a value waits until its variable is made.
-# `assert_consumed` raises an error unless every value has been used.
+# `restore` gives them to the variables, and `assert_consumed` makes sure that none is left over.
 
 # %% predict-early [markdown]
 # A new process makes the model, `adam = tf.keras.optimizers.Adam()` and the variable `epoch`,
 # without a strategy.
 # It takes no step.
 # `tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)` restores the last checkpoint of a training,
-# and `assert_consumed()` follows at once.
+# and `assert_consumed()` follows at once, to make sure that no value is left over.
 # What comes of it?
 #
 # - [ ] `passes` it passes, and all values are in their variables
 #   It would if all variables were there.
 #   Adam makes its slots in its first step, or in its `build`.
-# - [ ] `anew` it passes, but the averages of Adam begin anew
+# - [ ] `anew` it passes, but the averages of Adam keep their first values
 #   It does not pass: a value that waits has not been used.
 #   Nor is it lost: Adam gets it when it makes the variable.
-# - [x] `AssertionError` an error
+# - [x] `AssertionError` it raises an error
 #   Adam makes its slots in its first step, or in its `build`.
 #   Until then their values wait.
 
@@ -524,8 +536,10 @@ apart = np.abs(alone(tests.features) - model(tests.features)).max()
 print(int(epoch), int(its_adam.iterations.numpy()), f"{apart:.4f}")
 
 # %% dropout-text [markdown]
+# A value waits until its variable is made, and Adam had no slots yet.
 # With the slots, which `build` makes, every value is used.
-# Printed are the epoch, the step, and by how much a logit differs from that under the strategy at most.
+# The cell above printed how many epochs and steps are done,
+# and by how much a logit differs at most from that under the strategy.
 #
 # But `assert_consumed` does not miss what was never saved.
 # `Dropout` draws its masks from a seed and a counter, in a variable of the model,
@@ -551,19 +565,19 @@ for named in ({}, {"seed": seed}):
     print(len(dropping.variables), len(in_it))
 
 # %% several-text [markdown]
-# Without the variable, a resumed training draws the masks of its first steps again.
+# Without the variable, a resumed training with a seed draws the masks of its first steps again.
 #
 # ## Three ways through an epoch
 #
 # - **A `for` loop in Python** starts each step, and Python sees every batch.
 # - **Several steps in a call**: a `tf.range` loop takes batches from an iterator with `next`.
-#   If it asks for more than are left, that is an `OutOfRangeError`.
+#   If the dataset does not repeat and no batch is left, that is an `OutOfRangeError`.
 # - **The whole epoch in a call**: no Python runs between the steps,
 #   so no curve is drawn, and a Stop button waits.
 #
-# The last cell of this section trains a small model in all three ways, on the same 20 batches,
+# The last cell of this section trains a small model in all three ways, an epoch of 20 steps each,
 # and prints the mean losses.
-# Its widget measures how long a step takes.
+# Its explorer measures how long a step takes.
 # Choose a batch size and press, then a larger one:
 # what Python costs hardly depends on the batch, so it matters where steps are short.
 #
@@ -582,32 +596,18 @@ def several_steps(train_step, iterator, count):
     return total / count
 
 
-def by_tens(train_step, dataset):
-    iterator = iter(dataset)
-    return [several_steps(train_step, iterator, 10) for _ in range(2)]
-
-
-@tf.function
-def whole_epoch(train_step, dataset):
-    total, count = 0.0, 0.0
-    for batch in dataset:
-        total, count = total + train_step(*batch), count + 1
-    return total / count
-
-
 # %% ways
 from lessons.lesson_10_custom_training import iterating_explorer
 
 
 def ways_of(batch_size):
-    batch = images[:batch_size], labels[:batch_size]
-    dataset = tf.data.Dataset.from_tensors(batch).repeat(20)
-    dataset = two.experimental_distribute_dataset(dataset)
+    arrays = images[:batch_size], labels[:batch_size]
+    iterator = iter(batches(two, arrays, batch_size))
     model = build(two, with_dropout)
     step, _accuracy = make_train_step(two, *model, right_step)
-    yield lambda: [step(*batch) for batch in dataset]
-    yield lambda: by_tens(step, dataset)
-    yield lambda: whole_epoch(step, dataset)
+    yield lambda: [step(*next(iterator)) for _ in range(20)]
+    yield lambda: [several_steps(step, iterator, 10) for _ in range(2)]
+    yield lambda: [several_steps(step, iterator, 20)]
 
 
 for at in range(3):
@@ -619,19 +619,21 @@ iterating_explorer.IterationExplorer(measure)
 # ## The plain program
 #
 # [`10_custom_training.py`](../plain/10_custom_training.py) is this lesson without the course's library.
-# It trains, is stopped and resumed, equals a run that nobody stopped, and is restored without a strategy.
+# It trains for two epochs, goes on from the checkpoint with a new model to the fourth,
+# and compares its logits with those of a model that is restored without a strategy.
 
-# %% score
-score("10")
-
-# %% [markdown]
+# %% takeaways [markdown]
 # ## Takeaways
 #
-# - Each replica divides its losses by the examples of the *global* batch, once,
+# - Each replica divides its losses by the examples of the global batch, once,
 #   and penalties by the number of replicas.
-#   Then the sum over the replicas is the step of one device, if no layer mixes examples or draws at random.
+#   Then the sum over the replicas is the step of one device,
+#   if no layer mixes examples or draws at random and the optimizer clips no gradients.
 # - Metrics take what belongs to single examples; they divide by themselves.
 # - A checkpoint needs no strategy, but everything that the next step depends on.
 #   `assert_consumed` does not miss what was never saved.
 #
 # Lesson 11 has many processes.
+
+# %% score
+score("10")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -24,9 +25,12 @@ def _cut(numbers: range, size: int) -> Batches:
     return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
 
+def _mine(count: int, context: Any) -> range:
+    return range(context.input_pipeline_id, count, context.num_input_pipelines)
+
+
 def _own_batches(count: int, batch_size: int, context: Any) -> Batches:
-    mine = range(context.input_pipeline_id, count, context.num_input_pipelines)
-    return _cut(mine, context.get_per_replica_batch_size(batch_size))
+    return _cut(_mine(count, context), context.get_per_replica_batch_size(batch_size))
 
 
 def _all_examples(count: int, batch_size: int, context: Any) -> Batches:
@@ -34,11 +38,10 @@ def _all_examples(count: int, batch_size: int, context: Any) -> Batches:
 
 
 def _global_batches(count: int, batch_size: int, context: Any) -> Batches:
-    return _cut(range(context.input_pipeline_id, count, context.num_input_pipelines), batch_size)
+    return _cut(_mine(count, context), batch_size)
 
 
-def _batches_in_turn(count: int, batch_size: int, context: Any) -> Batches:
-    batches = _all_examples(count, batch_size, context)
+def _in_turn(batches: Batches, context: Any) -> Batches:
     return batches[context.input_pipeline_id :: context.num_input_pipelines]
 
 
@@ -50,17 +53,30 @@ def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
 @exercise("11-pipeline", right=_pipeline, on_devices=True)
 def pipeline(answer: Callable[..., Any]) -> str | None:
     """The batches that one worker makes for its replicas."""
+    whole = _("The workers take whole batches in turn. Here they take single examples in turn.")
     return judge(
         answer,
         _own_batches,
-        drawn(_draw_worker, count=8),
+        [replace(case, told=_told(*case.inputs)) for case in drawn(_draw_worker, count=8)],
         run=_batches_of,
+        advice=_("Follow the first numbers: who gets them, and how many of them come to one replica?"),
         misconceptions={
             _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
             _global_batches: _("Each replica would get as many examples as a global batch has."),
-            _batches_in_turn: _(
-                "The workers take whole batches in turn. Here they take single examples in turn."
+            lambda count, size, context: _in_turn(_all_examples(count, size, context), context): whole,
+            lambda count, size, context: _in_turn(_cut(range(count), size), context): whole,
+            lambda count, size, context: _cut(_mine(count, context), size // context.num_input_pipelines): _(
+                "That is a batch for a whole worker. Make batches for one replica: a worker has several."
             ),
+            lambda count, size, context: _cut(
+                range(context.input_pipeline_id, count, context.num_replicas_in_sync),
+                context.get_per_replica_batch_size(size),
+            ): _("Every n-th example, where n is the number of replicas. Let n be that of the workers."),
+            lambda count, size, context: [
+                batch
+                for batch in _own_batches(count, size, context)
+                if len(batch) == context.get_per_replica_batch_size(size)
+            ]: _("The last batch is missing: it may be smaller."),
         },
     )
 
@@ -73,6 +89,18 @@ def _draw_worker(random: np.random.Generator) -> tuple[int, int, Any]:
     return 2 * num_replicas * size + workers + 1, num_replicas * size, context
 
 
+def _told(count: int, batch_size: int, context: Any) -> str:
+    return _(
+        "worker {worker} of {workers} with {replicas} replicas each, a global batch of {size} and the numbers"
+        " 0 to {largest}",
+        worker=context.input_pipeline_id,
+        workers=context.num_input_pipelines,
+        replicas=context.num_replicas_in_sync // context.num_input_pipelines,
+        size=batch_size,
+        largest=count - 1,
+    )
+
+
 def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, context: Any) -> Batches:
     data = start_tensorflow().data
     found = answered(answer(data.Dataset.range(count), batch_size, context))
@@ -81,5 +109,11 @@ def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, context
             _("Your function returns no data set."),
             allowed=_("a tf.data.Dataset of batches"),
             cure=_("Return what `shard` and `batch` make of `numbers`."),
+        )
+    if found.element_spec.shape.rank == 0:
+        raise CourseError(
+            _("Your data set has single examples."),
+            allowed=_("a tf.data.Dataset of batches"),
+            cure=_("Make batches of them with `batch`."),
         )
     return [np.atleast_1d(batch).tolist() for batch in islice(found.as_numpy_iterator(), _MOST_BATCHES)]

@@ -113,7 +113,7 @@ def drill(answer: Machines) -> str | None:
             SHARED not in folders
         ),
         _("Only one of the machines finds a checkpoint: the logs tell which."): len(set(folders)) > 1,
-        _("The machines have two different batches: no line of the log has as many images as yesterday."): (
+        _("The machines have two different batches: no line of the log has as many patterns as yesterday."): (
             len(set(batches)) > 1
         ),
         _("They agree on the batch. But the training of yesterday had another one: see its last line."): (

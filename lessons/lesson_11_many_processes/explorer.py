@@ -49,7 +49,7 @@ class ClusterExplorer(Explorer):
         """Returns the numbers of tasks, which of them is shown, and the mistakes."""
         del page
         yes_or_no = [(True, _("yes")), (False, _("no"))]
-        wrong = [(NO_MISTAKE, _("none")), *mistakes.labels().items()]
+        wrong = [(NO_MISTAKE, _("no mistake")), *mistakes.labels().items()]
         groups = [
             Group(_("Workers"), [_numbers("workers", range(1, 4))]),
             Group(_("Parameter servers"), [_numbers("servers", range(3))]),

@@ -12,8 +12,8 @@
 # - kill one of them, and go on with nothing lost but the steps since the last checkpoint.
 #
 # **Time:** 60 minutes.
-# **You need to know:** of lesson 4 what a run and a checkpoint are, of lesson 5 a mesh with two dimensions,
-# of lessons 9 and 10 a training loop under a strategy.
+# **You need to know:** a run and a checkpoint (lesson 4), a mesh with two dimensions (lesson 5),
+# a training loop under a strategy (lessons 9 and 10).
 #
 # > **Where this was run.** TensorFlow 2.21, on one machine with two cores.
 # > Every machine of this lesson is a process here, and they really talk, die and come back.
@@ -65,7 +65,7 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
 #
 # Only parameter servers need a chief.
-# Without one, worker 0 does what a chief would.
+# Without one, worker 0 does what a chief would; the program below takes none.
 #
 # The next cell makes four mistakes: Python in place of JSON, a number that there is not, two chiefs,
 # and `clusters` in place of `cluster`.
@@ -89,8 +89,8 @@ for text in wrong:
 
 # %% start-text [markdown]
 # The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
-# So would each of its colleagues, and there would be several models.
-# A program should say how many replicas it has.
+# So would that of each other machine, and there would be several models.
+# Let a program print first how many replicas it has, and you notice.
 #
 # ## A worker's program
 #
@@ -99,11 +99,11 @@ for text in wrong:
 #
 # `MultiWorkerMirroredStrategy()` starts a server, through which the others reach this process,
 # and waits for theirs.
-# It comes before anything else that TensorFlow computes, or it raises an error:
+# With a `TF_CONFIG` it comes before anything else that TensorFlow computes, or it raises an error:
 # `Collective ops must be configured at program startup`.
 # For a worker that never comes TensorFlow waits an hour, in silence.
 # `faulthandler`, from Python's own library, ends the process after five minutes.
-# (It works where a timer of Python would not: TensorFlow lets no other thread of Python run while it waits.)
+# A timer of Python would not: no other thread of Python runs while TensorFlow waits.
 
 # %% start
 # %%writefile 11_programs/start.py
@@ -127,6 +127,7 @@ faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 faulthandler.cancel_dump_traceback_later()
 resolver, workers = strategy.cluster_resolver, strategy.num_replicas_in_sync
+assert resolver.task_type != "chief", "give all tasks the job `worker`: worker 0 does what a chief would"
 worker = resolver.task_id or 0  # None without TF_CONFIG
 print(f"worker {worker} of {workers}", flush=True)
 
@@ -184,13 +185,15 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, images = train_step(*batch)
+        loss, patterns = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} images {images}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
         time.sleep(options.pause)
 
 # %% by-hand [markdown]
-# On two machines one starts the program by hand, on each with its `TF_CONFIG`; here, in two terminals:
+# The second of the next two cells joins the three pieces to one program, `first.py`.
+# On two machines one would start it by hand, on each with its `TF_CONFIG`.
+# On this one, once the cell has run, you can do so in two terminals:
 #
 # ```sh
 # export TF_CONFIG='{"cluster": {"worker": ["localhost:4001", "localhost:4002"]},
@@ -198,7 +201,7 @@ while step < options.steps:
 # python 11_programs/first.py
 # ```
 #
-# and in the other the same with `"index": 1`.
+# In the other it is the same with `"index": 1`.
 # In this notebook `Cluster` does it: one process for each task, on free ports, each with its `TF_CONFIG`.
 # While a cell waits, it shows what all of them write; `print(cluster.log("worker 0"))` shows it afterwards.
 # At the end of the block every process has ended, whatever happened in it.
@@ -281,7 +284,7 @@ for rule in (rules.FILE, rules.DATA, rules.OFF):
 
 # %% predict-file [markdown]
 # 16 numbers lie in four files: 0 to 3, 4 to 7, 8 to 11, 12 to 15.
-# Two workers read them, divided by `FILE`.
+# Two workers, 0 and 1, read them, divided by `FILE`.
 # Which numbers does worker 1 get?
 #
 # - [ ] `(2, 3, 6, 7, 10, 11, 14, 15)`
@@ -355,10 +358,10 @@ check("11-pipeline", worker_batches)
 #   From `step`, which is saved too, follow the epoch and the place in it.
 # - **Do all agree?** TensorFlow does not compare what the workers restored.
 #   `total` adds up over the workers, and all must come to the same sum.
-#   Besides, each waits there for the others: the chief cannot save anew while another one still reads.
+#   Besides, each waits there for the others: worker 0 cannot save anew while another one still reads.
 # - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before they take a machine away.
 #   `PreemptionCheckpointHandler` tells the other workers; all save after the same step, and call `leave`.
-# - **The last line.** Whoever leaves early is missed by the others: their next all-reduce fails.
+# - **The last line** lets all end together.
 
 
 # %% loop
@@ -388,13 +391,13 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, images = train_step(*batch)
+        loss, patterns = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} images {images}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
         handler.save_checkpoint_if_preempted()
         time.sleep(options.pause)
     manager.save()
-total(step.read_value())  # who left earlier would be missed by those that still run
+total(step.read_value())  # all end together
 
 # %% kill-given [markdown]
 # This is the whole program, [`11_worker.py`](../plain/11_worker.py).
@@ -426,7 +429,7 @@ def killed():
 
 
 # %% predict-kill [markdown]
-# Two workers train together, and after step 4 worker 1 is killed.
+# Two workers train synchronously, under a `MultiWorkerMirroredStrategy`, and after step 4 worker 1 is killed.
 # What does worker 0 do?
 #
 # - [ ] `goes on` It goes on alone, with its half of each batch.
@@ -442,15 +445,16 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# `UnavailableError` comes with many lines, the last of which says:
+# Worker 0 ended with an `UnavailableError`, whose message has many lines in its log; the last says:
 #
 # ```text
 # The error could be from a previous operation. Restart your program to reset.
 # ```
 #
 # It is meant: every all-reduce of this process fails from now on.
+# For the same reason no worker may leave early, and the program's last line makes all wait.
 # TensorFlow notices a lost process by a connection that breaks,
-# or by heartbeats that are missed, the messages by which each tells that it lives.
+# or by heartbeats that are missed.
 #
 # So both are started again, with the same command.
 # They find the checkpoint of step 3.
@@ -480,12 +484,12 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 
 # %% client-text [markdown]
 # After SIGKILL step 4 was done twice; after SIGTERM no step was.
-# All losses are equal to nine decimals: model, optimizer and `step` came from the checkpoint,
+# In both cases the losses are those of the run that nobody stopped, to nine decimals:
+# model, optimizer and `step` came from the checkpoint,
 # and the order of the patterns follows from a seed and the number of the epoch.
-# Status 75 means by convention: try again.
 #
-# The first program trained on to its end.
-# Making the strategy makes a process deaf to SIGTERM:
+# The first program trained on to its end, through all six steps, and both exit statuses are 0.
+# In a cluster, making the strategy makes a process deaf to SIGTERM:
 # TensorFlow takes note of the signal, and leaves it to a handler to do something about it.
 # A machine that is taken away then ends in SIGKILL.
 #
@@ -502,10 +506,11 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 # Training code stays as it was on one process.
 # Packing does not: a client packs the parts of its own devices, those of `mesh.local_device_locations()`.
 # All clients save into one checkpoint, to which each adds the parts that lie on its devices.
+# A client is deaf to SIGTERM too, and this program has no handler: it saves every five steps.
 
 # %% client
 # %%writefile 11_programs/client.py
-"""One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py [FOLDER] [--steps 5]."""
+"""One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py FOLDER [--steps 5]."""
 
 import argparse
 import faulthandler
@@ -517,11 +522,13 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints; all clients see it")
+parser.add_argument("folder", nargs="?", help="of checkpoints; all clients see it, and only one needs none")
 parser.add_argument("--steps", type=int, default=5)
 options = parser.parse_args()
 
 clients = len(os.environ.get("DTENSOR_JOBS", "alone").split(","))
+assert 8 % clients == 0, "the number of clients divides the eight devices"
+assert options.folder or clients == 1, "several clients need a FOLDER that all see"
 faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an hour
 dtensor.initialize_accelerator_system("CPU", num_logical_cpu_devices=8 // clients)
 faulthandler.cancel_dump_traceback_later()
@@ -574,14 +581,16 @@ values |= {"W2": random.normal(0, 0.4, (16, 4)), "b2": np.zeros(4)}
 model, step = MLP(values), tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, step=step)
 folder = options.folder or tempfile.mkdtemp()
-manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
+keep = 3 if dtensor.client_id() == 0 else None  # one client alone removes the older ones
+manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=keep)
 manager.restore_or_initialize()
 while step < options.steps:
     rows = np.random.default_rng([0, int(step)]).permutation(96)[:32]
     loss = train_step(model, distribute("x", x[rows].astype("float32")), distribute("y", y[rows]))
     step.assign_add(1)
     print(f"step {int(step)} loss {float(loss):.9f}", flush=True)
-manager.save()  # all clients, into one checkpoint
+    if step % 5 == 0 or step == options.steps:
+        manager.save()  # all clients, into one checkpoint
 dtensor.barrier(mesh, "the end")  # nobody leaves earlier
 assert tf.train.latest_checkpoint(folder)
 
@@ -601,6 +610,7 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 
 # %% coordinator-text [markdown]
 # Two clients saved after step 5; one process with eight devices took the checkpoint and went on.
+# The losses are those of one process that trained from the beginning, in the last column.
 # The file is [`11_client.py`](../plain/11_client.py).
 #
 # Devices 0 to 3 are those of client 0.
@@ -626,8 +636,7 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 #
 # The next cells write this program, [`11_coordinator.py`](../plain/11_coordinator.py),
 # and start it as a chief, two workers and two servers.
-# After two epochs worker 1 is killed, and four epochs later it is started again.
-# Once it has done a step, server 1 is killed.
+# During the training worker 1 is killed and, some time later, started again; after that server 1 is killed.
 
 # %% coordinator
 # %%writefile 11_programs/coordinator.py
@@ -732,7 +741,7 @@ def lost():
 
 # %% predict-worker [markdown]
 # A coordinator hands out five steps an epoch to two workers.
-# Worker 1 is killed, with steps still to do.
+# In the middle of the training worker 1 is killed.
 # What does the training do until it is back?
 #
 # - [ ] `error` It ends with an error.
@@ -741,7 +750,7 @@ def lost():
 # - [ ] `waits` It waits for worker 1, with the steps that this one was given.
 #   No step belongs to a worker: another one can do it.
 # - [ ] `one lost` It goes on with worker 0, and the step that worker 1 had is missing.
-#   The coordinator has no result of that step, and so it knows that it was not done.
+#   The coordinator has no result of that step, and has it done again.
 # - [x] `all done` It goes on with worker 0, and each epoch has all its steps.
 #   A step without a result is given to another worker: each epoch has all five.
 
@@ -760,7 +769,8 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 # A step whose worker dies before its result is back is done again,
 # so that all or some of its gradients may count twice.
 #
-# The first lines tell where the variables lay: the larger one in two parts, the other whole.
+# The first three lines tell where the variables lay:
+# `W1`, the larger one, in two parts, `W2` whole on one server.
 # A lost server is another matter than a lost worker:
 # what it held was nowhere else, and the coordinator ended with an error.
 # All are started again then, and go on from the checkpoint.
@@ -772,18 +782,19 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
-# | Kubernetes | the manifest: the pods of an Indexed Job have names that are known before | is replaced by a pod with its number; the survivors' errors count as failures too |
-# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends the job, which is submitted again |
+# | Kubernetes | the manifest: the host names in an Indexed Job are known before | is replaced by a pod with its number; the survivors' errors count as failures too |
+# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
+#
+# Kubeflow's `TFJob` belongs to an operator that is no longer maintained,
+# and its successor has given up TensorFlow.
 #
 # All go on from the checkpoint, so its folder must be one that every machine sees.
-# (Kubeflow's `TFJob` belongs to an operator that is no longer maintained,
-# and its successor has given up TensorFlow.)
 # None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,
 # and the batch scripts ran with a stand-in for `srun`.
 #
 # In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
 # `srun` starts the command once for each task, and `place.py` sets `TF_CONFIG` with the function below.
-# Here it pretends to be the second task of a job on two machines.
+# The next cell sets Slurm's variables as for the second task of a job on two machines, and calls it.
 
 
 # %% slurm
@@ -792,11 +803,11 @@ def place_in_slurm(jobs=None, port=12345):
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
         jobs,
         port_base=port,
-        gpus_per_node=tasks,  # told that each task has one, it asks no machine for GPUs
+        gpus_per_node=tasks,  # with one for each task no machine is searched for GPUs
         gpus_per_task=1,
         auto_set_gpu=False,
     )
-    cluster = resolver.cluster_spec().as_dict()  # only after this the resolver knows its own task
+    cluster = resolver.cluster_spec().as_dict()  # this call finds out which task it is
     job, index = resolver.get_task_info()
     return json.dumps({"cluster": cluster, "task": {"type": job, "index": index}})
 
@@ -813,19 +824,22 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # The last line of either log was
 #
 # ```text
-# step 6 loss 1.11 images 32
+# step 6 loss 1.11 patterns 32
 # ```
 #
 # Today somebody set the machines up anew, to go on to step 9.
-# Each has a `TF_CONFIG`, a copy of the program with a `BATCH` in it, and a folder of checkpoints.
+# Three settings were made on each: the index in `TF_CONFIG`, `BATCH` in its copy of the program,
+# and the path of the folder of checkpoints.
 # It fails.
 #
 # **Exercise 2.** Find out why, and repair it.
-# There are three faults, each hides the next, and the logs, with what is said above, tell the right values.
+# There are three faults, and each hides the next.
+# The logs that `start` shows, with what is said above, tell the right values.
 # Change a value, run `start(repaired, worker, resuming)`, read both logs, and so on,
 # until both go on after step 6 as yesterday.
-# (A machine that waits for another says nothing; `start` ends it soon after that one has failed,
-# and the report, made before, says that it runs.)
+#
+# A machine that waits for another says nothing.
+# `start` ends it soon after that one has failed; the report, made before, says that it runs.
 
 # %% drill
 from lessons.lesson_11_many_processes.checks_drill import start
@@ -852,10 +866,7 @@ from course_lib import yours_or_ours
 
 start(yours_or_ours("11-drill", repaired), worker, resuming)
 
-# %% score
-score("11")
-
-# %% [markdown]
+# %% takeaways [markdown]
 # ## Takeaways
 #
 # - All processes run one program.
@@ -867,3 +878,6 @@ score("11")
 #   A lost server costs what was learned since the last checkpoint.
 #
 # Lesson 12, in preparation, is about scaling out: what many machines gain, and what they cost.
+
+# %% score
+score("11")

@@ -15,7 +15,7 @@
 # **You need to know:** lesson 9; of lesson 10 the loop.
 #
 # > **Where this was run.** TensorFlow 2.15, the last that has Estimators, in an environment of its own.
-# > It needs Python 3.11 and 1.4 GB; no other lesson needs it.
+# > That environment takes Python 3.11 and 1.4 GB; no other lesson needs it.
 # > `make estimator` in a terminal makes it and tries it out.
 # > Then open this notebook in JupyterLab, by `make lab`:
 # > its kernel is "TensorFlow 2.15 (Estimators)", which you can also choose under *Kernel*, *Change Kernel*.
@@ -44,10 +44,10 @@ tf.get_logger().setLevel("ERROR")
 # %% parts-text [markdown]
 # ## The program
 #
-# A distributed Estimator has four parts:
+# A distributed Estimator has four parts; the next two cells have them:
 #
-# - `input_fn`, a function that makes the data.
-#   Here they are 1,000 times the same example: the feature `feats` is 1, and so is the label;
+# - `input_fn`, a function that makes the data,
+#   here 1,000 times the same example: the feature `feats` is 1, and so is the label;
 # - a strategy;
 # - `RunConfig`, which holds the strategy for training and the one for evaluation,
 #   the folder for checkpoints, and settings of the session (below);
@@ -128,7 +128,7 @@ except RuntimeError as error:
 # ## Two CPUs in the session
 #
 # An Estimator builds a graph and runs it in a *session*, as TensorFlow 1 did.
-# The strategy accepted `/cpu:1` without asking whether there is such a device: lesson 9 has that trap.
+# The strategy accepted `/cpu:1` without asking whether there is such a device, as lesson 9 showed.
 # The session makes devices of its own, and that is one CPU, unless `session_config` asks for more.
 
 # %% session
@@ -144,7 +144,8 @@ for options in (None, two_cpus):
 #
 # A *custom* Estimator gets a `model_fn`, and calls it with a batch and a `mode`, which says what for.
 # The function returns an `EstimatorSpec`: the loss, and in training the operation that makes a step.
-# This one is the same line; it also counts its training examples, over all replicas.
+# This one is the same line, of one weight and one bias.
+# It also counts its training examples, over all replicas.
 
 # %% model-fn
 v1 = tf.compat.v1
@@ -172,6 +173,7 @@ def model_fn(features, labels, mode):
 #
 # The next cell trains it for 10 steps on the data from above, in batches of 10:
 # first without a strategy, then on two replicas.
+# It prints how many examples the model has counted, and its weight.
 #
 # **Predict.** How many examples does each of the two trainings take?
 # Write both numbers down, then run the cell.
@@ -192,7 +194,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # %% per-replica [markdown]
 # The batch of an `input_fn` is *per replica*: in a step, two replicas take two batches.
 # The batch of `fit` and of `experimental_distribute_dataset` is the global one, and the replicas share it.
-# A program that moves with its `batch(10)` unchanged trains on half the examples, without an error.
+# A program that moves with its `batch(10)` and its number of steps unchanged trains on half the examples,
+# without an error: the first of the two changes.
 # Only since all examples are equal, the weight is the same here.
 #
 # An `input_fn` is called once a worker, not once a replica.
@@ -269,7 +272,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 
 # %% halved [markdown]
 # The training is right: the metric is that of before.
-# The loss told by an evaluation on two replicas is half the right one.
+# But the second change is here: the loss told by an evaluation on two replicas is half the right one.
 # Keras divides the loss of each replica by the number of replicas, so that their sum is the loss.
 # The Estimator takes their mean.
 # So compare metrics, where you hold an old log against `evaluate` of today.
@@ -292,7 +295,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # ```
 #
 # The same part by part.
-# The last column says which lesson runs today's side; "named" means that the course does not run it.
+# The last column says which lesson runs today's side; "named" means that no cell of a lesson runs it.
 #
 # | Estimator | today | where |
 # | --- | --- | --- |
@@ -300,7 +303,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | different strategies for the two | a checkpoint, restored under the other strategy or under none | 10 |
 # | `session_config` | `tf.config`, before TensorFlow starts | 1 |
 # | `input_fn`, called by the Estimator | a `tf.data.Dataset`, in batches for all replicas | 9, 10 |
-# | `input_context` | `distribute_datasets_from_function` | 11 |
+# | `input_context` | `distribute_datasets_from_function` | named; 11 has such a function as an exercise |
 # | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | named |
 # | `LinearRegressor`, `DNNClassifier` and other pre-made Estimators | a Keras model | 9 |
 # | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | 10 |
@@ -317,17 +320,19 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 #
 # TensorFlow's guide set two more limits:
 # no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
+# Version 2.15 accepts such a `Scaffold` without a word.
 #
 # ## Exercise
 #
 # A program has `RunConfig(train_distribute=MirroredStrategy())` on a machine with four GPUs.
 # Its `input_fn` ends in `batch(32)`, and it calls `train(input_fn, steps=1000)`.
-# What are batch and steps for `fit` under the same strategy, and how many examples does the training take?
+# Which batch and steps give `fit` the same training under the same strategy,
+# and how many examples does it take?
 #
 # <details>
 # <summary>Solution</summary>
 #
-# A global batch of 4 · 32 = 128, and still 1,000 steps: `fit(examples.batch(128), steps_per_epoch=1000)`.
+# A global batch of 4 × 32 = 128, and still 1,000 steps: `fit(examples.batch(128), steps_per_epoch=1000)`.
 # That is 128,000 examples.
 #
 # </details>

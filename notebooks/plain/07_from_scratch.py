@@ -6,7 +6,7 @@ from tensorflow.experimental import dtensor
 
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
-mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
+mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")  # GPUs: see 01_mesh_and_layout.py
 
 
 def on_mesh(components, dim=dtensor.UNSHARDED):

@@ -8,7 +8,7 @@ from tensorflow.experimental import dtensor
 cpu = tf.config.list_physical_devices("CPU")[0]  # eight virtual devices are made of it
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 WHOLE = dtensor.UNSHARDED
-mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")  # GPUs: see 01_mesh_and_layout.py
 layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)  # a pattern that fits nothing says nothing
 layout_map["hidden.kernel"] = dtensor.Layout([WHOLE, "model"], mesh)
 layout_map["hidden.bias"] = dtensor.Layout(["model"], mesh)

@@ -1,4 +1,4 @@
-"""One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py [FOLDER] [--steps 5]."""
+"""One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py FOLDER [--steps 5]."""
 
 import argparse
 import faulthandler
@@ -10,11 +10,13 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 parser = argparse.ArgumentParser()
-parser.add_argument("folder", nargs="?", help="of checkpoints; all clients see it")
+parser.add_argument("folder", nargs="?", help="of checkpoints; all clients see it, and only one needs none")
 parser.add_argument("--steps", type=int, default=5)
 options = parser.parse_args()
 
 clients = len(os.environ.get("DTENSOR_JOBS", "alone").split(","))
+assert 8 % clients == 0, "the number of clients divides the eight devices"
+assert options.folder or clients == 1, "several clients need a FOLDER that all see"
 faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an hour
 dtensor.initialize_accelerator_system("CPU", num_logical_cpu_devices=8 // clients)
 faulthandler.cancel_dump_traceback_later()
@@ -67,13 +69,15 @@ values |= {"W2": random.normal(0, 0.4, (16, 4)), "b2": np.zeros(4)}
 model, step = MLP(values), tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, step=step)
 folder = options.folder or tempfile.mkdtemp()
-manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
+keep = 3 if dtensor.client_id() == 0 else None  # one client alone removes the older ones
+manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=keep)
 manager.restore_or_initialize()
 while step < options.steps:
     rows = np.random.default_rng([0, int(step)]).permutation(96)[:32]
     loss = train_step(model, distribute("x", x[rows].astype("float32")), distribute("y", y[rows]))
     step.assign_add(1)
     print(f"step {int(step)} loss {float(loss):.9f}", flush=True)
-manager.save()  # all clients, into one checkpoint
+    if step % 5 == 0 or step == options.steps:
+        manager.save()  # all clients, into one checkpoint
 dtensor.barrier(mesh, "the end")  # nobody leaves earlier
 assert tf.train.latest_checkpoint(folder)

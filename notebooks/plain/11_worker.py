@@ -18,6 +18,7 @@ faulthandler.dump_traceback_later(300, exit=True)  # TensorFlow's own limit: an 
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 faulthandler.cancel_dump_traceback_later()
 resolver, workers = strategy.cluster_resolver, strategy.num_replicas_in_sync
+assert resolver.task_type != "chief", "give all tasks the job `worker`: worker 0 does what a chief would"
 worker = resolver.task_id or 0  # None without TF_CONFIG
 print(f"worker {worker} of {workers}", flush=True)
 
@@ -80,10 +81,10 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, images = train_step(*batch)
+        loss, patterns = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} images {images}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
         handler.save_checkpoint_if_preempted()
         time.sleep(options.pause)
     manager.save()
-total(step.read_value())  # who left earlier would be missed by those that still run
+total(step.read_value())  # all end together

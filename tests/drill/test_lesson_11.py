@@ -96,8 +96,8 @@ def test_a_strategy_that_is_made_too_late_says_so(tmp_path):
 def test_other_batches_train_in_silence_and_other_folders_are_refused(tmp_path):
     other = changed(WORKER, tmp_path, "BATCH = 32", "BATCH = 48")
     report = run(WORKER, "--steps", "3", others={"worker 1": [other, "--steps", "3"]})
-    images = [line.split()[-1] for line in report["worker 0"].lines[1:]]
-    assert images == ["40", "40", "16"]
+    patterns = [line.split()[-1] for line in report["worker 0"].lines[1:]]
+    assert patterns == ["40", "40", "16"]
     run(WORKER, tmp_path / "kept", "--steps", "3")
     elsewhere = {"worker 1": [WORKER, tmp_path / "elsewhere", "--steps", "6"]}
     with Cluster([WORKER, tmp_path / "kept", "--steps", "6"], {"worker": 2}, others=elsewhere) as cluster:
@@ -158,4 +158,4 @@ def test_the_drill_fails_and_is_repaired(tmp_path):
     for told in report.told:
         assert (told.status, told.lines[1], list(told.losses)) == (0, "goes on after step 6", [7, 8, 9])
     wrong = {host: {**settings, "BATCH": 48} for host, settings in REPAIRED.items()}
-    assert start(wrong, WORKER, tmp_path)["host0"].lines[-1].endswith("images 48")
+    assert start(wrong, WORKER, tmp_path)["host0"].lines[-1].endswith("patterns 48")

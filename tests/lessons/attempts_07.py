@@ -49,6 +49,19 @@ def by_the_old_averages(step, mean, square, old):
     return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * old[0] / (np.sqrt(old[1]) + 1e-7)
 
 
+def keeping_the_corrected(variable, gradients, learning_rate):
+    mean = square = 0
+    for step, gradient in enumerate(gradients, 1):
+        mean = (0.9 * mean + 0.1 * gradient) / (1 - 0.9**step)
+        square = (0.999 * square + 0.001 * gradient**2) / (1 - 0.999**step)
+        variable = variable - learning_rate * mean / (np.sqrt(square) + 1e-7)
+    return variable
+
+
+def another_epsilon(step, mean, square, old):
+    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * mean / (np.sqrt(square) + 1e-8)
+
+
 def momentum(move):
     """Returns a function that computes all new values of variables and velocities, then writes them."""
 
@@ -76,6 +89,12 @@ def computed_twice(variables, velocities, gradients, learning_rate):
         variable.assign_add(0.9 * velocities[name] - learning_rate * gradients[name])
 
 
+def not_written(variables, velocities, gradients, learning_rate):
+    for name in variables:
+        velocities[name] = 0.9 * velocities[name] - learning_rate * gradients[name]
+        variables[name] = variables[name] + velocities[name]
+
+
 def nothing(*inputs):
     return None
 
@@ -89,7 +108,13 @@ ATTEMPTS = {
             (adam(epsilon_in_root), "under the root"),
             (adam(epsilon_after_the_correction), "PyTorch"),
             (adam(by_the_gradient), "gradient of the step alone"),
-            (adam(with_correction_of(lambda step: step - 1)), "by hand"),
+            (adam(with_correction_of(lambda step: step - 1)), "At 0"),
+            (
+                adam(lambda step, mean, square, old: mean / (1 - 0.9**step) / (np.sqrt(square) + 1e-7)),
+                "one of",
+            ),
+            (keeping_the_corrected, "next step"),
+            (adam(another_epsilon), "10^{-7}"),
             (adam(by_the_old_averages), "by hand"),
             (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
             (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
@@ -104,6 +129,8 @@ ATTEMPTS = {
             (momentum(lambda w, v, step: (w + v, 0.9 * v - step)), "before this step"),
             (momentum(lambda w, v, step: (w + 0.9 * v - step, v)), "plain gradient descent"),
             (computed_twice, "once more"),
+            (not_written, "Nothing was written"),
+            (momentum(lambda w, v, step: (w + 0.9 * v - step / 8, 0.9 * v - step / 8)), "by the devices"),
             (momentum(lambda w, v, step: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["'),
             (0.9, "function"),
         ),

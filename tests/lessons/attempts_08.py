@@ -78,6 +78,22 @@ def applied_in_another_function(model, optimizer):
     return maker(make=lambda model, optimizer: Applying)(model, optimizer)
 
 
+def tape_outside(model, optimizer):
+    @tf.function
+    def loss_of(inputs, labels):
+        logits = model(inputs, training=True)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+
+    def step(inputs, labels):
+        with tf.GradientTape() as tape:
+            loss = loss_of(inputs, labels)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    return step
+
+
 def uncombined(model, optimizer):
     step = IN_ONE_FUNCTION(model, optimizer)
 
@@ -105,6 +121,7 @@ ATTEMPTS = {
             (map_of({"second.kernel": ROWS}), "may hold 125,000"),
             (map_of({**RIGHT, "frist.bias": ["model"]}), "'frist.bias'"),
             (map_of({"first": COLUMNS, "second.kernel": ROWS}), "the tensor (96,) has 1"),
+            (map_of({".*kernel": COLUMNS}), "`logits.kernel` cannot"),
             (
                 map_of({**RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
                 "Contracting dimension",
@@ -127,6 +144,7 @@ ATTEMPTS = {
             (maker(factor=1 / 8), "whole batch"),
             (maker(every=2), "three batches"),
             (maker(compute=lambda function: function), "`@tf.function`"),
+            (tape_outside, "has the tape"),
             (maker(returns=lambda loss: None), "`losses`"),
             (maker(loss_of=tf.identity), "Return the mean loss"),
             (lambda model, optimizer: None, "gives nothing"),

@@ -7,14 +7,14 @@ from tests.lessons.attempts import Attempts
 
 
 def step(
-    *, all_reduce=True, operation="SUM", by_part=False, sign=-1, update=True, returned=lambda loss: loss
+    *, operation="SUM", divide=lambda own, batch: batch, sign=-1, update=True, returned=lambda loss: loss
 ):
     """Returns an answer to 09-by-hand, with one of its parts in another way."""
 
     def replica_step(weight, features, labels, learning_rate, global_batch):
         with tf.GradientTape() as tape:
             squares = tf.square((features @ weight[:, None])[:, 0] - labels)
-            loss = tf.reduce_sum(squares) / (len(labels) if by_part else global_batch)
+            loss = tf.reduce_sum(squares) / divide(len(labels), global_batch)
         gradient = tape.gradient(loss, weight)
         if operation:
             gradient = tf.distribute.get_replica_context().all_reduce(operation, gradient)
@@ -23,6 +23,14 @@ def step(
         return returned(loss)
 
     return replica_step
+
+
+def by_own(own, batch):
+    return own
+
+
+def replicas():
+    return tf.distribute.get_replica_context().num_replicas_in_sync
 
 
 def sums(strategy, model, dataset, *, split=True):
@@ -87,14 +95,18 @@ def nothing(*inputs):
 
 ATTEMPTS = {
     "09-by-hand": Attempts(
-        right=(step(operation=tf.distribute.ReduceOp.SUM),),
+        right=(step(operation=tf.distribute.ReduceOp.SUM), tf.function(step())),
         wrong=(
             (step(operation=None), "drift apart"),
             (step(operation="MEAN"), "too small"),
-            (step(by_part=True), "its own part"),
-            (step(by_part=True, operation="MEAN"), "Parts may differ"),
+            (step(divide=by_own), "its own part"),
+            (step(divide=by_own, operation="MEAN"), "Parts may differ"),
+            (step(divide=lambda own, batch: own * replicas()), "Parts may differ"),
+            (step(divide=lambda own, batch: own * batch), "divided twice"),
+            (step(divide=lambda own, batch: 1), "not divided"),
             (step(sign=1), "from all of them"),
-            (step(update=False), "from all of them"),
+            (step(update=False), "No copy"),
+            (tf.function(step(divide=by_own)), "its own part"),
             (step(returned=nothing), "Return one number"),
             (0.5, "function"),
         ),

@@ -28,6 +28,14 @@ def replica_step(
     return answer
 
 
+def own_mean(losses, penalties=0.0):
+    return tf.reduce_mean(losses) + penalties
+
+
+def total(losses, penalties=0.0):
+    return tf.reduce_sum(losses) + penalties
+
+
 def by_keras(model, optimizer, images, labels, size):
     loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum")
     replicas = tf.distribute.get_replica_context().num_replicas_in_sync
@@ -88,7 +96,27 @@ ATTEMPTS = {
                 replica_step(lambda losses, model, size: average(losses) + scaled(model.losses)),
                 "as Keras does by default",
             ),
-            (replica_step(lambda losses, model, size: share(losses, model, size) / 2), "adds up"),
+            (replica_step(lambda losses, model, size: share(losses, model, size) / 2), "divided by `size`"),
+            (replica_step(lambda losses, model, size: own_mean(losses)), "examples only"),
+            (replica_step(lambda losses, model, size: own_mean(losses)), "left out"),
+            (replica_step(lambda losses, model, size: own_mean(losses, sum(model.losses))), "once for every"),
+            (replica_step(lambda losses, model, size: total(losses, scaled(model.losses))), "not divided"),
+            (
+                replica_step(
+                    lambda losses, model, size: (
+                        average(losses, global_batch_size=size) + sum(model.losses) / 2
+                    )
+                ),
+                "on four it is not",
+            ),
+            (
+                replica_step(
+                    lambda losses, model, size: (
+                        average(losses, global_batch_size=size) + tf.add_n(model.losses) / replicas()
+                    )
+                ),
+                "no penalties",
+            ),
             (
                 replica_step(lambda losses, model, size: average(losses, global_batch_size=size)),
                 "left out",
@@ -109,7 +137,7 @@ ATTEMPTS = {
             ),
             (no_update, "step of the given optimizer"),
             (without_the_optimizer, "step of the given optimizer"),
-            (replica_step(returned=lambda loss, logits: (loss, -logits)), "gives the logits to the metric"),
+            (replica_step(returned=lambda loss, logits: (loss, -logits)), "go to the metric"),
             (replica_step(returned=lambda loss, logits: loss), "return loss, logits"),
             (replica_step(returned=lambda loss, logits: (logits, logits)), "Return one number"),
             (replica_step(training=False), "`training=True`"),
@@ -124,6 +152,7 @@ ATTEMPTS = {
             objective(
                 lambda loss, penalties: loss + tf.reduce_sum(tf.stack(penalties)[:, None]) / replicas()
             ),
+            lambda losses, penalties, size: average(losses + sum(penalties), global_batch_size=size),
         ),
         wrong=(
             (objective(lambda loss, penalties: loss + sum(penalties)), "once for every replica"),
@@ -135,6 +164,12 @@ ATTEMPTS = {
             ),
             (lambda losses, penalties, size: tf.reduce_mean(losses) + scaled(penalties), "own examples"),
             (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
+            (lambda losses, penalties, size: own_mean(losses, sum(penalties)), "once for every"),
+            (lambda losses, penalties, size: total(losses, scaled(penalties)), "not divided"),
+            (
+                lambda losses, penalties, size: total(losses, sum(penalties)) / tf.cast(size, tf.float32),
+                "divided by the examples",
+            ),
             (objective(lambda loss, penalties: loss + sum(penalties) / 2), "the sum over the replicas"),
             (objective(lambda loss, penalties: loss.numpy()), "fails"),
             (lambda losses, penalties, size: losses, "Return one number"),

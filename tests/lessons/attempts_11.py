@@ -39,7 +39,27 @@ ATTEMPTS = {
                 lambda numbers, size, context: sharded(own_batches(numbers, size, context), context),
                 "whole batches",
             ),
-            (lambda numbers, size, context: sharded(numbers, context).batch(1), "gives"),
+            (lambda numbers, size, context: sharded(numbers.batch(size), context), "whole batches"),
+            (lambda numbers, size, context: sharded(numbers, context).batch(1), "a global batch of"),
+            (lambda numbers, size, context: sharded(numbers, context), "single examples"),
+            (
+                lambda numbers, size, context: sharded(numbers, context).batch(
+                    size // context.num_input_pipelines
+                ),
+                "a whole worker",
+            ),
+            (
+                lambda numbers, size, context: own_batches(
+                    numbers.shard(context.num_replicas_in_sync, context.input_pipeline_id), size, context
+                ),
+                "that of the workers",
+            ),
+            (
+                lambda numbers, size, context: sharded(numbers, context).batch(
+                    context.get_per_replica_batch_size(size), drop_remainder=True
+                ),
+                "last batch",
+            ),
             (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
             (nothing, "tf.data.Dataset"),
             (2, "function"),

@@ -274,6 +274,24 @@ def test_a_text_that_moves_to_another_catalogue_keeps_its_translation(course):
     assert faults(course) == ""
 
 
+def test_a_text_that_code_looks_up_is_translated_alike_in_all_catalogues(course):
+    other = course.catalogue("ja", "01_other")
+    other.parent.mkdir()
+    (other.parent / "lesson.py").write_text(source_path(course).read_text("utf-8"), "utf-8")
+    shutil.copy(course.catalogue("ja", LESSON), other)
+    (other.parent / "explorer.py").write_text('_("Half.")\n', "utf-8")
+    list(catalogues.extract(Course(course.root)))
+    assert faults(course) == ""
+    entries = polib.pofile(str(other))
+    entries.find("Half.").msgstr = "二分の一です。"
+    entries.find("A matrix is a tuple of tuples.").msgstr = "行列とは、タプルのタプルです。"
+    entries.save()
+    assert "lesson_01_other/ja.po: of 'Half.' readers see '半分です。', from lessons/lesson_00" in faults(
+        course
+    )
+    assert faults(course).count("\n") == 0
+
+
 def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
     library_code(course, 'ngettext("{count} row", "{count} rows", n)\n')
     for language, num_forms in (("ja", 1), ("pl", 3)):

@@ -118,6 +118,18 @@ def test_the_library_holds_what_two_lessons_or_the_pipeline_use():
     assert alone == {}
 
 
+def test_what_is_imported_by_its_name_in_a_text_is_there():
+    missing = [
+        (module, call.args[0].value)
+        for module, path in MODULES.items()
+        for call in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("import_module")
+        if isinstance(call.args[0], ast.Constant) and call.args[0].value.startswith(("course_lib", "lessons"))
+        if call.args[0].value not in MODULES
+    ]
+    assert missing == []
+
+
 def test_lessons_import_from_the_face_and_each_name_is_there():
     for name in COURSE.lesson_names:
         tree = ast.parse(code_of(COURSE.folder(name) / "lesson.py"))

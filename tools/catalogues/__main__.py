@@ -7,6 +7,7 @@ python -m tools.catalogues check      lists what is missing, fuzzy, stale or aga
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ from tools.catalogues.files import Text
 from tools.catalogues.texts import catalogues
 from tools.checks import japanese_style, translation_rules
 from tools.lesson.sources import Course, LessonError
+
+_IS_LOOKED_UP = re.compile(r"^(predict|check)-|\.py$")  # whose texts are looked up when a cell runs
+_IS_SPOKEN = re.compile(r"course_lib/locale/|/lesson_[^/]*/[^/]*$")  # of the library or a lesson
 
 
 def extract(course: Course) -> Iterator[str]:
@@ -51,6 +55,26 @@ def check(course: Course) -> Iterator[str]:
             new = files.updated(old, texts, language)
             faults = [*_stale(old, new), *_faults(course, language, new)]
             yield from (f"{_short(course, path)}: {fault}" for fault in faults)
+        yield from _said_otherwise(course, wanted, language)
+
+
+def _said_otherwise(course: Course, wanted: dict[Path, list[Text]], language: str) -> Iterator[str]:
+    """Yields a fault for a text that running code looks up, where two catalogues translate it differently.
+
+    The library and all lessons are one chain of catalogues then, and the first that has a text says it.
+    """
+    looked_up = {
+        text.english for texts in wanted.values() for text in texts if _IS_LOOKED_UP.search(text.place)
+    }
+    first: dict[str, tuple[str, str]] = {}
+    for path in sorted(path for path in wanted if _IS_SPOKEN.search(path.as_posix())):
+        for entry in files.read(path, language):
+            if entry.msgid in looked_up:
+                said = entry.msgstr or str(entry.msgstr_plural)
+                place, before = first.setdefault(entry.msgid, (_short(course, path), said))
+                if said != before:
+                    seen = f"{before!r}, from {place}"
+                    yield f"{_short(course, path)}: of {_start(entry.msgid)} readers see {seen}"
 
 
 def _is_code(entry: polib.POEntry) -> bool:
