@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -24,10 +23,6 @@ class CourseError(ValueError):
         self.problem = problem
         self.allowed = allowed
         self.cure = cure
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        again = partial(type(self), self.problem, allowed=self.allowed, cure=self.cure)
-        return again, (), vars(self)
 
     def __str__(self) -> str:
         return "\n".join(

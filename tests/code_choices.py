@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from course_lib import CourseError, MeshSpec
@@ -52,3 +55,15 @@ def expected(choice: Sharding | Plan) -> list[list[Any]]:
 def shape_of(plan: Plan, axes: tuple[str, ...]) -> list[int]:
     """Returns a shape that the plan splits evenly."""
     return [2 * plan.num_shards(axis) for axis in axes]
+
+
+def untidy(folder: Path) -> str:
+    """Returns what a formatter would change in the programs of a folder, and what a linter finds."""
+    common = ["--isolated", "--no-cache", "--line-length", "79", str(folder)]
+    checks = "E,F,W,I,B,UP,SIM,C4,PT,RET,PERF,RUF100"
+    said = ""
+    for command in (["format", "--diff"], ["check", "--select", checks]):
+        ruff = [sys.executable, "-m", "ruff", *command, *common]
+        done = subprocess.run(ruff, check=False, capture_output=True, text=True)
+        said += done.stdout + done.stderr if done.returncode else ""
+    return said

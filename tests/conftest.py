@@ -14,3 +14,10 @@ def english():
     i18n.set_language("en")
     yield
     i18n.set_language("en")  # what the next test's module sets up comes before its own turn of this
+
+
+@pytest.fixture(params=["en", "ja"])
+def language(request):
+    """The reader's language."""
+    i18n.set_language(request.param)
+    return request.param

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from course_lib.specs.communication import product
+from course_lib.specs.compared import Compared
+
 
 def choose(explorer, *path_and_value: Any) -> None:
     """Does what the module sends when the reader sets a control: the last argument is the value."""
@@ -12,9 +15,9 @@ def choose(explorer, *path_and_value: Any) -> None:
     explorer._handle_custom_msg({"kind": "change", "path": path, "value": value}, [])
 
 
-def press(explorer) -> None:
-    """Does what the module sends when the reader presses the button."""
-    explorer._handle_custom_msg({"kind": "press"}, [])
+def press(explorer, name: str = "") -> None:
+    """Does what the module sends when the reader presses the button, or the one of a name."""
+    explorer._handle_custom_msg({"kind": "press", "name": name}, [])
 
 
 def nodes(view) -> Iterator[list[Any]]:
@@ -54,3 +57,10 @@ def whole(table, value):
     if isinstance(value, int):
         return whole(table, table["parts"][value])
     return [whole(table, child) for child in value] if isinstance(value, list) else value
+
+
+def ran_as_predicted(left, right, wanted) -> Compared:
+    """Stands in for real devices that multiply matrices: runs what is predicted, as CPUs do."""
+    predicted = product(left, right, wanted)
+    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
+    return Compared(predicted, seen, predicted.result.layout)

@@ -19,7 +19,6 @@ from importlib.resources import files
 from string import Template
 
 from course_lib.code.writing import call, display, quoted
-from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan
@@ -45,31 +44,12 @@ def code_of(choice: Choice, framework: str) -> str:
     Args:
         choice: `layout.of(global_shape)`, or a plan.
         framework: one of `FRAMEWORKS`.
-
-    Raises:
-        CourseError: the framework is none of these, or the choice is of another kind.
     """
     return "".join(sections_of(choice, framework))
 
 
 def sections_of(choice: Choice, framework: str) -> tuple[str, ...]:
-    """Returns the parts of `code_of`, each with the empty lines after it: many choices have equal ones.
-
-    Raises:
-        CourseError: as `code_of`.
-    """
-    one_of(
-        framework,
-        FRAMEWORKS,
-        _("There is no code in {framework!r}.", framework=framework),
-        cure=_("Name one of these frameworks."),
-    )
-    if not isinstance(choice, Sharding | Plan):
-        raise CourseError(
-            _("There is no code for {choice!r}.", choice=choice),
-            allowed=_("a sharding or a plan"),
-            cure=_("Give a layout its shape: layout.of(global_shape)."),
-        )
+    """Returns the parts of `code_of`, each with the empty lines after it: many choices have equal ones."""
     kind = "sharding" if isinstance(choice, Sharding) else "plan"
     of_choice = _of_sharding(choice) if isinstance(choice, Sharding) else _of_plan(choice)
     values = {

@@ -8,6 +8,5 @@ __getattr__, __dir__ = face(
         **dict.fromkeys(("load_imdb", "tf_idf"), "imdb"),
         "load_mnist": "mnist",
         **dict.fromkeys(("load_fashion", "class_names"), "fashion"),
-        "to_features": "images",
     },
 )

@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.data.examples import Examples
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.specs.classes import to_numbers
-from course_lib.specs.image_grid import WHITE, Images, as_array, one_for_each, require_shape, to_images
+from course_lib.specs.image_grid import WHITE, Images, one_for_each, to_images
 
 SIDE = 28
 SIZE = (SIDE, SIDE)
@@ -82,38 +80,6 @@ class ImageSet:
     source: str
     train: LabelledImages
     test: LabelledImages
-
-
-def to_features(given: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """Returns the features of images as a reader has them: the pixels row by row, from 0 to 1.
-
-    >>> to_features(np.full((2, 28, 28), 255)).shape, float(to_features(np.full((2, 784), 0.5)).max())
-    ((2, 784), 0.5)
-
-    Args:
-        given: images, `[images, 28, 28]` or flattened `[images, 784]`: whole numbers from 0 to 255, which are
-            divided by 255, or other real numbers from 0 to 1, which are taken as they are.
-
-    Returns:
-        `[images, 784]`.
-
-    Raises:
-        CourseError: images of another size, or numbers out of their range.
-    """
-    array = as_array(given)
-    if array.shape[1:] == (math.prod(SIZE),):
-        array = array.reshape(-1, *SIZE)
-    if array.dtype.kind != "f":
-        return _scaled(to_images(array, SIZE))
-    require_shape(array, SIZE)
-    wrong = array[~((array >= 0) & (array <= 1))]  # what is no number is in no range
-    if wrong.size:
-        raise CourseError(
-            _("A feature of an image is {value:.4g}.", value=float(wrong[0])),
-            allowed=_("real numbers from {least} to {most}", least=0, most=1),
-            cure=_("Divide pixels of {least} to {most} by {most}, once.", least=0, most=WHITE),
-        )
-    return array.reshape(len(array), -1).astype(np.float32)
 
 
 def _scaled(images: Images) -> npt.NDArray[np.float32]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -41,9 +39,9 @@ def answered(value: Any) -> Any:
 def plain(value: Any) -> Any:
     """Returns an answer as a plain value, however it is written.
 
-    Numbers of NumPy, TensorFlow, `fractions` and `decimal` become Python's; lists, arrays, tensors, shapes
+    Numbers of NumPy and TensorFlow become Python's; lists, arrays, tensors, shapes
     and ranges become tuples; DTensor's own meshes and layouts become specs; an explorer becomes the sharding
-    that is chosen in it, or the `CourseError` that refuses the choice. All else stays, masked arrays too.
+    that is chosen in it, or the `CourseError` that refuses the choice. All else stays.
 
     >>> plain([np.float32(0.5), np.array([1, 2])])
     (0.5, (1, 2))
@@ -52,9 +50,7 @@ def plain(value: Any) -> Any:
         return tuple(plain(part) for part in value)
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
-    if isinstance(value, (Fraction, Decimal)):
-        return int(value) if value == int(value) else float(value)
-    if isinstance(value, (np.generic, np.ndarray)) and not np.ma.is_masked(value):
+    if isinstance(value, (np.generic, np.ndarray)):
         return _of_numpy(value)
     return _of_object(value)
 
@@ -125,8 +121,8 @@ def is_number(value: object) -> bool:
 def _of_numpy(value: Any) -> object:
     if value.ndim:
         return plain(value.tolist())
-    number = value.item()
-    return float(number) if isinstance(number, np.floating) else number  # Python has no longdouble
+    number: object = value.item()
+    return number
 
 
 def _is_tensorflows(value: object) -> bool:

@@ -58,8 +58,8 @@ class Prediction:
         options = [_option(answer) for answer in self.asked.answers]
         try:
             return sorted(options, key=lambda option: option.value)  # type: ignore[arg-type,return-value]
-        except TypeError:
-            return sorted(options, key=lambda option: shown(option.value))
+        except TypeError:  # numbers first, in their order
+            return sorted(options, key=lambda option: _place(option.value))
 
     def is_right(self, option: Option) -> bool:
         """Returns whether an option is the right answer."""
@@ -127,6 +127,13 @@ def _near(measured: Any, value: Any, off_by: float) -> bool:
         return bool(abs(float(measured) - value) <= off_by)
     except (TypeError, ValueError):
         return False
+
+
+def _place(value: object) -> tuple[bool, float, str]:
+    """Returns where an option stands among values of unlike types: numbers first, by their size."""
+    if isinstance(value, int | float):
+        return False, float(value), ""
+    return True, 0.0, shown(value)
 
 
 def _option(answer: Answer) -> Option:

@@ -56,6 +56,24 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
         ) from error
 
 
+def guarded(layout: Any) -> Any:
+    """Returns a real layout, of which `num_shards` raises an error for an axis that it lacks.
+
+    TensorFlow would end the process there.
+    """
+    num_shards, num_axes = layout.num_shards, len(layout.sharding_specs)
+
+    def checked(axis: int) -> Any:
+        if not 0 <= axis < num_axes:
+            raise IndexError(
+                _("The layout has no axis {axis}: here TensorFlow would end the process.", axis=axis)
+            )
+        return num_shards(axis)
+
+    layout.num_shards = checked
+    return layout
+
+
 def refuse_new_axis(function: Any) -> None:
     """Checks that a reader's function adds no axis in square brackets, which is unsafe on a DTensor.
 

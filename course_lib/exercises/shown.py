@@ -70,8 +70,5 @@ def _long_text(value: tuple[object, ...]) -> str:
 
 
 def _short(value: object) -> str:
-    try:
-        text = _ADDRESS.sub("", repr(value)).replace("`", "'")  # it is shown between backticks
-    except Exception:
-        text = type(value).__name__
+    text = _ADDRESS.sub("", repr(value)).replace("`", "'")  # it is shown between backticks
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + " …"

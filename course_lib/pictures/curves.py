@@ -24,7 +24,6 @@ QUANTITIES: tuple[Quantity, ...] = ("loss", "accuracy")
 
 # Okabe and Ito's colours, told apart by colour-blind readers; each comes with a marker of its own.
 _STYLES = (("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D"), ("#000000", "v"))
-MOST_RUNS = len(_STYLES)
 _WIDTH_INCHES, _PANEL_HEIGHT_INCHES, _LEGEND_ROW_INCHES, _DOTS_PER_INCH = 9.0, 3.1, 0.25, 100
 
 
@@ -148,8 +147,10 @@ class Panels:
         return axes
 
     def _add_run(self, name: str, train_text: str, colour: str, marker: str, marked: bool) -> None:
-        prefix = f"{name}: " if name else ""
-        train, test = prefix + train_text, prefix + _("held out")
+        train, test = (
+            _("{heading}: {content}", heading=name, content=content) if name else content
+            for content in (train_text, _("held out"))
+        )
         sparse: dict[str, Any] = {"marker": marker, "markersize": 4, "markevery": 0.2} if marked else {}
         for quantity, axes in self._axes.items():
             (line,) = axes.plot([], [], color=colour, linewidth=1.2, label=train, **sparse)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
-from course_lib.specs.classes import to_names, to_numbers
+from course_lib.specs.classes import to_numbers
 from course_lib.specs.drawing import DrawsItself
 
 Images = npt.NDArray[np.uint8]
@@ -69,7 +69,7 @@ class ImageGrid(DrawsItself):
                 cure=_("Take some of them, for example images[:20]."),
             )
         object.__setattr__(self, "images", checked)
-        known = None if names is None else to_names(names)
+        known = None if names is None else tuple(names)
         object.__setattr__(self, "labels", _texts(labels, checked, known))
         told = None if predictions is None else _texts(predictions, checked, known)
         object.__setattr__(self, "predictions", told)
@@ -110,7 +110,7 @@ def to_images(given: npt.ArrayLike, size: tuple[int, int] | None = None) -> Imag
     Raises:
         CourseError: another shape, or pixels that are no whole numbers from 0 to 255.
     """
-    array = as_array(given)
+    array = np.asarray(given)
     require_shape(array, size)
     if array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() <= WHITE):
         raise CourseError(
@@ -136,14 +136,6 @@ def require_shape(array: npt.NDArray[Any], size: tuple[int, int] | None) -> None
         )
 
 
-def as_array(given: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Returns what was given as an array; an empty one where rows have unlike lengths."""
-    try:
-        return np.asarray(given)
-    except ValueError:
-        return np.zeros(0)
-
-
 def _range(array: npt.NDArray[Any]) -> str:
     if array.dtype.kind not in "iuf" or not array.size:
         return _("no numbers")
@@ -156,7 +148,7 @@ def one_for_each(given: npt.ArrayLike, images: Images) -> npt.NDArray[Any]:
     Raises:
         CourseError: not one for each image.
     """
-    array = as_array(given)
+    array = np.asarray(given)
     if array.shape != images.shape[:1]:
         raise CourseError(
             _(

@@ -34,8 +34,7 @@ class LayoutSpec:
         mesh: the mesh that the tensor lives on.
 
     Raises:
-        CourseError: a bare string instead of one entry an axis, an unknown mesh dimension, or one mesh
-            dimension on two axes.
+        CourseError: an unknown mesh dimension, or one mesh dimension on two axes.
 
     Source: https://www.tensorflow.org/guide/dtensor_overview (Layout).
     """
@@ -44,8 +43,8 @@ class LayoutSpec:
     mesh: MeshSpec
 
     def __init__(self, sharding_specs: Iterable[str], mesh: MeshSpec) -> None:
-        object.__setattr__(self, "sharding_specs", _entries(sharding_specs))
-        object.__setattr__(self, "mesh", _checked_mesh(mesh))
+        object.__setattr__(self, "sharding_specs", tuple(sharding_specs))
+        object.__setattr__(self, "mesh", mesh)
         for name in self.sharded_dims:
             one_of(
                 name,
@@ -149,29 +148,3 @@ class LayoutSpec:
 
     def __repr__(self) -> str:
         return f"LayoutSpec({list(self.sharding_specs)}, {self.mesh!r})"
-
-
-def _entries(sharding_specs: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(sharding_specs, str):  # its letters would pass for the entries
-        raise CourseError(
-            _("{given!r} is one string, not a list with an entry for each axis.", given=sharding_specs),
-            allowed=_("a list of mesh dimensions and UNSHARDED"),
-            cure=_("Put it in square brackets: [{given!r}].", given=sharding_specs),
-        )
-    if not isinstance(sharding_specs, Iterable):
-        raise CourseError(
-            _("{given!r} is not a list with an entry for each axis.", given=sharding_specs),
-            allowed=_("a list of mesh dimensions and UNSHARDED"),
-            cure=_('Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).'),
-        )
-    return tuple(sharding_specs)
-
-
-def _checked_mesh(mesh: MeshSpec) -> MeshSpec:
-    if not isinstance(mesh, MeshSpec):
-        raise CourseError(
-            _("{mesh!r} is not a MeshSpec.", mesh=mesh),
-            allowed=_("a MeshSpec: the names and sizes of the mesh dimensions"),
-            cure=_('Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).'),
-        )
-    return mesh

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import numpy.typing as npt
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
-from course_lib.specs.reduction import Reduction
 
 UNSHARDED = "unsharded"
 
@@ -34,8 +31,7 @@ class MeshSpec(DrawsItself):
         dims: `(name, size)` of each mesh dimension, in order.
 
     Raises:
-        CourseError: no dimension, an entry that is not a (name, size) pair, a name that is empty,
-            repeated or reserved, or a size below 1.
+        CourseError: no dimension, a name that is empty, repeated or reserved, or a size below 1.
 
     Source: https://www.tensorflow.org/guide/dtensor_overview (Mesh).
     """
@@ -45,8 +41,7 @@ class MeshSpec(DrawsItself):
     dims: tuple[tuple[str, int], ...]
 
     def __init__(self, dims: Iterable[tuple[str, int]]) -> None:
-        entries = dims if isinstance(dims, Iterable) else [dims]
-        object.__setattr__(self, "dims", tuple(_dimension(entry) for entry in entries))
+        object.__setattr__(self, "dims", tuple((name, _size(name, size)) for name, size in dims))
         if not self.dims:
             raise CourseError(
                 _("A mesh needs at least one dimension; none was given."),
@@ -81,29 +76,14 @@ class MeshSpec(DrawsItself):
         return dict(self.dims)[name]
 
     def coords(self, device_id: int) -> dict[str, int]:
-        """Returns the position of a device along each mesh dimension.
-
-        Raises:
-            CourseError: `device_id` is not on the mesh.
-        """
-        device_id = whole_number(
-            device_id,
-            _("The mesh has no device {device_id!r}.", device_id=device_id),
-            most=self.size - 1,
-            cure=_("Choose a device that is on the mesh, or make the mesh larger."),
-        )
+        """Returns the position of a device along each mesh dimension."""
         position: dict[str, int] = {}
         for name, size in reversed(self.dims):
             device_id, position[name] = divmod(device_id, size)
         return {name: position[name] for name in self.names}
 
     def device_id(self, coords: dict[str, int]) -> int:
-        """Returns the device at a position: the inverse of `coords`.
-
-        Raises:
-            CourseError: a position that leaves a dimension out, names another one, or is off the mesh.
-        """
-        self._check_coords(coords)
+        """Returns the device at a position: the inverse of `coords`."""
         device_id = 0
         for name, size in self.dims:
             device_id = device_id * size + coords[name]
@@ -125,27 +105,6 @@ class MeshSpec(DrawsItself):
             groups.setdefault(fixed, []).append(device_id)
         return tuple(tuple(group) for group in groups.values())
 
-    def reduction(
-        self,
-        name: str,
-        partials: Sequence[npt.ArrayLike],
-        results: Sequence[npt.ArrayLike] | None = None,
-        *,
-        digits: int = 3,
-    ) -> Reduction:
-        """Returns the all-reduce over mesh dimension `name` of these partial sums. It draws itself.
-
-        Args:
-            name: the mesh dimension along which is added.
-            partials: what each device adds, `[...] local` each, in the order of the devices.
-            results: what each device holds afterwards, such as `unpack(tensor)`; predicted if left out.
-            digits: with how many digits after the point numbers are shown, and compared.
-
-        Raises:
-            CourseError: as `Reduction`.
-        """
-        return Reduction(self, name, partials, results, digits)
-
     def require_dim(self, name: str) -> None:
         """Checks that the mesh has a dimension `name`.
 
@@ -165,17 +124,6 @@ class MeshSpec(DrawsItself):
     def __repr__(self) -> str:
         return f"MeshSpec({list(self.dims)})"
 
-    def _check_coords(self, coords: dict[str, int]) -> None:
-        on_mesh = coords.keys() == set(self.names) and all(
-            coords[name] in range(size) for name, size in self.dims
-        )
-        if not on_mesh:
-            raise CourseError(
-                _("The mesh {mesh} has no place {coords}.", mesh=self, coords=coords),
-                allowed=", ".join(f"{name} 0–{size - 1}" for name, size in self.dims),
-                cure=_("Give each mesh dimension a position from 0 to its size minus 1."),
-            )
-
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str) or not name.isidentifier() or name == UNSHARDED:
             raise CourseError(
@@ -191,15 +139,8 @@ class MeshSpec(DrawsItself):
             )
 
 
-def _dimension(entry: tuple[str, int]) -> tuple[str, int]:
-    if not isinstance(entry, (tuple, list)) or len(entry) != 2:  # noqa: PLR2004
-        raise CourseError(
-            _("{entry!r} does not describe a mesh dimension.", entry=entry),
-            allowed=_("one or more (name, size) pairs"),
-            cure=_('Write for example MeshSpec([("batch", 8)]).'),
-        )
-    name, size = entry
-    return name, whole_number(
+def _size(name: str, size: int) -> int:
+    return whole_number(
         size,
         _("Mesh dimension {name!r} has the size {size!r}.", name=name, size=size),
         least=1,

@@ -12,7 +12,7 @@ from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from course_lib.specs.scheme import Scheme
+from course_lib.specs.sharding import Sharding
 
 Axes = tuple[str, ...]
 BATCH = "batch"  # the axis of the examples, in every model
@@ -65,17 +65,25 @@ class Plan:
             self._require_apart(first, second, axes)
         return LayoutSpec([self.splits.get(axis, UNSHARDED) for axis in axes], self.mesh)
 
-    def of(self, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> Scheme:
-        """Returns what becomes of a model's tensors under the plan: it draws itself.
+    def shardings(self, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> dict[str, Sharding]:
+        """Returns each tensor with its layout and its shape.
 
         Args:
             tensors: the names of each tensor's axes, such as `MLP.spec.tensors`.
             sizes: the size of each axis, such as `{"batch": 64, "features": 1200}`.
 
         Raises:
-            CourseError: as `Scheme`.
+            CourseError: an axis without a size, a size that does not divide among the places of its mesh
+                dimension, or one mesh dimension for two axes of a tensor.
         """
-        return Scheme(self, tensors, sizes)
+        for axis in dict.fromkeys(itertools.chain(*tensors.values())):
+            one_of(
+                axis,
+                sizes,
+                _("The axis {axis!r} has no size.", axis=axis),
+                cure=_("Give the size of each axis, such as {example}.", example="{'batch': 64}"),
+            )
+        return {name: self.layout(axes).of([sizes[axis] for axis in axes]) for name, axes in tensors.items()}
 
     def num_shards(self, axis: str) -> int:
         """Returns into how many parts the mesh splits an axis."""

@@ -6,10 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
-from course_lib.errors import CourseError, whole_number
-from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
 
 Part = tuple[int, ...]
@@ -26,10 +23,6 @@ class ReceivedExamples(DrawsItself):
 
     Attributes:
         batches: for each global batch and each replica the indices of the examples that it received.
-
-    Raises:
-        CourseError: no batch, no replica, batches of unlike numbers of replicas, or an index that is no whole
-            number from 0.
     """
 
     drawn_by = "course_lib.pictures.received"
@@ -38,15 +31,8 @@ class ReceivedExamples(DrawsItself):
 
     def __init__(self, batches: Iterable[Iterable[Iterable[int]]]) -> None:
         """Takes any lists of indices."""
-        checked = tuple(_to_batch(batch) for batch in _items(batches))
-        if not checked or not checked[0] or len({len(batch) for batch in checked}) > 1:
-            replicas = [len(batch) for batch in checked]
-            raise CourseError(
-                _("The numbers of replicas in the batches are {replicas}.", replicas=replicas),
-                allowed=_("one batch at least, and in each batch a part for every replica"),
-                cure=_("Give a replica that received nothing an empty part: []."),
-            )
-        object.__setattr__(self, "batches", checked)
+        read = tuple(tuple(tuple(map(int, part)) for part in batch) for batch in batches)
+        object.__setattr__(self, "batches", read)
 
     @property
     def num_replicas(self) -> int:
@@ -87,28 +73,6 @@ class ReceivedExamples(DrawsItself):
         """
         times = Counter(chain.from_iterable(chain.from_iterable(self.batches)))
         return tuple(sorted(example for example, count in times.items() if count > 1))
-
-
-def _to_batch(batch: Any) -> Batch:
-    return tuple(tuple(_to_index(index) for index in _items(part)) for part in _items(batch))
-
-
-def _to_index(index: Any) -> int:
-    return whole_number(
-        index,
-        _("{index!r} is not the index of an example.", index=index),
-        cure=_("Number the examples from 0, in the order of the data set."),
-    )
-
-
-def _items(given: Any) -> Iterable[Any]:
-    if isinstance(given, Iterable) and not isinstance(given, str):
-        return given
-    raise CourseError(
-        _("{given!r} is no list of what replicas received.", given=given),
-        allowed=_("for each batch and each replica a list of indices"),
-        cure=_("Write batches in lists, for example [[[0, 1], [2, 3]], [[4], []]]."),
-    )
 
 
 def split(values: Sequence[float], num_replicas: int) -> tuple[tuple[float, ...], ...]:

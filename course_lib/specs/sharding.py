@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_BYTES_BY_NAME: dict[Any, int] = {"bfloat16": 2}  # NumPy learns this name only when TensorFlow is imported
-
 
 @dataclass(frozen=True, init=False, repr=False)
 class Sharding(DrawsItself):
@@ -37,7 +35,7 @@ class Sharding(DrawsItself):
     ((3,), 2, (0, 1, 0, 1))
     >>> [(block.label, block.index_text, block.devices) for block in sharding.blocks]
     [('A', '[0:3]', (0, 2)), ('B', '[3:6]', (1, 3))]
-    >>> sharding.bytes_per_device("float32")
+    >>> sharding.bytes_per_device(4)
     12
 
     Attributes:
@@ -63,7 +61,7 @@ class Sharding(DrawsItself):
         _check_lengths(layout, lengths)
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "global_shape", lengths)
-        object.__setattr__(self, "element_bytes", None if element_bytes is None else _bytes_of(element_bytes))
+        object.__setattr__(self, "element_bytes", element_bytes)
 
     @property
     def mesh(self) -> MeshSpec:
@@ -108,16 +106,18 @@ class Sharding(DrawsItself):
         held = {device_id: number for number, block in enumerate(self.blocks) for device_id in block.devices}
         return tuple(held[device_id] for device_id in range(self.mesh.size))
 
-    def bytes_per_device(self, element: int | npt.DTypeLike | None = None) -> int:
+    def bytes_per_device(self, element_bytes: int | None = None) -> int:
         """Returns how many bytes one device holds.
 
         Args:
-            element: how many bytes an element takes, or its dtype; by default as the sharding was made.
+            element_bytes: how many bytes an element takes; by default as the sharding was made.
 
         Raises:
-            CourseError: neither is known.
+            ValueError: neither says it.
         """
-        num_bytes = _bytes_of(self.element_bytes if element is None else element)
+        num_bytes = element_bytes or self.element_bytes
+        if num_bytes is None:
+            raise ValueError("neither the sharding nor the call says how many bytes an element takes")
         return num_bytes * math.prod(self.local_shape)
 
     def split(self, whole: npt.ArrayLike) -> list[Array]:
@@ -189,37 +189,7 @@ def numbered_tensor(global_shape: Sequence[int]) -> npt.NDArray[np.float32]:
     return np.arange(math.prod(global_shape), dtype=np.float32).reshape(tuple(global_shape))
 
 
-def _bytes_of(element: Any) -> int:
-    """Returns the bytes of an element, given as their number or as a dtype."""
-    dtype = getattr(element, "as_numpy_dtype", element)  # what TensorFlow's dtypes call it
-    if isinstance(dtype, (str, type, np.dtype)):
-        num_bytes = _BYTES_BY_NAME.get(dtype) or _itemsize(dtype)
-        if num_bytes:
-            return num_bytes
-    return whole_number(
-        element,
-        _("{element!r} does not say how many bytes an element takes.", element=element),
-        least=1,
-        cure=_("Give the bytes of an element, such as 4, or its dtype, such as float32."),
-    )
-
-
-def _itemsize(dtype: Any) -> int:
-    """Returns the bytes of an element; 0 for no dtype, or one whose elements differ in size."""
-    try:
-        known = np.dtype(dtype)
-    except TypeError:
-        return 0
-    return 0 if known.hasobject else known.itemsize
-
-
 def _lengths(global_shape: Iterable[int]) -> tuple[int, ...]:
-    if not isinstance(global_shape, Iterable):
-        raise CourseError(
-            _("{given!r} is not the shape of a tensor.", given=global_shape),
-            allowed=_("a list with the length of each axis"),
-            cure=_("Put it in square brackets: [{given!r}].", given=global_shape),
-        )
     return tuple(
         whole_number(
             length,

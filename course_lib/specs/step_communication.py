@@ -96,7 +96,7 @@ def step_collectives(
     for number, axes in enumerate(itertools.pairwise(layers), start=1):
         tensors |= {f"W{number}": axes, f"b{number}": axes[1:]}
     plan.check(tensors)
-    step = _Step(plan, plan.of(tensors, sizes).shardings)
+    step = _Step(plan, plan.shardings(tensors, sizes))
     values = [step.given["x"]]
     for number, units in enumerate(layers[1:], start=1):
         values.append(step.forward(number, values[-1], is_normalised=units in normalised))

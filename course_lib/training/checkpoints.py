@@ -47,8 +47,6 @@ class CheckpointFolder:
     def save(self, step: int, facts: Mapping[str, Any], **content: Any) -> str:
         """Writes a checkpoint and returns its name.
 
-        The manager writes last which one is the newest: whoever is killed earlier leaves the one before.
-
         Args:
             step: the training step that `content` holds the state after.
             facts: what else belongs to it; anything that JSON can hold.
@@ -77,9 +75,13 @@ class CheckpointFolder:
         return path.name
 
     def latest(self) -> Saved | None:
-        """Returns the newest checkpoint, or None if there is none."""
-        newest = tf.train.latest_checkpoint(str(self.path))
-        return None if newest is None else read_saved(Path(newest))
+        """Returns the newest checkpoint that is whole, or None if there is none.
+
+        The manager's own record can name one that is not: DTensor saves while Python goes on, so that a
+        process may be killed after the record was written and before the files had their names.
+        """
+        names = self.names()
+        return read_saved(self.path / names[-1]) if names else None
 
     def restore_latest(self, **content: Any) -> Saved | None:
         """Gives `content` the values of the newest checkpoint, whatever layout they were saved in.

@@ -22,8 +22,7 @@ def to_examples(given: Any, input_shape: Sequence[int], num_classes: int) -> Exa
         num_classes: the number of classes that the model tells apart.
 
     Raises:
-        CourseError: there are no examples, shapes do not fit, a feature is not a finite number, or a label
-            is not the number of a class.
+        CourseError: there are no examples, shapes do not fit, or a label is not the number of a class.
     """
     pair = (given.features, given.labels) if isinstance(given, Examples) else given
     features, labels = (np.asarray(part) for part in pair)
@@ -37,9 +36,7 @@ def to_examples(given: Any, input_shape: Sequence[int], num_classes: int) -> Exa
             allowed=_("[examples, features] and [examples], with at least one example"),
             cure=_("Make the model for examples of this size, or cut the examples to what it takes."),
         )
-    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite, and is refused below
-        examples = Examples(features.astype(np.float32, copy=False), labels.astype(np.int64, copy=False))
-    _require_numbers(examples)
+    examples = Examples(features.astype(np.float32, copy=False), labels.astype(np.int64, copy=False))
     _require_classes(examples, num_classes)
     return examples
 
@@ -51,16 +48,6 @@ def fingerprint(examples: Examples) -> str:
         digest.update(f"{array.shape}{array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _require_numbers(examples: Examples) -> None:
-    finite = np.isfinite(examples.features)
-    if not finite.all():
-        raise CourseError(
-            _("Row {row} has a feature that is not a finite number.", row=int(np.argwhere(~finite)[0][0])),
-            allowed=_("finite numbers that float32 can hold"),
-            cure=_("Look at how this row was made."),
-        )
 
 
 def _require_classes(examples: Examples, num_classes: int) -> None:

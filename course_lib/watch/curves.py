@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _, ngettext
-from course_lib.pictures.curves import MOST_RUNS, QUANTITIES, Curve, Panels, Picture, Quantity, Split
+from course_lib.i18n import _
+from course_lib.pictures.curves import QUANTITIES, Curve, Panels, Picture, Quantity, Split
 from course_lib.training.records import EpochRecord, History, StepRecord
 
 SMOOTHING_STEPS = 20
@@ -88,29 +87,22 @@ def summary(history: History) -> str:
     return _("at step {step}: {values}", step=last_step(history), values=_(", ").join(values))
 
 
+def splits_of(runs: Sequence[Sequence[Curve]]) -> tuple[Split, ...]:
+    """Returns the lines that a legend should name: none of held-out examples where no run was evaluated."""
+    evaluated = any(curve.split == "test" and curve.values for run in runs for curve in run)
+    return ("train", "test") if evaluated else ("train",)
+
+
 def training_curves(histories: Mapping[str, History]) -> Picture:
     """Returns one picture that lays the curves of several runs over each other.
 
     Args:
         histories: what each run is called in the legend, and its records.
-
-    Raises:
-        CourseError: no run, or more runs than can be told apart.
     """
-    if not 1 <= len(histories) <= MOST_RUNS:
-        raise CourseError(
-            ngettext(
-                "{count} run cannot be drawn in one picture.",
-                "{count} runs cannot be drawn in one picture.",
-                len(histories),
-            ),
-            allowed=_("1 to {most} runs", most=MOST_RUNS),
-            cure=_("Draw several pictures with fewer runs each."),
-        )
     drawn = [curves(history) for history in histories.values()]
-    evaluated = any(curve.split == "test" and curve.values for run in drawn for curve in run)
-    splits: tuple[Split, ...] = ("train", "test") if evaluated else ("train",)
-    panels = Panels(tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits)
+    panels = Panels(
+        tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits_of(drawn)
+    )
     panels.show(drawn)
     described = _("; ").join(f"{name}: {summary(history)}" for name, history in histories.items())
     return Picture(

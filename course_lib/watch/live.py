@@ -73,7 +73,7 @@ async def watch(
             Records of steps that `run` does again are dropped.
 
     Raises:
-        CourseError: the run is over, or another watch or loop is reading it.
+        CourseError: the run is over, or a lab trains.
         Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
     watched: Any = run if hasattr(run, "total_steps") else RunOfRecords(run, steps, epochs)
@@ -83,7 +83,7 @@ async def watch(
 
 
 async def _watch(run: Run, history: History) -> History:
-    records = iter(run)  # first: a run that another loop is reading is refused, and stays that loop's
+    records = iter(run)
     stop = threading.Event()
     view = _view(run, history, stop)
     training = asyncio.ensure_future(asyncio.to_thread(collect, run, records, history, stop))

@@ -32,14 +32,8 @@ def watching(run: object) -> Iterator[None]:
     """Marks a run as watched by a cell.
 
     Raises:
-        CourseError: another cell watches it, or a lab trains.
+        CourseError: a lab trains.
     """
-    if id(run) in _watched:
-        raise CourseError(
-            _("This run is being watched already; two watches would share its steps between them."),
-            allowed=_("one watch of a run at a time"),
-            cure=_("Wait until the other one ends, or press its Stop button."),
-        )
     if a_lab():
         raise _a_training_runs()
     _watched.add(id(run))

@@ -13,7 +13,7 @@ from IPython.display import display
 from course_lib.i18n import _
 from course_lib.pictures.curves import Panels
 from course_lib.training.records import History
-from course_lib.watch.curves import SMOOTHING_STEPS, curves, last_step, summary
+from course_lib.watch.curves import SMOOTHING_STEPS, curves, last_step, splits_of, summary
 
 _QUICK = 1  # how hard the PNG encoder tries for a picture that the next one replaces
 
@@ -106,7 +106,9 @@ class NotebookView:
         self._show_progress()
         if self._history.stopped:
             self._text.value = html.escape(_stopped(self._step(), self._total_steps))
-        self._panels.show([curves(self._history)])
+        drawn = [curves(self._history)]
+        self._panels = Panels([""], self._total_steps, SMOOTHING_STEPS, splits_of(drawn))
+        self._panels.show(drawn)
         self._update_picture(self._panels.png())
 
     def _step(self) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.real_devices import guarded, on_devices
 from course_lib.i18n import _, ngettext
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -33,11 +33,15 @@ def _cut(whole: Array, layout: LayoutSpec) -> list[Array]:
 def cut(answer: Cut) -> str | None:
     """A function that cuts an array into the components of a layout."""
     yielded: list[Any] = []
+    unlisted: list[Any] = []
     retyped: list[dict[str, str]] = []
 
     def on_a_mesh(function: Cut, whole: Array, layout: LayoutSpec) -> Any:
-        with on_devices() as (_tf, dtensor):
-            components = function(whole, dtensor.to_layout(layout))
+        with on_devices() as (tf, dtensor):
+            components = function(whole, guarded(dtensor.to_layout(layout)))
+            packed = tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components)
+        if packed or isinstance(components, dict) or (isinstance(components, list) and not components):
+            unlisted.append(components)
         if isinstance(components, Iterator):  # which shows no parts
             yielded.append(components)
         elif isinstance(components, (list, tuple)):
@@ -66,6 +70,8 @@ def cut(answer: Cut) -> str | None:
     hint = judge(answer, _cut, cases, misconceptions=misconceptions, run=on_a_mesh)
     if yielded:
         return _("Your function yields the components one by one. Return a list of them.")
+    if len(unlisted) == len(cases):
+        return _("Return a list with the component of each device, not yet packed.")
     if retyped and not hint:
         return _(
             "The numbers are right, but the parts of an array of {whole} are {parts}. Keep its number type:"

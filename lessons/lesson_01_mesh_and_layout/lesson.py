@@ -14,10 +14,10 @@
 # **Time:** 40 minutes.
 # **You need to know:** Python, NumPy slices, and what a tensor is.
 #
-# > **Experimental.** DTensor lives in `tf.experimental`: its names may change.
-# > This lesson was run with TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs.
-# > Virtual CPUs share the cores of one machine.
-# > They show which device does what, and say nothing about the speed of real devices.
+# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
+# > They share the cores of one machine: they show which device does what,
+# > and say nothing about the speed of real devices.
+# > DTensor is experimental: its names may change.
 
 # %%
 LANGUAGE = "en"
@@ -28,9 +28,9 @@ from course_lib import check, predict, reveal, score
 course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% devices-text [markdown]
-# ## Eight devices on one processor
+# ## Eight virtual devices on one CPU
 #
-# TensorFlow sees a processor as one device.
+# TensorFlow takes a machine's CPU, with all its cores, for one device.
 # In a program of your own, two lines after `import tensorflow as tf` make eight *virtual devices* of it:
 #
 # ```python
@@ -39,11 +39,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ```
 #
 # They must run before TensorFlow first uses a device.
-# In every lesson `setup` notes the number of devices in the first cell, and later `start_tensorflow`
-# imports TensorFlow, runs these two lines and returns the module.
-# GPUs need no such lines: each is a device.
+# In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
+# imports TensorFlow, hides GPUs, runs these two lines and returns the module.
 #
-# The cell also asks for four devices, too late.
+# At its end the cell asks for four devices, when TensorFlow has started already.
 # `outcome` returns what a call gives, or the kind and the first sentence of the error that it raises.
 
 # %% devices
@@ -64,7 +63,7 @@ print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
 # A mesh arranges devices in a grid.
 # Each direction of the grid is a *mesh dimension*: it has a name and a size.
 # `dtensor.create_mesh` takes names, sizes and a list of devices.
-# Here six of the eight devices form a grid of 3 by 2; `show` draws it.
+# Here six of the eight form a grid of 3 by 2; `show` draws it.
 
 # %% mesh
 devices = [f"CPU:{device_id}" for device_id in range(6)]
@@ -73,14 +72,14 @@ show(mesh)
 
 # %% layout-text [markdown]
 # The list fills the grid row by row: the last mesh dimension changes fastest.
-# In training the names say what a dimension is for: `batch`, `model`.
+# In a mesh for training the names say what a dimension is for: `batch`, `model`.
 #
 # ## A layout gives each axis a mesh dimension
 #
 # A tensor has *axes*, a mesh has *dimensions*.
-# A layout says for each axis of the tensor which mesh dimension splits it, or that it is unsharded.
-# There are three kinds of layouts.
-# The cell draws the first two for a matrix of 6 rows and 4 columns; the third you predict.
+# A layout names for each axis of the tensor the mesh dimension that splits it;
+# for an axis that is not split it has `dtensor.UNSHARDED`.
+# There are three kinds of layouts:
 #
 # 1. Nothing is split.
 #    The tensor is *fully replicated*: every device holds all of it.
@@ -88,7 +87,8 @@ show(mesh)
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
 # 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
-# Equal letters and colours mean equal data.
+# The cell draws the first two for a matrix of 6 rows and 4 columns; the third you predict.
+# Within a picture, blocks of equal letter and colour hold equal data.
 
 # %% two-layouts
 from IPython.display import display
@@ -115,27 +115,29 @@ display(show(nothing_split, (6, 4)), show(all_split, (6, 4)))
 reveal("01-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
 
 # %% first-dtensor-text [markdown]
-# The layout does not use `y`, so devices that differ only along `y` hold the same block:
-# there are two copies of each.
+# Under `[x, unsharded]` each device holds 2 rows and 4 columns.
+# The layout does not use `y`, so the two devices that differ only along `y` hold the same block.
 # Two rules cover every layout:
 #
-# - The **local shape** is the shape of what one device holds.
-#   It is the **global shape** with each axis divided by the size of the mesh dimension that splits it.
+# - The *local shape* is the shape of what one device holds.
+#   It is the *global shape* with each axis divided by the size of the mesh dimension that splits it.
 #   Its bytes are elements times bytes per element: here $2 \cdot 4 \cdot 4 = 32$ in float32.
-# - The number of **copies** $r$ is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
+# - The number $r$ of copies is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
 #
 # $$r = \prod_{d \notin L} n_d$$
 #
 # If it uses all of them, the product is empty: $r = 1$.
 #
-# A layout has one entry for each axis of the *tensor*: a vector on this mesh has a single one, such as `[y]`.
+# A layout has one entry for each axis of the tensor, however many dimensions the mesh has:
+# a vector on this mesh has a single one, such as `[y]`.
 # The size of the mesh dimension must divide the length of the axis, and a mesh dimension splits one axis at
 # most.
 #
 # ## The first DTensor
 #
-# `dtensor.copy_to_mesh` takes a whole tensor or array and a layout, and returns a *DTensor*.
+# `dtensor.copy_to_mesh` takes a whole tensor or array and a layout, and returns a *DTensor*:
+# the tensor, laid out on the mesh.
 # `dtensor.unpack` returns its *component tensors*, one for each device; `dtensor.fetch_layout` its layout.
 # `compare` draws what each device should hold of the array, and what it really holds.
 
@@ -150,18 +152,18 @@ compare(whole, rows)
 
 # %% explorer-text [markdown]
 # The shape of a DTensor is the global shape, as if there were one big device.
-# Device 5, at position 2 of `x` and 1 of `y`, holds the last two rows.
+# Device 5 stands at position 2 along `x`, so it holds the last two rows.
 #
 # ## Explore
 #
 # Choose the mesh, the shape of the tensor and the layout.
 # Select a device to see what it holds and who holds the same.
-# The button calls `observe`, which makes the real DTensor of your choice.
-# For a mesh of more than eight devices it shows TensorFlow's refusal.
+# The button calls `observe`, which makes the real DTensor.
+# There are eight devices: TensorFlow refuses a larger mesh.
 #
 # **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
 # Find a layout under which each element is held by one device only.
-# On the mesh shown first one obvious choice is refused: read why.
+# On the mesh shown first one obvious choice is refused: read the reason that it shows.
 # The check looks at what the explorer shows.
 
 # %% explorer
@@ -189,14 +191,14 @@ check("01-explore-one-copy", explorer)
 # ## Cut and pack by hand
 #
 # `copy_to_mesh` takes the whole tensor.
-# `dtensor.pack` takes the components, one for each device: each device receives its own part and no more.
-# Lesson 3 gives the devices their batches in this way, so first you cut.
+# `dtensor.pack` takes the components, one for each device: each receives its own part and no more.
+# Lesson 3 deals out batches in this way.
 #
-# `mesh.local_device_locations()` lists the positions of the devices, in the order in which `pack` wants the
-# components.
+# `mesh.local_device_locations()` lists the positions of the devices,
+# in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
-# The cell cuts 24 rows on a mesh of all eight devices: the part with the number of its position along `batch`
-# goes to each device.
+# The cell cuts a matrix of 24 rows for a mesh of all eight devices:
+# each gets the part whose number is its position along `batch`.
 
 # %% by-hand
 grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -230,13 +232,14 @@ print(parts[0].shape, packed.shape)
 
 # %% reveal-packer
 over_model = dtensor.Layout(["model", dtensor.UNSHARDED], grid)
-too_many = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
-lost = dtensor.pack([too_many[place["model"]] for place in places], over_model)
-reveal("01-packer", lost.shape[0])
+parts = tf.split(tf.ones([24, 4]), over_model.shape[0], axis=0)
+packed = dtensor.pack([parts[place["model"]] for place in places], over_model)
+reveal("01-packer", packed.shape[0])
 
 # %% [markdown]
-# Nothing complained: `dtensor.pack` cannot know how many rows there were.
-# `shape` is the shape of the *mesh*, whichever dimension splits an axis.
+# Of 24 rows 12 are gone, and nothing complained: `dtensor.pack` is given components,
+# and not how many rows there were.
+# `layout.shape` is the shape of the *mesh*, whichever dimension splits an axis.
 # For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4,
 # so there the mistake stays hidden.
 #
@@ -245,7 +248,6 @@ reveal("01-packer", lost.shape[0])
 # `whole` is an array and `layout` a `dtensor.Layout`, both of any number of axes.
 # `layout.sharding_specs` has the name or `dtensor.UNSHARDED` for each axis.
 # Cut with `tf.split`, `np.split` or slices, and keep the number type of the array.
-# The check calls it on many meshes and layouts.
 
 
 # %% exercise-cut
@@ -266,17 +268,18 @@ def cut(whole, layout):
 check("01-cut", cut)
 
 # %% reading [markdown]
-# With it, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array.
-# From here on the course's `shard(array, layout)` does just this.
+# With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array
+# that the layout can divide.
+# In the rest of this lesson the course's `shard(array, layout)` does just this.
 #
 # ## Read and join
 #
 # `.numpy()` works for a replicated DTensor: it gives the component of the first device.
 # Of a split one it does not collect the parts, and TensorFlow refuses it, as the first printed line says.
-# Either move the DTensor to a replicated layout first, as in the next section,
+# Either move the DTensor to a replicated layout first, with the `dtensor.relayout` of the next section,
 # or fetch the components and put each in its place, as `join` does.
-# A device stands at `place[dim]` along the mesh dimension that splits an axis;
-# where none does, its part begins at 0.
+# A device stands at `place[dim]` along the mesh dimension `dim` that splits an axis;
+# where none does, `place.get(dim, 0)` is 0, and its part begins at 0.
 
 
 # %% join
@@ -297,13 +300,12 @@ print(outcome(rows.numpy))
 print(np.sum(join(rows) == whole), "/", whole.size)
 
 # %% move-text [markdown]
-# The course's `to_numpy(tensor)` does the same.
+# The course's `to_numpy(tensor)` does the same as `join`.
 #
 # ## Move: `relayout`
 #
 # `dtensor.relayout` returns the same values in another layout.
-# Where a device needs data that it does not hold, the devices send it to each other;
-# lesson 2 shows what that costs.
+# Data that a device lacks comes from the others; lesson 2 shows what that costs.
 
 # %% predict-move [markdown]
 # A float32 matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[x, unsharded]`.
@@ -334,14 +336,15 @@ columns = dtensor.relayout(rows, columns_over_y)
 show(columns)
 
 # %% random-text [markdown]
-# Every device now holds 48 bytes: three copies of each half need more memory than two of each third.
+# Each of the six devices now holds 48 bytes, 288 in all:
+# three copies of each half need more memory than two of each third.
 #
 # ## Make it where it belongs: `call_with_layout`
 #
 # `dtensor.call_with_layout` runs a function so that its result has a given layout.
-# No whole tensor is made first: each device makes its own block.
+# Each device makes its own block, without the whole tensor.
 # That is right for `tf.zeros`.
-# For random numbers it has a consequence: the cell draws a matrix twice with one seed, replicated and split,
+# For random numbers it has a consequence: the cell calls `draw` twice with one seed, replicated and split,
 # and counts the numbers that agree with an ordinary draw from that seed.
 
 # %% random
@@ -359,15 +362,14 @@ for layout in (nothing_split, rows_over_x):
 
 # %% variable-text [markdown]
 # Drawn under a layout that splits, the numbers are others, though the seed is the same.
-# Two trainings that draw their weights under unlike layouts start from unlike weights.
-# To compare them, draw once as an ordinary array and `shard` it under each layout,
-# as the course does from lesson 3 on.
+# Two trainings that draw their weights under layouts that cut them differently start from unlike weights.
+# To compare them, draw once as an ordinary array and `shard` it under each layout.
 #
 # ## Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
-# Outside a `tf.function`, what is assigned must be a DTensor on the same mesh,
-# or for a variable without axes a single number; it is moved to that layout.
+# Outside a `tf.function` it takes a DTensor on the same mesh, and moves it to that layout.
+# Of ordinary values it takes a scalar, if it is a scalar, and arrays of fewer than 20 integers.
 
 # %% variable
 variable = dtensor.DVariable(rows)
@@ -378,9 +380,11 @@ print(outcome(variable.assign, whole))
 
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array is refused, and `columns + whole` would be, too:
-# beside a DTensor an operation takes single numbers, and small tensors of integers or strings.
-# Inside a `tf.function` an array that the function makes or captures is given a layout.
+# The ordinary array `whole` is refused, and `columns + whole` would be, too:
+# beside a DTensor an operation takes scalars, arrays of strings, and arrays of fewer than 20 integers.
+# Inside a `tf.function` an array that the function makes, or a NumPy array that it captures,
+# is given a layout and can stand beside a DTensor;
+# an ordinary tensor that is captured, or passed as an argument, has the same limits as outside.
 #
 # ## Three ends of a mistake
 #
@@ -388,7 +392,7 @@ print(outcome(variable.assign, whole))
 #
 # The cell makes four mistakes and prints the first line of each message:
 # a mesh of 8 for six devices, a mesh dimension for two axes, three components for six devices,
-# and 5 rows over 3 positions.
+# and 5 rows over a mesh dimension of 3.
 # The last message comes from TensorFlow's compiler: begin to read at "requires".
 # What it calls a dimension is an axis.
 
@@ -406,18 +410,22 @@ for mistake in mistakes:
         print(f"{type(error).__name__}: {str(error).splitlines()[0]}", end="\n\n")
 
 # %% predict-replicas [markdown]
-# Under `[unsharded, y]` devices 0, 2 and 4 are to hold one 6 × 2 block, and 1, 3 and 5 another.
-# We give `dtensor.pack` six unlike components instead: device `d` gets a block filled with the number `d`.
-# What does `tf.reduce_sum` of the result give, read with `.numpy()`?
+# A matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[unsharded, y]`:
+# devices 0, 2 and 4 hold its left half, and 1, 3 and 5 its right half.
+# For the sum of all its numbers each device adds up its half,
+# and the two devices that differ only along `y` add their results.
+# Now we give `dtensor.pack` six unlike components: device `d` gets a 6 × 2 block in which each number is `d`.
+# `.numpy()` reads the component of the first device.
+# Which number does it give for `tf.reduce_sum` of the result?
 #
 # - [x] `12`
 #   `dtensor.pack` compares no values.
 #   Devices 0 and 1 add up their blocks, 0 and 12, and `.numpy()` reads device 0.
 # - [ ] `60`
-#   That averages the replicas: 12 times 2 plus 12 times 3.
-#   Nobody averages them.
+#   Devices 2 and 3 hold it, and the averaged copies add up to it.
+#   But `.numpy()` reads device 0, and nothing averages.
 # - [ ] `180`
-#   That adds up all six blocks, but under this layout there are only two: the rest are replicas.
+#   That adds up all six blocks, but under this layout there are only two: the rest are copies.
 # - [ ] `refused` an error
 #   `dtensor.pack` would have to compare the components, and it does not.
 
@@ -429,9 +437,10 @@ reveal("01-replicas", int(total.numpy()))
 # %% silent-given [markdown]
 # ### Taken in silence
 #
-# On the six devices the sum is 12, 12, 60, 60, 108 and 108: one DTensor with three values.
+# Devices 0 to 5 hold the sums 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
-# The next cell packs components in a wrong order, and turns the split axis round in two ways.
+# The next cell packs components in a wrong order,
+# and turns the split axis round by a slice and by `tf.gather`.
 # It counts the numbers that are in their places.
 # The slice turns each device's own block round and leaves the blocks where they are.
 
@@ -445,26 +454,29 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These mistakes in making, moving and cutting DTensors are known to give wrong values without an error:
+# These mistakes with DTensors raise no error, and what comes out is not what was meant.
+# `[::-2]` and the last four are not from this lesson.
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
-# | unlike replicas in `dtensor.pack` | one tensor, three values | cut one array |
+# | unlike copies in `dtensor.pack` | three values | cut one array |
 # | components in another order | 8 of 24 right | follow `local_device_locations()` |
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within a block, a mean of nan | weights of 0 and 1, as in lesson 3 |
-# | `dtensor.relayout` of three or more axes, or over 12 or more CPUs, and `DVariable.assign`, which moves in the same way | in some cases numbers in wrong places | see lesson 2 |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | a counter at 5 to 32 after 4 calls, another each time | change it outside, or take a `DVariable` |
+# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
+# | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
+# | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
 #
-# No error tells you: compare what the devices hold with what they should hold, as `compare` does.
+# Where you know the array, compare what the devices hold with what they should hold, as `compare` does.
+# Otherwise compare the result with that of ordinary tensors.
 #
 # ### The process ends
 #
-# NumPy's own number type is float64, the usual one of TensorFlow float32.
-# The program below adds one DTensor of each.
-# It runs in a process of its own.
-# The cell prints what the program printed, and whether it ended well, with exit status 0.
+# For fractions NumPy's own number type is float64, the usual one of TensorFlow float32.
+# The next cell runs `program`, in a process of its own: it adds one DTensor of each.
+# It prints the program's output, and whether its exit status was 0.
 
 # %% ends
 import subprocess
@@ -486,40 +498,36 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 
 # %% takeaways [markdown]
 # The process ended in the middle of the sum, and no `except` can catch that.
-# On Linux its exit status was -11, which a shell shows as 139.
 # In a notebook the kernel dies.
 # In a `tf.function` the same mistake is an error, as the last line shows.
-# `dtensor.pack([], layout)` ends the process, too.
+# `dtensor.pack([], layout)`, `layout.num_shards(axis)` of an axis that the layout lacks,
+# and `single + tf.constant(2.0, tf.float64)` end the process, too; `single + 2.0` does not.
 # So write `dtype="float32"` where you make arrays, and count components before you pack them.
 #
 # ## The plain program
 #
-# [The program](../plain/01_mesh_and_layout.py) is this lesson in one file
+# [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson in one file
 # that needs TensorFlow and NumPy alone.
-# It makes eight virtual devices and a mesh, packs an array with `cut` as in exercise 2,
-# prints who holds what, moves the DTensor, keeps it in a `DVariable`, and reads it with `join`.
+# It packs an array with `cut` as in exercise 2, prints who holds what, moves the DTensor,
+# keeps it in a `DVariable`, and reads it with `join`.
 # After each step it compares the values with the array.
+# The lines that TensorFlow logs beside it, about CUDA or a DTensor cache, are no errors.
 #
 # ## Takeaways
 #
 # - A mesh names the dimensions of a grid of devices;
-#   a layout gives each axis of a tensor one of these names, or leaves it unsharded.
+#   a layout gives each axis of a tensor one of these names, or `UNSHARDED`.
 # - Local shape: divide each axis of the global shape by the size of its mesh dimension.
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
-# - TensorFlow checks shapes and names, not values,
-#   and outside a `tf.function` DTensors of unlike number types end the process.
-#   So compare what the devices hold with what they should hold.
+# - TensorFlow counts components, and refuses an axis that it cannot divide, but compares no values:
+#   compare what the devices hold with what they should hold.
+#   Outside a `tf.function`, adding or multiplying unlike number types ends the process if a split DTensor
+#   is among them.
 #
-# ## Next
+# Lesson 2 shows what communication a layout costs, and lesson 3 trains a model.
 #
-# Lesson 2 shows what communication a layout costs.
-# Lesson 3 trains a model with these pieces, the batch split over eight devices.
-#
-# In this notebook one Python process drives all devices: it is a *single client*.
-# On several machines DTensor runs as *multi-client*:
-# several processes run the same program, and one mesh covers the devices of all of them.
-# Each packs only the components of its own devices.
-# Lesson 11 does so with two processes.
+# Here one Python process drives all devices: it is a *single client*.
+# In lesson 11 several processes share one mesh (*multi-client*).
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
 # and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).

@@ -25,7 +25,9 @@ _LEAST = 192  # bytes sent: one all-to-all of 256 bytes among 4 devices, and the
 def _by_rows(matrix: Any) -> Any:
     """Returns the matrix in blocks, by way of its rows over `x`."""
     with on_devices() as (_tf, dtensor):
-        return dtensor.relayout(dtensor.relayout(matrix, LayoutSpec(["x", UNSHARDED], _GRID)), _TO)
+        for layout in (LayoutSpec(["x", UNSHARDED], _GRID), _TO):
+            matrix = dtensor.dtensor.relayout(matrix, dtensor.to_layout(layout))
+    return matrix
 
 
 @exercise("02-blocks", right=_by_rows, on_devices=True)

@@ -85,6 +85,8 @@ def _traced(answer: OnDevice) -> str | None:
         return _("No device sends anything: `device.send(to, values)` does.")
     if all(result.shape == (1,) for result in results):
         return _("Each device returns one chunk only. Collect the finished chunks of the others too.")
+    if all(result.shape == (_TRACED, 1) for result in results):
+        return _("Your function returns the chunks one by one. Join them into one array.")
     if any(result.shape != (_TRACED,) for result in results):
         return None
     places = itertools.product(range(_TRACED), repeat=2)
@@ -92,7 +94,14 @@ def _traced(answer: OnDevice) -> str | None:
 
 
 def _miscounted(total: float, device_id: int, place: int) -> str | None:
-    """Returns what to say of a sum in which values are missing or counted more than once."""
+    """Returns what to say of a sum in which values are missing or counted more than once, or of no sum."""
+    if total != int(total):
+        return _(
+            "Of four devices, device {device_id} ends at place {place} with a number that is no sum of the"
+            " values. Return the sums as they are.",
+            device_id=device_id,
+            place=place,
+        )
     counts = [int(total) // _BASE**at % _BASE for at in range(_TRACED)]
     missing = [at for at, times in enumerate(counts) if times == 0]
     repeated = [at for at, times in enumerate(counts) if times > 1]
@@ -125,7 +134,7 @@ def _too_much(parts: list[Array], exchange: Exchange) -> str | None:
     if sent <= needed:
         return None
     return _(
-        "The sums are right, but in a group of {count}, with vectors of {length} float32 numbers, a device"
+        "The sums are right, but in a group of {count}, with arrays of {length} float32 numbers, a device"
         " sends the bytes of {sent}. {needed} are enough: one chunk in each of the 2·({count} - 1) steps.",
         count=count,
         length=length,

@@ -3,7 +3,7 @@
 #
 # Two matrices lie split over eight devices, and you multiply them.
 # Under some layouts no device needs anything of the others; under others, whole matrices travel.
-# What decides, and how do you find out for a function of your own?
+# What decides that, and how do you find it out for a function of your own?
 #
 # After this lesson you can
 #
@@ -15,7 +15,7 @@
 # **Time:** 45 minutes.
 # **You need to know:** lesson 1, and how two matrices are multiplied.
 #
-# > **Where this was run.** TensorFlow 2.21 on virtual CPUs, not on GPUs or TPUs.
+# > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, in one cell twelve, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
 
 # %%
@@ -34,11 +34,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # $$(AB)_{ik} = \sum_j A_{ij} B_{jk}$$
 #
 # The sum runs over $j$, the *inner axis*: the columns of A and the rows of B.
-# A @ B has no axis $j$ any more.
 #
-# Let A and B be the same 8 × 8 numbers, split over eight devices:
+# Let A and B be the same 8 × 8 numbers over eight devices:
 # each holds one column of A and one row of B.
-# The letters in the two pictures name these blocks.
+# The letters A to H in the two pictures name blocks, not the matrices A and B.
 
 # %% factors
 tf = course_lib.start_tensorflow()
@@ -58,8 +57,8 @@ by_columns, by_rows = shard(numbers, columns), shard(numbers, rows)
 display(show(by_columns), show(by_rows))
 
 # %% predict-own [markdown]
-# A and B are 8 × 8 matrices over eight devices.
-# Each device multiplies the column of A that it holds by the row of B that it holds.
+# A and B are 8 × 8 matrices over eight devices: each holds one column of A and the same row of B.
+# It multiplies the two.
 # How many of the 64 numbers of A @ B does device 0 then have?
 #
 # - [x] `0`
@@ -82,60 +81,61 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 # What a device makes is a *partial sum*: every number lacks seven terms.
 # Nothing splits the rows of A or the columns of B, so A @ B is whole on every device:
 # each must receive the total of the eight partial sums.
-# That is an *all-reduce*, one of the exchanges that are called *collectives*.
+# That is an *all-reduce*.
+# Exchanges in which all devices of a group take part are called *collectives*.
 #
 # `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
-# The *payload* is what one device holds after the exchange, here 64 numbers of 4 bytes.
-# What each device *sends* depends on how the exchange is done: the section on the ring counts it.
+# I is the group of devices that take part.
+# The *payload* is what one device holds after the exchange, here 64 elements of 4 bytes.
+# What each device *sends* depends on how it is done: the ring below counts it.
 
 # %% partial-sum
 explain(tf.matmul, by_columns, by_rows)
 
 # %% predict-half [markdown]
-# A of 8 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
+# A of 16 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
 # They are multiplied.
 # How many bytes is the payload of the exchange, that is what one device holds afterwards?
 #
-# - [x] `256`
-#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 8 × 8, are added.
+# - [x] `512`
+#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 16 × 8, are added.
 # - [ ] `0`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
-# - [ ] `2048`
+# - [ ] `4096`
 #   All of A on every device would do too.
-#   But a device can make its partial sum from what it has.
+#   But a device can make its partial sum from what it has, and that has 128 elements only.
 # - otherwise
 #   Which terms of the sum over the inner axis can a device compute, and what is the shape of what it makes?
 
 # %% reveal-half
-wide = shard(np.ones([8, 64], "float32"), columns)
+wide = shard(np.ones([16, 64], "float32"), columns)
 tall = shard(np.ones([64, 8], "float32"), whole)
 reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
 
 # %% cases [markdown]
 # Each device *cuts* its rows out of the B that it holds, without an exchange;
 # then the partial sums are added as before.
-# The inner axis decides:
+# The inner axis decides, unless a mesh dimension splits both the rows of A and the columns of B.
+# In an *all-gather* every device receives the parts of all:
 #
 # | the inner axis is split | such as | what happens |
 # | --- | --- | --- |
 # | in neither factor | `[x, unsharded] @ [unsharded, y]` | **nothing moves** |
-# | over one mesh dimension, which splits no other axis | `[unsharded, x] @ [x, unsharded]` | **partial sums**, all-reduced |
-# | over one mesh dimension, which also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **a gather** of the factor whose inner axis it splits |
-# | over one in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
+# | in one factor or both, over a mesh dimension that splits no other axis | `[unsharded, x] @ [x, unsharded]` | **all-reduce** of partial sums |
+# | in one factor, over a mesh dimension that also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **all-gather** of this factor |
+# | over one mesh dimension in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
 #
-# One more rule: a mesh dimension cannot split both axes of A @ B.
-# In `[x, unsharded] @ [unsharded, x]` it would, and two gathers make the product whole instead.
+# With `[x, unsharded] @ [unsharded, x]`, `x` would split both axes of A @ B, and it cannot:
+# two all-gathers make the product whole.
 #
-# Here is a gather.
-# `x` splits the rows of A, and a device needs all rows of B for its rows of A.
-# In an *all-gather* each device receives the parts of all.
+# The next cell runs the all-gather: for its rows of A a device needs all rows of B.
 
 # %% gathered
 explain(tf.matmul, by_rows, by_rows)
 
 # %% refused-text [markdown]
-# The layouts ask for an all-gather, in which a device would send 224 bytes.
+# The layouts ask for an all-gather, in which a device sends 224 bytes.
 # TensorFlow ran an all-reduce, in which it sends 448.
 # On CPUs it did so in place of every all-gather that we have seen; payload and result are the same.
 #
@@ -155,15 +155,15 @@ repaired = tf.matmul(left, dtensor.relayout(right, over_y))
 print(np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 
 # %% product-explorer-text [markdown]
-# TensorFlow could gather one of them, but leaves that to you.
+# With another layout of one of them there is a product, but TensorFlow leaves that change to you.
 #
 # ## Explore
 #
-# Choose the mesh, the layouts of both factors, and in what layout the product is wanted.
+# Choose the mesh, the layouts of both factors, and the layout in which AB is used.
 # The explorer shows what is exchanged, and why.
 # The button calls `observe`, which multiplies real DTensors.
 #
-# Find two factors whose product takes three collectives, on a mesh of more than one dimension.
+# On the mesh `x` 4 × `y` 2 some products take three collectives: look for one.
 
 # %% product-explorer
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
@@ -187,19 +187,21 @@ def observe(first, second, wanted):
 ProductExplorer(observe)
 
 # %% graphs-text [markdown]
+# `[x, y] @ [y, x]` takes three.
+#
 # ## Which collectives did it run?
 #
 # You write a program as for one big device, and TensorFlow makes of it one that every device runs on its own
 # parts: *single program, multiple data*.
 # This *SPMD expansion* does three things:
 #
-# 1. It propagates layouts from the arguments to every result inside the function.
+# 1. It finds a layout for each result inside the function, from its arguments and from where it is used.
 # 2. It rewrites each operation so that it works on local parts.
 # 3. Where a device needs what it does not hold, it inserts a collective.
 #
 # TensorFlow keeps the graphs that it runs, if asked; each collective is a node on each device.
-# `graphs_that_ran` runs a function and returns its graphs.
-# If the function assigns variables, they change.
+# `graphs_that_ran` runs a function, with all its effects, and returns its graphs.
+# Then the cell counts the nodes of a product.
 
 # %% graphs
 from collections import Counter
@@ -223,18 +225,19 @@ nodes = [node for graph in graphs_that_ran(tf.matmul, by_columns, by_rows) for n
 print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveReduceV2")))
 
 # %% groups-text [markdown]
-# Eight products of local parts, and one all-reduce, in which all eight devices take part.
+# Each device has one `MatMul` of its local parts, and one `CollectiveReduceV2`:
+# these eight are one all-reduce.
 #
 # Each node has a *group key*, and devices with the same key exchange with each other.
 # The keys of all devices stand in a constant, on the way to the node's third input.
-# The mesh dimensions are those along which the devices of a group differ: `mesh_dims` returns them.
+# `mesh_dims`, in the first cell, returns the mesh dimensions along which the devices of a group differ.
 #
 # The kind is the name of the operation, and the payload follows from shape and number type of its output.
-# All devices run the same program, so it is enough to look at one.
-# The ten lines of `collectives_that_ran` put it together.
+# All devices run the same program, so `collectives_that_ran` looks at one of them.
 #
-# The third cell tries them on two sums over split axes, which need an all-reduce of one number each:
-# without and with an environment variable of DTensor.
+# The third cell tries `collectives_that_ran` on `two_sums`, the sums of all elements of two split matrices,
+# before and after it sets an environment variable of DTensor.
+# Each sum needs an all-reduce of one number.
 # Then it asks `collectives`, the course's own reader.
 
 
@@ -258,7 +261,7 @@ def collectives_that_ran(mesh, function, *arguments):
     for graph in graphs_that_ran(function, *arguments):
         nodes = {node.name: node for node in graph.node}
         for node in graph.node:
-            if node.op in KINDS and node.device.endswith(":0"):
+            if node.op in KINDS and node.device == mesh.local_devices()[0]:
                 (shape,) = node.attr["_output_shapes"].list.shape
                 element_bytes = tf.as_dtype(node.attr["T"].type).size
                 payload = element_bytes * int(np.prod([axis.size for axis in shape.dim]))
@@ -279,24 +282,26 @@ os.environ.pop(merging, None)
 print(collectives_that_ran(line, two_sums, by_columns, by_rows))
 os.environ[merging] = "1"
 print(collectives_that_ran(line, two_sums, by_columns, by_rows))
+del os.environ[merging]
 print(*collectives(two_sums, by_columns, by_rows), sep="\n")
 
 # %% naive-text [markdown]
 # Left to itself, TensorFlow merges all-reduces that can run together, and pads what it merged,
 # once, to a multiple of 1,024 numbers: here 4,096 bytes.
-# With the variable set before a function is compiled, each stays by itself.
-# `collectives` sets it too, and finds the same; it also restores the variables that the function assigns.
+# With the environment variable set before a function is compiled, each stays by itself.
+# `collectives` sets it too, and finds the same.
+# After the run `collectives` gives the variables that the function wrote their values back.
 #
-# ## How devices add: the ring
+# ## All-reduce in a ring
 #
 # The simplest all-reduce is that each device sends all it has to every other one, and all add.
-# `naive_all_reduce` says so for one device: `mine` is its vector, `device.id` its number,
+# `naive_all_reduce` says so for one device: `mine` is its array, `device.id` its number,
 # and `device.count` how many devices there are.
 # `device.send` sends a copy of an array to another device;
 # `device.receive` waits for the next array of another device, and returns it.
 #
-# `run_on_each` runs the function for all devices at the same time, each in a thread of its own.
-# Here they add their partial sums of A @ B.
+# `run_on_each` runs a function for all devices at the same time,
+# here `naive_all_reduce` on their partial sums of A @ B.
 # The cell prints how many of the 64 numbers are TensorFlow's on every device, and the bytes that each sent.
 
 # %% naive
@@ -320,14 +325,15 @@ print(np.sum(everywhere), exchange.bytes_sent)
 # %% stepper-text [markdown]
 # A *ring* sends less: each device sends to the next one only, and the last one to the first.
 # The array is cut into *chunks*, as many as there are devices.
-# In each step every device sends one chunk, all at the same time.
+# In each step every device sends one chunk.
 #
-# - First a *reduce-scatter*: a chunk that arrives is added to the chunk of the same number, and goes on.
+# - First a *reduce-scatter*: a chunk that arrives is added to the device's own chunk of the same letter,
+#   and goes on.
 #   At the end each device has one finished chunk, a part of the total.
 # - Then an *all-gather*: the finished chunks go round, and everyone keeps a copy.
 #
-# Step through it, forward and back, with 2 to 8 devices.
-# *Times the array* shows how much each device has sent.
+# Step through it, with 2 to 8 devices.
+# *Times the array*, above the picture, shows how much each device has sent.
 
 # %% stepper
 from lessons.lesson_02_communication.ring_explorer import RingExplorer
@@ -335,15 +341,16 @@ from lessons.lesson_02_communication.ring_explorer import RingExplorer
 RingExplorer("all-reduce", num_devices=4)
 
 # %% ring-exercise-text [markdown]
-# **Exercise 1.** Write the ring: like `naive_all_reduce`, it returns the sum of all vectors,
+# **Exercise 1.** Write the ring: like `naive_all_reduce`, it returns the sum of all arrays,
 # but a device sends to `device.next` only and receives from `device.previous` only.
 #
-# `np.array_split(mine, device.count)` cuts a vector into chunks, and `np.concatenate` joins them.
-# As in the stepper, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
+# `np.array_split(mine, device.count)` cuts an array into chunks, and `np.concatenate` joins them.
+# Number the chunks from 0, so that A in the stepper is chunk 0.
+# As there, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
 # and ends the first half with chunk $d$ finished.
 # The check counts bytes too, and tries chunks of unequal lengths.
 #
-# The cell after it runs your function, or the course's if yours does not pass yet.
+# The cell after it runs your `ring_all_reduce`, or the course's until yours passes.
 
 
 # %% exercise-ring
@@ -385,10 +392,6 @@ print(np.sum(everywhere), exchange.bytes_sent)
 # - [ ] `448`
 #   Nearly.
 #   A chunk has half as many bytes, but the steps are a little more than twice as many.
-# - [ ] `224`
-#   A chunk has half as many bytes, but there are more steps, too.
-# - [ ] `512`
-#   Almost: a chunk needs 15 steps, not 16, to get from one device to all others.
 # - [ ] `3840`
 #   That is 15 × 256: everything to everyone.
 #   In a ring a step sends one chunk.
@@ -403,36 +406,36 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # An array of $S$ bytes has chunks of $S / n$ bytes for $n$ devices, and each half takes $n - 1$ steps.
 # So a device sends
 #
-# $$2 \cdot (n - 1) \cdot \frac{S}{n} = 2 \cdot \frac{n - 1}{n} \cdot S$$
+# $$2 (n - 1) \frac{S}{n} = 2 \frac{n - 1}{n} S$$
 #
 # less than twice the array, however many devices there are.
-# Sending all to everyone takes $(n - 1) \cdot S$.
+# Sending all to everyone takes $(n - 1) S$.
 # TensorFlow's own all-reduce on CPUs is a ring, too.
 #
 # This is what a device sends in each collective, if the first three go round a ring:
 #
 # | collective | before | after | sent by a device |
 # | --- | --- | --- | --- |
-# | all-reduce | $S$ bytes to add | the total | $2 \cdot \frac{n - 1}{n} \cdot S$ |
-# | reduce-scatter | $S$ bytes to add | its $n$-th of the total | $\frac{n - 1}{n} \cdot S$ |
-# | all-gather | its $n$-th of $S$ bytes | the whole | $\frac{n - 1}{n} \cdot S$ |
-# | all-to-all | $S$ bytes: an $n$-th for each device | an $n$-th of each device | $\frac{n - 1}{n} \cdot S$ |
+# | all-reduce | $S$ bytes to add | the total | $2 \frac{n - 1}{n} S$ |
+# | reduce-scatter | $S$ bytes to add | its $n$-th of the total | $\frac{n - 1}{n} S$ |
+# | all-gather | its $n$-th of $S$ bytes | the whole | $\frac{n - 1}{n} S$ |
+# | all-to-all | $S$ bytes: an $n$-th for each device | an $n$-th of each device | $\frac{n - 1}{n} S$ |
 #
 # ## Needless exchanges
 #
 # A change of a matrix's layout takes one of three ways:
 #
 # - What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
-# - Where one mesh dimension moves to the other axis and nothing else changes,
-#   an all-to-all exchanges parts of the local blocks.
-# - Else one all-gather joins what is not to stay split, and the rest is cut, if possible before it.
+# - Where only one mesh dimension moves to the other axis, an all-to-all exchanges parts of the blocks.
+# - Else one all-gather undoes the splits that are not to stay,
+#   and the new ones are cut, if possible before it.
 #
 # `[unsharded, x]` to `[x, y]` is of the last kind:
 # every device receives the whole matrix, to keep an eighth of it.
 #
 # A product, too, costs more where TensorFlow does not know what becomes of it.
-# The cell runs the change of layout, a product,
-# and the same product in one function with a `relayout` that says what is wanted.
+# The cell runs this change, a product, and `product_in_columns`:
+# the same product in one function with a `relayout` that says how it is used.
 
 
 # %% needless
@@ -450,13 +453,14 @@ print(*collectives(tf.matmul, *factors), sep="\n", end="\n\n")
 print(*collectives(product_in_columns, *factors))
 
 # %% via-text [markdown]
-# The product alone comes out whole, after two exchanges; wanted in columns, it takes one.
+# The product alone comes out whole, after two exchanges;
+# used in columns, in `product_in_columns`, it takes one.
 #
-# **Exercise 2.** Find a cheaper way for the change of layout.
+# **Exercise 2.** Find a cheaper way for the change of layout, by `dtensor.relayout` alone.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
-# An eighth of the bytes that a device sends now is enough.
-# The check compares the values and counts the bytes, on real devices.
+# A device need send only an eighth of the bytes that it sends now.
+# The check compares the values, and counts them.
 
 
 # %% exercise-blocks
@@ -477,13 +481,13 @@ check("02-blocks", in_blocks)
 #
 # `dtensor.relayout` can mix up a tensor of three axes on a mesh of three dimensions,
 # and one of four axes on a mesh of one.
-# The first cell moves one of each, directly and then by way of the replicated layout,
+# The first cell moves one of each, directly and by way of the replicated layout,
 # and counts the numbers in their places.
 #
 # The second moves a matrix of 12 × 12 on 12 devices from `[x, unsharded]` to `[unsharded, x]`.
-# `silent` tries it in processes of its own, since some tries end with an error,
-# after which a process can run no collective.
-# It returns from which device to which the number of another device came.
+# `silent.swapped` tries it in other processes,
+# since after some of its errors a process can run no collective.
+# It returns each message, from sender to receiver, that brought another device's number.
 
 # %% relayouts
 cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
@@ -509,41 +513,43 @@ swapped = silent.swapped()
 print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
 # %% takeaways [markdown]
-# On the cube `x` moves to another axis, and `y` takes the place of `z`.
+# On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change,
 # but the layout says that both were made.
+# With four axes, moves of a split among the last three went wrong when tried:
+# all six, or five where the last axis has one element for each device.
+# None to or from the first did.
 #
-# On CPUs it names each message of an all-to-all by the numbers of sender and receiver,
+# On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
 # with nothing between them (`all_to_all.cc` in its source).
 # So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
-# With 11 devices no two names are the same.
+# Up to 11 devices all names differ.
 #
 # | wrong in silence | instead |
 # | --- | --- |
 # | `dtensor.relayout` of three or more axes, in some cases | by way of the replicated layout |
 # | an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
-# | `DVariable.assign` of another layout, which moves in the same way | a right `dtensor.relayout` before it |
+# | `DVariable.assign` of a value in another layout, which moves it as `dtensor.relayout` does | move it before, in one of these ways |
 #
-# Lesson 7 shows one that takes no `dtensor.relayout`, and there may be more: compare with one device.
+# Lesson 7 shows one without `dtensor.relayout`, and there may be more: compare with one device.
 #
 # ## The plain program
 #
 # [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`, `mesh_dims` and
 # `collectives_that_ran`, in one file that needs TensorFlow and NumPy alone.
-# Take them along, and call them with your mesh, your function and its arguments.
-# The program prints what a product, `two_sums` and a change of layout exchange,
-# and checks each result against NumPy.
+# Copy them, and call `collectives_that_ran` with your mesh, your function and its arguments.
 #
 # ## Takeaways
 #
 # - The layouts of two factors decide what a product costs:
-#   nothing, an all-reduce of partial sums, or a gather; and who reads the product has a say.
+#   nothing, an all-reduce of partial sums, all-gathers, or both.
+#   The layout in which the product is used has a say, too.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
 #   half of that for a reduce-scatter or an all-gather.
 # - TensorFlow inserts some exchanges that are needless and a few that are wrong:
 #   read them from the graphs that ran, and compare values with one device.
 #
-# Lesson 3 trains a model with these pieces.
+# Lesson 3 trains a model.
 
 # %% score
 score("02")

@@ -130,13 +130,15 @@ run = train(MLP(values, LAYOUTS), epochs=3)
 history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 
 # %% [markdown]
-# `train` is a generator: it does a step and yields a dictionary, and `live.watch` draws the curves.
+# `train` is a generator: it does a step and yields a dictionary;
+# `live.watch` takes these and draws the curves.
 # They show the loss and the accuracy of each batch just before its update, as means of 20 steps.
 # In three epochs the loss falls from about 1 to below 0.3.
 #
 # ## What goes in
 #
-# Each row of `train_x` is a film review, and `train_y` says whether it is positive (1) or negative (0).
+# Each row of `train_x` is the feature vector of a film review,
+# and `train_y` says whether the review is positive (1) or negative (0).
 # Unless you choose another source, the reviews are a *stand-in*:
 # texts that the course invents, which tell you nothing about real reviews.
 # `"tfds"` loads the 50,000 real ones of IMDB.
@@ -150,25 +152,27 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 #
 # The first layer computes for a row $x$ the hidden units
 #
-# $$y_j = \mathrm{relu}\Big(\sum_i x_i W_{ij} + b_j\Big)$$
+# $$h_j = \mathrm{relu}\Big(\sum_i x_i W_{ij} + b_j\Big)$$
 #
 # $x$ and $W$ share the letter $i$, over which the product sums.
-# The product and the bias share $j$, so the bias is laid out like the last axis of the weight:
+# The product and the bias share $j$, so the bias is laid out like the last axis of the weight.
 # `WEIGHT.delete([0])` is the weight's layout without its first entry.
 # The labels likewise have the layout of the rows without the second entry.
 #
 # *Data parallelism* is this choice of layouts: the batch is split, the variables are whole on every device.
-# `distribute` is the packer of lesson 1: it cuts the array on the host and sends each device its part alone.
+# `distribute` is `cut` and `dtensor.pack` of lesson 1 in one function:
+# it cuts the array on the host and sends each device its part alone.
+# `batch_at` distributes the batch that begins at a given row.
 
 
 # %% batch
-def batch(start, rows=64, number_type="float32"):
+def batch_at(start, rows=64, number_type="float32"):
     x = train_x[start : start + rows].astype(number_type)
     y = train_y[start : start + rows]
     return distribute(x, LAYOUTS["x"]), distribute(y, LAYOUTS["y"])
 
 
-x, y = batch(0)
+x, y = batch_at(0)
 probe = MLP(values, LAYOUTS)
 show(x)
 
@@ -179,7 +183,7 @@ show(x)
 # The course packs arrays itself: you see what is sent where,
 # and the iterator of that dataset cannot be saved in a checkpoint (tried with TensorFlow 2.21).
 #
-# **Exercise 1.** Now the inputs are images, on the same `mesh`.
+# **Exercise 1.** Now the inputs are images, again data parallel on `mesh`.
 # A batch has the shape (64, 28, 28), and its labels (64,).
 # The step computes a loss for each image, (64,), the gradient of a first weight, (784, 100),
 # and the mean loss, a single number.
@@ -202,11 +206,13 @@ check("03-layouts", image_layouts)
 # ## The step names no device
 #
 # Look at `MLP` and `train_step` again: they are what you would write for one device.
-# The losses are summed, because sums over parts of a batch can be added;
+# The gradient is that of the summed loss, because sums over parts of a batch can be added;
 # a learning rate of 0.01 on the sum of 64 losses is 0.64 on their mean.
 # All gradients are there before the first variable changes.
+# Use no optimizer of Keras here: it reads what it has just written,
+# and with DTensor such steps went wrong in silence (lesson 7 writes its own).
 #
-# What distributes the step is the layout of the tensors that go in.
+# What distributes the step is the layouts of the batch and of the variables.
 # TensorFlow carries the layouts from operation to operation
 # and adds the communication that they need.
 #
@@ -215,29 +221,35 @@ check("03-layouts", image_layouts)
 
 # %% predict-eager [markdown]
 # A training step runs without `tf.function`, operation by operation, on eight devices.
-# On the way back through `tf.reduce_sum(losses)` TensorFlow makes 64 ones, the derivatives of a sum by its terms.
-# It makes them as `tf.constant` would, and multiplies them with the derivatives of the losses.
-# What comes back as the loss?
+# Batch and variables are DTensors.
+# On the way back through `tf.reduce_sum(losses)` TensorFlow makes 64 ones, the derivatives of the sum by each loss,
+# and multiplies them with the derivatives of each loss by the logits.
+# What happens?
 #
-# - [ ] `1.08` the same loss as with `tf.function`
+# - [ ] `1.08` the step returns the same loss as with `tf.function`
 #   On one device that is so.
 #   Here the 64 ones are an ordinary array, and the derivatives of the losses are a DTensor.
-# - [ ] `0.13` the loss of the 8 rows of one device, divided by 64
-#   A DTensor's operations always mean the whole tensor, also without `tf.function`.
+# - [ ] `0.13` the step returns the loss of the 8 rows of one device, divided by 64
+#   Sums and products of a DTensor mean the whole tensor, also without `tf.function`.
 #   The way forward works; the way back does not.
-# - [x] `UnimplementedError` no loss, but an error
-#   The 64 ones are an ordinary array, and an operation that runs by itself takes none beside a DTensor (lesson 1).
+# - [x] `UnimplementedError` an error
+#   The 64 ones are an ordinary array, and an operation that runs by itself takes no array of fractions
+#   beside a DTensor (lesson 1).
 
 # %% reveal-eager
 reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 
 # %% [markdown]
-# In a `tf.function` DTensor sees the whole computation, and gives the 64 ones a layout too.
+# Operation by operation TensorFlow makes the 64 ones as an ordinary array,
+# and cannot multiply it with a DTensor (lesson 1).
+# In a `tf.function` DTensor sees the whole computation, and gives the ones a layout too.
 # So put a DTensor training step in a `tf.function`.
 #
-# Number types must agree as well: NumPy makes float64 unless told otherwise, and the model is float32.
+# Number types must agree as well:
+# the model is float32, and fractions in NumPy are float64 unless told otherwise.
 # In a `tf.function` that is a `TypeError`.
-# Outside one, an operation on DTensors of two number types ends the kernel, as lesson 1 showed.
+# Outside one, adding or multiplying DTensors of two number types ends the kernel if one of them is split,
+# as in lesson 1.
 # So convert arrays before you distribute them.
 #
 # ## One device beside eight
@@ -245,7 +257,8 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # A distributed step can be wrong in silence.
 # So run the same steps on one device and compare:
 # without layouts, `MLP` makes ordinary variables, and the same `train_step` is an ordinary step.
-# Twenty steps, once in float32 and once in float64:
+# `differences` takes twenty steps on both and returns how far their losses are apart, step by step.
+# The cell calls it in float32 and in float64:
 
 
 # %% both
@@ -254,7 +267,7 @@ def differences(number_type, steps=20):
     eight, one = MLP(start_values, LAYOUTS), MLP(start_values)
     found = []
     for start in range(0, steps * 64, 64):
-        on_eight, _ = train_step(eight, *batch(start, number_type=number_type), 1e-2)
+        on_eight, _ = train_step(eight, *batch_at(start, number_type=number_type), 1e-2)
         x_whole = tf.constant(train_x[start : start + 64].astype(number_type))
         on_one, _ = train_step(one, x_whole, tf.constant(train_y[start : start + 64]), 1e-2)
         found.append(abs(float(on_eight) - float(on_one)))
@@ -276,13 +289,14 @@ differences_picture({"float32": in_float32, "float64": in_float64})
 # The picture shows every step; equal losses stand at the bottom, at 1e-17.
 # Sums in another order round differently, and training magnifies that from step to step, though not in each.
 # In float32 the losses agree to five digits at first;
-# after 20 steps they can be thousandths, even hundredths, apart, with nothing wrong.
+# within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong.
 # In float64 the differences start so low that all 20 steps agree to eight digits.
-# A mistake in the step would be as large in float64.
+# A mistake in the step makes as large a difference in float64 as in float32.
 # So compare the first steps, or compare in float64.
 
 # %% predict-copies [markdown]
-# In each of the 20 steps a device got 8 reviews that no other device got.
+# Eight devices trained a model for 20 steps, data parallel and in float64.
+# In each step a device got 8 reviews that no other device got.
 # How far apart are the eight copies of `W1` now?
 #
 # - [x] `equal` equal to the last bit
@@ -306,8 +320,10 @@ reveal("03-copies", "equal" if apart == 0 else "rounding" if apart < 1e-9 else "
 # Take the DTensors apart and do by hand what each device does.
 # Without normalisation the loss of a row depends on this row alone.
 # So each device can take its copy of the variables and its 8 rows, as ordinary tensors,
-# and compute their gradient alone:
-# `replica` is the model of one device.
+# and compute their gradient alone.
+# `gradients` computes it for one model and batch; `partial_gradients` calls `gradients` for each device,
+# where `replica` is the model of that device.
+# The second cell prints on which device each gradient of `b2` was computed.
 
 
 # %% partial-gradients
@@ -337,17 +353,20 @@ print([each["b2"].device[-5:] for each in partial])
 # %% stack-text [markdown]
 # What a device adds to a sum is its *partial sum*.
 # Now the eight gradients must be added, and every device needs the total.
-# Make one DTensor of them: a new first axis, split over `batch`, has one entry on each device.
-# A sum over that axis is the all-reduce.
+# `stacked` makes one DTensor of them: a new first axis, split over `batch`, has one entry on each device.
+# `all_reduced` sums over that axis, and this sum is the all-reduce.
 #
 # The picture shows it for the two numbers of `b2`: the partial sums, their total,
 # and what each device then holds.
-# The cell after it compares the sums for all four variables with the gradients that DTensor computes
-# for the whole batch.
-# It prints the length of each difference, relative to that of DTensor's gradient.
+# In the cell after it `relative_differences` compares the sums for all four variables with the gradients that
+# DTensor computes for the whole batch.
+# It returns the length of each difference, relative to that of DTensor's gradient.
 
 
 # %% all-reduce
+from lessons.lesson_03_one_step.reduction import Reduction
+
+
 def stacked(partial, name):
     components = [tf.expand_dims(each[name], 0) for each in partial]
     spec = ["batch"] + [dtensor.UNSHARDED] * partial[0][name].shape.rank
@@ -360,7 +379,7 @@ def all_reduced(stack):
 
 print(*collectives(all_reduced, stacked(partial, "b2")), sep="\n")
 received = dtensor.unpack(all_reduced(stacked(partial, "b2")))
-show(mesh).reduction("batch", [each["b2"] for each in partial], received, digits=2)
+Reduction(show(mesh), "batch", [each["b2"] for each in partial], received, digits=2)
 
 
 # %% compared
@@ -397,9 +416,13 @@ normalised = relative_differences(MLP(values, LAYOUTS))
 equal = [name for name in values if normalised[name] < 1e-3]
 reveal("03-coupled", {0: "none", 4: "all"}.get(len(equal), equal))
 
-# %% [markdown]
+# %% coupled
+found = relative_differences(MLP(values, LAYOUTS))
+print({name: f"{difference:.2f}" for name, difference in found.items()})
+
+# %% coupled-why [markdown]
 # The moments couple the rows: the mean and the variance of each hidden unit run over all 64.
-# With the moments of 8 rows the sum for `W1` is off by 0.70 of its length, that for `b2` by 0.19.
+# With the moments of 8 rows the sums are off by 0.19 (`b2`) to 0.86 (`b1`) of the gradient's length.
 # Keras's `BatchNormalization` under `MirroredStrategy` computes just that, from each device's own rows,
 # unless it is built with `synchronized=True`.
 #
@@ -421,10 +444,12 @@ print(len(step_collectives), "→", len(collectives(train_step, probe, x, y, 1e-
 # One of these three is `b1`; two say how the loss changes with the scale and the shift
 # that normalisation makes of the moments.
 # So normalisation adds four all-reduces, two in each direction.
-# In training TensorFlow combines sums that need not wait for each other: here the ten become four.
+# The list for `plain`, the model without normalisation, lacks these four.
+# In training TensorFlow combines all-reduces that do not depend on each other: here the ten become four.
 
 # %% predict-bytes [markdown]
-# The all-reduces of a step with 64 rows carry 231,760 bytes in all, before TensorFlow combines them.
+# Eight devices train a network with batch normalisation, data parallel, on batches of 64 rows.
+# The payloads of a step's all-reduces, before TensorFlow combines any, are 231,760 bytes in all.
 # How many bytes are they with a batch of 1,024 rows?
 #
 # - [x] `same` just as many
@@ -436,12 +461,13 @@ print(len(step_collectives), "→", len(collectives(train_step, probe, x, y, 1e-
 #   The step sends as much as before.
 
 # %% reveal-bytes
-bigger = collectives(train_step, probe, *batch(0, rows=1024), 1e-2)
+bigger = collectives(train_step, probe, *batch_at(0, rows=1024), 1e-2)
 before, after = (sum(each.payload_bytes for each in found) for found in (step_collectives, bigger))
 reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 
 # %% [markdown]
-# A larger batch means more computing for the same communication.
+# What a step sends does not depend on the size of the batch:
+# a larger one means more computing for the same communication.
 #
 # ## The last, smaller batch
 #
@@ -449,11 +475,13 @@ reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 # Say 20 are left: they cannot be split evenly over eight devices, and `tf.split` raises an error.
 # You can drop them.
 # Training may do that: where the reviews are shuffled for each epoch, others are left out each time.
+#
 # In evaluation each review must count once.
 # Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
-# The next cell pads 20 rows to 64 and prints three ways to a mean:
-# how many losses are summed, by what the sum is divided, and the result.
-# The last line is right: it has the 20 rows without padding, on one device.
+# In the next cell `row_losses` returns the loss of each row.
+# The cell pads 20 rows to 64 and finds the mean loss in three ways.
+# It prints how many losses are summed, by what the sum is divided, and the mean.
+# The fourth line is right: it has the 20 rows without padding, on one device.
 
 
 # %% padding
@@ -473,7 +501,7 @@ print(f"20 / 20: {weights @ losses / 20:.2f}")
 print(f"20:      {np.mean(alone):.2f}")
 
 # %% moments-text [markdown]
-# Weighting the losses is not enough here.
+# Even with weights and divided by 20 the mean is 1.15, and not 1.01.
 # The 44 rows of zeros took part in the moments, and so they changed the losses of the 20 reviews.
 # The weights must go into the moments too.
 # Evaluation can do without:
@@ -499,15 +527,45 @@ def moments_of_reviews(hidden, weights):
 # %%
 check("03-moments", moments_of_reviews)
 
-# %% takeaways [markdown]
+# %% weighted-text [markdown]
 # With these moments the 20 losses are those of the 20 reviews alone.
 # `tf.nn.weighted_moments` computes them too.
 #
+# So training need not drop the last batch: `weighted_step` weights the moments and the losses.
+# Always pad to the full batch: then one compiled step serves all batches, on any mesh.
+# The cell does a step with the 20 reviews, padded on eight devices and alone on one.
+# It prints both mean losses, and the largest difference of `W1` afterwards.
+
+
+# %% weighted-step
+@tf.function
+def weighted_step(model, x, y, weights, learning_rate):
+    with tf.GradientTape() as tape:
+        hidden = tf.nn.relu(x @ model.W1 + model.b1)
+        mean, variance = tf.nn.weighted_moments(hidden, [0], weights)
+        hidden = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, hidden @ model.W2 + model.b2)
+        loss = tf.reduce_sum(tf.squeeze(weights, 1) * losses)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    for variable, gradient in zip(model.trainable_variables, gradients):
+        variable.assign_sub(learning_rate * gradient)
+    return loss / tf.reduce_sum(weights)
+
+
+# %% weighted-run
+eight, one = MLP(values, LAYOUTS), MLP(values)
+row_weights = distribute(weights.reshape(64, 1).astype("float32"), LAYOUTS["x"])
+on_eight = weighted_step(eight, *packed, row_weights, 1e-2)
+on_one, _ = train_step(one, tf.constant(train_x[:20]), tf.constant(train_y[:20]), 1e-2)
+difference = dtensor.unpack(eight.W1.read_value())[0] - one.W1
+print(f"{float(on_eight):.2f} {float(on_one):.2f} {np.abs(difference).max():.5f}")
+
+# %% takeaways [markdown]
 # ## The plain program
 #
 # [`03_one_step.py`](../plain/03_one_step.py) is this lesson without the course's library:
 # it makes its eight virtual devices and its data itself,
-# and has `distribute`, `MLP`, `sums` and `train_step` as above.
+# and has `distribute`, `MLP` and `train_step` as in this lesson.
 # It does five steps on eight devices and on one, in float32 and in float64,
 # and ends with an error if the losses differ by more than rounding.
 #

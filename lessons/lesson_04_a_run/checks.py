@@ -49,9 +49,25 @@ def _padded(random: np.random.Generator, num_reviews: int) -> tuple[Array, Array
     return x, y, weight
 
 
-def _errors(x: Array, y: Array, weight: Array, *, own_moments: bool = False) -> tuple[float, float]:
-    answers = logits_of(small_values(), x, own_moments=own_moments).argmax(axis=1)
+def _errors(
+    x: Array, y: Array, weight: Array, *, own_moments: bool = False, values: dict[str, Array] | None = None
+) -> tuple[float, float]:
+    answers = logits_of(values or small_values(), x, own_moments=own_moments).argmax(axis=1)
     return float(weight @ ((y == 0) & (answers == 1))), float(weight @ ((y == 1) & (answers == 0)))
+
+
+def _with_moments_swapped() -> dict[str, Array]:
+    values = small_values()
+    return {
+        **values,
+        "moving_mean": values["moving_variance"],
+        "moving_variance": values["moving_mean"],
+    }
+
+
+def _rates(x: Array, y: Array, weight: Array) -> tuple[float, ...]:
+    counts = [max(float(weight @ (y == label)), 1e-9) for label in (0, 1)]
+    return tuple(each / count for each, count in zip(_errors(x, y, weight), counts, strict=True))
 
 
 def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, ...] | None:
@@ -72,10 +88,18 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
         if isinstance(found, dict):
             raise CourseError(
                 _("A dictionary was returned."),
-                allowed=_("two numbers, in this order"),
-                cure=_("Return a pair."),
+                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
+                cure=_("Return two numbers in place of a dictionary."),
             )
-        return None if found is None else tuple(float(each) for each in tf.nest.flatten(found))
+        tensors = [each for each in tf.nest.flatten(found) if tf.is_tensor(each)]
+        if any(each.shape.num_elements() > 2 for each in tensors):
+            raise CourseError(
+                _("A tensor with a number for each row was returned."),
+                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
+                cure=_("Sum over the rows."),
+            )
+        parts = [] if found is None else [np.ravel(np.asarray(each)) for each in tf.nest.flatten(found)]
+        return tuple(float(number) for part in parts for number in part) or None
 
 
 @exercise("04-errors", right=_errors, on_devices=True)
@@ -103,9 +127,16 @@ def errors(answer: Errors) -> str | None:
             ),
             lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): divided,
             lambda x, y, weight: tuple(each / len(weight) for each in _errors(x, y, weight)): divided,
+            _rates: divided,
+            lambda *rows: _errors(*rows, values=_with_moments_swapped()): _(
+                "The moving moments are swapped: the mean comes first."
+            ),
         },
         run=_called,
-        advice=_("Return two sums: label 0 and answer 1, then label 1 and answer 0."),
+        advice=_(
+            "Sum the weights of all rows with label 0 and answer 1, then of those with label 1 and answer 0."
+            " If you use tf.boolean_mask: along an axis that is split it gives wrong values without an error."
+        ),
     )
 
 
@@ -121,6 +152,7 @@ def _costs(random: np.random.Generator) -> tuple[float, float, int]:
 @exercise("04-break-even", right=_break_even)
 def break_even(answer: Callable[..., Any]) -> str | None:
     """The number of rows at which several devices are as fast as one."""
+    rounded = _("Do not round: the number of rows keeps its fraction.")
     return judge(
         answer,
         _break_even,
@@ -129,19 +161,22 @@ def break_even(answer: Callable[..., Any]) -> str | None:
             lambda fixed, per_row, devices: fixed / per_row: _(
                 "This forgets that each of the devices still computes its share of the rows."
             ),
+            lambda fixed, per_row, devices: fixed * devices / per_row: _(
+                "On several devices a row takes `per_row / devices`. How much less is that than on one?"
+            ),
             lambda fixed, per_row, devices: fixed / (per_row * devices): _(
                 "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"
             ),
             lambda fixed, per_row, devices: fixed / per_row * (1 - 1 / devices): _(
-                "This multiplies by the part of each row's time that is saved. Divide by it: without"
-                " brackets, `a / b * c` multiplies by `c`."
+                "This multiplies `fixed` by the part of each row's time that is saved. Solve for `rows` once"
+                " more: without brackets, `a / b * c` multiplies by `c`."
             ),
-            lambda *costs: math.ceil(_break_even(*costs)): _(
-                "Do not round: the number of rows keeps its fraction."
-            ),
-            lambda *costs: round(_break_even(*costs)): _(
-                "Do not round: the number of rows keeps its fraction."
-            ),
+            lambda *costs: math.ceil(_break_even(*costs)): rounded,
+            lambda *costs: round(_break_even(*costs)): rounded,
+            lambda *costs: math.floor(_break_even(*costs)): rounded,
+            lambda *costs: round(_break_even(*costs), 1): rounded,
+            lambda *costs: round(_break_even(*costs), 2): rounded,
+            lambda *costs: round(_break_even(*costs), 3): rounded,
         },
         run=with_lists_or_arrays,
     )

@@ -7,12 +7,12 @@
 #
 # After this lesson you can
 #
-# - write a training loop that hands out records, watch it, and evaluate it on eight devices;
+# - write a training loop that yields a record for each step, watch it, and evaluate on eight devices;
 # - save checkpoints with TensorFlow so that a run resumes to the bit, and say what they must hold;
 # - say when eight devices are faster than one, and measure it.
 #
 # **Time:** 40 minutes.
-# **You need to know:** lesson 3: the training step, and why normalisation needs moving moments.
+# **You need to know:** lesson 3: the training step, and its normalisation with the moments of the batch.
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
@@ -26,15 +26,17 @@ from course_lib import check, predict, reveal, score
 course_lib.setup(language=LANGUAGE, devices=8)
 
 # %% reviews-text [markdown]
-# ## A loop that hands out records
+# ## A loop that yields records
 #
 # The reviews are the stand-in of lesson 3.
 # If you choose settings by the test reviews, the result on them looks better than it is.
 # So 1,001 of the training reviews are held out to choose by: the validation split.
-# This lesson evaluates on these alone.
+# The models that this lesson trains are evaluated on these alone.
 #
 # `split_rows` gives each device an eighth of the rows.
-# Where their number does not divide by 8, it fills up with zeros.
+# Where their number does not divide by 8, it fills up with zeros, which only evaluation leaves out again:
+# `train_step` takes all rows into its moments, its gradients and its mean loss.
+# To train on a smaller last batch too, pad it with weights, as in lesson 3.
 
 # %% reviews
 import numpy as np
@@ -72,6 +74,8 @@ print(x.shape, len(y), len(held_out[1]))
 # Where a function writes a variable and then reads it, DTensor may compute wrong values
 # (*Several steps in one call*, and lesson 7).
 # This step reads each variable before it writes it, and not again.
+# Write momentum so, too: compute the new velocity, then assign it, and use what you computed,
+# since the variable may still give the old one.
 
 
 # %% mlp
@@ -110,13 +114,16 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% records-text [markdown]
-# Now the loop.
+# Now the loop, `records`.
 # It is a *generator*: a function with `yield`.
-# For each step it hands out a record, and waits until the next one is asked for.
-# It draws nothing.
+# For each step it yields a record, and waits until the next one is asked for.
 #
-# `step` is a variable of its own, which tells where in the data the run is.
-# From its number follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
+# `step` is an ordinary variable, which tells where in the data the run is.
+# From `step` follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
+# Change it outside `train_step`: inside, every device changes it, at its own time.
+# There it was 5 to 32 after 4 steps, without an error.
+# A learning rate that changes from step to step goes in as a `tf.constant`:
+# for each new Python number TensorFlow traces the function again.
 
 
 # %% records
@@ -131,6 +138,8 @@ def records(model, step, x, y, epochs):
 
 
 # %% first-run
+import tempfile
+
 from course_lib import live
 
 model, step = MLP(seed=0), tf.Variable(0, dtype=tf.int64)
@@ -140,13 +149,11 @@ losses = [record.loss for record in history.steps]
 print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 
 # %% first-run-why [markdown]
-# `live.watch` asks for the records in a thread, draws them, and has a Stop button while it trains.
-# Any generator of such dictionaries can be watched.
+# `live.watch` asks the generator for records in a thread, draws them, and has a Stop button while it trains.
 #
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
-# The record holds the loss per review, so that batches of different sizes compare.
-# Of a training's end the lesson prints bounds only: another processor rounds otherwise,
-# and training amplifies that.
+# The cell prints how many steps there were, the first loss, and whether the last 50 are below 0.4 on average.
+# The end of a training is told by bounds, since another processor rounds otherwise.
 #
 # ## Evaluate: every review once
 #
@@ -160,9 +167,9 @@ print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 # Each training step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$,
 # where $b$ is the mean or variance of its batch.
 # So $m$ is an average over the last steps, and during these steps the weights have moved on.
-# The second cell takes 32 more batches of training reviews forward and updates the moving moments alone.
-# After that the old values count for $0.9^{32}$, about 3 %.
-# It prints whether the held-out loss fell by more than 0.1.
+# In the second cell `move_moments` takes 32 batches of training reviews forward
+# and updates the moving moments alone.
+# The cell prints whether the held-out loss falls by more than 0.1.
 
 
 # %% evaluate
@@ -195,9 +202,10 @@ after = evaluate(model, *held_out)["test_loss"]
 print(before - after > 0.1)
 
 # %% errors-text [markdown]
-# The same weights, a much smaller loss.
+# The weights are the same, and the loss is smaller by more than 0.1.
 # So a held-out loss that jumps from epoch to epoch need not come from the weights.
-# Let the moving moments catch up before you report a number, as the library does after each epoch.
+# Let the moving moments catch up before you report a number,
+# as the training loop of the course's library does after each epoch.
 #
 # **Exercise 1.** There are two kinds of mistakes:
 # a negative review is called positive (label 0, answer 1), or the reverse (label 1, answer 0).
@@ -224,15 +232,17 @@ check("04-errors", errors)
 # %% train-text [markdown]
 # ## Stop and resume
 #
-# TensorFlow saves with two objects.
 # A `tf.train.Checkpoint` names what belongs to the state:
 # the model, whose variables lie on eight devices, and the ordinary variable `step`.
 # A `tf.train.CheckpointManager` writes such states into a folder, numbers them,
 # and with `max_to_keep=3` keeps the last three.
-# `restore_or_initialize` gives the variables the values of the newest one; without one they stay as they are.
+# If there is a newest one, `restore` gives the variables its values,
+# and `assert_existing_objects_matched` raises an error where it has none for a variable.
 #
 # `train` wraps the loop.
-# It saves after each epoch, so that a killed process loses an epoch at most.
+# It saves after each epoch, so that a process killed between two saves loses an epoch at most;
+# the next section is about a kill during a save.
+# To stay short, it evaluates without letting the moving moments catch up.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
 # There `step` and the model agree, and `train` saves once more.
 # It does not save in `finally`: an error or Ctrl-C can come between `train_step` and `step.assign_add`,
@@ -244,14 +254,12 @@ check("04-errors", errors)
 
 
 # %% train
-import tempfile
-
-
 def train(model, x, y, held_out, epochs, folder):
     step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
+    if manager.latest_checkpoint:
+        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
     try:
         for record in records(model, step, x, y, epochs):
             yield record
@@ -267,13 +275,14 @@ folder, stoppable = tempfile.mkdtemp(), None
 # %% stoppable-run
 run = train(MLP(seed=0), x, y, held_out, 3, folder)
 stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
-print(run.gi_frame is None, tf.train.latest_checkpoint(folder) is not None)
 
 # %% resumed-text [markdown]
 # The same in code, with 3,200 reviews, 50 steps an epoch:
 # take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
-# Beside it runs one that nobody stops:
+# Beside it runs one that nobody stops.
+# The first cell prints the step at which it closed, then the first and last step of the run that went on;
+# the second cell prints the largest difference between the variables of the two models.
 
 # %% resumed
 import itertools
@@ -300,22 +309,24 @@ print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 
 # %% left-out-text [markdown]
 # Equal to the last bit, on one machine, with one layout and one program.
-# Everything that the remaining steps depend on came back:
+# Everything that the run still uses came back:
 #
-# - every variable: weights, moving moments, and the slots of an optimizer that has them (plain SGD has none);
+# - every variable: weights, moving moments, and the slots of an optimizer that has them
+#   (plain SGD has none; make one a DVariable with `trainable=False`);
 # - the position: `step`;
 # - the order of the data.
 #   It is not in the checkpoint, since it follows from a fixed seed and the number of the epoch.
 #   Drawn from a generator that lives in the process, it would be another one after a restart.
 
 # %% predict-moments [markdown]
-# A checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
-# These begin anew, at 0 and 1, and the run trains its last 30 steps.
-# What equals, to the last bit, the run that nobody stopped?
+# A model with batch normalisation is trained for 100 steps.
+# The checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
+# These begin anew, at 0 and 1, and the new model trains the last 30 steps.
+# What equals, to the last bit, what a run that nobody stopped has at the end?
 #
-# - [ ] `everything` its weights and its moving moments
+# - [ ] `everything` the weights and the moving moments
 #   After 30 steps the values they began with still count for about 4 %: 30 factors of 0.9.
-# - [x] `weights` its weights, not its moving moments
+# - [x] `weights` the weights alone
 #   A training step normalises with the moments of its batch.
 #   It updates the moving moments and uses them for nothing else.
 # - [ ] `nothing` neither
@@ -332,12 +343,13 @@ same_moments = difference(MOMENTS, model, undisturbed) == 0
 reveal("04-moments", "everything" if same_moments else "weights" if same_weights else "nothing")
 
 # %% reveal-moments-why [markdown]
+# The weights are those of the run that nobody stopped; the moving moments are not.
 # The training loss shows nothing of this: only evaluation normalises with the moving moments.
-# If `step` is missing, the run starts at the first batch: 100 steps follow in place of 30.
 #
-# Neither `restore` nor `restore_or_initialize` complains if the checkpoint lacks a variable of the program.
-# TensorFlow tells when it is asked.
-# Below, `step` is left out.
+# `restore` alone does not complain if the checkpoint lacks a variable of the program;
+# so `train` calls `assert_existing_objects_matched`.
+# Below, `step` is left out: the run starts at the first batch,
+# does 100 steps in place of 30, and a weight comes out different by more than 0.1.
 # Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint:
 
 # %% missing tags=["error"]
@@ -353,10 +365,11 @@ except AssertionError as error:
     print(str(error).split(". ")[0])
 
 # %% shapes-text [markdown]
-# So ask.
-# Compare the shapes yourself, before you restore:
-# for a DVariable of another shape `restore` raises an error,
-# and afterwards the process can copy nothing more to its devices (tried with TensorFlow 2.21).
+# Compare the shapes before you restore, with `tf.train.list_variables`.
+# For a DVariable of another shape `restore` raises an error, and `read` leaves it to the next operation.
+# After such a `restore` the process cannot be relied on:
+# `dtensor.copy_to_mesh` failed, and a later step ended it.
+# Restart it.
 #
 # ## Killed while it saves
 #
@@ -365,11 +378,11 @@ except AssertionError as error:
 # The folder of the resumed run holds the files of `ckpt-1` to `ckpt-3`,
 # saved at the end of the first epoch, at step 70 and at the end of the second,
 # and a file `checkpoint`, which names the newest.
-# The manager writes the files of a checkpoint first, and then this one.
 
 # %% predict-killed [markdown]
 # A folder holds whole checkpoints of the steps 50, 70 and 100.
-# A process trains on and is killed while it writes the next one, `ckpt-4`: a data file is there, cut in half.
+# A process trains on and is killed while it writes the next one: half a file lies in a folder `ckpt-4_temp`,
+# and the file `checkpoint` is as it was before.
 # A new process calls `train` with this folder, and `train` restores what the file `checkpoint` names.
 # With which step does it begin?
 #
@@ -380,7 +393,7 @@ except AssertionError as error:
 #   That follows the checkpoint of step 70.
 #   A newer one is whole, that of step 100.
 # - [x] `101`
-#   The file `checkpoint` is written last, and by renaming: it still names `ckpt-3`, the state after step 100.
+#   The file `checkpoint` still names `ckpt-3`, the state after step 100.
 # - [ ] `error` none: an error
 #   The half file would be an error if anything read it.
 #   But `checkpoint` does not name it.
@@ -390,24 +403,36 @@ import shutil
 from pathlib import Path
 
 left = Path(shutil.copytree(short_folder, tempfile.mkdtemp(), dirs_exist_ok=True))
+(left / "ckpt-4_temp").mkdir()
 for file in left.glob("ckpt-3.data*"):
     content = file.read_bytes()
-    (left / file.name.replace("3", "4", 1)).write_bytes(content[: len(content) // 2])
+    (left / "ckpt-4_temp" / f"part-00000-of-00001{file.suffix}").write_bytes(content[: len(content) // 2])
 reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 
 # %% killed-why [markdown]
-# The manager does not force the files to the disk, so a power failure is another matter.
+# The run goes on from the last whole checkpoint, which the file `checkpoint` still names.
+#
+# But with variables on a mesh TensorFlow 2.21 may write `checkpoint` before the other files are in place.
+# A process killed at that moment leaves a `checkpoint` that names what is not there,
+# and `restore` raises `NotFoundError`.
+# Then make `checkpoint` one line with the last whole checkpoint, such as `model_checkpoint_path: "ckpt-3"`;
+# if there is none, delete `checkpoint` and begin again.
+# Once `save` had returned, the files were in place, in all 25 saves that were tried.
+# TensorFlow does not force them to the disk, so a power failure is another matter.
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
 # ## Several steps in one call
 #
 # One call can do several steps: pack the batches stacked, and loop inside the function.
-# The batch axis is now the second one.
+# Of the stacked array the first axis counts the steps, and `batch` splits the second.
 # `tf.gather` takes a batch out; `x[i]` would split its features over the devices, not its rows.
+# Below, `split_stacked` packs and `train_steps` loops;
+# the cell compares its 32 steps with 32 single ones.
 #
-# Loop with `tf.range`, which TensorFlow keeps as a loop.
+# Loop with `tf.range`, which TensorFlow keeps as a loop:
+# its body is one step, which reads no variable that it has written.
 # A Python `range` puts the steps one after another into one graph,
-# where each reads weights that the one before has written.
+# where each reads weights that the one before has written: the danger that was named above.
 # With four steps that gave wrong weights here, without an error.
 
 
@@ -433,23 +458,21 @@ train_steps(together, split_stacked(xs), split_stacked(ys), 1e-2)
 print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 
 # %% several-why [markdown]
-# The same 32 steps, with one mean loss.
-# The price: a run can stop only every 32 steps, unless it goes back and repeats some, as the library's does.
-# `make bench` compares the loop of this lesson with the library's, which makes 32 steps in a call:
-# on two cores, in three runs, the lesson's took 1.55 to 1.82 times as long.
-# How much of that the calls save is open: the library's normalisation also needs fewer all-reduces.
+# No variable differs by 0.0001 or more from 32 single steps.
+# But loss and accuracy come as one mean of all 32,
+# and a run can stop only every 32 steps, unless it goes back and repeats some, as the library's does.
+# In the course's folder, `make bench` compares the loop of this lesson with the library's,
+# which makes 32 steps in a call.
 #
 # ## When are eight devices faster?
 #
 # Data parallelism promises a speed-up close to the number of devices.
-# First predict which is faster for 64 reviews, then measure other sizes with the widget.
-# From 64 to 8,192 a step has 128 times the rows: by how much does its time grow on one device, and on eight?
-#
-# A step is one call of TensorFlow, its batch on the devices already; the one device works without DTensor.
-# For 64 reviews the products of a step take some 7 million multiplications; a core does billions a second.
+# What is timed is a step of the course's library, its batch on the devices already;
+# the one device works without DTensor.
 
 # %% predict-step [markdown]
-# A step with 64 reviews: which is faster, one device that computes all of them, or eight that compute 8 each?
+# A training step takes 64 reviews, on virtual CPUs that share the cores of one machine.
+# Which is faster, one device that computes all of them, or eight that compute 8 each?
 #
 # - [x] `one` one device
 #   64 reviews are little work, so little can be saved.
@@ -480,28 +503,24 @@ for each in measured.load("04_batch_sizes").step_times:
 BatchSizeExplorer(step_times.measure)
 
 # %% break-even-text [markdown]
-# The lines above the widget are what `make results` recorded on two cores:
+# The lines above the widget are what `make results`, which measures all that the course quotes,
+# recorded on two cores:
 # the reviews in a step, then its milliseconds on one device and on eight.
 # From 64 to 512 reviews the time on eight devices is nearly the same:
 # most of it is a fixed cost, which does not depend on the rows.
-# From 512 to 2,048 it grows by 4.4 ms, and by 5.1 ms on one device:
-# these 1,536 reviews cost eight devices almost as much as one.
 #
-# At 8,192 eight devices are clearly faster, in part because one device waits for Linux to hand out memory;
-# a setting on the page *Troubleshooting* of the book avoids this.
-# With it, in two runs of `make bench`, one device took 0.96 and 0.99 of the time of eight at 4,096 reviews,
-# 1.31 and 1.41 at 8,192.
+# At 8,192 eight devices are clearly faster.
+# `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
+# One device also waits for Linux to hand out memory.
 #
-# What limits a speed-up:
+# In a whole training three things limit the speed-up:
 #
 # - **The all-reduce.** It adds up gradients, which are as large as the weights, whatever the batch.
 # - **What is not split**: preparing batches on the host, the update of the variables,
 #   which every device makes in full, and starting each step on each device.
 # - **The slowest device**: in every step all wait for it, since the all-reduce needs its gradients.
 #
-# Your eight devices are virtual and share the cores of one machine; on eight GPUs measure again.
-#
-# **Exercise 2.** Suppose that each device has a core of its own, unlike yours.
+# **Exercise 2.** Suppose that each device has a core of its own, unlike the virtual devices here.
 # A step with `rows` rows takes `per_row * rows` on one device,
 # and `fixed + per_row * rows / devices` on `devices` devices:
 # `fixed` is what several devices cost more than one, whatever the batch.
@@ -523,8 +542,7 @@ check("04-break-even", break_even)
 # %% real-text [markdown]
 # ## The real reviews
 #
-# All curves above come from invented reviews.
-# The figures below come from the 50,000 real ones, by `make results`, in four settings:
+# The figures below come from the 50,000 real reviews, by `make results`, in four settings:
 # tf-idf rows as they are or scaled to unit length, initial weights from $N(0, 1)$ or with He's deviation.
 # Each was trained for three epochs from three seeds.
 # A group holds the test accuracies of the three seeds; the groups are epochs 1, 2 and 3.
@@ -538,24 +556,24 @@ for name, seeded in results.runs.items():
 measured.picture(results.runs)
 
 # %% takeaways [markdown]
-# `tutorial` is the first of both choices, the settings of
+# `tutorial` has the rows as they are and $N(0, 1)$, the settings of
 # [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
 # `he` has He's values alone, `unit` unit rows alone, and `ours`, which this course uses, both.
 # The picture shows the first seed only, and one seed is one try:
-# with `he`, two of three are hardly better than a guess after three epochs, and one is at 0.69.
-# These are accuracies on the test reviews, to show the settings; to choose one, use a validation split.
-# The page *Initial values* of the book has the reasons, and the figures of the stand-in.
+# with `he`, two of three stay near a guess, and one comes to 0.69.
+# These are accuracies on the test data, to show the settings; to choose one, use a validation split.
+# The book's page *Initial values* has the reasons and the figures of the stand-in.
 #
 # ## The plain program
 #
-# [`04_a_run.py`](../plain/04_a_run.py) is this lesson in one file of 90 lines:
+# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, stops and resumes, in one file of about 90 lines:
 # TensorFlow, NumPy and nothing of the course.
 # It makes its own data, and its functions are those above, name by name.
 # Give it a folder, kill it, and run it again with the same folder.
 #
 # ## Takeaways
 #
-# - A run resumes to the bit if all that the remaining steps depend on comes back:
+# - A run resumes to the bit if all that it still uses comes back:
 #   the variables, the position, and the order of the data.
 # - What evaluation alone reads, such as moving moments, can be lost without a trace in the training loss.
 # - More devices pay when the work they save is more than the fixed cost they add.

@@ -184,7 +184,7 @@ def setting_of(state: State, subject: Subject, starts: Mapping[str, Start]) -> S
     if plan is not None:
         plan.require_batch(settings.batch_size)
         sizes = {**subject.sizes, BATCH: settings.batch_size}
-        plan.of(subject.spec.tensors, sizes)
+        plan.shardings(subject.spec.tensors, sizes)
         require_right(subject.spec.step_collectives(plan, sizes).collectives, device_kind())
     start = starts.get(state["start"])
     if start is not None:

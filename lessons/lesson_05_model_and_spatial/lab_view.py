@@ -130,7 +130,7 @@ def held(subject: Subject, plan: Plan | None, batch_size: int) -> dict[str, int]
     """Returns the bytes that one device holds under a plan, by what they are; alone, if there is none."""
     plan, spec, sizes = plan or replicated(1), subject.spec, {**subject.sizes, BATCH: batch_size}
     variables = spec.bytes_on_a_device(sizes, plan)
-    batch = plan.of({"inputs": spec.inputs, "labels": spec.labels}, sizes).shardings
+    batch = plan.shardings({"inputs": spec.inputs, "labels": spec.labels}, sizes)
     return {
         _("parameters"): sum(variables.values()),
         _("gradients"): sum(variables[name] for name, each in spec.variables.items() if each.trainable),

@@ -3,14 +3,14 @@
 #
 # In lessons 3 and 4 every device held the whole model.
 # What if it is too large for one device?
-# What can you split then, what do the devices have to tell each other,
+# What can you split then, what do the devices have to exchange,
 # and can a training that began with whole weights go on with split ones?
 #
 # After this lesson you can
 #
 # - train one model under data-, model- and spatial-parallel layouts,
 #   and say what each device holds and receives;
-# - lay out consecutive layers so that they agree, tensor by tensor or from one table;
+# - lay out consecutive layers so that they agree, tensor by tensor or from the names of their axes;
 # - carry a training from any mesh to any other through its checkpoint.
 #
 # **Time:** 45 minutes.
@@ -39,6 +39,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 from IPython.display import display
 
 from course_lib import MeshSpec, Plan
+from lessons.lesson_05_model_and_spatial.scheme import Scheme
 
 AXES = {"W1": ("features", "hidden"), "b1": ("hidden",)}
 AXES |= {"W2": ("hidden", "classes"), "b2": ("classes",)}
@@ -51,12 +52,14 @@ SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 drawn = {name: AXES[name] for name in ("x", "W1", "W2")}
 for scheme, dims in MESHES.items():
     splits = {axis: dim for axis, dim in SPLITS.items() if dim in dict(dims)}
-    display(Plan(scheme, MeshSpec(dims), splits).of(drawn, SIZES))
+    display(Scheme(Plan(scheme, MeshSpec(dims), splits), drawn, SIZES))
 
 # %% model-text [markdown]
-# *Data parallelism* splits the rows of `x`, and every device holds both weights whole.
-# *Model parallelism* also splits the hidden units: the columns of `W1`, the rows of `W2`.
-# *Spatial parallelism* splits the features as well: the columns of `x`, the rows of `W1`.
+# *Data parallelism*, `data` in the pictures, splits the rows of `x`,
+# and every device holds both weights whole.
+# *Model parallelism*, `model`, also splits the hidden units: the columns of `W1`, the rows of `W2`.
+# *Spatial parallelism*, `spatial`, as TensorFlow's tutorial has it, splits the features as well:
+# the columns of `x`, the rows of `W1`.
 #
 # ## One class for all of them
 #
@@ -65,9 +68,10 @@ for scheme, dims in MESHES.items():
 # where it finds `None`, the variable is an ordinary one, on one device.
 # Neither class nor step says what is split.
 #
-# `shard` does what `distribute` of lesson 3 does: it cuts an array and sends each device its part alone.
+# `shard` cuts an array and sends each device its part alone, as `distribute` of lesson 3 does;
+# `distribute` below also makes an ordinary tensor, where the layout is `None`.
 # Nothing is evaluated here, so the moving moments of lesson 4 are left out.
-# They would be laid out as `b1` is.
+# They would be laid out as `b1` is, and an optimizer's slot as its variable.
 
 # %% load
 import numpy as np
@@ -145,16 +149,18 @@ for tensor in (x, model.W1.read_value(), model.W2.read_value()):
 
 # %% sums-text [markdown]
 # Devices 0 and 1 differ only along `model`.
-# Both hold the same 16 reviews, and each holds half of the hidden units: together they have the model once.
+# Both hold the same 16 reviews, and each holds half of the hidden units: together they have all of them.
 # The mesh has four such pairs.
 #
 # The gradients are still summed over the reviews, that is over `batch`.
 # But each device needs the gradient of its own half of `W1` alone:
 # it brings 115,200 bytes into that all-reduce, and not 230,400.
-# What do the two devices of a pair have to tell each other?
+# What do the two devices of a pair have to exchange?
 
 # %% predict-sums [markdown]
-# The hidden units of the MLP are split over `model`, on a mesh of `batch` 4 × `model` 2.
+# An MLP has one hidden layer, with batch normalisation.
+# Its hidden units are split over `model`, on a mesh of `batch` 4 × `model` 2:
+# the columns of its first weights, their bias, and the rows of its second weights.
 # In one training step, forward and back, how many all-reduces run over `model`?
 #
 # - [ ] `0`
@@ -184,14 +190,15 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in found))
 #
 # ## Layouts that must agree
 #
-# Write the axes of the weights as letters: $W_1$ has $i, j$ and $W_2$ has $j, k$.
+# Write the axes of the weights as letters: `W1` has $i, j$ and `W2` has $j, k$.
 # The second product sums over the $j$ that the first one leaves.
 # Let the letters also stand for what splits these axes:
 #
 # Layout[W1] = $[i, j]$, Layout[W2] = $[j, k]$, with the same $j$.
 #
 # What if the two disagree?
-# `exchanged` takes a layout of `W2` and lists the collectives of the two products.
+# `exchanged` takes a layout of `W2` and lists the collectives of the two products;
+# `W2_SPECS` has four layouts to try.
 
 
 # %% two-layers
@@ -211,7 +218,7 @@ W2_SPECS = {
     "rows": ["batch", dtensor.UNSHARDED],
 }
 
-# %% predict-refused [markdown]
+# %% predict-second [markdown]
 # `x` is `[batch, unsharded]` and `W1` is `[unsharded, model]`, on a mesh of `batch` 4 × `model` 2.
 # Which layout of `W2` does TensorFlow refuse in `relu(x @ W1) @ W2`?
 #
@@ -228,10 +235,10 @@ W2_SPECS = {
 #   Where both are split, over different dimensions, it gives up.
 
 
-# %% reveal-refused
+# %% reveal-second
 found = {name: outcome(exchanged, spec) for name, spec in W2_SPECS.items()}
 refused = [name for name, result in found.items() if isinstance(result, str)]
-reveal("05-refused", ", ".join(refused) or "none")
+reveal("05-second", ", ".join(refused) or "none")
 
 # %% disagreeing tags=["error"]
 for name in ("right", "whole", "columns"):
@@ -247,6 +254,9 @@ except tf.errors.OpError as error:
     print(error.message.partition("error: ")[2].splitlines()[0])
 
 # %% layouts-text [markdown]
+# The first three lines are the collectives of the two products, for three layouts of `W2`.
+# The next two count those of a whole step, with the layout by hand and with a whole `W2`,
+# and name those over `model`.
 # The last line is what TensorFlow says to the rows of `W2` split over `batch`.
 #
 # With the columns of `W2` split over `model`, the hidden units of a pair are gathered on both devices:
@@ -279,11 +289,11 @@ layouts["y2"] = dtensor.Layout(["batch", dtensor.UNSHARDED], wide)
 check("05-layouts", layouts)
 
 # %% table [markdown]
-# ## Or one table of names
+# ## Or names of axes
 #
-# The other way is to write no layout at all.
-# The three tables at the beginning say all that `make_layouts` needs.
-# The cell counts how many of its layouts equal those that were written by hand,
+# Nobody has to write the layouts:
+# `make_layouts`, below, makes them from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
+# The cell counts how many of its model-parallel layouts equal those that were written by hand,
 # and prints three of the spatial scheme.
 
 
@@ -303,18 +313,19 @@ for name in ("x", "W1", "W2"):
     print(name, LAYOUTS["spatial"][name].sharding_specs)
 
 # %% features [markdown]
-# In the tables each axis is split in one place, so layers that give an axis the same name cannot disagree.
-# By hand a slip is refused, as the rows over `batch` were, or costs more in silence, as the columns did.
-# But tables cannot say what layouts by hand can:
-# `W1` split and `W2` whole, or one axis laid out in two ways.
-# For that the axis needs two names, say `hidden_in` and `hidden_out`.
+# `SPLITS` splits each axis in one place, so layers that give an axis the same name cannot disagree.
+# By hand a slip is refused, as the rows of `W2` over `batch` were,
+# or costs more in silence, as its columns over `model` did.
+# But where tensors are to split one axis differently, such as `W1` split and `W2` whole,
+# the axis needs two names, say `hidden_in` and `hidden_out`.
 # Nothing checks the names: one that `SPLITS` lacks, or that is misspelt, is not split.
+# And one mesh dimension cannot split two axes of a tensor: such a layout is refused.
 #
 # ## Split the features as well
 #
 # Model parallelism gives each device whole rows of `x`.
-# A single example can be too large for that: a scan of 512 × 512 × 512 voxels takes 512 MiB in float32,
-# and 16 feature maps of that size take 8 GiB.
+# A single example can be too large for that: a scan of 512 × 512 × 512 voxels takes 0.54 GB in float32,
+# and 16 feature maps of that size take 8.6 GB.
 # Splitting its height, width or depth is *spatial parallelism*;
 # [Hou and others](https://arxiv.org/abs/1909.03108) train a network on such scans so.
 # There a convolution needs the borders of its neighbours' parts, and devices exchange these *halos*.
@@ -329,20 +340,20 @@ for name in ("x", "W1", "W2"):
 
 # %% predict-features [markdown]
 # On a mesh of `batch` 2 × `feature` 2 × `model` 2, `x` of shape (64, 1200) is `[batch, feature]`
-# and `W1` of shape (1200, 48) is `[feature, model]`.
+# and `W1` of shape (1200, 48) is `[feature, model]`: the first product of an MLP with one hidden layer.
 # In a training step, forward and back, how many bytes does a device bring into all-reduces over `feature`?
 # A number takes 4 bytes.
 #
 # - [ ] `0`
 #   Then each device would have what it needs.
 #   But a hidden unit sums over all 1,200 features, and no device has more than 600 of them.
-# - [x] `3072`
+# - [x] `3072` 3,072
 #   Only the first product sums over the features.
 #   A device has partial sums of 32 reviews and 24 hidden units.
-# - [ ] `57600`
+# - [ ] `57600` 57,600
 #   That is its part of the gradient of `W1`.
 #   It sums over the reviews, so it runs over `batch`.
-# - [ ] `60672`
+# - [ ] `60672` 60,672
 #   That adds the gradient of `W1` to the partial sums of the first product.
 #   But the gradient sums over the reviews, not over the features.
 
@@ -353,8 +364,10 @@ found = collectives(train_step, MLP(values, spatial), *batch, 1e-2)
 reveal("05-features", sum(each.payload_bytes for each in found if "feature" in each.mesh_dims))
 
 # %% product-text [markdown]
-# One all-reduce over `feature`, in the first product.
-# TensorFlow put it there; in this exercise you do without it.
+# One all-reduce over `feature`, in the first product:
+# it adds partial sums of 32 reviews × 24 hidden units, 3,072 bytes.
+# On the way back nothing sums over the features.
+# TensorFlow put the all-reduce there; in this exercise you do its work.
 #
 # **Exercise 2.** Write `multiply(x_parts, W1_parts, mesh)`: the product `x @ W1` from what each device holds.
 #
@@ -363,7 +376,8 @@ reveal("05-features", sum(each.payload_bytes for each in found if "feature" in e
 # - `mesh.local_device_locations()` says where each device stands,
 #   such as `{"batch": 0, "feature": 1, "model": 0}`.
 # - Multiply parts of one device only, then add where it is needed.
-#   Return the list of what each device holds of the product under `[batch, model]`.
+#   Return the list of what each device holds of the product under `[batch, model]`,
+#   in the order of the places.
 #
 # The check uses meshes with these three dimensions, in any order and of any size.
 
@@ -387,7 +401,7 @@ check("05-product", multiply)
 # ## One training, three schemes
 #
 # `train` restores the newest checkpoint of a folder, whatever layouts it was written under,
-# does some steps, and saves.
+# checks that every variable was in it, does some steps, and saves.
 # `through_all` does an epoch data-parallel, one model-parallel and one spatial-parallel.
 
 
@@ -396,7 +410,8 @@ def train(scheme, folder, steps):
     layouts, step = LAYOUTS[scheme], tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=MLP(values, layouts), step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
+    if manager.latest_checkpoint:
+        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
     for _ in range(steps):
         rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
         x, y = distribute(train_x[rows], layouts["x"]), distribute(train_y[rows], layouts["y"])
@@ -441,7 +456,8 @@ for scheme in LAYOUTS:
 print(f"{np.ptp(list(losses.values()), axis=0).max():.3f}")
 
 # %% disk-text [markdown]
-# The same losses, up to rounding; they rise at first on one device too.
+# No two losses differ by 0.0005 or more, which is rounding;
+# that they rise from step 6 to 9 is so on one device too.
 # Over many steps rounding can part the runs, as lesson 3 showed.
 # The book's page *Results on real data* says how far, in three epochs.
 #
@@ -500,10 +516,11 @@ reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())
 #
 # ## Which scheme?
 #
-# The cell prints, for a batch of 64 and one of 1,024 reviews and for each scheme:
-# the bytes of `x` and of the variables that device 0 holds,
-# the number of collectives in a step before TensorFlow combines any,
-# and the bytes that a device brings into them.
+# The next cell compares the schemes, for a batch of 64 and one of 1,024 reviews.
+# `in_one_step` counts the bytes of `x` and of the variables that device 0 holds,
+# and lists the collectives of a step.
+# After each scheme stand those bytes, the number of collectives before TensorFlow combines any,
+# and their payload: the bytes that a device brings into them.
 
 
 # %% costs
@@ -523,13 +540,14 @@ for rows in (64, 1024):
         print(f"{rows:5,} {scheme:8} {held:9,} {len(found):3} {brought:8,}")
 
 # %% lab-text [markdown]
-# With 64 reviews the spatial scheme holds least and brings the fewest bytes.
+# With 64 reviews the spatial scheme holds least, and its payload is the smallest.
 # But it has the most collectives, and in each of them devices wait for each other.
 # With 1,024 reviews the data-parallel scheme holds least:
 # in the other two `model` splits no axis of `x`, so the devices of a pair hold the same part of it.
-# Gradients stay as large as they were; partial sums have a row for each review.
 # So which scheme holds least depends on the batch.
 # Gradients, activations and an optimizer's averages come on top.
+# Of this payload, gradients stay as large as they were;
+# partial sums of products have a row for each review.
 #
 # How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
 # Virtual CPUs share those cores: neither the times nor their order need hold for GPUs.
@@ -538,7 +556,7 @@ for rows in (64, 1024):
 #
 # Now let a widget do it.
 # Its `Plan` is a mesh and a table of splits: you have done by hand what it does.
-# Its model also has moving moments.
+# The lab's model also has moving moments.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
 # The curves nearly lie on each other, and the lab says how far apart they are.
@@ -547,6 +565,7 @@ for rows in (64, 1024):
 # With a batch size of 1,024, find a mesh and splits of your own
 # under which parameters and batch take less than 700,000 bytes on a device,
 # and the device sends less than 300,000 in a step.
+# That is counted around a ring: it is not the payload that was printed above.
 
 # %% lab
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
@@ -559,7 +578,7 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 # [`05_model_and_spatial.py`](../plain/05_model_and_spatial.py) is this lesson without the course's library.
 # It makes eight virtual devices and data of its own;
 # `AXES`, `SPLITS`, `MESHES`, `make_layouts`, `MLP`, `train_step` and `train` are those above,
-# and `distribute` is that of lesson 3.
+# and `distribute` is that of lesson 3, with the case `None` added.
 # It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
 # and beside it on one device.
 # It ends with an error if the losses differ.
@@ -572,10 +591,11 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 #   Consecutive layers should split the axis that they share in the same way:
 #   otherwise TensorFlow refuses the product, or exchanges more in silence.
 # - Where a step sums over a split axis, devices exchange.
-#   Split batches send gradients and the sums of the moments, split features and hidden units partial sums.
+#   Split batches send gradients and the sums of the moments,
+#   split features and hidden units the partial sums of products.
 # - A checkpoint holds each block of a variable once, and no mesh: it restores under any layouts, bit for bit.
 #
-# Lesson 6, "Save and serve", takes trained weights off the mesh and serves them.
+# Lesson 6 takes trained weights off the mesh and serves them.
 
 # %% score
 score("05")

@@ -106,6 +106,7 @@ _BATCHES = (
     ["bad film", "good good film", "fine", "film bad dull", "dull"],
     ["good film"],
 )
+_COLUMNS = 1200  # as in the lesson: a reader's class may hold its `Classifier`
 _VOCABULARY = ("[UNK]", "film", "good", "bad", "dull", "fine")
 _WEIGHTS = np.array([0.5, 1, 1.5, 1.5, 2, 2.5], np.float32)
 _PROGRAM = """import json, sys
@@ -121,7 +122,7 @@ for texts in json.loads(sys.argv[2]):
 
 
 def _values() -> dict[str, Array]:
-    random = np.random.default_rng(1)
+    random = np.random.default_rng(0)  # both labels occur, and no text is near the border
     shapes = {"W1": (6, 4), "b1": (4,), "W2": (4, 2), "b2": (2,), "mean": (4,)}
     values = {name: random.integers(-4, 5, shape) / 4 for name, shape in shapes.items()}
     values["variance"] = random.integers(1, 8, 4) / 4
@@ -129,13 +130,15 @@ def _values() -> dict[str, Array]:
 
 
 def _parts() -> tuple[Any, Any]:
-    """Returns a vectorizer and a model of ordinary variables, as the lesson makes them, with six columns."""
+    """Returns a vectorizer of six words and a model of ordinary variables, as the lesson makes them."""
     tf = start_tensorflow()
 
     class MLP(tf.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
-            for name, value in _values().items():
+            values = _values()
+            values["W1"] = np.pad(values["W1"], [(0, _COLUMNS - len(_VOCABULARY)), (0, 0)])
+            for name, value in values.items():
                 setattr(self, name, tf.Variable(value))
 
         def hidden(self, x: Any) -> Any:
@@ -145,27 +148,41 @@ def _parts() -> tuple[Any, Any]:
             normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
             return normal @ self.W2 + self.b2
 
-    vectorizer = tf.keras.layers.TextVectorization(
-        len(_VOCABULARY), output_mode="tf_idf", pad_to_max_tokens=True
-    )
+    vectorizer = tf.keras.layers.TextVectorization(_COLUMNS, output_mode="tf_idf", pad_to_max_tokens=True)
     vectorizer.set_vocabulary(list(_VOCABULARY), idf_weights=_WEIGHTS)
     return vectorizer, MLP()
 
 
 def _probabilities(
-    texts: Texts, *, own_moments: bool = False, scaled: bool = True, together: bool = False
+    texts: Texts,
+    *,
+    own_moments: bool = False,
+    scaled: bool = True,
+    axis: int | None = 1,
+    softmax: bool = True,
 ) -> Array:
-    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`."""
+    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`.
+
+    Args:
+        texts: the texts.
+        own_moments: whether rows are normalised with the moments of these texts.
+        scaled: whether rows are scaled.
+        axis: along which axis they are scaled; None for all rows together.
+        softmax: whether probabilities are returned, or logits.
+    """
     rows, values = np.zeros((len(texts), len(_VOCABULARY))), _values()
     for row, text in zip(rows, texts, strict=True):
         for token in text.split():
             row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
     rows *= _WEIGHTS
     if scaled:
-        rows /= np.linalg.norm(rows, axis=None if together else 1, keepdims=True)
+        rows /= np.maximum(np.linalg.norm(rows, axis=axis, keepdims=True), 1e-6)  # no word: stays 0
     hidden = np.maximum(rows @ values["W1"] + values["b1"], 0)
     mean, variance = (hidden.mean(0), hidden.var(0)) if own_moments else (values["mean"], values["variance"])
-    powers = np.exp((hidden - mean) / np.sqrt(variance + 1e-5) @ values["W2"] + values["b2"])
+    logits = (hidden - mean) / np.sqrt(variance + 1e-5) @ values["W2"] + values["b2"]
+    if not softmax:
+        return np.asarray(logits)
+    powers = np.exp(logits)
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
@@ -230,8 +247,14 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
             lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
                 "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
             ),
-            lambda texts: _labelled(_probabilities(texts, together=True)): _(
-                "This scales all rows of a request together. Scale each row to length 1, along `axis=1`."
+            lambda texts: _labelled(_probabilities(texts, axis=None)): _(
+                "This scales the rows of all texts together. Scale each row to length 1."
+            ),
+            lambda texts: _labelled(_probabilities(texts, axis=0)): _(
+                "This scales each column, over all texts. Scale each row to length 1."
+            ),
+            lambda texts: _labelled(_probabilities(texts, softmax=False)): _(
+                "These are logits. Make probabilities of them: tf.nn.softmax."
             ),
             lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
                 "The labels are the wrong way round: column 0 is bad."
@@ -239,8 +262,15 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
             lambda texts: {**_predicted(texts), "probability": _probabilities(texts)[:, 1]}: _(
                 "This is the probability of good for each text. Return that of the label."
             ),
+            lambda texts: {**_predicted(texts), "probability": _probabilities(texts)[:, 0]}: _(
+                "This is the probability of bad for each text. Return that of the label."
+            ),
         },
         run=run,
+        advice=_(
+            "Go through it once more: rows of length 1, then `hidden`, then `logits` with the moving mean and"
+            ' the moving variance. The label is "bad" or "good", whichever is more probable.'
+        ),
     )
 
 
@@ -265,5 +295,7 @@ def _not_to_be_exported(made: Any, tf: Any) -> str | None:
     if not (isinstance(given, Mapping) and set(given) == {"label", "probability"}):
         return _('`__call__` should return a dictionary with the keys "label" and "probability".')
     if given["label"].dtype != tf.string:
-        return _('The labels should be strings: try tf.gather(["bad", "good"], ...) or tf.where.')
+        return _("The labels should be strings: tf.gather or tf.where can choose them.")
+    if any(value.shape.rank not in (None, 1) for value in given.values()):
+        return _('"label" and "probability" should have one entry for each text, and no other axis.')
     return None

@@ -12,7 +12,7 @@ from tensorflow.experimental import dtensor
 from tensorflow.python.eager import context  # not public: it may change with any release
 
 # Eight virtual devices on one processor. They must be made before TensorFlow first uses its devices.
-# On a machine with GPUs leave these two lines out, and name the GPUs in create_mesh.
+# On GPUs (not tried): keep as many virtual CPUs as there are GPUs, and name the GPUs in create_mesh.
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 
@@ -53,7 +53,7 @@ def collectives_that_ran(mesh, function, *arguments):
     for graph in graphs_that_ran(function, *arguments):
         nodes = {node.name: node for node in graph.node}
         for node in graph.node:
-            if node.op in KINDS and node.device.endswith(":0"):
+            if node.op in KINDS and node.device == mesh.local_devices()[0]:
                 (shape,) = node.attr["_output_shapes"].list.shape
                 element_bytes = tf.as_dtype(node.attr["T"].type).size
                 payload = element_bytes * int(np.prod([axis.size for axis in shape.dim]))

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.experimental import dtensor
 
 # Eight virtual devices on one processor. They must be made before TensorFlow first uses its devices.
-# On a machine with GPUs leave these two lines out, and name the GPUs in create_mesh.
+# On GPUs (not tried): keep as many virtual CPUs as there are GPUs, and name the GPUs in create_mesh.
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 
@@ -58,7 +58,7 @@ def sums(model, x, y):
     return tf.reduce_sum(losses), tf.reduce_sum(hits)
 
 
-@tf.function  # without it DTensor refuses the step
+@tf.function  # without it DTensor refuses this step
 def train_step(model, x, y, learning_rate):
     with tf.GradientTape() as tape:
         loss, hits = sums(model, x, y)

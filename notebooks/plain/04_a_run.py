@@ -1,4 +1,4 @@
-"""Train on eight devices: python 04_a_run.py FOLDER. Stop or kill it, and run it again: it goes on."""
+"""Train on eight devices: python 04_a_run.py FOLDER. Kill it between two saves, run it again: it goes on."""
 
 import sys
 
@@ -8,7 +8,6 @@ from tensorflow.experimental import dtensor
 
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
-tf.get_logger().setLevel("ERROR")  # each save compiles anew, and from the fifth on TensorFlow warns of it
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
 cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
 
@@ -65,7 +64,7 @@ def records(model, step, x, y, epochs):
         epoch, at = divmod(int(step), steps_per_epoch)
         rows = np.random.default_rng([0, epoch]).permutation(len(y))[64 * at : 64 * (at + 1)]
         loss, accuracy = train_step(model, split_rows(x[rows]), split_rows(y[rows]), 1e-2)
-        step.assign_add(1)
+        step.assign_add(1)  # never inside the step: there every device would add to it
         yield {"step": int(step), "epoch": epoch + 1, "loss": float(loss), "accuracy": float(accuracy)}
 
 
@@ -73,7 +72,8 @@ def train(model, x, y, held_out, epochs, folder):
     step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
+    if manager.latest_checkpoint:
+        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
     try:
         for record in records(model, step, x, y, epochs):
             yield record

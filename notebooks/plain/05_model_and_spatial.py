@@ -65,7 +65,8 @@ def train(scheme, folder, steps):
     layouts, step = LAYOUTS[scheme], tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=MLP(values, layouts), step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()  # the newest checkpoint, whatever layouts it was written under
+    if manager.latest_checkpoint:  # whatever layouts it was written under
+        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
     for _ in range(steps):
         rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
         x, y = distribute(train_x[rows], layouts["x"]), distribute(train_y[rows], layouts["y"])

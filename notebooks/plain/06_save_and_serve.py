@@ -78,13 +78,13 @@ random = np.random.default_rng(0)  # values such as a training leaves: lesson 4 
 values = {name: random.normal(0, 0.3, shape).astype("float32") for name, shape in SHAPES.items()}
 values["variance"] = 1 + np.abs(values["variance"])
 sharded = MLP(values, LAYOUTS)
-tf.train.Checkpoint(model=sharded, step=tf.Variable(64)).save(str(folder / "checkpoint"))
+saved = tf.train.Checkpoint(model=sharded, step=tf.Variable(64)).save(str(folder / "checkpoint"))
 restored = MLP({name: 0 * value for name, value in values.items()})
-status = tf.train.Checkpoint(model=restored).restore(tf.train.latest_checkpoint(folder))
-status.assert_existing_objects_matched()  # without it a wrong name restores nothing, in silence
+tf.train.Checkpoint(model=restored).restore(saved).assert_existing_objects_matched()  # or nothing tells
 expected = Classifier(vectorizer, MLP(values))(tf.constant(texts))["probabilities"]
 for name, model in {"restored": restored, "sharded": sharded}.items():
-    tf.saved_model.save(Classifier(vectorizer, model), str(folder / name))
+    classifier = Classifier(vectorizer, model)  # servers without Python call it by its signature
+    tf.saved_model.save(classifier, str(folder / name), {"serving_default": classifier.__call__})
     together, alone = ask(folder / name, texts, texts[:1])
     assert max(np.abs(together - expected).max(), np.abs(alone[0] - together[0]).max()) < 1e-5
     print(f"{name}: another process predicts the same for {len(together)} texts, alone and together")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,9 @@ import pytest
 
 from tests.book import standin
 from tests.book.built_site import SITE, pages, served, watch
+from tests.lab.jupyterlab import find_chromium
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = find_chromium()
 
 
 def missing(what: str, cure: str) -> None:

@@ -90,16 +90,6 @@ def test_an_address_that_colab_cannot_open_is_refused(lessons, address):
         sources(lessons, address)
 
 
-def test_pages_ask_no_other_server(site):
-    loaded = r'<(?:script|img|link|iframe|source)\b[^>]*(?:src|href)="(https?:[^"]*|//[^"]*)"'
-    for page in site.rglob("*.html"):
-        assert re.findall(loaded, page.read_text(encoding="utf-8")) == [], page
-    for style in site.rglob("*.css"):
-        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), (
-            style
-        )
-
-
 def test_nothing_of_this_machine_is_published(site):
     for path in site.rglob("*"):
         if path.suffix in {".html", ".js", ".css", ".json", ".txt", ".md", ".ipynb"}:

@@ -142,25 +142,6 @@ def test_a_page_without_a_clipboard_copies_as_before_there_was_one_or_says_so(vi
     assert page.locator("textarea").count() == 0
 
 
-def test_an_explorer_that_moves_in_the_page_keeps_its_choice(visit):
-    page = visit("one")
-    page.locator(f"{CARDS}[data-device='6']").click()
-    page.evaluate("document.querySelector('h1').before(document.querySelector('course-explorer'))")
-    assert devices(page, "chosen") == ["6"]
-    page.locator(f"{CARDS}[data-device='1']").click()
-    assert devices(page, "chosen") == ["1"]
-
-
-def test_a_copy_and_a_late_comer_come_to_life(visit):
-    page = visit("one")
-    page.evaluate("""() => {
-      const first = document.querySelector("course-explorer");
-      document.querySelector("main").append(first.cloneNode(true));
-      document.querySelector("main").insertAdjacentHTML("beforeend", first.outerHTML);
-    }""")
-    assert [each.locator(CARDS).count() for each in page.locator("course-explorer").all()] == [8] * 3
-
-
 def test_a_table_that_does_not_come_is_said(page, server):
     page.route("**/*.json", lambda route: route.abort())
     page.goto(f"{server}one-light.html")

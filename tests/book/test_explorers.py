@@ -10,14 +10,9 @@ from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
-from course_lib.specs.communication import product
-from course_lib.specs.compared import Compared
 from course_lib.widgets.controls import with_value
-from lessons.lesson_09_strategies.strategy import Situation
-from lessons.lesson_09_strategies.strategy_picture import places_lines, places_of
-from lessons.lesson_11_many_processes import cluster_mistakes as mistakes
-from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, pick, write_pages
-from tests.unit.test_strategy import code_of
+from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, write_pages
+from tests.explored import ran_as_predicted
 from tools.book.explorers import found, write_explorer_tables
 
 LANGUAGES = ("en", "ja")
@@ -43,13 +38,6 @@ def folder(tmp_path_factory):
     set_language("en")
     write_pages(folder, pages)
     return folder
-
-
-def ran_as_predicted(left, right, wanted) -> Compared:
-    """Stands in for real devices."""
-    predicted = product(left, right, wanted)
-    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
-    return Compared(predicted, seen, predicted.result.layout)
 
 
 def settle(page) -> None:
@@ -157,46 +145,6 @@ def test_product_in_a_notebook_the_button_puts_what_ran_beside_the_prediction(vi
     assert page.locator(".verdict").inner_text() == ""
 
 
-def test_strategy_an_answer_changes_reason_picture_and_program(visit):
-    page, situation = visit("strategy-en"), Situation("GPUs", several_machines=True)
-    page.get_by_text("The program", exact=True).click()
-    pick(page, "Machines", "several")
-    assert page.locator(".fact dd").inner_text() == "MultiWorkerMirroredStrategy"
-    assert page.locator(".told").inner_text() == situation.advice.rule
-    described = page.locator(".panel [role=img]").get_attribute("aria-label")
-    assert described == "\n".join(places_lines(places_of(situation)))
-    assert page.locator("pre").is_visible()
-    assert page.locator("pre").text_content() == code_of(situation)
-
-
-def test_strategy_what_none_does_is_refused_and_can_be_taken_back(visit):
-    page = visit("strategy-en")
-    pick(page, "Devices of a machine", "TPU")
-    pick(page, "Updates", "asynchronous")
-    refusal = page.locator(".refusal[role=alert]").inner_text()
-    assert refusal.startswith("This choice is not possible.\nNo strategy trains asynchronously on TPUs.")
-    assert page.locator(".panel, .fact, pre").count() == 0
-    pick(page, "Updates", "synchronous")
-    assert page.locator(".fact dd").inner_text() == "TPUStrategy"
-
-
-def test_loss_scaling_a_division_changes_code_pictures_and_verdict(visit):
-    page = visit("loss_scaling-en")
-    for question, answer in [("Replicas", "4"), ("Batch size", "8"), ("Examples in this batch", "5")]:
-        pick(page, question, answer)
-    told, code = page.locator(".told"), page.locator(".listing pre")
-    assert code.inner_text() == "tf.nn.compute_average_loss(losses, global_batch_size=5)"
-    assert told.inner_text().startswith("✓ The sum of the replicas is the true mean, 4.")
-    pick(page, "Divide by", "the replica's own examples")
-    assert code.inner_text() == "tf.reduce_mean(losses)"
-    assert told.inner_text() == (
-        "✗ The sum is NaN: a replica without an example returned the mean over nothing."
-        " The gradient is 10, 3.333 times the right one, 3."
-    )
-    for panel in page.locator(".panel:has(svg)").all():
-        assert any("NaN" in text for text in panel.locator("svg text").all_text_contents())
-
-
 def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
     page = visit("cluster-en")
     label = f"{FOCUSED}.parentNode.innerText"
@@ -218,14 +166,3 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
     page.keyboard.press("Enter")
     page.get_by_text("Copied.").wait_for()
     assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()
-
-
-def test_cluster_every_mistake_shows_what_is_wrong_and_what_tensorflow_does(visit):
-    page = visit("cluster-en")
-    for mistake in mistakes.labels():
-        option = f"input[data-path='[\"mistake\"]'][data-value='{json.dumps(mistake)}']"
-        page.locator(option).dispatch_event("click")
-        page.locator(f".explorer:not(.busy) {option}:checked").wait_for()
-        assert page.locator(".listing").count() == 1
-        assert "TensorFlow" in page.locator(".told").inner_text()
-        assert page.locator(".panel").count() == 0

@@ -87,8 +87,25 @@ def each_block_once(whole, layout):
     return [seen[block] for block in sorted(seen)]
 
 
+def packed(whole, layout):
+    from tensorflow.experimental import dtensor
+
+    return dtensor.pack(in_tensorflow(whole, layout), layout)
+
+
 def needing_an_axis(whole, layout):
     return cut(whole, layout) if whole.shape[0] else []
+
+
+def two_axes(whole, layout):
+    components = []
+    for place in layout.mesh.local_device_locations():
+        part = whole
+        for axis in range(2):
+            at = place.get(layout.sharding_specs[axis], 0) if axis < whole.ndim else 0
+            part = np.split(part, layout.num_shards(axis), axis)[at]
+        components.append(part)
+    return components
 
 
 def explored(*entries, mesh=EXPLORED, shape=(8, 6)):
@@ -117,12 +134,16 @@ ATTEMPTS = {
             (cut_first_axis, "first axis only"),
             (column_by_column, "column by column"),
             (needing_an_axis, "without axes"),
+            (two_axes, "no axis"),
             (lambda whole, layout: np.split(whole, 2), "fails for"),
             (lambda whole, layout: [whole] * layout.mesh.size, "Work this one out"),
             (lambda whole, layout: [part.astype(int) for part in cut(whole, layout)], "on the mesh"),
             (filled_in, "of float32 are float64"),
             (lambda whole, layout: cut(whole.astype("float32"), layout), "of int64 are float32"),
             (lambda whole, layout: iter(cut(whole, layout)), "Return a list"),
+            (packed, "not yet packed"),
+            (lambda whole, layout: [], "Return a list"),
+            (lambda whole, layout: dict(enumerate(cut(whole, layout))), "Return a list"),
             (lambda whole, layout: None, "return"),
             ([[0, 1], [2, 3]], "function"),
         ),

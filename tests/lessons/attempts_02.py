@@ -82,7 +82,7 @@ def equal_chunks_only(mine, device):
 def relaid(tensor, *ways):
     """Returns a DTensor moved from layout to layout on the grid; "." stands for no mesh dimension."""
     for way in ways:
-        tensor = dtensor.relayout(tensor, on_grid(*way))
+        tensor = dtensor.dtensor.relayout(tensor, dtensor.to_layout(on_grid(*way)))
     return tensor
 
 
@@ -111,7 +111,8 @@ ATTEMPTS = {
             (mistaken(off_by=1), "are missing"),
             (mistaken(keeps_adding=True), "more than once"),
             (mistaken(copying=1), "one chunk in each of the"),
-            (mistaken(joined=list), "device"),
+            (mistaken(joined=list), "Join them"),
+            (lambda mine, device: ring(mine, device) / device.count, "no sum"),
             (lambda mine, device: np.split(ring(mine, device), device.count)[device.id], "one chunk only"),
             (whole_arrays, "one chunk in each of the"),
             (lambda mine, device: ring(mine.astype(np.float64), device), "one chunk in each of the"),

@@ -55,6 +55,20 @@ def by_products(hidden, weights):
     return [mean, tf.squeeze(share @ (hidden - mean) ** 2, axis=0)]
 
 
+def guarded(hidden, weights):
+    count = tf.reduce_sum(weights)
+    if count == 0.0:
+        count = tf.ones_like(count)
+    mean = tf.reduce_sum(weights * hidden, axis=0) / count
+    return mean, tf.reduce_sum(weights * (hidden - mean) ** 2, axis=0) / count
+
+
+def counted_in_python(hidden, weights):
+    count = float(tf.reduce_sum(weights))
+    mean = tf.reduce_sum(weights * hidden, axis=0) / count
+    return mean, tf.reduce_sum(weights * (hidden - mean) ** 2, axis=0) / count
+
+
 def masked(hidden, weights):
     return tf.nn.moments(tf.boolean_mask(hidden, tf.squeeze(weights, 1) > 0), axes=[0])
 
@@ -91,6 +105,7 @@ ATTEMPTS = {
             by_squares,
             by_products,
             tf.function(centred),
+            guarded,
             lambda hidden, weights: tf.nn.weighted_moments(hidden, [0], weights),
         ),
         wrong=(
@@ -100,6 +115,7 @@ ATTEMPTS = {
             (with_mean(lambda h, w: mean_of(h, w, axis=None)), "for each unit"),
             (lambda hidden, weights: centred(hidden, weights)[::-1], "The mean comes first"),
             (masked, "On one device this is right"),
+            (counted_in_python, "TypeError"),
             (with_variance(lambda h, w, squares: tf.reduce_mean(squares, axis=0)), "padding counts too"),
             (with_variance(lambda h, w, squares: tf.reduce_sum(squares, 0) / tf.reduce_sum(w)), "counts too"),
             (

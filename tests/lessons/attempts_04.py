@@ -45,6 +45,28 @@ def as_means(model, x, y, weight):
     return [each / weight.shape[0] for each in by_differences(model, x, y, weight)]
 
 
+def as_rates(model, x, y, weight):
+    each_class = [tf.reduce_sum(weight * tf.cast(y == label, tf.float32)) for label in (0, 1)]
+    return [kind / count for kind, count in zip(by_differences(model, x, y, weight), each_class, strict=True)]
+
+
+def with_moments_swapped(model, x, y, weight):
+    logits, _moments = model(x, (model.variance, model.mean))
+    difference = tf.cast(tf.argmax(logits, axis=1) - y, tf.float32)
+    return tf.reduce_sum(weight * tf.nn.relu(difference)), tf.reduce_sum(weight * tf.nn.relu(-difference))
+
+
+def with_a_mask(model, x, y, weight):
+    answers, reviews = answers_of(model, x), weight > 0
+    kinds = (y == 0) & (answers == 1), (y == 1) & (answers == 0)
+    return [tf.reduce_sum(tf.cast(tf.boolean_mask(kind, reviews), tf.float32)) for kind in kinds]
+
+
+def of_each_row(model, x, y, weight):
+    difference = tf.cast(answers_of(model, x) - y, tf.float32)
+    return weight * tf.nn.relu(difference), weight * tf.nn.relu(-difference)
+
+
 def both_kinds(*rows):
     return tf.add(*by_differences(*rows))
 
@@ -59,14 +81,18 @@ def with_a_new_axis(model, x, y, weight):
 
 ATTEMPTS = {
     "04-errors": Attempts(
-        right=(by_differences, by_products),
+        right=(by_differences, by_products, lambda *rows: tf.stack(by_differences(*rows))),
         wrong=(
             (without_weights, "counted like reviews"),
             (lambda *rows: by_differences(*rows)[::-1], "swapped"),
             (of_the_batch, "moving moments"),
             (as_shares, "do not divide"),
             (as_means, "do not divide"),
-            (both_kinds, "two sums"),
+            (as_rates, "do not divide"),
+            (with_moments_swapped, "mean comes first"),
+            (with_a_mask, "boolean_mask"),
+            (both_kinds, "Sum the weights of all rows"),
+            (of_each_row, "Sum over the rows"),
             (lambda *rows: dict(zip("ab", by_differences(*rows), strict=True)), "dictionary"),
             (of_unlike_types, "Your function fails"),
             (with_a_new_axis, "expand_dims"),
@@ -85,6 +111,12 @@ ATTEMPTS = {
             (lambda fixed, per_row, devices: fixed / per_row * (1 - 1 / devices), "multiplies"),
             (lambda *costs: math.ceil(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
             (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
+            (lambda *costs: int(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
+            (lambda *costs: costs[0] // (costs[1] * (1 - 1 / costs[2])), "Do not round"),
+            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 1), "Do not round"),
+            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 2), "Do not round"),
+            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 3), "Do not round"),
+            (lambda fixed, per_row, devices: fixed * devices / per_row, "How much less"),
             (lambda fixed, per_row, devices: fixed / (per_row * (devices - 1)), "by hand"),
             (lambda fixed, per_row: fixed / per_row, "positional argument"),
             (64, "function"),

@@ -60,8 +60,8 @@ ATTEMPTS = {
             layouts(b1=["model"]) | {"b1": layouts()["W1"].delete([0]), "b2": layouts()["W2"].delete([0])},
         ),
         wrong=(
-            (layouts(W1=["model", WHOLE]), "inputs first"),
-            (layouts(W1=["batch", "model"]), "inputs first"),
+            (layouts(W1=["model", WHOLE]), "then `hidden`"),
+            (layouts(W1=["batch", "model"]), "then `hidden`"),
             (layouts(b1=[WHOLE]), "added to `x @ W1`"),
             (layouts(y1=["batch", WHOLE]), "columns of `W1`"),
             (layouts(y1=[WHOLE, "model"]), "rows of `x`"),

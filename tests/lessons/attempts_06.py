@@ -65,6 +65,50 @@ def with_where(*inputs):
     }
 
 
+def labelled_from(least, *inputs):
+    good = predicted(*inputs)[:, 1]
+    return {**with_where(*inputs), "label": tf.where(good > least, tf.constant("good"), tf.constant("bad"))}
+
+
+def with_both_columns(*inputs):
+    return {**with_where(*inputs), "probability": predicted(*inputs)}
+
+
+def with_logits(vectorizer, model, texts):
+    hidden = model.hidden(tf.math.l2_normalize(vectorizer(texts), axis=1))
+    return labelled(model.logits(hidden, model.mean, model.variance))
+
+
+class Classifier(tf.Module):
+    """As the lesson writes it."""
+
+    def __init__(self, vectorizer, model):
+        super().__init__()
+        self.vectorizer, self.model = vectorizer, model
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 1200], tf.float32)])
+    def of_rows(self, rows):
+        hidden = self.model.hidden(rows)
+        logits = self.model.logits(hidden, self.model.mean, self.model.variance)
+        return {"probabilities": tf.nn.softmax(logits)}
+
+    @tf.function(input_signature=[TEXTS])
+    def __call__(self, texts):
+        return self.of_rows(tf.math.l2_normalize(self.vectorizer(texts), axis=1))
+
+
+class ByClassifier(tf.Module):
+    """Asks the lesson's class, which a reader has written just before."""
+
+    def __init__(self, vectorizer, model):
+        super().__init__()
+        self.classifier = Classifier(vectorizer, model)
+
+    @tf.function(input_signature=[TEXTS])
+    def __call__(self, texts):
+        return labelled(self.classifier(texts)["probabilities"])
+
+
 def in_python(vectorizer, model, texts):
     probabilities = tf.py_function(lambda given: predicted(vectorizer, model, given), [texts], tf.float32)
     return labelled(tf.ensure_shape(probabilities, [None, 2]))
@@ -90,18 +134,38 @@ ATTEMPTS = {
         ),
     ),
     "06-server": Attempts(
-        right=(serving(lambda *inputs: labelled(predicted(*inputs))), serving(with_where)),
+        right=(serving(lambda *inputs: labelled(predicted(*inputs))), serving(with_where), ByClassifier),
         wrong=(
             (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),
             (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
             (serving(lambda *inputs: labelled(predicted(*inputs, axis=None))), "together"),
+            (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "each column"),
+            (serving(lambda *inputs: labelled(tf.math.log(predicted(*inputs)) + 2)), "Go through"),
+            (serving(with_logits), "tf.nn.softmax"),
+            (serving(with_both_columns), "other axis"),
             (serving(lambda *inputs: labelled(predicted(*inputs), ("good", "bad"))), "wrong way round"),
             (
                 serving(
                     lambda *inputs: {**labelled(predicted(*inputs)), "probability": predicted(*inputs)[:, 1]}
                 ),
-                "that of the label",
+                "good for each text",
             ),
+            (
+                serving(
+                    lambda *inputs: {**labelled(predicted(*inputs)), "probability": predicted(*inputs)[:, 0]}
+                ),
+                "bad for each text",
+            ),
+            (
+                serving(
+                    lambda *inputs: {
+                        **labelled(predicted(*inputs)),
+                        "label": tf.fill([tf.shape(inputs[2])[0]], "bad"),
+                    }
+                ),
+                "label",
+            ),
+            (serving(lambda *inputs: labelled_from(0.9, *inputs)), "label"),
             (serving(predicted), "dictionary"),
             (
                 serving(lambda *inputs: labelled(predicted(*inputs), (0, 1))),

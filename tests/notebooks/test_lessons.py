@@ -1,11 +1,11 @@
 """The lessons with real kernels: solutions, and bytes. `make nbval` compares their stored outputs."""
 
 import asyncio
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.pseudo_language import copied_course
 from tools.lesson.build import build
 from tools.lesson.execute import execute_files
 from tools.lesson.solutions import solve
@@ -27,9 +27,7 @@ def test_every_check_accepts_the_solution(name):
 @pytest.mark.drill_all
 def test_building_and_executing_twice_changes_no_byte(tmp_path):
     """Pictures and the state of widgets included, which nbval does not compare."""
-    for name in ("source", "locale"):
-        shutil.copytree(ROOT / "notebooks" / name, tmp_path / "notebooks" / name)
-    course = Course(tmp_path)
+    course = copied_course(tmp_path)
     assert course.languages == COURSE.languages
     runs = []
     for _run in range(2):

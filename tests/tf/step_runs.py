@@ -26,8 +26,6 @@ SIZES = (
     24 * 7,
     24 * 11,
 )  # the batch and then the layers: 2, 3, 4, 6, 8 and 12 divide all
-Told = list[str]
-Seen = list[str]
 
 
 def told_and_seen(plan: Plan, model_class: type, sizes: Mapping[str, int]) -> tuple[list[str], list[str]]:

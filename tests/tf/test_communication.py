@@ -67,7 +67,10 @@ def test_the_cure_of_a_refused_reader_works(first):
 
     @tf.function
     def multiplied(left, right):
-        return dtensor.relayout(dtensor.relayout(tf.matmul(left, right), LayoutSpec(first, mesh)), wanted)
+        product = tf.matmul(left, right)
+        for layout in (LayoutSpec(first, mesh), wanted):
+            product = tf.experimental.dtensor.relayout(product, dtensor.to_layout(layout))
+        return product
 
     product = multiplied(dtensor.pack(numbers, rows), dtensor.pack(numbers, columns))
     assert dtensor.fetch_layout(product) == wanted

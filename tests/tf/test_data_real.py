@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course_lib import CourseError, i18n
+from course_lib import CourseError
 from course_lib.data import fashion, imdb, mnist, sources
 
 PREPARED = Path(os.environ.get("TFDS_DATA_DIR", "no folder"))
@@ -123,9 +123,7 @@ def assert_refused_with_the_cure(load, name: str, problem: str) -> None:
 LOADERS = ((mnist, mnist.load_mnist), (fashion, fashion.load_fashion), (imdb, imdb.load_imdb))
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
 def test_no_network_is_an_error_with_the_cure_and_no_download(empty_folder, monkeypatch, language):
-    i18n.set_language(language)
     for module, load in LOADERS:
         nobody = sources.RealSet(module.REAL_SET.name, "http://127.0.0.1:1/nobody-listens-here")
         monkeypatch.setattr(module, "REAL_SET", nobody)

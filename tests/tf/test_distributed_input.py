@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course_lib import CourseError, i18n
+from course_lib import CourseError
 from course_lib.runtime import start_tensorflow
 from lessons.lesson_09_strategies.received import distribute, received_examples
 
@@ -21,17 +21,6 @@ def mirrored(num_replicas: int):
 @pytest.fixture(scope="module")
 def two():
     return mirrored(2)
-
-
-@pytest.fixture(scope="module")
-def four():
-    return mirrored(4)
-
-
-@pytest.fixture(params=["en", "ja"])
-def language(request):
-    i18n.set_language(request.param)
-    return request.param
 
 
 def indices(count: int, batch_size: int):

@@ -6,6 +6,7 @@ import pytest
 import course_lib
 from course_lib.dtensor import pack, to_layout
 from course_lib.exercises import checks
+from course_lib.exercises.faults import fault
 from course_lib.exercises.judging import drawn, judge
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import MeshSpec
@@ -101,3 +102,49 @@ def test_mistakes_with_tensorflow_are_told_in_a_line(wrong, said):
     assert "/job:" not in message
     assert ".py" not in message
     assert len(message) < 700
+
+
+GRADIENT = np.ones((8, 8), np.float32)
+
+
+def layout(*entries):
+    return LayoutSpec(entries, TWO_BY_FOUR)
+
+
+@tf.function
+def graph_that_adds_unlike_lengths(rows):
+    return rows + tf.ones(3)
+
+
+@tf.function
+def graph_of_an_impossible_layout():
+    LayoutSpec(["batch", "batch"], TWO_BY_FOUR)
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        (
+            lambda: graph_that_adds_unlike_lengths(tf.ones(4)),
+            "Dimensions must be equal, but are 4 and 3`, in the line `return rows + tf.ones(3)`.",
+        ),
+        (lambda: tf.function(lambda size: tf.reshape(tf.ones(5), [size]))(tf.constant(6)), "with 5 values"),
+        (
+            lambda: pack(GRADIENT, layout("batch", "model")) @ pack(GRADIENT, layout("batch", "model")),
+            "Contracting dimension for matmul has sharding dimension model for the left input and batch for",
+        ),
+        (
+            lambda: pack(GRADIENT, layout("batch", "model")).numpy(),
+            "non-replicated DTensor is not supported.`",
+        ),
+        (
+            graph_of_an_impossible_layout,
+            'It raised this in the line `LayoutSpec(["batch", "batch"], TWO_BY_FOUR)`:\n'
+            "The mesh dimension 'batch' splits two axes.\n  Allowed: each mesh dimension on one axis",
+        ),
+    ],
+)
+def test_the_reason_in_an_error_of_tensorflow_is_told(fails, said):
+    with pytest.raises(Exception, match=r"\w") as caught:
+        fails()
+    assert said in fault(caught.value)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from course_lib import models, start_tensorflow, training
+from course_lib import models, start_tensorflow
 from course_lib.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
+from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.saved import whole_in
 from course_lib.turns import turns
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
 from lessons.lesson_05_model_and_spatial.lab_runs import largest_differences
 from lessons.lesson_05_model_and_spatial.lab_view import held
+from tests.explored import choose, press
 from tests.tf import oracles
 
 tf = start_tensorflow()
@@ -48,13 +49,8 @@ def lab(values, examples):
     return made
 
 
-def choose(lab, *path_and_value):
-    *path, value = path_and_value
-    lab._answer(lab, {"kind": "change", "path": path, "value": value}, [])
-
-
 def train(lab):
-    lab._answer(lab, {"kind": "press", "name": "run"}, [])
+    press(lab, "run")
     lab.wait()
     return lab.runs[-1]
 
@@ -62,7 +58,7 @@ def train(lab):
 def values_of(run):
     """Returns the values in a run's last checkpoint, read on one device."""
     model = models.MLP(models.initial_values(seed=1, dims=DIMS))
-    training.CheckpointFolder(run.folder).restore_latest(model=model)
+    CheckpointFolder(run.folder).restore_latest(model=model)
     return model.values()
 
 
@@ -101,7 +97,7 @@ def test_cells_that_use_the_devices_beside_a_training_take_turns_with_it(lab):
     choose(lab, "scheme", "spatial")
     choose(lab, "epochs", 6)
     layout = data_parallel(8).layout(["features", "batch"])
-    lab._answer(lab, {"kind": "press", "name": "run"}, [])
+    press(lab, "run")
     for _cell in range(8):
         with turns.turn():
             ones = pack(np.ones((8, 64), np.float32), layout)
@@ -127,44 +123,3 @@ def on_device_0(tensor):
     value = tensor.read_value() if hasattr(tensor, "read_value") else tensor
     local = dtensor.unpack(value)[0] if dtensor.is_dtensor(value) else value
     return local.numpy().nbytes
-
-
-def test_a_run_stopped_within_an_epoch_goes_on_and_ends_as_if_undisturbed(lab):
-    choose(lab, "start", "")
-    choose(lab, "scheme", "one device")  # compiles at once; test_training.py stops on eight
-    choose(lab, "epochs", 400)
-    lab._answer(lab, {"kind": "press", "name": "run"}, [])
-    stopped = lab.runs[-1]
-    for _try in range(6000):
-        if stopped.step > EPOCH:
-            break
-        time.sleep(0.01)
-    lab._answer(lab, {"kind": "press", "name": "stop"}, [])
-    lab.wait()
-    assert stopped.status == "stopped"
-    assert EPOCH < stopped.step < 4000
-    *_others, last = whole_in(stopped.folder)
-    assert last.step == stopped.step
-
-    epochs = stopped.step // EPOCH + 1
-    choose(lab, "start", f"{stopped.folder.name}/{last.name}")
-    choose(lab, "epochs", epochs)
-    continued = train(lab)
-    choose(lab, "start", "")
-    undisturbed = train(lab)
-    assert continued.status == undisturbed.status == "finished"
-    expected = undisturbed.history.steps[stopped.step :]
-    assert [replace(each, seconds=0) for each in continued.history.steps] == [
-        replace(each, seconds=0) for each in expected
-    ]
-    assert gap(values_of(continued), values_of(undisturbed)) == 0
-
-
-def test_a_loss_that_becomes_infinite_is_said_in_the_lab(values, examples, capfd):
-    lab = TrainingLab(models.MLP, values, examples)
-    choose(lab, "learning_rate", 1e30)
-    failed = train(lab)
-    assert failed.status == "failed"
-    assert "not" in failed.error
-    assert "finite" in failed.error
-    assert capfd.readouterr() == ("", "")

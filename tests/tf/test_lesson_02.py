@@ -68,6 +68,13 @@ def test_the_program_finds_only_what_its_own_function_ran(program):
     assert program.collectives_that_ran(GRID, tf.matmul, left, right) == [("all-reduce", ("y",), 256)]
 
 
+def test_the_program_reads_a_mesh_without_the_first_device(program):
+    place = dtensor.create_mesh([("x", 4)], devices=[f"CPU:{device_id}" for device_id in range(2, 6)])
+    tensor = filled(over(place, "x", "."), 4, 4)
+    found = program.collectives_that_ran(place, lambda tensor: tf.reduce_sum(tensor, 0), tensor)
+    assert found == [("all-reduce", ("x",), 16)]
+
+
 def test_the_lesson_and_the_program_are_the_same_code(program):
     lesson = (ROOT / "lessons/lesson_02_communication/lesson.py").read_text()
     source = (ROOT / "notebooks/plain/02_collectives.py").read_text()
@@ -180,6 +187,19 @@ def test_some_relayouts_are_wrong_in_silence_and_right_by_way_of_the_replicated_
     variable = dtensor.DVariable(shard(array * 0, layout))
     variable.assign(tensor)
     assert np.sum(to_numpy(variable) == array) == num_right
+
+
+def test_five_of_six_moves_among_the_last_three_of_four_axes_are_wrong():
+    place = dtensor.create_mesh([("x", 2)], devices=["CPU:0", "CPU:1"])
+    array = np.arange(16, dtype="float32").reshape([2] * 4)
+    splits = [over(place, *("x" if at == axis else "." for at in range(4))) for axis in range(4)]
+    wrong = []
+    for source, target in itertools.permutations(range(4), 2):
+        moved = dtensor.relayout(shard(array, splits[source]), splits[target])
+        if not np.array_equal(to_numpy(moved), array):
+            wrong.append((source, target))
+    assert len(wrong) == 5
+    assert all(0 not in pair for pair in wrong)
 
 
 def test_a_relayout_of_three_axes_forgets_a_move():

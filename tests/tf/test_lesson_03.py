@@ -53,7 +53,7 @@ def relative(ours, theirs):
 
 def test_a_step_is_that_of_numpy_and_every_device_makes_it(lesson):
     model = lesson["MLP"](lesson["values"], lesson["LAYOUTS"])
-    mean_loss, _accuracy = lesson["train_step"](model, *lesson["batch"](0), 1e-2)
+    mean_loss, _accuracy = lesson["train_step"](model, *lesson["batch_at"](0), 1e-2)
     loss, gradients = numpy_gradients(lesson)
     assert float(mean_loss) == pytest.approx(loss / 64, abs=1e-6)
     for name, gradient in gradients.items():
@@ -81,7 +81,7 @@ def test_rounding_hides_no_mistake_in_the_first_steps_and_in_float64(lesson):
 
 
 def test_unlike_number_types_raise_in_a_function(lesson):
-    x, y = lesson["batch"](0, number_type="float64")
+    x, y = lesson["batch_at"](0, number_type="float64")
     with pytest.raises(TypeError, match="type float32 that does not match type float64"):
         lesson["train_step"](lesson["probe"], x, y, 1e-2)
 
@@ -108,13 +108,13 @@ def test_gradients_of_parts_add_up_only_where_rows_do_not_see_each_other(lesson)
     off = {name: relative(sums[name], whole[name]) for name in whole}
     assert off == pytest.approx(lesson["normalised"], abs=1e-3)
     assert [round(off[name], 2) for name in whole] == [0.70, 0.86, 0.34, 0.19]
-    by_dtensor = lesson["gradients"](lesson["probe"], *lesson["batch"](0))
+    by_dtensor = lesson["gradients"](lesson["probe"], *lesson["batch_at"](0))
     assert all(relative(held(by_dtensor[name]), whole[name]) < 1e-5 for name in whole)
 
 
 @pytest.mark.usefixtures("optimized")
 def test_normalisation_takes_four_of_the_ten_all_reduces(lesson):
-    collectives, batch = lesson["collectives"], lesson["batch"](0)
+    collectives, batch = lesson["collectives"], lesson["batch_at"](0)
     ten = [each.payload_bytes for each in lesson["step_collectives"]]
     six = [each.payload_bytes for each in collectives(lesson["train_step"], lesson["plain"], *batch, 1e-2)]
     assert sorted(six) == [4, 4, 8, 192, 384, 230400]
@@ -137,6 +137,8 @@ def test_weighted_moments_make_padding_harmless(lesson):
     weights = lesson["distribute"](weights, lesson["LAYOUTS"]["x"])
     found = np.concatenate(dtensor.unpack(losses(lesson["probe"], *lesson["packed"], weights)))
     np.testing.assert_allclose(found[:20], lesson["alone"], atol=1e-5)
+    assert float(lesson["on_eight"]) == pytest.approx(float(lesson["on_one"]), abs=1e-5)
+    assert np.abs(lesson["difference"]).max() < 1e-5
     assert abs(lesson["losses"][:20].mean() - np.mean(lesson["alone"])) > 0.1
 
 

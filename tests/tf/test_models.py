@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from course_lib import CourseError
 from course_lib.dtensor import fetch_layout, pack, to_numpy, unpack
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.specs.layout import LayoutSpec
@@ -48,20 +47,6 @@ def test_every_variable_holds_the_host_values_in_the_layout_of_the_plan(plan):
             assert np.array_equal(component, value[index]), name
 
 
-def test_gradients_go_to_weights_and_biases_and_not_to_moving_moments():
-    model = MLP(initial_values(dims=DIMS), data_parallel(8))
-    assert {variable.name for variable in model.trainable_variables} == {
-        f"{layer}_{kind}:0" for layer in ("hidden", "logits") for kind in ("weight", "bias")
-    }
-    assert len(model.variables) == 6
-
-
-def test_initial_values_are_these_numbers_on_every_machine():
-    value = initial_values(0, "normal")["hidden_weight"]
-    expected = np.random.Generator(np.random.Philox(0)).standard_normal((1200, 48)).astype(np.float32)
-    assert np.array_equal(value, expected)
-
-
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_a_review_gets_the_same_answer_alone_and_in_any_batch(plan):
     whole = MLP(trained_looking_values(), plan)
@@ -74,29 +59,3 @@ def test_a_review_gets_the_same_answer_alone_and_in_any_batch(plan):
     for at in range(16):
         one = to_numpy(alone.evaluate_logits(pack(inputs[at : at + 1], alone.plan.layout(INPUTS))))
         assert np.abs(one[0] - together[at]).max() < 1e-5
-
-
-@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
-def test_training_normalises_with_the_moments_of_the_global_batch(plan):
-    values, inputs = trained_looking_values(), rows(16)
-    logits = to_numpy(MLP(values, plan).train_logits(pack(inputs, plan.layout(INPUTS)))[0])
-    hidden = np.maximum(inputs @ values["hidden_weight"] + values["hidden_bias"], 0)
-    normal = (hidden - hidden.mean(axis=0)) / np.sqrt(hidden.var(axis=0) + 1e-5)
-    assert np.abs(logits - (normal @ values["logits_weight"] + values["logits_bias"])).max() < 1e-5
-    per_replica = hidden.reshape(8, 2, -1)
-    wrong = (per_replica - per_replica.mean(axis=1, keepdims=True)) / np.sqrt(
-        per_replica.var(axis=1, keepdims=True) + 1e-5
-    )
-    wrong_logits = wrong.reshape(16, -1) @ values["logits_weight"] + values["logits_bias"]
-    assert np.abs(logits - wrong_logits).max() > 0.1  # the check can tell the two apart
-
-
-def test_values_that_no_model_can_have_are_refused_by_name():
-    values = initial_values(dims=DIMS)
-    with pytest.raises(
-        CourseError, match=r"'logits_weight' has the shape \(9, 2\); the model wants \(8, 2\)"
-    ):
-        MLP({**values, "logits_weight": np.zeros((9, 2), np.float32)}, data_parallel(8))
-    del values["moving_mean"]
-    with pytest.raises(CourseError, match="'moving_mean' has the shape None"):
-        MLP(values, data_parallel(8))

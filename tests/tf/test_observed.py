@@ -5,7 +5,6 @@ import pytest
 
 import course_lib
 from course_lib import MeshSpec, dtensor, observed
-from course_lib.specs.collectives import Kind
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 
@@ -35,27 +34,6 @@ def test_a_product_runs_as_predicted(mesh, left, right, seen, layout):
     assert compared.values_agree
     assert [(each.mesh_dims, each.payload_bytes) for each in compared.observed] == seen
     assert compared.layout == LayoutSpec(layout, mesh)
-
-
-def test_what_reads_the_product_can_save_an_exchange():
-    split = factors(ROW, ["x", UNSHARDED], [UNSHARDED, "x"])
-    compared = observed.product(*split, LayoutSpec([UNSHARDED, "x"], ROW))
-    assert compared.agrees
-    assert [each.payload_bytes for each in compared.observed] == [512]
-
-
-def test_a_relayout_runs_as_predicted():
-    source = LayoutSpec(["x", UNSHARDED], GRID).of((16, 8))
-    moved = observed.relayout(source, LayoutSpec([UNSHARDED, "x"], GRID))
-    assert moved.agrees
-    assert [(each.kind, each.payload_bytes) for each in moved.observed] == [(Kind.ALL_TO_ALL, 128)]
-    assert observed.relayout(source, LayoutSpec(["x", "y"], GRID)).observed == ()
-
-
-def test_elements_of_eight_bytes_cost_twice_as_much():
-    compared = observed.product(*factors(ROW, [UNSHARDED, "x"], ["x", UNSHARDED], element_bytes=8))
-    assert compared.agrees
-    assert [each.payload_bytes for each in compared.observed] == [2 * 16 * 24 * 4]
 
 
 def test_values_that_differ_from_numpys_are_told(monkeypatch):

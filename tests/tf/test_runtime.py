@@ -115,6 +115,13 @@ def test_an_impossible_number_of_devices_is_refused(devices):
     assert "1 to 64" in caught.value.allowed
 
 
+def test_an_unknown_kind_of_device_is_refused():
+    import course_lib
+
+    with pytest.raises(course_lib.CourseError, match="no kind of device 'TPU'"):
+        course_lib.setup(kind="TPU")
+
+
 # A machine with two GPUs, as far as TensorFlow's lists go: what is chosen of them is noted, not used.
 TWO_GPUS = """
     seen, gpus, really_there = [], ["first", "second"], tf.config.list_physical_devices

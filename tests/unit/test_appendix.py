@@ -9,8 +9,6 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from jupyter_client.kernelspec import KernelSpecManager
-from jupyter_core.paths import jupyter_path
 
 from tests.course import COURSE
 from tools.checks import __main__ as checks
@@ -18,11 +16,10 @@ from tools.checks.lesson_rules import lesson_faults
 from tools.environments import estimator
 from tools.lesson import execute, first_cell
 from tools.lesson.build import build, built_cells, built_notebook
-from tools.lesson.sources import Course, LessonError, is_appendix
+from tools.lesson.sources import Course, is_appendix
 from tools.lesson.stored_outputs import normalised
 
 FIXTURES = Path(__file__).parents[1] / "notebooks" / "fixtures"
-KERNEL_FILE = estimator.KERNEL_FILE
 NAME = "A1_halves"
 SOURCE = f"""\
 # %% [markdown]
@@ -54,14 +51,6 @@ def course(tmp_path, monkeypatch):
     monkeypatch.setattr(estimator, "ENVIRONMENT", tmp_path / "environment")
     monkeypatch.setattr(estimator, "KERNEL_FILE", tmp_path / "kernels" / estimator.KERNEL / "kernel.json")
     return Course(tmp_path)
-
-
-@pytest.fixture
-def environment(course):
-    """What `make estimator` leaves, without TensorFlow in it."""
-    estimator.ENVIRONMENT.mkdir()
-    shutil.copy(estimator.LOCK, estimator.ENVIRONMENT)
-    estimator.main()
 
 
 def edited(course, old, new):
@@ -105,11 +94,6 @@ def test_under_another_tensorflow_one_sentence_says_what_to_do(monkeypatch, lang
         assert "`make estimator`" in shown
         assert len(re.findall(r"[.。](?: |$)", shown)) == 1
         assert (shown == first_cell.OTHER_KERNEL) == (language == "en")
-
-
-def test_another_first_cell_is_refused(course):
-    with pytest.raises(LessonError, match=f"{NAME}, cell 'setup'"):
-        built_cells(course, edited(course, "warnings.simplefilter", "warnings.filterwarnings"), "en")
 
 
 def test_an_appendix_keeps_the_rules_of_prose_and_needs_no_cards(course):
@@ -163,33 +147,6 @@ def test_without_their_environment_lessons_are_executed_and_appendices_left(cour
     assert executing(course, monkeypatch) == (0, ["00_fixture"] * 2)
     assert capsys.readouterr().out.startswith(f"{NAME} is not executed: ")
     assert executing(course, monkeypatch, NAME) == (1, [])
-
-
-@pytest.mark.usefixtures("environment")
-def test_with_it_they_are_executed(course, monkeypatch, capsys):
-    assert executing(course, monkeypatch) == (0, ["00_fixture"] * 2 + [NAME] * 2)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.usefixtures("environment")
-def test_jupyter_finds_the_kernel_of_the_environment(course):
-    found = KernelSpecManager(kernel_dirs=[str(course.root / "kernels")]).get_kernel_spec(estimator.KERNEL)
-    assert found.display_name == "TensorFlow 2.15 (Estimators)"
-    assert found.argv[0] == str(course.root / "environment" / "bin" / "python")
-    assert str(KERNEL_FILE.parents[2]) in jupyter_path()
-
-
-@pytest.mark.usefixtures("environment")
-def test_an_environment_is_ready_while_lock_and_kernel_are_current(course, monkeypatch):
-    assert estimator.is_ready()
-    estimator.KERNEL_FILE.write_text(estimator.KERNEL_FILE.read_text().replace("environment", "other"))
-    assert not estimator.is_ready()  # a kernel of another copy of the course
-    estimator.main()
-    assert estimator.is_ready()
-    newer = course.root / "estimator.lock"
-    newer.write_text("tensorflow==2.15.2\n")
-    monkeypatch.setattr(estimator, "LOCK", newer)
-    assert not estimator.is_ready()
 
 
 def test_nbval_takes_appendices_only_where_they_are_named():

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from course_lib import CourseError, MeshSpec
+from course_lib import MeshSpec
 from course_lib.pictures.communication_rules import reasons, told
-from course_lib.pictures.communication_text import bytes_text
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, product, relayout
 from course_lib.specs.compared import Compared
@@ -110,29 +107,3 @@ def test_a_group_of_one_device_sends_nothing_and_has_no_partial_sum(communicatio
     assert step.collective is None
     assert told(step) == "Along this mesh dimension there is one device only. Nothing is sent."
     assert elements(communication, class_="partial") == []
-
-
-def layouts(mesh: MeshSpec) -> list[LayoutSpec]:
-    names = [UNSHARDED, *mesh.names]
-    pairs = [(rows, columns) for rows in names for columns in names]
-    return [LayoutSpec(each, mesh) for each in pairs if each[0] != each[1] or each[0] == UNSHARDED]
-
-
-@given(st.sampled_from([ROW, GRID, CUBE]), st.data())
-@settings(max_examples=60, deadline=None)
-def test_every_product_can_be_drawn_and_says_what_it_costs(mesh, data):
-    left, right = (data.draw(st.sampled_from(layouts(mesh))) for _factor in range(2))
-    wanted = data.draw(st.sampled_from([None, *layouts(mesh)]))
-    try:
-        found = product(left.of((16, 8)), right.of((8, 24)), wanted)
-    except CourseError:
-        return
-    text = found.picture().text
-    sharing = len(found.collectives)
-    assert len(elements(found, class_="member")) == sharing * mesh.size
-    assert sum("free: nothing is sent" in line for line in text.splitlines()) == len(found.steps) - sharing
-    assert (f"sends {bytes_text(found.bytes_sent)} bytes" in text) is bool(sharing)
-    for before, after in zip(found.steps, found.steps[1:], strict=False):
-        assert before.tensor != after.tensor or before.sharding == after.source
-    assert ran(found).agrees
-    assert len(elements(ran(found), class_="member")) == 2 * sharing * mesh.size

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from course_lib.errors import CourseError
 from course_lib.pictures.curves import Curve, Panels
 from course_lib.training.records import History
-from course_lib.watch.curves import curves, smoothed, summary, training_curves
+from course_lib.watch.curves import curves, smoothed, splits_of, summary, training_curves
 from tests.fake_run import history, step_record
 
 batches = st.lists(st.tuples(st.floats(-50, 50), st.integers(1, 64)), max_size=60)
@@ -89,6 +88,11 @@ def test_the_legend_names_only_lines_that_there_can_be(splits, named):
     assert sum("held out" in text for text in texts) == named - 2
 
 
+@pytest.mark.parametrize(("num_steps", "splits"), [(39, ("train",)), (40, ("train", "test"))])
+def test_held_out_examples_are_named_once_they_were_evaluated(num_steps, splits):
+    assert splits_of([curves(history(num_steps))]) == splits
+
+
 def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
     picture = training_curves({"raw rows": history(50), "unit rows": history(120)})
     data, metadata = picture._repr_mimebundle_()
@@ -98,12 +102,6 @@ def test_the_picture_tells_its_figures_to_those_who_cannot_see_it():
         f"raw rows: {summary(history(50))}; unit rows: {summary(history(120))}."
     )
     assert "0." not in repr(picture)  # nbval compares this text, so it holds no measured figure
-
-
-@pytest.mark.parametrize("count", [0, 6])
-def test_too_few_or_too_many_runs_are_refused(count):
-    with pytest.raises(CourseError, match=f"{count} runs cannot be drawn"):
-        training_curves({str(number): history(3) for number in range(count)})
 
 
 def test_japanese_labels_have_glyphs(monkeypatch):

@@ -17,15 +17,13 @@ from course_lib import CourseError
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import languages, set_language
 from course_lib.pictures import shapes
-from course_lib.specs.communication import product
-from course_lib.specs.compared import Compared
 from course_lib.specs.sharding import numbered_tensor
 from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Number, Text, leads_to, with_value
 from course_lib.widgets.table import page_table
 from lessons.lesson_10_custom_training.iterating_explorer import IterationTimes
-from tests.explored import choose, inputs, press, questions, shown, text_of, whole
+from tests.explored import choose, inputs, press, questions, ran_as_predicted, shown, text_of, whole
 from tools.book.explorers import found
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,13 +188,6 @@ def test_a_press_says_that_it_works_then_what_failed_and_the_next_one_tries_agai
     press(explorer)
     assert shown(explorer, "verdict") == ["✗ RuntimeError: odd"]
     assert told == [explorer.waiting()] * 2
-
-
-def ran_as_predicted(left, right, wanted) -> Compared:
-    """Stands in for real devices."""
-    predicted = product(left, right, wanted)
-    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
-    return Compared(predicted, seen, predicted.result.layout)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from course_lib import CourseError, MeshSpec
-from course_lib.code import FRAMEWORKS, code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
@@ -47,17 +46,6 @@ def test_the_first_view_says_what_the_specs_say():
     ]
 
 
-def test_the_reader_sets_sizes_lengths_and_entries():
-    explorer = MeshLayoutExplorer(observe)
-    choose(explorer, "mesh", 1, 1, 8)
-    choose(explorer, "shape", 1, 16)
-    choose(explorer, "layout", 1, "y")
-    assert explorer.mesh == MeshSpec([("x", 2), ("y", 8)])
-    assert (explorer.global_shape, explorer.sharding_specs) == ((8, 16), ("x", "y"))
-    assert explorer.sharding.local_shape == (4, 2)
-    assert len(list(pieces(explorer.view, "device"))) == 16
-
-
 def test_the_reader_sets_the_numbers_of_dimensions_and_axes():
     explorer = MeshLayoutExplorer(observe)
     choose(explorer, "num_dims", 3)
@@ -97,40 +85,6 @@ def test_a_typed_length_is_refused_as_where_the_explorer_is_made(length):
     with pytest.raises(CourseError, match=f"Axis 1 has the length {length}.\n.*from 1 to 9999\n"):
         explorer.sharding  # noqa: B018
     assert shown(explorer, "refusal")[0].startswith("This choice is not possible.Axis 1")
-
-
-def test_a_long_mesh_dimension_can_be_made_real():
-    explorer = MeshLayoutExplorer(observe, mesh=MeshSpec([("x", 12)]), global_shape=(24,))
-    assert explorer.observe_choice().agrees
-
-
-def programs(explorer) -> dict[str, str]:
-    """Returns the program of each framework that the view has."""
-    details = pieces(explorer.view, "listings")
-    listed = [piece for each in details for piece in each[4][2:]]
-    return {listing[1]["data-listing"]: text_of(listing) for listing in listed}
-
-
-def test_the_code_of_the_choice_is_there_to_copy():
-    explorer = MeshLayoutExplorer(mesh=MESH_3X2, global_shape=(6, 4))
-    choose(explorer, "layout", 1, "y")
-    sharding = LayoutSpec(["x", "y"], MESH_3X2).of((6, 4))
-    assert programs(explorer) == {name: code_of(sharding, name) for name in FRAMEWORKS}
-    choose(explorer, "layout", 1, "x")
-    assert programs(explorer) == {}
-
-
-def test_one_program_is_shown_and_the_reader_can_choose_another():
-    view = MeshLayoutExplorer().view
-    (details,) = pieces(view, "listings")
-    assert [text_of(part) for part in details[2:4]] == ["The code of this choice", "TensorFlowJAXPyTorch"]
-    assert ["hidden" in listing[1] for listing in details[4][2:]] == [False, True, True]
-    radios = [label[2][1] for label in details[3][2:]]
-    assert [(radio["data-listing"], "checked" in radio) for radio in radios] == [
-        ("TensorFlow", True),
-        ("JAX", False),
-        ("PyTorch", False),
-    ]
 
 
 # Reality
@@ -175,26 +129,3 @@ def test_where_no_real_tensor_can_be_made_the_button_says_why(arguments, why):
     assert "disabled" in next(pieces(explorer.view, "press"))[1]
     with pytest.raises(CourseError):
         explorer.observe_choice()
-
-
-def test_an_illegal_choice_can_be_shown_and_read_but_has_no_layout():
-    explorer = MeshLayoutExplorer(observe, sharding_specs=["x", "x"])
-    assert explorer.sharding_specs == ("x", "x")
-    with pytest.raises(CourseError, match="splits two axes"):
-        explorer.layout  # noqa: B018
-    assert repr(explorer).startswith("The mesh dimension 'x' splits two axes.")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"mesh": MeshSpec([("x", 17)])}, "The explorer cannot show the mesh x 17.\n"),
-        ({"mesh": MeshSpec([(name, 1) for name in "abcd"])}, "The explorer cannot show the mesh a 1 × b 1"),
-        ({"global_shape": (1, 2, 3, 4)}, "The explorer cannot show a tensor of the shape (1, 2, 3, 4).\n"),
-        ({"global_shape": (8, 0)}, "Axis 1 has the length 0.\n  Allowed: whole numbers from 1 to 9999\n"),
-    ],
-)
-def test_what_it_cannot_show_is_refused(arguments, message):
-    with pytest.raises(CourseError) as refusal:
-        MeshLayoutExplorer(**arguments)
-    assert str(refusal.value).startswith(message)

@@ -20,6 +20,8 @@ from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, spatial_parallel
 from course_lib.specs.received import ReceivedExamples
 from course_lib.specs.sharding import numbered_tensor
+from lessons.lesson_03_one_step.reduction import Reduction
+from lessons.lesson_05_model_and_spatial.scheme import Scheme
 from tests.drawn import SVG, tree
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -74,13 +76,15 @@ PICTURES = {
         LayoutSpec([UNSHARDED, "x"], GRID).of((16, 8)), LayoutSpec(["x", "y"], GRID)
     ),
     "compared-on-cpus": ran_on_cpus,
-    "scheme-data-parallel": lambda: data_parallel(4).of({**PARAMETERS, "labels": ("batch",)}, SIZES),
-    "scheme-spatial": lambda: spatial_parallel().of(PARAMETERS, SIZES),
-    "scheme-on-one-device": lambda: data_parallel(1).of({"x": PARAMETERS["x"], "loss": ()}, SIZES),
-    "reduction-of-gradients": lambda: TWO.reduction(
-        "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
+    "scheme-data-parallel": lambda: Scheme(data_parallel(4), {**PARAMETERS, "labels": ("batch",)}, SIZES),
+    "scheme-spatial": lambda: Scheme(spatial_parallel(), PARAMETERS, SIZES),
+    "scheme-on-one-device": lambda: Scheme(data_parallel(1), {"x": PARAMETERS["x"], "loss": ()}, SIZES),
+    "reduction-of-gradients": lambda: Reduction(
+        TWO, "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
     ),
-    "reduction-in-groups": lambda: SQUARE.reduction("batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]]),
+    "reduction-in-groups": lambda: Reduction(
+        SQUARE, "batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]], [[[6, 8]], [[100, 120]]] * 2
+    ),
     "images": lambda: images([7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
     "images-predicted": lambda: images([7, 2, 1, 0, 4, 1, 4, 9], [7, 2, 1, 0, 9, 1, 4, 4]),
     "images-of-names": lambda: images(["coat", "bag"], ["ankle boot", "bag"]),

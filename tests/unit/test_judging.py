@@ -3,7 +3,6 @@
 import functools
 import math
 import statistics
-import sys
 import warnings
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from course_lib.errors import CourseError
 from course_lib.exercises.answers import NotAnswered
 from course_lib.exercises.comparing import close
-from course_lib.exercises.faults import fault, reason
+from course_lib.exercises.faults import fault
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.exercises.shown import input_text, value_text
 
@@ -121,16 +120,11 @@ def test_an_error_is_the_readers_own_with_its_line_and_the_input():
             lambda values, scale: values.nothing,
             "'numpy.ndarray' object has no attribute 'nothing'`",
         ),
-        (lambda values, scale: sys.exit(3), "`SystemExit: 3`"),
         (lambda values, scale: None, "gives nothing. Does it end with `return`?"),
         (lambda values, scale: values, "A single number is asked for."),
         (lambda values, scale: [mean(values, scale)], "A single number is asked for."),
         (lambda values, scale: str(mean(values, scale)), "gives `'"),
-        (lambda values, scale: True, "gives `True`"),
-        (lambda values, scale: complex(mean(values, scale)), "gives `("),
-        (lambda values, scale: (each for each in values), "generator object"),
         (len, "len() takes exactly one argument (2 given)"),
-        (object, "takes no arguments"),
     ],
 )
 def test_what_a_function_does_is_said(answer, said):
@@ -154,10 +148,7 @@ def test_a_library_that_raises_is_not_the_readers_line():
         lambda values, scale: (scale, ...),
         lambda values, scale: np.zeros(...),
         lambda values, scale: float(...),
-        lambda values, scale: sum(...),
-        lambda values, scale: np.sqrt(...),
         lambda values, scale: math.sqrt(...),
-        lambda values, scale: {}[...],
         lambda values, scale: mean(values, scale) if scale == 1 else ...,
     ],
 )
@@ -166,19 +157,10 @@ def test_a_stub_is_not_answered(stub):
         judged(stub)
 
 
-@pytest.mark.parametrize("wrong", [lambda values, scale: values[0.5], lambda values, scale: values[..., ...]])
-def test_a_message_that_tells_what_an_index_may_be_is_of_no_stub(wrong):
-    assert "IndexError" in judged(wrong)
-
-
 def test_an_input_may_be_told_in_words():
     assert judged(lambda values, scale: 0, cases=[Case((np.ones(2), 2), told="two ones")]) == (
         "For two ones your function gives `0`.\nWork this one out by hand, then look for the difference."
     )
-
-
-def test_a_masked_number_is_no_number():
-    assert "gives `masked`" in judged(lambda values, scale: np.ma.masked)
 
 
 def test_what_a_function_does_to_its_inputs_does_not_last():
@@ -190,19 +172,6 @@ def test_what_a_function_does_to_its_inputs_does_not_last():
 
     assert judged(changing) is None
     assert all(np.isfinite(case.inputs[0]).all() for case in CASES)
-
-
-def test_nested_inputs_are_copied_too():
-    def emptying(rows, names):
-        total = sum(map(sum, rows))
-        rows[0].clear()
-        names.clear()
-        return total
-
-    cases = [Case(([[1, 2], [3]], {"a": 1})), Case(([[1], [3]], {"a": 1}))]
-    assert judge(emptying, lambda rows, names: sum(map(sum, rows)), cases) is None
-    assert judge(emptying, lambda rows, names: sum(map(sum, rows)), cases) is None
-    assert "`rows = [[1], [3]]`" in judge(len, lambda rows, names: sum(map(sum, rows)), cases)
 
 
 def test_a_function_is_quiet_while_it_is_judged(capsys):
@@ -245,36 +214,21 @@ def test_whole_numbers_must_be_exact_and_fractions_nearly():
     ("value", "expected", "equal"),
     [
         (1.0, 1, True),
-        (1.00001, 1.0, True),
         (1.00001, 1, False),
         (float("nan"), float("nan"), True),
         (float("nan"), 1.0, False),
-        (float("inf"), float("inf"), True),
-        (5.0, float("inf"), False),
         (True, 1, False),
-        (True, True, True),
-        (1, True, False),
-        ((1, 2), (1, 2), True),
         ((1, 2), (1, 2, 3), False),
-        (((1,), (2, 3)), ((1,), (2, 3)), True),
         (((1,), (2, 4)), ((1,), (2, 3)), False),
-        ((1, "a"), (1, "a"), True),
         (3, (3,), False),
         ((3,), 3, False),
         ("3", 3, False),
-        (None, 3, False),
         ((1000.0, 0.01), (1000.0, 0.0), True),
         ((1.0, 0.01), (1.0, 0.0), False),
     ],
 )
 def test_close(value, expected, equal):
     assert close(value, expected) is equal
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(-1e-5, 1e-5))
-def test_rounding_does_not_matter(values, error):
-    largest = max(map(abs, values))
-    assert close(tuple(value + error * largest for value in values), tuple(values))
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.data())
@@ -294,94 +248,6 @@ def test_texts_of_inputs_and_values():
     assert value_text(((0.0,) * 30,) * 2) == "an array of the shape (2, 30)"
     assert value_text(((0.0,) * 40, (1,))) == "2 values"
     assert len(value_text("x" * 1000)) < 110
-
-
-class Unprintable:
-    def __repr__(self):
-        raise RuntimeError
-
-
-def test_what_cannot_be_printed_has_a_type():
-    assert value_text(Unprintable()) == "Unprintable"
-    assert "gives `Unprintable`" in judged(lambda values, scale: Unprintable())
-
-
-# Messages of TensorFlow 2.21, shortened where "..." stands.
-IN_AN_OPERATION = """{{function_node __wrapped__AddV2_device_/job:localhost/device:CPU:0}} \
-Incompatible shapes: [2] vs. [3] [Op:AddV2] name: """
-FROM_THE_COMPILER = """<unknown>:0: error: loc(fused["MatMul:", "eager_operation"]): Contracting dimension \
-for matmul has sharding dimension x for the left input and y for the right input which are not equal.
-tensorflow/dtensor/mlir/expansions/matmul_spmd_expander.cc:84 ::
-<unknown>:0: note: loc(fused["MatMul:", "eager_operation"]): see current operation: %3 = ..."""
-IN_A_GRAPH = """Graph execution error:
-
-Detected at node Reshape defined at (most recent call last):
-  File "<stdin>", line 43, in <module>
-
-  File "/tmp/cell.py", line 10, in g
-
-Input to reshape is a tensor with 5 values, but the requested shape has 6
-\t [[{{node Reshape}}]] [Op:__inference_g_43]"""
-WHILE_TRACING = """in user code:
-
-    File "/tmp/cell.py", line 14, in h  *
-        return a + tf.ones(4)
-
-    ValueError: Dimensions must be equal, but are 5 and 4 for '{{node add}} = AddV2[T=DT_FLOAT](a, \
-ones)' with input shapes: [5], [4].
-"""
-FROM_THE_COURSE = """in user code:
-
-    File "/tmp/cell.py", line 9, in f  *
-        return inner(a)
-    File "/tmp/cell.py", line 5, in inner  *
-        MeshSpec([])
-    File "course_lib/specs/mesh.py", line 48, in __init__  **
-        require(dims)
-    File "course_lib/specs/mesh.py", line 52, in require
-        raise CourseError(
-
-    CourseError: A mesh needs at least one dimension; none was given.
-      Allowed: one or more (name, size) pairs
-"""
-OF_A_DTENSOR = """Trying to copy a non-single-device and non-replicated DTensor is not supported. \
-Input tensor is: DTensor({"CPU:0": [[1 2]], ..."""
-
-
-@pytest.mark.parametrize(
-    ("message", "said"),
-    [
-        (IN_AN_OPERATION, "Incompatible shapes: [2] vs. [3]"),
-        (
-            FROM_THE_COMPILER,
-            "Contracting dimension for matmul has sharding dimension x for the left input and y for the"
-            " right input which are not equal.",
-        ),
-        (IN_A_GRAPH, "Input to reshape is a tensor with 5 values, but the requested shape has 6"),
-        (OF_A_DTENSOR, "Trying to copy a non-single-device and non-replicated DTensor is not supported."),
-        (
-            "2 root error(s) found.\n  (0) INVALID_ARGUMENT: {{node f}} indices[0] = 7 is not in [0, 3)\n",
-            "indices[0] = 7 is not in [0, 3)",
-        ),
-        ("my error: 3 of [[1, 2]] is wrong\nand more", "my error: 3 of [[1, 2]] is wrong"),
-        ("`pack` must be called eagerly.", "'pack' must be called eagerly."),
-        ("cannot use <Model object at 0x7f12ab>", "cannot use <Model object>"),
-        ("", ""),
-    ],
-)
-def test_the_reason_in_a_message_of_tensorflow(message, said):
-    assert reason(message) == said
-
-
-def test_what_autograph_wrapped_is_unwrapped():
-    assert fault(AttributeError(WHILE_TRACING)) == (
-        "It raised `ValueError: Dimensions must be equal, but are 5 and 4`,"
-        " in the line `return a + tf.ones(4)`."
-    )
-    assert fault(RuntimeError(FROM_THE_COURSE)) == (
-        "It raised this in the line `MeshSpec([])`:\nA mesh needs at least one dimension; none was given.\n"
-        "  Allowed: one or more (name, size) pairs"
-    )
 
 
 def test_an_error_of_the_course_keeps_its_lines():

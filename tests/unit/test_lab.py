@@ -10,7 +10,6 @@ import pytest
 
 from course_lib import CourseError, runtime
 from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
-from course_lib.pictures.curves import Curve
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.training.records import History
 from course_lib.training.saved import FACTS
@@ -19,9 +18,9 @@ from course_lib.watch import trains_now
 from lessons.lesson_05_model_and_spatial import lab_runs
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
 from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, largest_differences
-from lessons.lesson_05_model_and_spatial.lab_setting import Setting, Subject, described
-from lessons.lesson_05_model_and_spatial.lab_view import held
-from lessons.lesson_05_model_and_spatial.overlay import STYLES, overlay_drawing
+from lessons.lesson_05_model_and_spatial.lab_setting import Setting, described
+from lessons.lesson_05_model_and_spatial.overlay import STYLES
+from tests.explored import choose, nodes, press, text_of
 from tests.fake_run import FakeRun, history, step_record
 
 SPEC = ModelSpec(
@@ -72,15 +71,6 @@ def long_run():
     return FakeRun(epochs=1000, seconds=0.001)
 
 
-def choose(lab, *path_and_value):
-    *path, value = path_and_value
-    lab._answer(lab, {"kind": "change", "path": path, "value": value}, [])
-
-
-def press(lab, name):
-    lab._answer(lab, {"kind": "press", "name": name}, [])
-
-
 def run(lab):
     press(lab, "run")
     lab.wait(10)
@@ -95,21 +85,9 @@ def wait_for(condition):
     raise AssertionError("it never came")
 
 
-def text_of(tree):
-    return tree if isinstance(tree, str) else " ".join(map(text_of, tree[2:]))
-
-
-def pieces(tree, tag):
-    if isinstance(tree, list):
-        if tree[0] == tag:
-            yield tree
-        for child in tree[2:]:
-            yield from pieces(child, tag)
-
-
 def button(view, name):
-    (found,) = [each for each in pieces(view, "button") if each[1].get("value") == name]
-    return found[1]
+    (found,) = [each[1] for each in nodes(view) if each[0] == "button" and each[1].get("value") == name]
+    return found
 
 
 def saved(run, step, epoch):
@@ -202,34 +180,11 @@ def test_runs_lie_over_each_other_each_with_a_colour_and_dashes_of_its_own(make)
     for scheme in ("data", "one device"):
         choose(lab, "scheme", scheme)
         run(lab)
-    (curves, _accuracy) = [each for each in pieces(lab.view, "svg") if any(pieces(each, "circle"))]
-    lines = [each[1] for each in pieces(curves, "path") if each[1].get("stroke-width") == "2"]
+    pictures = [each for each in nodes(lab.view) if each[0] == "svg"]
+    curves = next(each for each in pictures if any(node[0] == "circle" for node in nodes(each)))
+    lines = [each[1] for each in nodes(curves) if each[0] == "path" and each[1].get("stroke-width") == "2"]
     assert [(line["stroke"], line.get("stroke-dasharray", "")) for line in lines] == list(STYLES[:2])
     assert "Largest difference in loss at the same step: 0." in text_of(lab.view)
-
-
-def test_more_runs_than_colours_leave_the_newest_in_the_picture(make):
-    lab = make(lambda: FakeRun(epochs=1, steps_per_epoch=2))
-    for _run in range(len(STYLES) + 2):
-        run(lab)
-    told = text_of(lab.view)
-    assert [number for number in range(1, 9) if f"{number} · data" in told] == [3, 4, 5, 6, 7, 8]
-
-
-def test_it_is_responsive_while_a_run_trains_and_stop_ends_it(make):
-    lab = make(long_run)
-    press(lab, "run")
-    wait_for(lambda: lab.runs[0].step > 3)
-    assert lab.runs[0].status == "training"
-    assert "aria-disabled" not in button(lab.view, "stop")
-    choose(lab, "scheme", "spatial")
-    assert lab.setting.plan == spatial_parallel()
-    press(lab, "stop")
-    lab.wait(10)
-    stopped = lab.runs[0]
-    assert stopped.status == "stopped"
-    assert f"stopped after step {stopped.step} of 40000" in text_of(lab.view)
-    assert "aria-disabled" in button(lab.view, "stop")
 
 
 def test_one_training_at_a_time_and_the_stop_of_any_lab_ends_it(make):
@@ -322,21 +277,6 @@ def test_the_largest_difference_is_over_pairs_and_steps_that_both_did_alike(tmp_
     assert largest_differences([runs[0], runs[3]]) == []
 
 
-def test_the_bytes_on_a_device_are_those_of_its_shards():
-    subject = Subject(SPEC, SIZES, 2560)
-
-    def bytes_held(plan):
-        return tuple(held(subject, plan, 64).values())
-
-    trained = 4 * (1200 * 48 + 48 * 2 + 48 + 2)
-    assert bytes_held(None) == (trained + 4 * 48, trained, 64 * (4 * 1200 + 8))
-    assert bytes_held(data_parallel(8)) == (trained + 4 * 48, trained, 8 * (4 * 1200 + 8))
-    half = 4 * ((1200 * 48 + 48 * 2 + 48) // 2 + 2)
-    assert bytes_held(model_parallel(4, 2)) == (half + 4 * 24, half, 16 * (4 * 1200 + 8))
-    quarter = 4 * (600 * 24 + 24 + 24 * 2 + 2)
-    assert bytes_held(spatial_parallel(2, 2, 2)) == (quarter + 4 * 24, quarter, 32 * (4 * 600 + 8))
-
-
 def test_a_choice_says_what_each_device_holds_and_sends(make):
     lab = make()
     choose(lab, "scheme", "model")
@@ -372,29 +312,6 @@ def test_a_page_shows_each_scheme_with_its_code_and_needs_a_notebook_for_the_but
 # --- Turns, and the picture
 
 
-def test_a_training_waits_for_all_others_that_wait_too():
-    turns, order, both = Turns(), [], threading.Barrier(2)
-
-    def train():
-        with turns.of_training():
-            order.append("training")
-
-    def other():
-        with turns.turn():
-            both.wait(10)  # others do not wait for each other
-            order.append("other")
-
-    with turns.of_training():
-        threads = [threading.Thread(target=each) for each in (train, other, other)]
-        for thread in threads:
-            thread.start()
-        wait_for(lambda: turns._waiting == 2)
-        assert order == []
-    for thread in threads:
-        thread.join(10)
-    assert order == ["other", "other", "training"]
-
-
 def test_a_cell_that_waits_for_a_training_lets_it_go_on_and_keeps_it_away_afterwards():
     turns, seen = Turns(), []
 
@@ -412,14 +329,3 @@ def test_a_cell_that_waits_for_a_training_lets_it_go_on_and_keeps_it_away_afterw
     with turns.left():  # a cell that had not taken a turn takes none
         pass
     assert turns._others == 0
-
-
-def test_an_overlay_thins_long_curves_and_keeps_the_last_point():
-    steps = tuple(range(1, 1001))
-    curve = Curve("loss", "train", steps, tuple(1 / step for step in steps))
-    drawing = overlay_drawing({0: [curve]}, "loss", 1000)
-    attributes = [dict(each.attributes) for each in drawing.nodes]
-    (line,) = [each["d"] for each in attributes if "stroke-linejoin" in each]
-    points = line[1:].split("L")
-    assert len(points) < 170
-    assert points[-1].split()[0] == "340"

@@ -82,30 +82,6 @@ REFUSED = {
         "  Allowed: each mesh dimension on one axis at most\n"
         '  What to do: Use another mesh dimension or "unsharded" for one of the axes.',
     ),
-    "a bare string": (
-        lambda: LayoutSpec("xy", MESH),
-        "'xy' is one string, not a list with an entry for each axis.\n"
-        "  Allowed: a list of mesh dimensions and UNSHARDED\n"
-        "  What to do: Put it in square brackets: ['xy'].",
-    ),
-    "no list": (
-        lambda: LayoutSpec(8, MESH),
-        "8 is not a list with an entry for each axis.\n"
-        "  Allowed: a list of mesh dimensions and UNSHARDED\n"
-        '  What to do: Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).',
-    ),
-    "no mesh": (
-        lambda: LayoutSpec(["x"], [("x", 3)]),
-        "[('x', 3)] is not a MeshSpec.\n"
-        "  Allowed: a MeshSpec: the names and sizes of the mesh dimensions\n"
-        '  What to do: Write for example LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])).',
-    ),
-    "no shape": (
-        lambda: LayoutSpec(["x"], MESH).local_shape(6),
-        "6 is not the shape of a tensor.\n"
-        "  Allowed: a list with the length of each axis\n"
-        "  What to do: Put it in square brackets: [6].",
-    ),
     "another number of axes": (
         lambda: LayoutSpec(["x", UNSHARDED], MESH).local_shape((6,)),
         "The layout [x, unsharded] has 2 axes, the tensor (6,) has 1.\n"

@@ -7,7 +7,6 @@ import math
 import pytest
 
 from course_lib import CourseError
-from course_lib.widgets.table import page_table
 from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
 from tests.explored import choose, shown
@@ -107,7 +106,3 @@ def test_the_explorer_begins_with_the_worked_example_and_follows_clicks():
     assert list(map(len, explorer.scaling.losses)) == [2, 2, 2, 1]
     choose(explorer, "batch_size", 4)
     assert explorer.state["num_examples"] == 4
-
-
-def test_a_page_has_every_choice():
-    assert len(page_table(LossScalingExplorer())["keys"]) == 2 * (4 + 8) * len(DIVISIONS)

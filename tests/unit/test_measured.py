@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.histories import run_of
-from course_lib import CourseError, i18n
+from course_lib import i18n
 from course_lib.measured import files, machine, step_parts, trainings
 from course_lib.measured.files import Record, load
 from course_lib.training.records import EpochRecord, History, StepRecord
@@ -156,12 +156,6 @@ def test_what_is_saved_is_loaded(tmp_path, monkeypatch):
     assert history.epochs == epochs
 
 
-def test_unknown_results_are_refused_by_name():
-    with pytest.raises(CourseError, match="'05_imdb'") as caught:
-        load("05_imdb")
-    assert "04_imdb" in caught.value.allowed
-
-
 # What is shown
 
 
@@ -207,19 +201,6 @@ def test_exports_stand_below_their_model():
     )
 
 
-def scheme(*losses, **further):
-    steps = [StepRecord(at, 1, loss, 0.5, 64, 0.0) for at, loss in enumerate(losses, start=1)]
-    epoch = EpochRecord(1, len(losses), 0.5, 0.5, 0.5, 0.5, None)
-    return run_of([History(steps, [epoch])], **further)
-
-
-def test_the_picture_of_schemes_names_them():
-    runs = {"one": scheme(0.5, 0.5, 0.5), "data": scheme(0.75, 0.5, 0.25)}
-    assert repr(trainings.picture(runs)) == (
-        "Picture: loss and accuracy, step by step, of one device, data parallel."
-    )
-
-
 def test_the_picture_of_parts_sets_them_beside_the_whole():
     parts = Record(loop=0.005, packing=0.0003, tiny=0.0005, share=0.0012, exchanges=0.0020)
     assert repr(step_parts.figure({"data": parts})) == (
@@ -239,9 +220,3 @@ def test_the_picture_of_parts_sets_them_beside_the_whole():
 def test_a_machine_is_told_in_sentences(cores, threads, operations, sentences):
     here = Record(cores=cores, threads=threads, operations=operations, tensorflow="2.21.0")
     assert machine.sentences(here).startswith(f"TensorFlow 2.21.0 on {sentences}")
-
-
-def test_this_machine_knows_its_threads():
-    here = machine.this_machine({"TF_NUM_INTRAOP_THREADS": "3"})
-    assert (here.threads, here.operations) == (3, 0)
-    assert here.cores >= 1

@@ -1,8 +1,5 @@
 """Plans: the layouts that follow from named axes, and every plan that cannot work, refused by name."""
 
-import copy
-import pickle
-
 import pytest
 
 from course_lib import CourseError, MeshSpec
@@ -112,10 +109,3 @@ def test_an_axis_that_the_model_lacks_is_refused_by_name():
 def test_a_mesh_dimension_that_does_not_exist_is_refused_at_once():
     with pytest.raises(CourseError, match="no dimension 'c'"):
         Plan("mine", MESH, {"batch": "c"})
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda plan: pickle.loads(pickle.dumps(plan))])
-def test_a_plan_can_be_copied_and_sent(copied):
-    assert copied(model_parallel()) == model_parallel()
-    with pytest.raises(TypeError):
-        copied(model_parallel()).splits["features"] = "model"

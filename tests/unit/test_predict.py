@@ -1,14 +1,7 @@
 """Predictions: cards, what is kept, verdicts, scores, and the rules for those of every lesson."""
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from IPython.core.formatters import DisplayFormatter
 
 import course_lib
 import lessons
@@ -18,8 +11,7 @@ from course_lib.exercises.predict import predict, reveal, score
 from course_lib.exercises.values import shown
 from course_lib.i18n import languages
 from tests.course import COURSE
-from tests.explored import pieces, text_of, whole
-from tests.unit.test_checks import NONSENSE, Hostile
+from tests.explored import pieces, text_of
 
 NUMBERS = [name[:2] for name in COURSE.lesson_names]
 PREDICTIONS = [known for number in NUMBERS for known in predictions.predictions(number)]
@@ -211,29 +203,10 @@ def test_no_name_of_an_option_is_left_in_english(known):
             assert not right.label.isascii()
 
 
-def test_no_measured_value_makes_it_raise():
-    choose(predict("98-rows"), 1)
-    for measured in NONSENSE:
-        revealed = reveal("98-rows", measured)
-        assert "not the value" in repr(revealed), measured
-        assert "0x" not in repr(revealed)
-        assert revealed._repr_html_().startswith("Measured\n<pre>")
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
-def test_whatever_is_measured_the_reader_sees_it(measured):
-    assert repr(reveal("98-mean", measured)).startswith(shown(measured))
-
-
-@pytest.mark.parametrize("name", ["98-none", "no", None, ["x"], "", 98, Hostile()])
-def test_an_unknown_prediction_says_so(name):
-    assert "There is no prediction" in repr(predict(name))
-    assert repr(reveal(name, 8)).startswith("8\n✗ There is no prediction")
-
-
-@pytest.mark.parametrize("lesson", ["97", "", None, 98, Hostile()])
-def test_a_lesson_without_predictions_says_so(lesson):
-    assert "There is no prediction in a lesson" in repr(score(lesson))
+def test_an_unknown_prediction_says_so():
+    assert "There is no prediction" in repr(predict("98-none"))
+    assert repr(reveal("98-none", 8)).startswith("8\n✗ There is no prediction")
+    assert "There is no prediction in a lesson" in repr(score("97"))
 
 
 # As it is shown
@@ -242,29 +215,15 @@ def test_a_lesson_without_predictions_says_so(lesson):
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ((2, 4), "(2, 4)"),
-        ((3,), "(3,)"),
         ([[1, 2], [3, 4]], "[[1, 2], [3, 4]]"),
         (np.arange(4).reshape(2, 2), "[[0, 1], [2, 3]]"),
         (np.float32(0.14814815), "0.148"),
         (np.float64(2), "2.0"),
-        (np.int64(7), "7"),
-        (np.True_, "True"),
         (0.428, "0.428"),
-        (999.96, "1000.0"),
         (1234.5678, "1230.0"),
         (57746.0, "57746.0"),
-        (57746, "57746"),
-        (1.23456e-7, "1.23e-07"),
-        (1e300, "1e+300"),
-        (float("nan"), "nan"),
-        (-0.5, "-0.5"),
-        ("equal", "equal"),
-        (("x", 0.5), "('x', 0.5)"),
         ({"mean": np.float32(1 / 3)}, "{'mean': 0.333}"),
         ({"y", "x"}, "{'x', 'y'}"),
-        (set(), "set()"),
-        (None, "None"),
         (list(range(20)), "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]"),
         (object(), "<object object>"),
     ],
@@ -288,47 +247,6 @@ def test_its_text_does_not_change_with_the_choice():
     assert (repr(card), card.to_html()) == before
 
 
-def test_a_notebook_asks_with_radio_buttons_or_a_field():
-    tag, attributes, controls, *_rest = predict("98-rows").view
-    assert (tag, attributes["class"], attributes["aria-label"]) == ("div", "widget prediction", "Predict")
-    legend, options = controls[2][2], controls[2][3]
-    assert legend == ["legend", {}, "How many rows does ", ["code", {}, "x"], " leave?"]
-    assert [label[2][1]["type"] for label in options[2:]] == ["radio"] * 3
-    field = predict("98-mean").view[2][2][3][2]
-    assert field == [
-        "label",
-        {"class": "number"},
-        ["span", {}, "Your number"],
-        ["input", {"type": "number", "step": "any", "value": "", "data-path": '["chosen"]'}],
-    ]
-
-
-def test_a_page_gets_every_answer_with_its_verdict_and_the_bare_question_without_scripts():
-    text = predict("98-mean").to_html()
-    start, end = text.index("{"), text.index("</script>")
-    table = json.loads(text[start:end])["table"]
-    assert len(table["views"]) == 3  # nothing chosen, and a choice among two numbers in place of the field
-    views = [whole(table, view) for view in table["views"]]
-    told = {text_of(verdict): verdict[1] for view in views for verdict in pieces(view, "verdict")}
-    assert set(told) == {"", "✓ The mean.", "✗ That forgets the padding."}
-    assert told["✓ The mean."]["data-predicted"] == "98-mean"
-    assert told["✓ The mean."]["data-right"] == "true"
-    assert told["✗ That forgets the padding."]["data-right"] == "false"
-    assert text[end:] == (
-        "</script><p>What is the mean?</p><ul><li><code>0.148</code></li><li><code>0.474</code></li></ul>"
-        "</course-prediction>"
-    )
-    assert len(text.encode()) < 3000
-
-
-def test_jupyter_gets_widget_element_and_text_and_colab_no_element(monkeypatch):
-    data, _metadata = DisplayFormatter().format(predict("98-rows"))
-    assert set(data) == {"text/plain", "text/html", WIDGET_MIME}
-    monkeypatch.setitem(sys.modules, "google.colab", object())
-    data, _metadata = predict("98-rows")._repr_mimebundle_()
-    assert set(data) == {"text/plain", WIDGET_MIME}
-
-
 def test_html_of_what_is_revealed_escapes_and_shows_code():
     choose(predict("98-rows"), 0)
     assert reveal("98-rows", (2, 4))._repr_html_() == (
@@ -336,28 +254,6 @@ def test_html_of_what_is_revealed_escapes_and_shows_code():
         "You predicted <code>(2, 2)</code>. That splits <code>y</code> too.</div>"
     )
     assert reveal("98-sums", "<b>")._repr_html_().startswith("Measured\n<pre>&lt;b&gt;</pre>")
-
-
-def test_the_element_of_the_score_can_say_every_count():
-    choose(predict("98-rows"), 1)
-    reveal("98-rows", (2, 4))
-    element = score("98")._repr_html_()
-    assert element.endswith(">Predictions made: 1 of 3. Right: 1.</course-score>")
-    said = json.loads(element.split('data-said="')[1].split('"')[0].replace("&quot;", '"'))
-    assert [len(of_made) for of_made in said] == [1, 2, 3, 4]
-    assert said[0] == ["You made no prediction in this lesson."]
-    assert said[3][2] == "Predictions made: 3 of 3. Right: 2."
-
-
-@pytest.mark.parametrize("first", ["predict", "checks"])
-def test_the_functions_are_found_whatever_is_imported_first(first):
-    code = (
-        f"import sys, course_lib.exercises.{first}\n"
-        "from course_lib.exercises import check, predict, reveal, score\n"
-        "print(repr(predict('98-x')), *sorted({'anywidget', 'tensorflow'} & set(sys.modules)))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "✗ There is no prediction '98-x'. Restore the id in this cell.\n"
 
 
 # The rules for the predictions of the lessons
@@ -387,27 +283,6 @@ def faults(known: predictions.Prediction) -> list[str]:
 @pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
 def test_the_predictions_of_the_lessons_keep_the_rules(known):
     assert faults(known) == []
-
-
-RIGHT, WRONG, OTHER = "- [x] `1`\n  one\n", "- [ ] `2`\n  two\n", "- [ ] `3`\n  three\n"
-
-
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        ([RIGHT, WRONG, OTHER], None),
-        ([RIGHT, WRONG], "fewer than two"),
-        ([RIGHT, WRONG, "- [ ] `3` `2`\n  three\n"], "look the same"),
-        ([RIGHT, WRONG, "- [ ] `3`\n"], "missing"),
-        ([RIGHT, WRONG, "- [ ] `3`\n  two\n"], "two comments"),
-        ([RIGHT, WRONG, "- [ ] `3`\n  $n$\n"], "typeset"),
-        ([RIGHT, WRONG, "- [ ] `x`\n  three\n", "- otherwise\n  any"], "no number"),
-        ([RIGHT.replace("`1`", "`1` ± 1.5"), WRONG, OTHER], "no other"),
-    ],
-)
-def test_the_rules_find_each_fault(options, fault):
-    found = faults(predictions.Prediction("98-ruled", parsed("?\n\n" + "".join(options))))
-    assert (found == []) if fault is None else (len(found) == 1 and fault in found[0])
 
 
 @pytest.mark.parametrize("text", ["?\n\n- [ ] `1`\n  one", "?\n\n- [x] 1\n  one", "?", "?\n\n- `1`"])

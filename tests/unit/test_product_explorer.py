@@ -6,20 +6,12 @@ import pytest
 
 from course_lib import CourseError, MeshSpec
 from course_lib.specs.communication import product
-from course_lib.specs.compared import Compared
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from lessons.lesson_02_communication.product_explorer import ProductExplorer, communication_of
-from tests.explored import choose, pieces, press, shown, text_of
+from tests.explored import choose, pieces, ran_as_predicted, shown, text_of
 
 GRID = MeshSpec([("x", 4), ("y", 2)])
-
-
-def observe(left, right, wanted):
-    """Stands in for real devices: runs what is predicted, as CPUs do."""
-    predicted = product(left, right, wanted)
-    seen = tuple(each.as_run("CPU") for each in predicted.collectives)
-    return Compared(predicted, seen, predicted.result.layout)
 
 
 def headings(explorer) -> list[str]:
@@ -65,7 +57,7 @@ def test_the_reader_sets_mesh_layouts_and_what_reads_the_product():
 
 
 def test_illegal_choices_say_why_and_disable_the_button():
-    explorer = ProductExplorer(observe)
+    explorer = ProductExplorer(ran_as_predicted)
     choose(explorer, "mesh", [["x", 4], ["y", 2]])
     choose(explorer, "right", 0, "y")
     (why,) = shown(explorer, "refusal")
@@ -78,16 +70,3 @@ def test_illegal_choices_say_why_and_disable_the_button():
     with pytest.raises(CourseError, match="splits two axes"):
         explorer.observe_choice()
     assert "splits two axes" in repr(explorer)
-
-
-def test_the_button_puts_what_ran_beside_the_prediction():
-    explorer = ProductExplorer(observe)
-    press(explorer)
-    assert shown(explorer, "verdict")[0].splitlines() == [
-        "Predicted: 1 collective; each device sends 2,688 bytes.",
-        "Observed: 1 collective; each device sends 2,688 bytes.",
-        "✓ TensorFlow ran what was predicted. Layout and values of the result are right.",
-    ]
-    assert len(list(pieces(explorer.view, "member"))) == 2 * 8
-    choose(explorer, "left", 1, UNSHARDED)
-    assert shown(explorer, "verdict") == [""]

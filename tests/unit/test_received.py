@@ -5,21 +5,13 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import CourseError, i18n
 from course_lib.specs.received import ReceivedExamples
 
 SVG = "{http://www.w3.org/2000/svg}"
 UNEVEN = ReceivedExamples([[[0, 1], [2, 3]], [[4], []]])
-
-
-@pytest.fixture(params=["en", "ja"])
-def language(request):
-    i18n.set_language(request.param)
-    return request.param
 
 
 def test_what_it_tells_of_uneven_and_empty_parts():
@@ -52,24 +44,3 @@ def test_what_came_twice_has_a_thick_frame():
     tree = ElementTree.fromstring(ReceivedExamples([[[0, 1], [1, 2]]]).picture().svg)
     frames = [each.get("stroke-width") for each in tree.iter(f"{SVG}rect") if each.get("class") == "example"]
     assert frames == ["1", "3", "3", "1"]
-
-
-@pytest.mark.parametrize(
-    ("batches", "named"),
-    [
-        ([], "[]"),
-        ([[]], "[0]"),
-        ([[[0], [1]], [[2]]], "[2, 1]"),
-        ([[[0], [-1]]], "-1"),
-        ([[[0], [1.5]]], "1.5"),
-        ([[[0], [True]]], "True"),
-        ([[[0], ["a"]]], "'a'"),
-        ([[0, 1]], "0"),
-        ([["ab", "c"]], "'ab'"),
-        (5, "5"),
-    ],
-)
-def test_what_is_no_list_of_examples_is_refused(language, batches, named):
-    with pytest.raises(CourseError) as caught:
-        ReceivedExamples(batches)
-    assert named in caught.value.problem

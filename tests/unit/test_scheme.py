@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from course_lib import CourseError
 from course_lib.pictures import shapes
 from course_lib.specs.plan import Plan, data_parallel, model_parallel
-from course_lib.specs.scheme import Scheme
+from lessons.lesson_05_model_and_spatial.scheme import Scheme
 from tests.drawn import elements, words
 from tests.unit.specs import meshes
 
@@ -30,17 +30,17 @@ def blocks(scheme: Scheme) -> list[tuple[str, str]]:
 
 
 def test_one_device_shows_the_shapes_alone():
-    scheme = data_parallel(1).of({"x": TENSORS["x"], "loss": ()}, SIZES)
+    scheme = Scheme(data_parallel(1), {"x": TENSORS["x"], "loss": ()}, SIZES)
     assert blocks(scheme) == [(shapes.PALETTE[0], "")] * 2
 
 
 def test_equal_colours_are_the_same_devices_and_what_all_hold_has_none():
-    shown = blocks(model_parallel(2, 2).of(TENSORS, SIZES))
+    shown = blocks(Scheme(model_parallel(2, 2), TENSORS, SIZES))
     blue, orange, green, yellow = shapes.PALETTE[:4]
     rows = [(blue, "0 1"), (orange, "2 3")]
     columns = [(green, "0 2"), (yellow, "1 3")]
     assert shown == [*rows, *columns, *columns, *rows]
-    assert blocks(data_parallel(2).of({"b1": ("hidden",)}, SIZES)) == [(shapes.EMPTY, "all")]
+    assert blocks(Scheme(data_parallel(2), {"b1": ("hidden",)}, SIZES)) == [(shapes.EMPTY, "all")]
 
 
 @given(meshes(max_devices=16), st.data())
@@ -50,7 +50,7 @@ def test_blocks_name_each_holder_once_and_are_large_enough_to_see(mesh, data):
     dims = data.draw(st.permutations([*mesh.names, "unsharded", "unsharded"]))
     plan = Plan("mine", mesh, dict(zip(axes, dims, strict=False)))
     sizes = {axis: plan.num_shards(axis) * data.draw(st.integers(1, 300)) for axis in axes}
-    scheme = plan.of({"x": ("batch", "features"), "w": ("features", "hidden"), "b": ("hidden",)}, sizes)
+    scheme = Scheme(plan, {"x": ("batch", "features"), "w": ("features", "hidden"), "b": ("hidden",)}, sizes)
     if mesh.size > 1:
         everyone = " ".join(map(str, range(mesh.size)))
         held = " ".join(text.replace("all", everyone) for _fill, text in blocks(scheme))
@@ -62,17 +62,16 @@ def test_blocks_name_each_holder_once_and_are_large_enough_to_see(mesh, data):
 @pytest.mark.parametrize(
     ("tensors", "sizes", "problem"),
     [
-        ({}, SIZES, "There is no tensor to lay out"),
         (TENSORS, {"batch": 64, "features": 1200}, "The axis 'hidden' has no size"),
         (TENSORS, SIZES | {"batch": 60}, "Axis 0 of length 60 does not split in 8 parts"),
     ],
 )
 def test_what_cannot_be_laid_out_is_refused(tensors, sizes, problem):
     with pytest.raises(CourseError, match=problem):
-        data_parallel(8).of(tensors, sizes)
+        Scheme(data_parallel(8), tensors, sizes)
 
 
 def test_three_axes_are_shown_as_a_line_and_the_reason():
     axes = ("batch", "rows", "columns")
-    data, _metadata = data_parallel(2).of({"images": axes}, dict.fromkeys(axes, 2))._repr_mimebundle_()
+    data, _metadata = Scheme(data_parallel(2), {"images": axes}, dict.fromkeys(axes, 2))._repr_mimebundle_()
     assert "The tensor 'images' of 3 axes cannot be drawn." in data["text/plain"]

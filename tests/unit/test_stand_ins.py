@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course_lib import CourseError, i18n
+from course_lib import CourseError
 from course_lib.data import fashion, imdb, mnist, sources
 from course_lib.data.images import ImagesWithChannel
 
@@ -23,13 +23,6 @@ FIRST_3000 = {
     "fashion": "daca89f963d70ef8f4d6c3fcb8355a36c2c98d13cd89ef13dab70f6673431c1b",
 }
 LOADERS = {"imdb": imdb.load_imdb, "mnist": mnist.load_mnist, "fashion": fashion.load_fashion}
-
-
-@pytest.fixture(params=["en", "ja"])
-def language(request):
-    i18n.set_language(request.param)
-    yield request.param
-    i18n.set_language(i18n.SOURCE_LANGUAGE)
 
 
 @pytest.fixture(autouse=True)
@@ -120,9 +113,3 @@ def test_an_unknown_source_is_refused(monkeypatch, language, name, where):
     assert "'elsewhere'" in caught.value.problem
     assert all(source in caught.value.allowed for source in ("built-in", "tfds"))
     assert "COURSE_DATA" in caught.value.cure
-
-
-@pytest.mark.parametrize("name", LOADERS)
-def test_the_argument_wins_over_the_environment(monkeypatch, name):
-    monkeypatch.setenv("COURSE_DATA", "tfds")
-    assert LOADERS[name]("built-in").source == "built-in"

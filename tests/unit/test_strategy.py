@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from course_lib import CourseError
 from course_lib.i18n import set_language
 from lessons.lesson_09_strategies import strategy as specs
 from lessons.lesson_09_strategies.code import sections_of
@@ -73,11 +72,6 @@ def test_only_fit_of_keras_3_fails_and_only_over_machines_and_is_wrong_only_unde
         misreports = asked and each.advice.strategy == "CentralStorageStrategy"
         assert bool(each.advice.warning) == (fails or misreports)
         assert each.advice.loop == ("custom loop" if fails else each.loop)
-
-
-def test_asynchronous_training_on_tpus_is_refused():
-    with pytest.raises(CourseError, match="No strategy trains asynchronously"):
-        Situation("TPU", synchronous=False)
 
 
 # Its picture

@@ -3,7 +3,6 @@
 import importlib
 import math
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from benchmarks import keras_table, strategy_table, tables
 from benchmarks.cases import ANSWERED, CRASH, ERROR, TIMEOUT, Outcome
 from benchmarks.strategy_table import of_any_run, together
-from course_lib import CourseError, i18n
+from course_lib import i18n
 from course_lib.measured.files import Record, load
 from course_lib.measured.tables import Table, cell_text, table
 
@@ -94,55 +93,10 @@ def test_a_message_is_that_of_any_run(message, shown):
     assert of_any_run(message) == shown
 
 
-def test_a_case_with_uncombined_all_reduces_is_the_same_in_another_environment():
-    plain, uncombined = (
-        keras_table.case("tf_keras", row) for row in ("fit_dataset", "fit_dataset_uncombined")
-    )
-    assert (plain.script, plain.arguments) == (uncombined.script, uncombined.arguments)
-    assert (plain.environment, uncombined.environment) == ({}, {keras_table.GROUP_SIZE: "1"})
-
-
-@pytest.mark.parametrize(
-    ("module", "python", "target"),
-    [(keras_table, "JAX_PYTHON", "make jax"), (strategy_table, "ESTIMATOR_PYTHON", "make estimator")],
-)
-def test_without_the_other_environment_a_table_is_refused(module, python, target, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, python, tmp_path / "venv" / "bin" / "python")
-    with pytest.raises(CourseError, match=target):
-        module.measure()
-
-
-def test_a_table_asks_every_case_that_there_is():
-    asked = {("a", "one"): found(0.0), ("b", "one"): Outcome(CRASH, message="SIGABRT")}
-    cells = tables.measured(["one"], ["a", "b", "c"], lambda column, row: asked.get((column, row)))
-    assert cells == {
-        "one": {
-            "a": Record(verdict="equal", difference=0.0),
-            "b": Record(verdict="crash", message="SIGABRT"),
-        }
-    }
-    assert set(tables.versions(sys.executable, ["numpy", "no-such-package"])) == {"numpy"}
-
-
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(tables.SCRIPTS)
     return importlib.import_module
-
-
-HIDDEN, SLOT = ((20, 48), (20, 24)), ((48, 2), (24, 2))
-
-
-@pytest.mark.parametrize(
-    ("held", "asked"),
-    [
-        ([HIDDEN, ((48,), (24,)), SLOT, ((2,), (2,)), ((), ())], True),
-        ([HIDDEN, SLOT, ((20, 48), (20, 48))], False),  # a slot that is whole
-        ([((20, 48), (10, 48))], False),  # split along another axis
-    ],
-)
-def test_what_devices_hold_is_compared_with_what_was_asked(held, asked, scripts):
-    assert scripts("example").is_as_asked(held) is asked
 
 
 def test_the_oracle_goes_down_its_loss(scripts):

@@ -86,13 +86,6 @@ def test_no_line_begins_with_a_closing_mark(max_width):
     assert [line[0] for line in lines if line[0] in "、。）」"] == []
 
 
-def test_drawings_flow_into_rows():
-    box = arranging.Drawing(30, 10, ())
-    assert arranging.flowing([box] * 3, 5, 100).height == 10
-    rows = arranging.flowing([box] * 3, 5, 70)
-    assert (rows.width, rows.height) == (65, 25)
-
-
 def test_a_tree_says_the_same_as_svg_and_as_json():
     tree = shapes.node("g", shapes.text(1, 2.5, "a < b"), data_device="3", rx=None)
     text = {"x": "1", "y": "2.5", "font-size": "12", "text-anchor": "start", "fill": shapes.INK}

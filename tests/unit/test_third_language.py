@@ -12,8 +12,7 @@ from tests.pseudo_language import LANGUAGE, add_language, copied_course, left_in
 from tools.catalogues.__main__ import check
 from tools.checks.__main__ import different_code
 from tools.lesson import comments, markdown_blocks
-from tools.lesson.build import build, built_notebook
-from tools.lesson.sources import Course
+from tools.lesson.build import built_notebook
 from tools.lesson.texts import OTHER_KERNEL
 
 
@@ -61,13 +60,6 @@ def test_every_text_of_every_lesson_is_in_it(course):
         assert [cell.id for cell in pseudo.cells] == [cell.id for cell in english.cells]
         assert len(list(texts(pseudo))) == len(list(texts(english))) > 50
         assert [text for text in texts(pseudo) if left_in_english(text)] == []
-
-
-def test_the_build_writes_its_notebooks(course, monkeypatch):
-    monkeypatch.setenv("COURSE_ROOT", str(course.root))
-    here = Course.here()
-    built = {path for path, _has_outputs in build(here)}
-    assert {f"notebooks/{LANGUAGE}/{name}.ipynb" for name in here.names} <= built
 
 
 def test_the_library_speaks_it(course):

@@ -1,6 +1,5 @@
 """Building notebooks, and each rule about lessons, notebooks and outputs failing on its breach."""
 
-import ast
 import dataclasses
 import shutil
 import tomllib
@@ -9,20 +8,16 @@ from pathlib import Path
 import nbformat
 import polib
 import pytest
-from IPython.core.inputtransformer2 import TransformerManager
 
 import lessons
 from tools.catalogues import __main__ as catalogues
-from tools.catalogues import files
-from tools.catalogues.files import Text
 from tools.checks import __main__ as checks
 from tools.checks import lesson_rules, output_rules
 from tools.lesson import first_cell
 from tools.lesson.build import build, built_cells, built_notebook
-from tools.lesson.cells import Cell
 from tools.lesson.execute import is_executed
-from tools.lesson.sources import Course, Lesson, LessonError, read_lesson
-from tools.lesson.stored_outputs import WIDGET_STATE, WIDGET_VIEW, normalised
+from tools.lesson.sources import Course, LessonError, read_lesson
+from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "notebooks" / "fixtures"
@@ -98,16 +93,6 @@ def test_exercises_become_stubs_with_a_folded_solution(course, lesson):
     )
 
 
-def test_solved_lessons_hold_no_stub(course, lesson):
-    code = [cell for cell in built_cells(course, lesson, "en", solved=True) if cell.kind == "code"]
-    assert not any("..." in cell.source or "solution" in cell.source for cell in code)
-
-
-def test_a_lesson_without_catalogue_shows_its_english(course, lesson):
-    course.catalogue("ja", LESSON).unlink()
-    assert built_cells(course, lesson, "ja")[0] == built_cells(course, lesson, "en")[0]
-
-
 def test_a_fuzzy_translation_is_not_shown(course, lesson):
     edit(
         course.catalogue("ja", LESSON),
@@ -135,47 +120,6 @@ def test_changed_prose_keeps_outputs_and_changed_code_loses_them(course):
     assert not is_executed(nbformat.read(course.notebook("en", LESSON), 4))
 
 
-def test_the_notebook_of_a_lesson_that_is_gone_goes_too(course):
-    list(build(course))
-    old = course.notebook("ja", "09_gone")
-    old.write_text("{}")
-    list(build(course))
-    assert not old.exists()
-
-
-def test_built_notebooks_are_valid(course, lesson):
-    for language in course.languages:
-        nbformat.validate(built_notebook(course, lesson, language))
-
-
-def test_what_is_revealed_is_folded_and_nothing_else(course, lesson):
-    for language in course.languages:
-        cells = built_notebook(course, lesson, language).cells
-        folded = {cell.id: cell.metadata.jupyter for cell in cells if "jupyter" in cell.metadata}
-        revealing = ["reveal-eight", "reveal-axes", "reveal-seven", "reveal-none"]
-        assert folded == {cell_id: {"outputs_hidden": True} for cell_id in revealing}
-
-
-def test_what_is_folded_stays_so_when_it_is_executed_and_built_again(course):
-    list(build(course))
-    pretend_executed(course)
-    assert all(dict(build(course)).values())
-    stored = nbformat.read(course.notebook("en", LESSON), 4)
-    assert cell(stored, "reveal-axes").metadata == {"tags": ["reveal"], "jupyter": {"outputs_hidden": True}}
-    assert cell(stored, "reveal-axes").outputs
-
-
-def test_a_cell_that_cannot_be_built_is_named(course):
-    edit(source_path(course), "half = 6 // 2  # solution", "half = 6 // 2")
-    with pytest.raises(LessonError, match=r"00_fixture, cell 'exercise-half': .*# solution"):
-        built_cells(course, read_lesson(LESSON, source_path(course)), "en")
-
-
-def test_an_unknown_lesson_is_refused(course):
-    with pytest.raises(LessonError, match="77_none"):
-        list(course.lessons(("77_none",)))
-
-
 # The first cell
 
 
@@ -196,15 +140,6 @@ def test_with_an_address_colab_gets_its_install_and_its_link(public, lesson):
     install = '%pip install -q --no-deps "course-lib @ git+https://github.com/someone/course@main"'
     assert install in cells[1].source
     assert "tensorflow" not in cells[1].source
-
-
-def test_the_install_does_nothing_outside_colab(public):
-    code = TransformerManager().transform_cell(first_cell.first_cell(public, "en", first_cell.plain()))
-    tree = ast.parse(code)
-    guard = next(node for node in tree.body if isinstance(node, ast.If))
-    assert ast.unparse(guard.test) == "'google.colab' in sys.modules"
-    assert "pip" in ast.unparse(guard)
-    assert "pip" not in "".join(ast.unparse(node) for node in tree.body if node is not guard)
 
 
 def test_colab_installs_what_the_library_needs_and_colab_lacks():
@@ -233,6 +168,11 @@ def test_another_first_cell_is_refused(course):
 
 
 # Catalogues
+
+
+def library_code(course, text):
+    (course.root / "course_lib").mkdir()
+    (course.root / "course_lib" / "a.py").write_text(text, "utf-8")
 
 
 def test_the_fixtures_catalogues_are_whole_and_extraction_is_stable(course):
@@ -308,8 +248,7 @@ def test_translations_are_held_against_every_rule(course, old, new, fault):
 
 
 def test_the_texts_of_code_are_extracted(course):
-    (course.root / "course_lib").mkdir()
-    (course.root / "course_lib" / "a.py").write_text('_("A mesh {name!r} "\n  "of 8.", name=1)\n', "utf-8")
+    library_code(course, '_("A mesh {name!r} "\n  "of 8.", name=1)\n')
     (course.folder(LESSON) / "b.py").write_text('_("In a lesson.")\n', "utf-8")
     list(catalogues.extract(course))
     path = course.root / "course_lib" / "locale" / "ja.po"
@@ -324,8 +263,7 @@ def test_the_texts_of_code_are_extracted(course):
 
 
 def test_a_text_that_moves_to_another_catalogue_keeps_its_translation(course):
-    (course.root / "course_lib").mkdir()
-    (course.root / "course_lib" / "a.py").write_text('_("A mesh.")\n', "utf-8")
+    library_code(course, '_("A mesh.")\n')
     list(catalogues.extract(course))
     entries = polib.pofile(str(course.root / "course_lib" / "locale" / "ja.po"))
     entries[0].msgstr = "メッシュです。"
@@ -355,8 +293,7 @@ def test_a_text_that_code_looks_up_is_translated_alike_in_all_catalogues(course)
 
 
 def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
-    (course.root / "course_lib").mkdir()
-    (course.root / "course_lib" / "a.py").write_text('ngettext("{count} row", "{count} rows", n)\n', "utf-8")
+    library_code(course, 'ngettext("{count} row", "{count} rows", n)\n')
     for language, num_forms in (("ja", 1), ("pl", 3)):
         (course.root / "lessons" / "locale" / language).mkdir(exist_ok=True)
         list(catalogues.extract(course))
@@ -372,59 +309,11 @@ def test_texts_with_a_number_have_the_plural_forms_of_each_language(course):
     assert "placeholders differ: ['count'] became ['num']: '{count} rows' -> '{num}行'" in faults(course)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (("a row", "{n} rows"), ("a row", "all {n} rows")),
-        (("a row", "{n} rows"), ("one row", "{n} rows")),
-        (("a row", "{n} rows"), ("a row", "")),
-        (("a row", ""), ("a row", "{n} rows")),
-        (("{n} row", ""), ("{n} rows", "")),
-        (("{n} row", ""), ("one row", "{n} rows")),
-        (("one row", "{n} rows"), ("{n} row", "")),
-    ],
-)
-def test_a_text_whose_english_changed_keeps_its_translation_as_fuzzy(before, after):
-    old = files.updated(files.empty("pl"), [Text(before[0], "here", plural=before[1])], "pl")
-    if before[1]:
-        old[0].msgstr_plural = {0: "rząd", 1: "rzędy", 2: "rzędów"}
-    else:
-        old[0].msgstr = "rząd"
-    texts = [Text(after[0], "here", plural=after[1])]
-    once = files.updated(polib.pofile(str(old)), texts, "pl")
-    twice = files.updated(polib.pofile(str(once)), texts, "pl")
-    assert str(once) == str(twice)
-    (entry,) = twice
-    assert entry.fuzzy
-    assert (entry.previous_msgid, entry.previous_msgid_plural) == (before[0], before[1] or None)
-    kept = {0: "rząd", 1: "rzędy", 2: "rzędów"} if before[1] else {0: "rząd", 1: "", 2: ""}
-    assert (entry.msgstr_plural if after[1] else entry.msgstr) == (kept if after[1] else "rząd")
-
-
-def test_a_text_that_changes_again_keeps_the_english_of_its_translation():
-    catalogue = files.updated(files.empty("ja"), [Text("a row", "here")], "ja")
-    catalogue[0].msgstr = "行"
-    for english in ("one row", "one rows"):
-        catalogue = files.updated(catalogue, [Text(english, "here")], "ja")
-    assert (catalogue[0].msgstr, catalogue[0].previous_msgid) == ("行", "a row")
-
-
 @pytest.mark.parametrize("call", ['_(f"{x} rows")', 'ngettext("{count} row", many, x)', "_(x)", "_()"])
 def test_a_text_that_no_translator_would_see_is_refused(course, call):
-    (course.root / "course_lib").mkdir()
-    (course.root / "course_lib" / "a.py").write_text(f"x = 1\n{call}\n", "utf-8")
+    library_code(course, f"x = 1\n{call}\n")
     with pytest.raises(LessonError, match=r"course_lib/a\.py, line 2"):
         list(catalogues.check(course))
-
-
-def test_equal_texts_are_one_entry():
-    catalogue = files.updated(
-        files.empty("ja"), [Text("a", "one", "comment"), Text("a", "two"), Text("b", "two")], "ja"
-    )
-    assert [(entry.msgid, [place for place, _ in entry.occurrences]) for entry in catalogue] == [
-        ("a", ["one", "two"]),
-        ("b", ["two"]),
-    ]
 
 
 # Rules about lessons
@@ -441,7 +330,6 @@ EIGHT = 'reveal("00-eight", 8 // 2)'
 
 BREACHES = [
     ("# %% picture", "# %%", "cell 4 needs a name"),
-    ("# %% picture", "# %% Picture_1", "'Picture_1' is not a slug"),
     ("# %% picture", f"# %% {'p' * 51}", "is not a slug"),
     ("# %% picture", "# %% imports", "'imports' is used twice"),
     ("# %% picture", '# %% picture tags=["exercize"]', "unknown tag 'exercize'"),
@@ -453,30 +341,20 @@ BREACHES = [
     ("# %% imports", '# %% imports tags=["setup"]', "tagged `setup`"),
     ("import ipywidgets ", f"{LONG}\nimport ipywidgets ", "18 lines of code; 15 are allowed"),
     ("import ipywidgets ", "!ls\nimport ipywidgets ", "magic or a shell command"),
-    ("import ipywidgets ", "%time\nimport ipywidgets ", "magic or a shell command"),
     (EIGHT, "", "'reveal-eight' is empty"),
     (EIGHT, f"# NBVAL_IGNORE_OUTPUT\n{EIGHT}", "asks nbval to look away"),
-    (EIGHT, f"#PYTEST_VALIDATE_IGNORE_OUTPUT\n{EIGHT}", "asks nbval to look away"),
     ('tags=["error"]', 'tags=["error", "raises-exception"]', "asks nbval to look away"),
-    ('tags=["error"]', 'tags=["error", "nbval-skip"]', "asks nbval to look away"),
     ("# ## Takeaways", "# ```{note}\n# x\n# ```", "directive"),
-    ("# ## Takeaways", "# ::: note", "directive"),
     ("hold?\n", "hold?  \n", "hard line break"),
-    (
-        "hold?\n# You",
-        "hold? You",
-        "more than one sentence on a line",
-    ),
+    ("hold?\n# You", "hold? You", "more than one sentence on a line"),
     ("`n // 2`.\n", f"`n // 2`, {'n' * 60}.\n", "a line of more than 110 characters"),
     ("# %% predict-eight", "# %% some", "'reveal-eight' (`reveal`) does not follow"),
     ("# %% reveal-eight", "# %% eight", "'predict-eight' (`predict`) is not followed"),
     ("# %% reveal-eight", "# %% [markdown]\n# 4.\n\n# %% reveal-eight", "'predict-eight' (`predict`) is not"),
     (EIGHT, "8 // 2", """'reveal-eight' does not end in reveal("00-...", measured)"""),
-    (EIGHT, 'reveal("00-eight")', """'reveal-eight' does not end in reveal("00-...", measured)"""),
     (EIGHT, f"{EIGHT}\nhalf = 4", """'reveal-eight' does not end in reveal("00-...", measured)"""),
     (EIGHT, 'reveal("00-seven", 8 // 2)', "reveals '00-seven', and the card before it asks for '00-eight'"),
     (EIGHT, f"print(4)\n{EIGHT}", "'reveal-eight' prints or displays"),
-    (EIGHT, f"for n in (4,):\n    display(n)\n{EIGHT}", "'reveal-eight' prints or displays"),
     ('score("00")', 'score("01")', """the last code cell, 'score', is not score("00")"""),
     ('score("00")', 'score("00")\n\n# %% end\n8', "the last code cell, 'end', is not score"),
     (
@@ -517,23 +395,6 @@ def test_a_lesson_is_made_of_named_markdown_and_code(tmp_path, text, fault):
     path.write_text(text, "utf-8")
     with pytest.raises(LessonError, match=fault):
         read_lesson("00_odd", path)
-
-
-def test_a_new_row_of_a_formula_is_no_line_break():
-    rows = "$$\\begin{aligned}\na &= 1 \\\\\nb &= 2\n\\end{aligned}$$"
-    faults = [
-        list(lesson_rules._markdown(Lesson("00_x", (Cell("markdown", text, "x"),))))
-        for text in (rows, f"{rows}\na\\\nb")
-    ]
-    assert (len(faults[0]), len(faults[1])) == (0, 1)
-
-
-def test_solutions_may_come_as_several_names():
-    cells = (
-        Cell("code", "a = 1  # solution\nb = 2  # solution", "exercise-x", ("exercise",)),
-        Cell("code", 'check("00-half", (a, b))', "check-x", ("check",)),
-    )
-    assert not [fault for fault in lesson_rules._exercises(Lesson("00_x", cells)) if "looks at" in fault]
 
 
 # Rules about notebooks
@@ -629,21 +490,15 @@ def test_a_notebook_without_source_is_found(course):
     [
         "0.6931",
         "loss 1.234e-05",
-        "[0.1234 0.5]",
         "took 0.5 s",
-        "12 ms a step",
         "3.2秒",
         "12:30:01",
-        "2026-11-21",
         "2026年11月21日",
         "/home/reader/course",
-        "in /tmp/x",
         "C:\\Users",
-        "~/course",
         "<object at 0x7f0012ab34cd>",
         "id 123e4567-e89b-12d3-a456-426614174000",
         "100.05",
-        "1.00001",
         "12345e3",
     ],
 )
@@ -690,30 +545,3 @@ def test_numbers_count_in_text_and_volatile_things_everywhere():
 
 
 # Stored outputs
-
-
-def widget_notebook(first, second):
-    """Two widgets, made in this order, shown in the other; their ids are chance."""
-    notebook = nbformat.v4.new_notebook(metadata={"language_info": {"name": "python", "version": "3.11.9"}})
-    view = {WIDGET_VIEW: {"model_id": second}, "text/plain": f"Box({first})"}
-    streams = [nbformat.v4.new_output("stream", name="stdout", text=text) for text in ("a", "b")]
-    outputs = [nbformat.v4.new_output("display_data", data=view), *streams]
-    notebook.cells = [
-        nbformat.v4.new_code_cell("x", id="a", outputs=outputs, metadata={"execution": {"t": "1"}})
-    ]
-    state = {first: {"model_name": "A"}, second: {"model_name": "B", "state": {"c": [f"IPY_MODEL_{first}"]}}}
-    notebook.metadata.widgets = nbformat.from_dict({WIDGET_STATE: {"state": state}})
-    return notebook
-
-
-def test_what_chance_decides_is_not_stored():
-    one = normalised(widget_notebook("f" * 32, "0a" * 16))
-    two = normalised(widget_notebook("1b" * 16, "e" * 32))
-    assert nbformat.writes(one) == nbformat.writes(two)
-    assert normalised(one) == one
-    state = one.metadata.widgets[WIDGET_STATE].state
-    assert {key: value.model_name for key, value in state.items()} == {f"{0:032x}": "A", f"{1:032x}": "B"}
-    assert state[f"{1:032x}"].state.c == [f"IPY_MODEL_{0:032x}"]
-    assert [output.get("text") for output in one.cells[0].outputs] == [None, "ab"]
-    assert one.metadata.language_info == {"name": "python"}
-    assert one.cells[0].metadata == {}

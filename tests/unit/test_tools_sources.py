@@ -3,7 +3,6 @@
 import pytest
 
 from tools.checks import prose_rules
-from tools.lesson.cells import Cell, named
 from tools.lesson.sources import read_lesson
 
 SOURCE = """\
@@ -103,16 +102,6 @@ def test_cells_have_the_names_and_parts_that_their_places_give_them(lesson):
         ("check-rows", ("check",)),
         ("takeaways", ("takeaways",)),
     ]
-
-
-def test_a_text_without_code_or_heading_needs_a_name():
-    around = [Cell("markdown", "# 1. T", ""), Cell("markdown", "Prose.", ""), Cell("markdown", "More.", "x")]
-    assert named(around)[1].cell_id == ""
-
-
-def test_a_heading_too_long_for_a_name_is_cut_between_words():
-    heading = Cell("markdown", "## 2. The " + "very " * 20 + "long heading", "")
-    assert named([Cell("markdown", "# 1", ""), heading])[1].cell_id == "the-" + "-".join(["very"] * 9)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import doctest
 import importlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tools.lesson import comments, exercises, markdown_blocks
 from tools.lesson.sources import LessonError
@@ -110,66 +108,6 @@ def test_translations_go_where_the_texts_were():
         assert verbatim in lines
 
 
-def test_a_translated_notebook_has_as_many_blocks():
-    shown = markdown_blocks.translated(MARKDOWN, lambda text: text.replace("e", "é"))
-    assert len(texts(shown)) == len(texts(MARKDOWN))
-
-
-PAGE = """\
-{.lead}
-One line
-and another.
-
-Device
-: Computes
-  things.
-
-{% if lessons %}
-## Lessons
-
-{% for name in lessons %}
-- [{{ name }}]({{ name }}.ipynb)
-{% endfor %}
-{% endif %}
-
-| Name | Value |
-| --- | --- |
-{% for name, value in how.items() %}
-| {{ labels[name] }} | {{ value }} |
-{% endfor %}
-
-On Python {{ pythons | join(_(" and ")) }}.
-"""
-
-
-def test_a_page_has_definitions_attributes_and_templates():
-    read = markdown_blocks.page_parser()
-    assert [block.text for block in markdown_blocks.blocks(PAGE, read)] == [
-        "One line and another.",
-        "Device",
-        "Computes things.",
-        "Lessons",
-        "| Name | Value |",
-        'On Python {{ pythons | join(_(" and ")) }}.',
-    ]
-    assert markdown_blocks.translated(PAGE, lambda text: f"{text} é", read) == (
-        PAGE.replace("One line\nand another.", "One line and another. é")
-        .replace("Device", "Device é")
-        .replace("Computes\n  things.", "Computes things. é")
-        .replace("## Lessons", "## Lessons é")
-        .replace("| Value |", "| Value | é")
-        .replace(")) }}.", ")) }}. é")
-    )
-
-
-@given(st.lists(st.sampled_from(MARKDOWN.split("\n\n"))))
-def test_any_order_of_blocks_comes_back_one_text_a_line(parts):
-    markdown = "\n\n".join(parts)
-    joined = markdown_blocks.translated(markdown, lambda text: text)
-    assert texts(joined) == texts(markdown)
-    assert markdown_blocks.translated(joined, lambda text: text) == joined
-
-
 @pytest.mark.parametrize("text", ["8", "`pack`", "$x_i$", "https://example.org", "<br>", "---", "1200 × 48"])
 def test_what_holds_no_words_is_no_prose(text):
     assert not markdown_blocks.is_prose(text)
@@ -209,10 +147,6 @@ if x:
     )
     assert comments.without_comments(result) == comments.without_comments(CODE)
     assert comments.without_comments(CODE) != comments.without_comments(CODE.replace("x = 1", "x = 2"))
-
-
-def test_cells_that_wait_do_not_stop_the_tools():
-    assert [comment.text for comment in comments.comments("await x  # wait")] == ["wait"]
 
 
 STUBS = {
@@ -257,8 +191,3 @@ def test_solutions_are_the_code_without_marks(code):
 def test_exercises_without_a_whole_solution_are_refused(code):
     with pytest.raises(LessonError):
         exercises.stub(code)
-
-
-def test_answers_are_what_the_stub_leaves_open():
-    code = "given = 3\nx, y = 1, 2  # solution\ndef f(n):\n    return n  # solution\n"
-    assert exercises.answers(code) == {"x", "y", "f"}

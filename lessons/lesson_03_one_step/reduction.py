@@ -5,32 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, join_sentences, ngettext
-from course_lib.specs.components import Array, require_components, require_local_shapes, same_values
+from course_lib.specs.components import Array, require_components, same_values
 from course_lib.specs.drawing import DrawsItself
-
-if TYPE_CHECKING:
-    from course_lib.specs.mesh import MeshSpec
-
-MOST_DIGITS = 12
+from course_lib.specs.mesh import MeshSpec
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
 class Reduction(DrawsItself):
-    """One all-reduce with its real numbers: `mesh.reduction(mesh_dim, partials, results)`. It draws itself.
+    """One all-reduce with its real numbers. It draws itself.
 
     The devices that differ only along the mesh dimension form a group. Each holds a partial sum; the group
-    adds them, and each of its devices receives a copy of the sum. Without results the copies are predicted.
+    adds them, and each of its devices receives a copy of the sum.
 
     >>> from course_lib import MeshSpec
     >>> mesh = MeshSpec([("batch", 2), ("model", 2)])
-    >>> reduction = mesh.reduction("batch", [[1], [20], [3], [40]], [[4], [60], [4], [60]])
+    >>> reduction = Reduction(mesh, "batch", [[1], [20], [3], [40]], [[4], [60], [4], [60]])
     >>> [total.tolist() for total in reduction.sums]
     [[4], [60]]
     >>> print(reduction.sentence)
@@ -40,22 +34,21 @@ class Reduction(DrawsItself):
         mesh: the mesh that the devices form.
         mesh_dim: the mesh dimension along which is added.
         partials: what each device adds, `[...] local` each, in the order of the devices.
-        results: what each device holds afterwards, likewise, or None if that is not known.
+        copies: what each device holds afterwards, likewise.
         digits: with how many digits after the point numbers are shown and copies are compared with the sum.
 
     Raises:
-        CourseError: the mesh has no such dimension, another number of arrays than devices, arrays that are
-            not numbers or differ in shape, or `digits` is no whole number from 0 to 12.
+        CourseError: the mesh has no such dimension, or another number of arrays than devices.
 
     Source: https://www.tensorflow.org/guide/dtensor_overview (DTensor collective communications).
     """
 
-    drawn_by = "course_lib.pictures.reduction"
+    drawn_by = "lessons.lesson_03_one_step.reduction_picture"
 
     mesh: MeshSpec
     mesh_dim: str
     partials: tuple[Array, ...]
-    results: tuple[Array, ...] | None
+    copies: tuple[Array, ...]
     digits: int
 
     def __init__(
@@ -63,19 +56,15 @@ class Reduction(DrawsItself):
         mesh: MeshSpec,
         mesh_dim: str,
         partials: Sequence[npt.ArrayLike],
-        results: Sequence[npt.ArrayLike] | None = None,
+        copies: Sequence[npt.ArrayLike],
         digits: int = 3,
     ) -> None:
         mesh.require_dim(mesh_dim)
-        added = _components(partials, mesh.size)
-        held = None if results is None else _components(results, mesh.size, added[0].shape)
-        problem = _("{digits!r} is no number of digits after the point.", digits=digits)
-        shown = whole_number(digits, problem, most=MOST_DIGITS, cure=_("Give for example digits=3."))
         object.__setattr__(self, "mesh", mesh)
         object.__setattr__(self, "mesh_dim", mesh_dim)
-        object.__setattr__(self, "partials", added)
-        object.__setattr__(self, "results", held)
-        object.__setattr__(self, "digits", shown)
+        object.__setattr__(self, "partials", _components(partials, mesh.size))
+        object.__setattr__(self, "copies", _components(copies, mesh.size))
+        object.__setattr__(self, "digits", digits)
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
@@ -86,13 +75,6 @@ class Reduction(DrawsItself):
     def sums(self) -> tuple[Array, ...]:
         """The sum of each group, `[...] local` each, added on the host in float64, or in int64."""
         return tuple(_total([self.partials[device_id] for device_id in group]) for group in self.groups)
-
-    @cached_property
-    def copies(self) -> tuple[Array, ...]:
-        """What each device holds afterwards, `[...] local` each: the results, or else the predicted sums."""
-        if self.results is not None:
-            return self.results
-        return tuple(self.sums[number] for number in self._own_numbers)
 
     @property
     def tolerance(self) -> float:
@@ -145,15 +127,13 @@ class Reduction(DrawsItself):
     @property
     def sentence(self) -> str:
         """Whether the copies are equal, and whether they are the sum, in words."""
-        if self.results is None:
-            return _("A prediction: every device receives the sum of its group.")
         return join_sentences([self._copies_in_words(), self._sum_in_words()])
 
     def form(self, value: object) -> str:
         """Returns one element as it is shown: whole numbers as they are, others with `digits` digits.
 
         >>> from course_lib import MeshSpec
-        >>> shown = MeshSpec([("batch", 2)]).reduction("batch", [0.25, -0.25], digits=1).form
+        >>> shown = Reduction(MeshSpec([("batch", 2)]), "batch", [0.25, -0.25], [0.0, 0.0], digits=1).form
         >>> shown(0.55), shown(-0.01), shown(7)
         ('0.6', '0.0', '7')
         """
@@ -201,32 +181,13 @@ class Reduction(DrawsItself):
         return _("They equal the sum to within {tolerance}.", tolerance=tolerance)
 
     def __repr__(self) -> str:
-        kind = "predicted" if self.results is None else "observed"
-        return f"<{type(self).__name__} over {self.mesh_dim!r} on {self.mesh!r}, {kind}>"
+        return f"<{type(self).__name__} over {self.mesh_dim!r} on {self.mesh!r}>"
 
 
-def _components(arrays: Sequence[npt.ArrayLike], num_devices: int, wanted: Any = None) -> tuple[Array, ...]:
+def _components(arrays: Sequence[npt.ArrayLike], num_devices: int) -> tuple[Array, ...]:
     components = [np.asarray(array) for array in arrays]
     require_components(components, num_devices)
-    shape = components[0].shape if wanted is None else wanted
-    require_local_shapes(components, len(shape), shape)
-    return tuple(_numbers(device_id, array) for device_id, array in enumerate(components))
-
-
-def _numbers(device_id: int, array: Array) -> Array:
-    if array.dtype.kind in "iuf":
-        return array
-    if array.dtype.name == "bfloat16":  # it is no kind of float to NumPy
-        return array.astype(np.float32)
-    raise CourseError(
-        _(
-            "The component of device {device_id} is of the type {dtype}.",
-            device_id=device_id,
-            dtype=array.dtype,
-        ),
-        allowed=_("whole or real numbers"),
-        cure=_("Give one array of numbers for each device."),
-    )
+    return tuple(components)
 
 
 def _total(partials: Sequence[Array]) -> Array:

@@ -15,7 +15,7 @@ from course_lib.pictures.figures import Figure, draw, headed
 from course_lib.pictures.shapes import node
 from course_lib.specs.blocks import Block
 from course_lib.specs.plan import BATCH, Axes
-from course_lib.specs.scheme import Scheme
+from lessons.lesson_05_model_and_spatial.scheme import Scheme
 
 _MOST_AXES = 2
 _GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
@@ -39,7 +39,7 @@ def _scheme_figure(scheme: Scheme) -> Figure:
 def _title(scheme: Scheme) -> str:
     if not _many(scheme):
         return _("One device")
-    return _("Plan {plan!r} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
+    return _("Scheme {plan!r} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
 
 
 def _many(scheme: Scheme) -> bool:
