@@ -50,14 +50,12 @@ def _records(images: ImageSet, epochs: int, seed: int) -> Iterator[StepRecord | 
         order, found = np.random.default_rng([seed, epoch]).permutation(len(images.train)), []
         for at in range(per_epoch):
             rows = order[BATCH_SIZE * at : BATCH_SIZE * (at + 1)]
-            results = program["train_step"](model, adam, *split(rows, images.train))
-            loss, accuracy = float(results[0]), float(results[1])
+            loss, accuracy = map(float, program["train_step"](model, adam, *split(rows, images.train))[:2])
             found.append((loss, accuracy))
             yield StepRecord(per_epoch * (epoch - 1) + at + 1, epoch, loss, accuracy, BATCH_SIZE, 0.0)
         loss, accuracy = np.mean(found, axis=0).tolist()
-        results = evaluate(model, *split(slice(None), images.test))
-        tested = float(results[0]), float(results[1])
-        yield EpochRecord(epoch, per_epoch * epoch, loss, accuracy, tested[0], tested[1], None)
+        of_test, right = map(float, evaluate(model, *split(slice(None), images.test))[:2])
+        yield EpochRecord(epoch, per_epoch * epoch, loss, accuracy, of_test, right, None)
 
 
 def _xavier(seed: int) -> list[Any]:

@@ -87,7 +87,9 @@ def trained_on_garments(
     images = fashion.load_fashion(source, num_train=num_train, num_test=num_test)
     details = {
         "keras": course_lib.start_tensorflow().keras.__version__,
-        **garments.settings(num_replicas),
+        "strategy": f"MirroredStrategy, {num_replicas} replicas",
+        "batch_size": f"{garments.PER_REPLICA} × {num_replicas}",
+        **garments.SETTINGS,
         "seeds": _listed(SEEDS),
     }
     how = circumstances("garments", source, images, **details)

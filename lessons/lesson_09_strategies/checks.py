@@ -112,7 +112,7 @@ def _case(random: np.random.Generator, sizes: tuple[int, ...]) -> Case:
 
 def _step_on_replicas(replica_step: Callable[..., Any], weight: Array, parts: tuple[Part, ...]) -> Outcome:
     count = sum(len(labels) for _features, labels in parts)
-    own = getattr(replica_step, "__wrapped__", None)
+    own: Any = getattr(replica_step, "__wrapped__", None)
     if hasattr(own, "python_function"):  # a `tf.function`: `run` has a way with those
         replica_step = own
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(parts))

@@ -98,7 +98,6 @@ ATTEMPTS = {
             ),
             (replica_step(lambda losses, model, size: share(losses, model, size) / 2), "divided by `size`"),
             (replica_step(lambda losses, model, size: own_mean(losses)), "examples only"),
-            (replica_step(lambda losses, model, size: own_mean(losses)), "left out"),
             (replica_step(lambda losses, model, size: own_mean(losses, sum(model.losses))), "once for every"),
             (replica_step(lambda losses, model, size: total(losses, scaled(model.losses))), "not divided"),
             (
@@ -165,7 +164,6 @@ ATTEMPTS = {
             (lambda losses, penalties, size: tf.reduce_mean(losses) + scaled(penalties), "own examples"),
             (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
             (lambda losses, penalties, size: own_mean(losses, sum(penalties)), "once for every"),
-            (lambda losses, penalties, size: total(losses, scaled(penalties)), "not divided"),
             (
                 lambda losses, penalties, size: total(losses, sum(penalties)) / tf.cast(size, tf.float32),
                 "divided by the examples",

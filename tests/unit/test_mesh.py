@@ -41,20 +41,6 @@ def test_groups_partition_the_devices_and_differ_only_along_their_dimensions(mes
         assert all(places == fixed[0] for places in fixed)
 
 
-def test_meshes_are_values():
-    assert MeshSpec([("x", 2)]) == MeshSpec((("x", 2),))
-    assert len({MeshSpec([("x", 2)]), MeshSpec([("x", 2)]), MeshSpec([("y", 2)])}) == 2
-    with pytest.raises(AttributeError):
-        MeshSpec([("x", 2)]).dims = ()
-
-
-def test_sizes_and_devices_of_numpy_become_pythons():
-    mesh = MeshSpec([("x", np.int64(2)), ("y", np.uint8(3))])
-    assert mesh == MeshSpec([("x", 2), ("y", 3)])
-    assert [type(size) for size in mesh.sizes] == [int, int]
-    assert mesh.coords(np.int32(5)) == {"x": 1, "y": 2}
-
-
 REFUSED = {
     "no dimension": (
         lambda: MeshSpec([]),

@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import polib
@@ -59,13 +60,9 @@ def check(course: Course) -> Iterator[str]:
 
 
 def _said_otherwise(course: Course, wanted: dict[Path, list[Text]], language: str) -> Iterator[str]:
-    """Yields a fault for a text that running code looks up, where two catalogues translate it differently.
-
-    The library and all lessons are one chain of catalogues then, and the first that has a text says it.
-    """
-    looked_up = {
-        text.english for texts in wanted.values() for text in texts if _IS_LOOKED_UP.search(text.place)
-    }
+    """Yields texts that running code looks up, in which the first catalogue's words hide another's."""
+    texts = chain.from_iterable(wanted.values())
+    looked_up = {text.english for text in texts if _IS_LOOKED_UP.search(text.place)}
     first: dict[str, tuple[str, str]] = {}
     for path in sorted(path for path in wanted if _IS_SPOKEN.search(path.as_posix())):
         for entry in files.read(path, language):
@@ -73,8 +70,7 @@ def _said_otherwise(course: Course, wanted: dict[Path, list[Text]], language: st
                 said = entry.msgstr or str(entry.msgstr_plural)
                 place, before = first.setdefault(entry.msgid, (_short(course, path), said))
                 if said != before:
-                    seen = f"{before!r}, from {place}"
-                    yield f"{_short(course, path)}: of {_start(entry.msgid)} readers see {seen}"
+                    yield f"{_short(course, path)}: {_start(entry.msgid)} is {before!r} in {place}"
 
 
 def _is_code(entry: polib.POEntry) -> bool:
