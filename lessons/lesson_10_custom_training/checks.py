@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from course_lib.runtime import start_tensorflow
 Array = npt.NDArray[Any]
 Parts = list[tuple[Array, Array]]  # rows and labels of each replica
 Shares = Callable[[int, int, int], float]  # of one example, by those of its replica, of all, and the replicas
+Times = Callable[[int, int], float]  # how often the penalties count, by the replicas and all examples
 
 _SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
 _FOUND = ("sum_over_replicas", "gradient_of_losses", "gradient_of_penalties")
@@ -28,45 +30,47 @@ _OWN = lambda own, batch, replicas: 1 / own  # noqa: E731
 _KERAS = lambda own, batch, replicas: 1 / own / replicas  # noqa: E731
 _GLOBAL = lambda own, batch, replicas: 1 / batch  # noqa: E731
 _UNDIVIDED = lambda own, batch, replicas: 1  # noqa: E731
+_ONCE, _NEVER = lambda replicas, batch: 1, lambda replicas, batch: 0
+_EACH = lambda replicas, batch: replicas  # noqa: E731
 
 
-def _hints() -> dict[str, str]:
-    hints = {
-        "own": _("Each replica divides by its own examples only. Divide by those of the global batch."),
-        "keras": _(
+def _mistakes(make: Callable[[Shares, Times], Any]) -> dict[Callable[..., Any], str]:
+    """Returns what `make` makes of wrong shares, of wrongly counted penalties, and of both, with hints."""
+    shares = {
+        _GLOBAL: "",
+        _OWN: _("Each replica divides by its own examples only. Divide by those of the global batch."),
+        _KERAS: _(
             "Here a replica divides by its own examples and by the replicas, as Keras does by default."
             " That is right for equal parts only: divide by the global batch."
         ),
-        "twice": _("The penalties are added once for every replica. Divide them by the number of replicas."),
-        "none": _("The penalties are left out."),
-        "undivided": _("The losses are not divided, so they come to a sum. Divide by the global batch."),
+        _UNDIVIDED: _("The losses are not divided, so they come to a sum. Divide by the global batch."),
     }
-    pairs = [("own", "twice"), ("own", "none"), ("undivided", "twice"), ("undivided", "none")]
-    return hints | {" ".join(pair): "\n".join(hints[name] for name in pair) for pair in pairs}
+    times = {
+        _ONCE: "",
+        _EACH: _("The penalties are added once for every replica. Divide them by the number of replicas."),
+        _NEVER: _("The penalties are left out."),
+    }
+    both = [(share, count) for share in shares for count in times][1:]  # the first pair is right
+    return {make(*pair): "\n".join(filter(None, (shares[pair[0]], times[pair[1]]))) for pair in both}
 
 
 def _objective(
-    losses: list[Array], penalties: list[float], share: Shares = _GLOBAL, times: float = 1, slope: float = 1
+    losses: list[Array],
+    penalties: list[float],
+    share: Shares = _GLOBAL,
+    times: Times = _ONCE,
+    slope: float = 1,
 ) -> dict[str, float]:
     """Returns the sum over the replicas, and its slopes where losses and penalties grow in proportion."""
     size = sum(map(len, losses))
     mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses))
-    penalty = times * sum(penalties)
+    penalty = times(len(losses), size) * sum(penalties)
     return dict(zip(_FOUND, (mean + penalty, mean, slope * penalty), strict=True))
 
 
 @exercise("10-objective", right=_objective, on_devices=True)
 def objective(answer: Callable[..., Any]) -> str | None:
     """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
-    hints = _hints()
-
-    def mistaken(
-        share: Shares = _GLOBAL, times: Callable[[int, int], float] = lambda replicas, batch: 1
-    ) -> Any:
-        return lambda losses, penalties: _objective(
-            losses, penalties, share, times(len(losses), sum(map(len, losses)))
-        )
-
     return judge(
         answer,
         _objective,
@@ -77,19 +81,13 @@ def objective(answer: Callable[..., Any]) -> str | None:
             " the mean loss of the global batch plus the sum of the penalties."
         ),
         misconceptions={
-            mistaken(times=lambda replicas, batch: replicas): hints["twice"],
-            mistaken(times=lambda replicas, batch: 0): hints["none"],
-            mistaken(times=lambda replicas, batch: replicas / batch): _(
+            **_mistakes(lambda share, times: partial(_objective, share=share, times=times)),
+            partial(_objective, times=lambda replicas, batch: replicas / batch): _(
                 "The penalties are divided by the examples. Divide them by the number of replicas."
             ),
-            lambda losses, penalties: _objective(losses, penalties, slope=0): _(
+            partial(_objective, slope=0): _(
                 "No gradient comes from the penalties, so they would change no weight."
             ),
-            mistaken(_OWN): hints["own"],
-            mistaken(_KERAS): hints["keras"],
-            mistaken(_UNDIVIDED): hints["undivided"],
-            mistaken(_OWN, lambda replicas, batch: replicas): hints["own twice"],
-            mistaken(_UNDIVIDED, lambda replicas, batch: replicas): hints["undivided twice"],
         },
     )
 
@@ -123,9 +121,7 @@ def _objective_on_replicas(
     return dict(zip(_FOUND, found, strict=True))
 
 
-def _stepped(
-    share: Shares = _GLOBAL, times: Callable[[int], float] = lambda replicas: 1
-) -> Callable[..., dict[str, Any]]:
+def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dict[str, Any]]:
     """Returns the steps in NumPy: a dense layer with a penalty or none, gradient descent with momentum."""
 
     def stepped(weight: Array, bias: Array, batches: list[Parts], penalty: float) -> dict[str, Any]:
@@ -134,7 +130,7 @@ def _stepped(
         losses, hits = [], 0
         for parts in batches:
             size = sum(len(labels) for _rows, labels in parts)
-            factor = times(len(parts)) * penalty
+            factor = times(len(parts), size) * penalty
             loss, slopes = factor * np.sum(values[0] ** 2), [2 * factor * values[0], np.zeros(_CLASSES)]
             for rows, labels in parts:
                 if len(labels):
@@ -175,7 +171,7 @@ def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_bat
 @exercise("10-replica-step", right=_right_step, on_devices=True)
 def replica_step(answer: Callable[..., Any]) -> str | None:
     """Steps of two replicas and of four: with equal parts, unequal ones, an empty one, and no penalties."""
-    random, hints, modes = np.random.default_rng(0), _hints(), set[bool]()
+    random, modes = np.random.default_rng(0), set[bool]()
     values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in ((_FEATURES, _CLASSES), _CLASSES)]
     two_batches = [_parts(random, 3, 2), _parts(random, 2, 2)]
     cases = [
@@ -214,16 +210,8 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
             " The logits go to the metric as they are."
         ),
         misconceptions={
-            _stepped(_OWN): hints["own"],
-            _stepped(_KERAS): hints["keras"],
-            _stepped(_UNDIVIDED): hints["undivided"],
-            _stepped(times=lambda replicas: replicas): hints["twice"],
-            _stepped(times=lambda replicas: 0): hints["none"],
-            _stepped(_OWN, lambda replicas: replicas): hints["own twice"],
-            _stepped(_OWN, lambda replicas: 0): hints["own none"],
-            _stepped(_UNDIVIDED, lambda replicas: replicas): hints["undivided twice"],
-            _stepped(_UNDIVIDED, lambda replicas: 0): hints["undivided none"],
-            _stepped(times=lambda replicas: replicas / 2): _(
+            **_mistakes(_stepped),
+            _stepped(times=lambda replicas, batch: replicas / 2): _(
                 "On two replicas that is right, on four it is not. Divide the penalties by the replicas that"
                 " there are: `scale_regularization_loss` does."
             ),

@@ -107,7 +107,7 @@ def test_other_batches_train_in_silence_and_other_folders_are_refused(tmp_path):
 
 @pytest.mark.drill
 def test_who_leaves_early_fails_the_next_all_reduce_of_the_others(tmp_path):
-    last = "total(step.read_value())  # who left"
+    last = "total(step.read_value())  # all end"
     early = changed(
         WORKER, tmp_path, last, "time.sleep(30 * worker)\nworker and total(step.read_value())  # "
     )
