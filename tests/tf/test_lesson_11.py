@@ -32,9 +32,9 @@ def test_the_plain_programs_are_what_the_lesson_writes(written):
         assert written[name] == (PLAIN / f"11_{name}.py").read_text()
 
 
-def test_each_program_is_under_ninety_lines():
+def test_each_program_has_ninety_lines_at_most():
     for name in ("worker", "client", "coordinator"):
-        assert len((PLAIN / f"11_{name}.py").read_text().splitlines()) < 90
+        assert len((PLAIN / f"11_{name}.py").read_text().splitlines()) <= 90
 
 
 def part_of_worker_0(dataset, rule):
