@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
+from course_lib.exercises import limit
 from course_lib.exercises.answers import answered, plain
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.faults import fault
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
-from course_lib.i18n import _
+from course_lib.i18n import _, join_sentences
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -141,28 +140,37 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         for _batch in range(3)
     ]
     steps = _Steps()
-    hint = judge(
-        answer,
-        _on_one_device(),
-        [Case((batches,), told=_("three batches of eight rows on the mesh {mesh}", mesh=_STEP_MESH))],
-        run=steps.run,
-        misconceptions={
-            _on_one_device(0.0): _(
-                "After your steps no weight has changed. Give the gradients to the optimizer."
+    try:
+        hint = judge(
+            answer,
+            _on_one_device(),
+            [Case((batches,), told=_("three batches of eight rows on the mesh {mesh}", mesh=_STEP_MESH))],
+            run=steps.run,
+            misconceptions={
+                _on_one_device(0.0): _(
+                    "After your steps no weight has changed. Give the gradients to the optimizer."
+                ),
+                _on_one_device(8, loss_factor=8): _(
+                    "These are steps for the sum of the losses. Take their mean."
+                ),
+                _on_one_device(1 / 8): _(
+                    "Do not divide by the devices: with DTensor a gradient is that of the whole batch"
+                    " already."
+                ),
+                _on_one_device(training=False): _(
+                    "Call the model with `training=True`, so that it normalises with the moments of the"
+                    " batch."
+                ),
+            },
+            tolerance=1e-3,
+            advice=_(
+                "Return the mean loss, and give the optimizer the gradients of all trainable variables."
             ),
-            _on_one_device(8, loss_factor=8): _(
-                "These are steps for the sum of the losses. Take their mean."
-            ),
-            _on_one_device(1 / 8): _(
-                "Do not divide by the devices: with DTensor a gradient is that of the whole batch already."
-            ),
-            _on_one_device(training=False): _(
-                "Call the model with `training=True`, so that it normalises with the moments of the batch."
-            ),
-        },
-        tolerance=1e-3,
-        advice=_("Return the mean loss, and give the optimizer the gradients of all trainable variables."),
-    )
+        )
+    except limit.TooLong as error:
+        slow = _("TensorFlow takes half a minute to refuse a gradient that is taken outside one.")
+        cure = join_sentences([_compile_it(), slow])
+        raise limit.TooLong(error.problem, allowed=error.allowed, cure=cure) from None
     if steps.are_late:
         return _(
             "Some variables did not move in the first step: their updates came a step late. Call"
@@ -199,7 +207,7 @@ class _Steps:
 
     def run(self, make_step: Callable[[Any, Any], Any], batches: Batches) -> dict[str, Any] | None:
         """Returns what the reader's steps make of the model, if there are any."""
-        with on_devices() as (tf, dtensor), _gradients_in_functions(tf):
+        with on_devices() as (_tf, dtensor):
             mesh = dtensor.create_mesh(_STEP_MESH)
             model = _on_mesh(dtensor, mesh)
             sgd = import_module("tf_keras").optimizers.SGD
@@ -219,27 +227,8 @@ class _Steps:
             return {"losses": losses, "values": [dtensor.to_numpy(weight) for weight in model.weights]}
 
 
-@contextlib.contextmanager
-def _gradients_in_functions(tf: Any) -> Iterator[None]:
-    """Refuses at once what TensorFlow takes half a minute to refuse: a gradient taken outside a function."""
-    gradient = tf.GradientTape.gradient
-
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def checked(tape: Any, *targets: Any, **options: Any) -> Any:
-        if tf.executing_eagerly():
-            raise _uncompiled(_("The gradient is taken outside the compiled function."))
-        return gradient(tape, *targets, **options)
-
-    with patch.object(tf.GradientTape, "gradient", checked):
-        yield
-
-
-def _uncompiled(problem: str) -> CourseError:
-    return CourseError(
-        problem,
-        allowed=_("a loss and gradients that are computed in a compiled function"),
-        cure=_("Write `@tf.function` over a function that has the tape and its `gradient` in it."),
-    )
+def _compile_it() -> str:
+    return _("Write `@tf.function` over a function that has the tape and its `gradient` in it.")
 
 
 def _on_mesh(dtensor: Any, mesh: Any) -> Any:
@@ -269,4 +258,8 @@ def _loss_of(step: Callable[[Any, Any], Any], inputs: Any, labels: Any) -> Any:
     except tf.errors.UnimplementedError as error:
         if "got a regular tensor" not in str(error):
             raise
-        raise _uncompiled(_("DTensor refuses a part of your step outside a compiled function.")) from error
+        raise CourseError(
+            _("DTensor refuses a part of your step outside a compiled function."),
+            allowed=_("a loss and gradients that are computed in a compiled function"),
+            cure=_compile_it(),
+        ) from error

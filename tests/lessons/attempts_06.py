@@ -3,6 +3,7 @@
 import numpy as np
 
 import course_lib
+from benchmarks.plain_loop import PROGRAM, definitions
 from course_lib.dtensor import to_numpy
 from tests.lessons.attempts import Attempts
 
@@ -79,22 +80,7 @@ def with_logits(vectorizer, model, texts):
     return labelled(model.logits(hidden, model.mean, model.variance))
 
 
-class Classifier(tf.Module):
-    """As the lesson writes it."""
-
-    def __init__(self, vectorizer, model):
-        super().__init__()
-        self.vectorizer, self.model = vectorizer, model
-
-    @tf.function(input_signature=[tf.TensorSpec([None, 1200], tf.float32)])
-    def of_rows(self, rows):
-        hidden = self.model.hidden(rows)
-        logits = self.model.logits(hidden, self.model.mean, self.model.variance)
-        return {"probabilities": tf.nn.softmax(logits)}
-
-    @tf.function(input_signature=[TEXTS])
-    def __call__(self, texts):
-        return self.of_rows(tf.math.l2_normalize(self.vectorizer(texts), axis=1))
+Classifier = definitions(PROGRAM.with_name("06_save_and_serve.py"))["Classifier"]
 
 
 class ByClassifier(tf.Module):

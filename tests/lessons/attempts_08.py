@@ -144,7 +144,6 @@ ATTEMPTS = {
             (maker(factor=1 / 8), "whole batch"),
             (maker(every=2), "three batches"),
             (maker(compute=lambda function: function), "`@tf.function`"),
-            (tape_outside, "has the tape"),
             (maker(returns=lambda loss: None), "`losses`"),
             (maker(loss_of=tf.identity), "Return the mean loss"),
             (lambda model, optimizer: None, "gives nothing"),

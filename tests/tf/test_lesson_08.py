@@ -14,6 +14,10 @@ import pytest
 import course_lib
 from course_lib.combining import no_combining
 from course_lib.dtensor import to_numpy
+from course_lib.errors import CourseError
+from course_lib.exercises import limit
+from lessons.lesson_08_keras import checks
+from tests.lessons.attempts_08 import tape_outside
 from tools.lesson.sources import Course
 
 tf = course_lib.start_tensorflow()
@@ -213,3 +217,10 @@ def test_an_optimizer_without_its_mesh_counts_each_device():
     found = json.loads(done.stdout.splitlines()[-1])
     assert max(np.abs(np.subtract(found["found"], found["right"]))) > 1e-2
     assert found["count"] > 4  # of four steps: each device adds one
+
+
+def test_who_takes_the_gradient_outside_is_told_so_before_tensorflow_refuses(monkeypatch):
+    monkeypatch.setattr(limit, "SECONDS", 3.0)  # the refusal takes half a minute
+    with pytest.raises(CourseError) as told:
+        checks.step(tape_outside)
+    assert "a gradient that is taken outside" in told.value.cure
