@@ -108,7 +108,7 @@ def scale_measure_and_stop(lesson: Lesson, name: str) -> None:
     lesson.run_all()
     assert lesson.errors() == []
     explorer = lesson.locate(SCALING).locator(".explorer")
-    answer(explorer, "division", '"replica"')
+    answer(explorer, "num_examples", "3")
     explorer.locator(".told", has_text="NaN").wait_for()
     take_screenshot(lesson, SCALING, f"{name}-scaling")
     assert explorer.locator("pre").inner_text() == "tf.reduce_mean(losses)"
