@@ -42,8 +42,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
 # imports TensorFlow, hides GPUs, runs these two lines and returns the module.
 #
-# At its end the cell asks for four devices, when TensorFlow has started already.
-# `outcome` returns what a call gives, or the kind and the first sentence of the error that it raises.
+# At its end the cell asks for four devices, once TensorFlow has started.
+# `outcome` returns what a call gives, or the kind and the first sentence of its error.
 
 # %% devices
 tf = course_lib.start_tensorflow()
@@ -61,7 +61,7 @@ print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
 # ## A mesh is a grid of devices with names
 #
 # A mesh arranges devices in a grid.
-# Each direction of the grid is a *mesh dimension*: it has a name and a size.
+# Each direction of it is a *mesh dimension*, with a name and a size.
 # `dtensor.create_mesh` takes names, sizes and a list of devices.
 # Here six of the eight form a grid of 3 by 2; `show` draws it.
 
@@ -72,7 +72,6 @@ show(mesh)
 
 # %% layout-text [markdown]
 # The list fills the grid row by row: the last mesh dimension changes fastest.
-# In a mesh for training the names say what a dimension is for: `batch`, `model`.
 #
 # ## A layout gives each axis a mesh dimension
 #
@@ -87,7 +86,7 @@ show(mesh)
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
 # 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
-# The cell draws the first two for a matrix of 6 rows and 4 columns; the third you predict.
+# The cell draws the first two for a matrix of 6 rows and 4 columns.
 # Within a picture, blocks of equal letter and colour hold equal data.
 
 # %% two-layouts
@@ -151,7 +150,7 @@ print(dtensor.unpack(rows)[5].numpy())
 compare(whole, rows)
 
 # %% explorer-text [markdown]
-# The shape of a DTensor is the global shape, as if there were one big device.
+# The shape of a DTensor is the global shape.
 # Device 5 stands at position 2 along `x`, so it holds the last two rows.
 #
 # ## Explore
@@ -390,8 +389,7 @@ print(outcome(variable.assign, whole))
 #
 # ### Refused
 #
-# The cell makes four mistakes and prints the first line of each message:
-# a mesh of 8 for six devices, a mesh dimension for two axes, three components for six devices,
+# Four mistakes: a mesh of 8 for six devices, a mesh dimension for two axes, three components for six devices,
 # and 5 rows over a mesh dimension of 3.
 # The last message comes from TensorFlow's compiler: begin to read at "requires".
 # What it calls a dimension is an axis.
@@ -439,9 +437,8 @@ reveal("01-replicas", int(total.numpy()))
 #
 # Devices 0 to 5 hold the sums 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
-# The next cell packs components in a wrong order,
-# and turns the split axis round by a slice and by `tf.gather`.
-# It counts the numbers that are in their places.
+# The next cell packs components in a wrong order, turns the split axis round by a slice and by `tf.gather`,
+# and counts the numbers in their places.
 # The slice turns each device's own block round and leaves the blocks where they are.
 
 # %% silent
@@ -475,8 +472,8 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # ### The process ends
 #
 # For fractions NumPy's own number type is float64, the usual one of TensorFlow float32.
-# The next cell runs `program`, in a process of its own: it adds one DTensor of each.
-# It prints the program's output, and whether its exit status was 0.
+# The next cell runs `program`, which adds one DTensor of each, in a process of its own,
+# and prints its output and whether its exit status was 0.
 
 # %% ends
 import subprocess
@@ -508,9 +505,8 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 #
 # [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson in one file
 # that needs TensorFlow and NumPy alone.
-# It packs an array with `cut` as in exercise 2, prints who holds what, moves the DTensor,
-# keeps it in a `DVariable`, and reads it with `join`.
-# After each step it compares the values with the array.
+# It packs an array with `cut`, moves the DTensor, keeps it in a `DVariable`, reads it with `join`,
+# and compares the values with the array after each step.
 # The lines that TensorFlow logs beside it, about CUDA or a DTensor cache, are no errors.
 #
 # ## Takeaways
@@ -524,10 +520,10 @@ print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 #   Outside a `tf.function`, adding or multiplying unlike number types ends the process if a split DTensor
 #   is among them.
 #
-# Lesson 2 shows what communication a layout costs, and lesson 3 trains a model.
+# Lesson 2 shows what communication a layout costs.
 #
-# Here one Python process drives all devices: it is a *single client*.
-# In lesson 11 several processes share one mesh (*multi-client*).
+# Here one Python process drives all devices (*single client*); in lesson 11 several share one mesh
+# (*multi-client*).
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
 # and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).

@@ -129,15 +129,14 @@ reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide
 # With `[x, unsharded] @ [unsharded, x]`, `x` would split both axes of A @ B, and it cannot:
 # two all-gathers make the product whole.
 #
-# The next cell runs the all-gather: for its rows of A a device needs all rows of B.
+# The next cell runs the all-gather.
 
 # %% gathered
 explain(tf.matmul, by_rows, by_rows)
 
 # %% refused-text [markdown]
-# The layouts ask for an all-gather, in which a device sends 224 bytes.
-# TensorFlow ran an all-reduce, in which it sends 448.
-# On CPUs it did so in place of every all-gather that we have seen; payload and result are the same.
+# On CPUs TensorFlow ran an all-reduce in place of every all-gather that we have seen.
+# In a ring each device sends twice as much; payload and result are the same.
 #
 # The next cell runs the last line of the table, and then repairs it.
 
@@ -155,7 +154,7 @@ repaired = tf.matmul(left, dtensor.relayout(right, over_y))
 print(np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 
 # %% product-explorer-text [markdown]
-# With another layout of one of them there is a product, but TensorFlow leaves that change to you.
+# Another layout of one of them gives a product, but TensorFlow leaves that change to you.
 #
 # ## Explore
 #
@@ -201,7 +200,6 @@ ProductExplorer(observe)
 #
 # TensorFlow keeps the graphs that it runs, if asked; each collective is a node on each device.
 # `graphs_that_ran` runs a function, with all its effects, and returns its graphs.
-# Then the cell counts the nodes of a product.
 
 # %% graphs
 from collections import Counter
@@ -235,9 +233,8 @@ print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveRedu
 # The kind is the name of the operation, and the payload follows from shape and number type of its output.
 # All devices run the same program, so `collectives_that_ran` looks at one of them.
 #
-# The third cell tries `collectives_that_ran` on `two_sums`, the sums of all elements of two split matrices,
+# The third cell tries it on `two_sums`, where each sum needs an all-reduce of one number,
 # before and after it sets an environment variable of DTensor.
-# Each sum needs an all-reduce of one number.
 # Then it asks `collectives`, the course's own reader.
 
 
@@ -289,8 +286,7 @@ print(*collectives(two_sums, by_columns, by_rows), sep="\n")
 # Left to itself, TensorFlow merges all-reduces that can run together, and pads what it merged,
 # once, to a multiple of 1,024 numbers: here 4,096 bytes.
 # With the environment variable set before a function is compiled, each stays by itself.
-# `collectives` sets it too, and finds the same.
-# After the run `collectives` gives the variables that the function wrote their values back.
+# `collectives` sets it too, and after the run gives the variables that the function wrote their values back.
 #
 # ## All-reduce in a ring
 #
@@ -300,8 +296,7 @@ print(*collectives(two_sums, by_columns, by_rows), sep="\n")
 # `device.send` sends a copy of an array to another device;
 # `device.receive` waits for the next array of another device, and returns it.
 #
-# `run_on_each` runs a function for all devices at the same time,
-# here `naive_all_reduce` on their partial sums of A @ B.
+# `run_on_each` runs a function for all devices at the same time, here on their partial sums of A @ B.
 # The cell prints how many of the 64 numbers are TensorFlow's on every device, and the bytes that each sent.
 
 # %% naive
@@ -434,8 +429,8 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # every device receives the whole matrix, to keep an eighth of it.
 #
 # A product, too, costs more where TensorFlow does not know what becomes of it.
-# The cell runs this change, a product, and `product_in_columns`:
-# the same product in one function with a `relayout` that says how it is used.
+# The cell runs this change, a product, and the same product in a function with a `relayout` that says how
+# it is used.
 
 
 # %% needless
@@ -484,9 +479,8 @@ check("02-blocks", in_blocks)
 # The first cell moves one of each, directly and by way of the replicated layout,
 # and counts the numbers in their places.
 #
-# The second moves a matrix of 12 × 12 on 12 devices from `[x, unsharded]` to `[unsharded, x]`.
-# `silent.swapped` tries it in other processes,
-# since after some of its errors a process can run no collective.
+# In the second `silent.swapped` moves a matrix of 12 × 12 on 12 devices from `[x, unsharded]`
+# to `[unsharded, x]`, in other processes, since after some of its errors a process can run no collective.
 # It returns each message, from sender to receiver, that brought another device's number.
 
 # %% relayouts
@@ -535,9 +529,9 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 #
 # ## The plain program
 #
-# [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`, `mesh_dims` and
-# `collectives_that_ran`, in one file that needs TensorFlow and NumPy alone.
-# Copy them, and call `collectives_that_ran` with your mesh, your function and its arguments.
+# [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`,
+# `mesh_dims` and `collectives_that_ran`,
+# in one file that needs TensorFlow and NumPy alone.
 #
 # ## Takeaways
 #

@@ -31,7 +31,6 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # The reviews are the stand-in of lesson 3.
 # If you choose settings by the test reviews, the result on them looks better than it is.
 # So 1,001 of the training reviews are held out to choose by: the validation split.
-# The models that this lesson trains are evaluated on these alone.
 #
 # `split_rows` gives each device an eighth of the rows.
 # Where their number does not divide by 8, it fills up with zeros, which only evaluation leaves out again:
@@ -74,8 +73,7 @@ print(x.shape, len(y), len(held_out[1]))
 # Where a function writes a variable and then reads it, DTensor may compute wrong values
 # (*Several steps in one call*, and lesson 7).
 # This step reads each variable before it writes it, and not again.
-# Write momentum so, too: compute the new velocity, then assign it, and use what you computed,
-# since the variable may still give the old one.
+# Write momentum so, too: compute the new velocity, assign it, and use what you computed, not the variable.
 
 
 # %% mlp
@@ -114,12 +112,10 @@ def train_step(model, x, y, learning_rate):
 
 
 # %% records-text [markdown]
-# Now the loop, `records`.
-# It is a *generator*: a function with `yield`.
-# For each step it yields a record, and waits until the next one is asked for.
+# The loop, `records`, is a *generator*: for each step it yields a record,
+# and waits until the next one is asked for.
 #
-# `step` is an ordinary variable, which tells where in the data the run is.
-# From `step` follow the epoch, the order of the rows in this epoch, and the 64 rows of this step.
+# From `step`, an ordinary variable, follow the epoch, the order of its rows, and the 64 rows of this step.
 # Change it outside `train_step`: inside, every device changes it, at its own time.
 # There it was 5 to 32 after 4 steps, without an error.
 # A learning rate that changes from step to step goes in as a `tf.constant`:
@@ -149,11 +145,11 @@ losses = [record.loss for record in history.steps]
 print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 
 # %% first-run-why [markdown]
-# `live.watch` asks the generator for records in a thread, draws them, and has a Stop button while it trains.
+# `live.watch` asks the generator for records in a thread, and draws them.
 #
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
-# The cell prints how many steps there were, the first loss, and whether the last 50 are below 0.4 on average.
-# The end of a training is told by bounds, since another processor rounds otherwise.
+# The end of a training is told by bounds, here 0.4 for the mean of the last 50 losses,
+# since another processor rounds otherwise.
 #
 # ## Evaluate: every review once
 #
@@ -169,7 +165,6 @@ print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
 # So $m$ is an average over the last steps, and during these steps the weights have moved on.
 # In the second cell `move_moments` takes 32 batches of training reviews forward
 # and updates the moving moments alone.
-# The cell prints whether the held-out loss falls by more than 0.1.
 
 
 # %% evaluate
@@ -202,10 +197,9 @@ after = evaluate(model, *held_out)["test_loss"]
 print(before - after > 0.1)
 
 # %% errors-text [markdown]
-# The weights are the same, and the loss is smaller by more than 0.1.
-# So a held-out loss that jumps from epoch to epoch need not come from the weights.
-# Let the moving moments catch up before you report a number,
-# as the training loop of the course's library does after each epoch.
+# The weights are the same, and the held-out loss is smaller by more than 0.1.
+# So where it jumps from epoch to epoch, that need not come from the weights.
+# Let the moving moments catch up before you report a number.
 #
 # **Exercise 1.** There are two kinds of mistakes:
 # a negative review is called positive (label 0, answer 1), or the reverse (label 1, answer 0).
@@ -240,8 +234,7 @@ check("04-errors", errors)
 # and `assert_existing_objects_matched` raises an error where it has none for a variable.
 #
 # `train` wraps the loop.
-# It saves after each epoch, so that a process killed between two saves loses an epoch at most;
-# the next section is about a kill during a save.
+# It saves after each epoch, so that a process killed between two saves loses an epoch at most.
 # To stay short, it evaluates without letting the moving moments catch up.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
 # There `step` and the model agree, and `train` saves once more.
@@ -281,8 +274,6 @@ stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
 # take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
 # Beside it runs one that nobody stops.
-# The first cell prints the step at which it closed, then the first and last step of the run that went on;
-# the second cell prints the largest difference between the variables of the two models.
 
 # %% resumed
 import itertools
@@ -308,7 +299,7 @@ WEIGHTS, MOMENTS = ("W1", "b1", "W2", "b2"), ("mean", "variance")
 print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
 
 # %% left-out-text [markdown]
-# Equal to the last bit, on one machine, with one layout and one program.
+# The two models are equal to the last bit, on one machine, with one layout and one program.
 # Everything that the run still uses came back:
 #
 # - every variable: weights, moving moments, and the slots of an optimizer that has them
@@ -376,8 +367,7 @@ except AssertionError as error:
 # A killed process runs neither `except` nor `finally`.
 # What does it leave behind, if it dies while a checkpoint is written?
 # The folder of the resumed run holds the files of `ckpt-1` to `ckpt-3`,
-# saved at the end of the first epoch, at step 70 and at the end of the second,
-# and a file `checkpoint`, which names the newest.
+# saved at the steps 50, 70 and 100, and a file `checkpoint`, which names the newest.
 
 # %% predict-killed [markdown]
 # A folder holds whole checkpoints of the steps 50, 70 and 100.
@@ -426,13 +416,11 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # One call can do several steps: pack the batches stacked, and loop inside the function.
 # Of the stacked array the first axis counts the steps, and `batch` splits the second.
 # `tf.gather` takes a batch out; `x[i]` would split its features over the devices, not its rows.
-# Below, `split_stacked` packs and `train_steps` loops;
-# the cell compares its 32 steps with 32 single ones.
 #
 # Loop with `tf.range`, which TensorFlow keeps as a loop:
 # its body is one step, which reads no variable that it has written.
 # A Python `range` puts the steps one after another into one graph,
-# where each reads weights that the one before has written: the danger that was named above.
+# where each reads weights that the one before has written.
 # With four steps that gave wrong weights here, without an error.
 
 
@@ -460,9 +448,7 @@ print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
 # %% several-why [markdown]
 # No variable differs by 0.0001 or more from 32 single steps.
 # But loss and accuracy come as one mean of all 32,
-# and a run can stop only every 32 steps, unless it goes back and repeats some, as the library's does.
-# In the course's folder, `make bench` compares the loop of this lesson with the library's,
-# which makes 32 steps in a call.
+# and a run can stop only every 32 steps, unless it goes back and repeats some.
 #
 # ## When are eight devices faster?
 #
@@ -503,8 +489,7 @@ for each in measured.load("04_batch_sizes").step_times:
 BatchSizeExplorer(step_times.measure)
 
 # %% break-even-text [markdown]
-# The lines above the widget are what `make results`, which measures all that the course quotes,
-# recorded on two cores:
+# The lines above the widget are what `make results` recorded on two cores:
 # the reviews in a step, then its milliseconds on one device and on eight.
 # From 64 to 512 reviews the time on eight devices is nearly the same:
 # most of it is a fixed cost, which does not depend on the rows.
@@ -566,9 +551,9 @@ measured.picture(results.runs)
 #
 # ## The plain program
 #
-# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, stops and resumes, in one file of about 90 lines:
-# TensorFlow, NumPy and nothing of the course.
-# It makes its own data, and its functions are those above, name by name.
+# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, stops and resumes,
+# in one file that needs TensorFlow and NumPy alone.
+# Its functions are those above, name by name.
 # Give it a folder, kill it, and run it again with the same folder.
 #
 # ## Takeaways

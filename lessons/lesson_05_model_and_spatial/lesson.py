@@ -149,7 +149,7 @@ for tensor in (x, model.W1.read_value(), model.W2.read_value()):
 
 # %% sums-text [markdown]
 # Devices 0 and 1 differ only along `model`.
-# Both hold the same 16 reviews, and each holds half of the hidden units: together they have all of them.
+# Both hold the same 16 reviews, and each holds half of the hidden units.
 # The mesh has four such pairs.
 #
 # The gradients are still summed over the reviews, that is over `batch`.
@@ -254,10 +254,9 @@ except tf.errors.OpError as error:
     print(error.message.partition("error: ")[2].splitlines()[0])
 
 # %% layouts-text [markdown]
-# The first three lines are the collectives of the two products, for three layouts of `W2`.
+# The first three lines are the collectives of the two products.
 # The next two count those of a whole step, with the layout by hand and with a whole `W2`,
 # and name those over `model`.
-# The last line is what TensorFlow says to the rows of `W2` split over `batch`.
 #
 # With the columns of `W2` split over `model`, the hidden units of a pair are gathered on both devices:
 # on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
@@ -293,7 +292,7 @@ check("05-layouts", layouts)
 #
 # Nobody has to write the layouts:
 # `make_layouts`, below, makes them from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
-# The cell counts how many of its model-parallel layouts equal those that were written by hand,
+# The cell counts how many of its model-parallel layouts equal those written by hand,
 # and prints three of the spatial scheme.
 
 
@@ -333,7 +332,7 @@ for name in ("x", "W1", "W2"):
 # This lesson does not run that.
 # It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
 # calls spatial: the feature axis is split.
-# Our features are words: which of them stand side by side means nothing, and no border is exchanged.
+# Our features are words, in an order that means nothing, so no border is exchanged.
 # What stays of spatial parallelism is that no device holds a whole example.
 #
 # On the mesh `batch` 2 × `feature` 2 × `model` 2, `x` is `[batch, feature]` and `W1` is `[feature, model]`.
@@ -554,9 +553,7 @@ for rows in (64, 1024):
 #
 # ## The training lab
 #
-# Now let a widget do it.
-# Its `Plan` is a mesh and a table of splits: you have done by hand what it does.
-# The lab's model also has moving moments.
+# The lab's `Plan` is a mesh and a table of splits; its model also has moving moments.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
 # The curves nearly lie on each other, and the lab says how far apart they are.
@@ -577,8 +574,7 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 #
 # [`05_model_and_spatial.py`](../plain/05_model_and_spatial.py) is this lesson without the course's library.
 # It makes eight virtual devices and data of its own;
-# `AXES`, `SPLITS`, `MESHES`, `make_layouts`, `MLP`, `train_step` and `train` are those above,
-# and `distribute` is that of lesson 3, with the case `None` added.
+# `AXES`, `SPLITS`, `MESHES`, `make_layouts`, `MLP`, `train_step` and `train` are those above.
 # It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
 # and beside it on one device.
 # It ends with an error if the losses differ.
