@@ -30,9 +30,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Two changes
 #
 # The model has one weight and one bias, both 0 at first.
-# It learns that 1 goes to 1, from 100 equal examples in batches of 10.
-# First on one device.
-# The cell prints the loss of each of two epochs, and that of `evaluate` after them.
+# It learns that 1 goes to 1, from 100 equal examples in batches of 10; first on one device.
 
 # %% line
 import numpy as np
@@ -198,7 +196,7 @@ check("09-by-hand", replica_step)
 # %% loop-text [markdown]
 # ## A loop of your own
 #
-# Generative adversarial networks, reinforcement learning: not every training fits into `fit`.
+# Not every training fits into `fit`.
 # A loop needs three calls of the strategy:
 #
 # - `experimental_distribute_dataset(dataset)` splits each global batch;
@@ -209,8 +207,8 @@ check("09-by-hand", replica_step)
 # `compute_average_loss` does it.
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
-# `train` below hands out what the replicas return in each step; the cell prints the first, and the sum of it.
-# `train` names no strategy, so the cell after it gives it four, and prints the mean loss of each epoch.
+# `train` below hands out what the replicas return in each step.
+# It names no strategy: the cell after it gives it four.
 
 # %% on-replica
 squared_error = keras.losses.MeanSquaredError(reduction="none")
@@ -342,7 +340,7 @@ reveal("09-last", round(weight.item(), 2))
 # %% [markdown]
 # A wrong step, without an error.
 # Does the reported loss show it?
-# The next cell prints the losses of two epochs, on one device and on two replicas.
+# Two epochs, on one device and then on two replicas:
 
 # %% epochs
 for strategy in (one, two):
@@ -476,10 +474,8 @@ from lessons.lesson_09_strategies.explorer import StrategyExplorer
 StrategyExplorer()
 
 # %% several-text [markdown]
-# [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training) promises
-# that strategies are easy to use, fast without tuning, and exchanged for one another with little work,
-# because variables, layers, models, optimizers, metrics, summaries and checkpoints support them.
-# Three of them need more than this notebook has: several processes, or a TPU.
+# Three strategies of [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training)
+# need more than this notebook has: several processes, or a TPU.
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines.
 #   Each *worker* runs the same program and finds the others in the environment variable `TF_CONFIG`.
@@ -500,8 +496,6 @@ except ValueError as error:
     print(error)
 
 # %% table-text [markdown]
-# On Colab with a TPU, says the guide, it needs no address.
-#
 # ## What works
 #
 # Each entry of the table is a run in processes of its own, with two replicas or workers where it has several.
@@ -533,7 +527,7 @@ measured.table(recorded.support)
 # ## The plain program
 #
 # [`09_strategies.py`](../plain/09_strategies.py) is `fit` and the loop without the course's library.
-# It trains the line with `line`, `on_replica` and `train` as above, on one, two and four replicas,
+# It trains the line on one, two and four replicas,
 # and ends with an error if a weight or a loss is not that of one device, which it computes from a formula.
 #
 # ## Takeaways

@@ -32,8 +32,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # Four virtual CPUs train a convolutional model that tells ten kinds of garments apart.
 # The next six cells are the whole program.
 # It runs, and its curves rise and fall as they should.
-# Yet it has a mistake, one that raises no error.
-# Run the cells, and look for it.
+# Yet it has a mistake that raises no error: look for it.
 #
 # Unless you ask for `"tfds"`, the 70,000 photographs of Fashion-MNIST,
 # the images are a stand-in that the course draws.
@@ -168,8 +167,8 @@ print(f"{history.steps[0].loss:.1f}")
 # the size of the global batch.
 # `tf.nn.compute_average_loss` does that; a `sample_weight` is multiplied in first.
 #
-# The next cell prints what each replica returns: its *share*.
-# Below that stand the sum of the shares, and what a `Mean` metric says that was given the same two values.
+# What a replica returns is its *share*.
+# A `Mean` metric gets the same two values:
 
 # %% shares
 two = mirrored(2)
@@ -196,12 +195,13 @@ print(float(total), float(metric.result()))
 # Give metrics what belongs to single examples, as `accuracy` gets labels and logits above.
 #
 # A loss that is only printed can be mended later; a gradient is used at once.
-# A Keras optimizer adds up the gradients of all replicas, and every copy of a variable takes the same step.
-# With `clipnorm` it clips those of each replica before it adds them up, which is not the step of one device.
+# A Keras optimizer adds up the gradients of all replicas,
+# and every copy of a variable takes the same step.
+# With `clipnorm` it clips those of each replica before it adds them up,
+# which is not the step of one device.
 # The gradient of each loss above with respect to $w$ is its $x$: 1 and 2, 3 and 4.
 # If each replica divides by 4, their gradients are 0.75 and 1.75, in all 2.5,
-# and a step of SGD with the rate 0.4 takes $w$ from 3 to 2.
-# The next cell prints the loss and $w$.
+# and a step of SGD with the rate 0.4 takes $w$ from 3 to 2:
 
 
 # %% after-step
@@ -313,8 +313,8 @@ loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replic
 # `compute_average_loss` refuses a loss that is one number already;
 # a division that is written out nobody refuses.
 # `tf_keras`, which is Keras 2, refuses its default under a strategy.
-# It calls it `AUTO`, which means `SUM_OVER_BATCH_SIZE`; to Keras 3 `"auto"` is an unknown value.
-# In a loop of your own choose `reduction="none"`, the losses of the examples, or `"sum"`, and divide once.
+# In a loop of your own choose `reduction="none"`, the losses of the examples, or `"sum"`,
+# and divide once.
 
 # %% reductions tags=["error"]
 import tf_keras
@@ -339,8 +339,7 @@ for attempt in (
 # `MeanSquaredError`, `MeanAbsoluteError` and `BinaryCrossentropy` take the mean over the last axis,
 # whatever it stands for, and over no other:
 # that is one loss for each example where labels and predictions have two axes.
-# For two pictures of 4 × 4 numbers it is not.
-# The next cell prints the shapes of their losses, without and with a last axis of length 1.
+# For two pictures of 4 × 4 numbers it is not, neither without nor with a last axis of length 1:
 
 # %% axes
 ones, zeros = tf.ones((2, 4, 4)), tf.zeros((2, 4, 4))
@@ -412,7 +411,7 @@ def replica_step(model, optimizer, images, labels, size):
 check("10-replica-step", replica_step)
 
 # %% beside-text [markdown]
-# Now take two steps with `own_mean`, and two with `replica_step`, and compare with one device.
+# Now take two steps with `own_mean` and with `replica_step`, and compare with one device.
 # `tf.distribute.get_strategy()`, outside a scope, is the strategy of one device.
 # The optimizer is SGD, which hides no factor.
 # 71 images make a batch of 64 and one of 7, with parts of 2, 2, 2 and 1.
@@ -442,8 +441,9 @@ for inner in (own_mean, right_step):
 
 # %% saved-text [markdown]
 # In the cell above no replica was empty.
-# Elsewhere that could have failed: on many processors TensorFlow uses oneDNN, which this course switches off.
-# With oneDNN, in TensorFlow 2.21, a convolution of no images has a wrong shape, and the next one fails.
+# With oneDNN, which TensorFlow uses on many processors and this course switches off,
+# an empty one could have failed:
+# in TensorFlow 2.21 a convolution of no images then has a wrong shape, and the next one fails.
 # So choose batches that leave no replica empty, or drop the last one.
 #
 # ## Save and resume
@@ -575,8 +575,7 @@ for named in ({}, {"seed": seed}):
 # - **The whole epoch in a call**: no Python runs between the steps,
 #   so no curve is drawn, and a Stop button waits.
 #
-# The last cell of this section trains a small model in all three ways, an epoch of 20 steps each,
-# and prints the mean losses.
+# The last cell of this section trains a small model in all three ways, an epoch of 20 steps each.
 # Its explorer measures how long a step takes.
 # Choose a batch size and press, then a larger one:
 # what Python costs hardly depends on the batch, so it matters where steps are short.
@@ -620,7 +619,7 @@ iterating_explorer.IterationExplorer(measure)
 #
 # [`10_custom_training.py`](../plain/10_custom_training.py) is this lesson without the course's library.
 # It trains for two epochs, goes on from the checkpoint with a new model to the fourth,
-# and compares its logits with those of a model that is restored without a strategy.
+# and compares its logits with those of a model restored without a strategy.
 
 # %% takeaways [markdown]
 # ## Takeaways

@@ -15,20 +15,22 @@
 # **You need to know:** a run and a checkpoint (lesson 4), a mesh with two dimensions (lesson 5),
 # a training loop under a strategy (lessons 9 and 10).
 #
-# > **Where this was run.** TensorFlow 2.21, on one machine with two cores.
-# > Every machine of this lesson is a process here, and they really talk, die and come back.
-# > That takes Linux or macOS, of which Linux was tried; on Windows, take Colab or the Subsystem for Linux.
+# > **Where this was run.** TensorFlow 2.21, on one machine with two cores:
+# > every machine of this lesson is a process here.
+# > That takes Linux or macOS, of which Linux was tried;
+# > on Windows, take Colab or the Subsystem for Linux.
 # > DTensor is experimental.
 #
 # ## Who is who
 #
 # All machines run the same program.
-# What tells them apart is an environment variable, `TF_CONFIG`, which is set before the program starts.
-# It holds two things in JSON: the addresses of the processes, and which of them this one is, its *task*.
+# What tells them apart is an environment variable, `TF_CONFIG`,
+# which is set before the program starts.
+# In JSON it holds the addresses of the processes,
+# and which of them this one is, its *task*.
 #
 # The next cell builds it.
-# Click through the tasks: which part of the text changes, and which stays?
-# Then choose a mistake.
+# Click through the tasks, then choose a mistake.
 
 # %%
 LANGUAGE = "en"
@@ -65,11 +67,10 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
 #
 # Only parameter servers need a chief.
-# Without one, worker 0 does what a chief would; the program below takes none.
+# Without one, worker 0 does what a chief would.
 #
-# The next cell makes four mistakes: Python in place of JSON, a number that there is not, two chiefs,
-# and `clusters` in place of `cluster`.
-# The strategy for several workers reads each of them.
+# The next cell makes four mistakes: Python in place of JSON, a number that there is not,
+# two chiefs, and `clusters` in place of `cluster`.
 
 # %% mistakes tags=["error"]
 hosts = {"worker": ["host0:12345", "host1:12345"]}
@@ -90,20 +91,19 @@ for text in wrong:
 # %% start-text [markdown]
 # The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
 # So would that of each other machine, and there would be several models.
-# Let a program print first how many replicas it has, and you notice.
+# Let a program print first how many replicas it has.
 #
 # ## A worker's program
 #
-# The next cells write one, in three pieces, into the folder `11_programs` beside this notebook.
+# The next cells write it in three pieces.
 # The first finds the others.
 #
-# `MultiWorkerMirroredStrategy()` starts a server, through which the others reach this process,
-# and waits for theirs.
-# With a `TF_CONFIG` it comes before anything else that TensorFlow computes, or it raises an error:
-# `Collective ops must be configured at program startup`.
+# `MultiWorkerMirroredStrategy()` starts a server for the others, and waits for theirs.
+# With a `TF_CONFIG` it comes before anything else that TensorFlow computes,
+# or it raises an error: `Collective ops must be configured at program startup`.
 # For a worker that never comes TensorFlow waits an hour, in silence.
-# `faulthandler`, from Python's own library, ends the process after five minutes.
-# A timer of Python would not: no other thread of Python runs while TensorFlow waits.
+# No other thread of Python runs meanwhile, so a timer would not help:
+# `faulthandler` ends the process after five minutes.
 
 # %% start
 # %%writefile 11_programs/start.py
@@ -133,12 +133,11 @@ print(f"worker {worker} of {workers}", flush=True)
 
 # %% model-text [markdown]
 # The second piece is lesson 10's: data, a model in the strategy's scope, a step.
-# The data are 96 noisy patterns of four kinds, which every worker makes for itself.
-# A batch is global here too: 32 patterns for all workers together, three steps an epoch.
+# Every worker makes the same 96 noisy patterns of four kinds.
+# A batch is global: 32 patterns for all workers together, three steps an epoch.
 # `AutoShardPolicy.DATA` gives each worker its part of every batch.
 #
-# `train_step` adds up over all replicas, those of the other workers too:
-# the loss, and how many patterns went into it.
+# `train_step` adds up the loss, and how many patterns went into it, over the replicas of all workers.
 #
 # The last piece is a loop, for now without checkpoints.
 # `skip` and `take` cut the epoch where the run begins and ends.
@@ -191,9 +190,9 @@ while step < options.steps:
         time.sleep(options.pause)
 
 # %% by-hand [markdown]
-# The second of the next two cells joins the three pieces to one program, `first.py`.
-# On two machines one would start it by hand, on each with its `TF_CONFIG`.
-# On this one, once the cell has run, you can do so in two terminals:
+# The next two cells join the three pieces to one program, `first.py`, and run it.
+# On two machines one would start it on each with its `TF_CONFIG`;
+# on this one, once the cells have run, you can do so in two terminals:
 #
 # ```sh
 # export TF_CONFIG='{"cluster": {"worker": ["localhost:4001", "localhost:4002"]},
@@ -202,9 +201,8 @@ while step < options.steps:
 # ```
 #
 # In the other it is the same with `"index": 1`.
-# In this notebook `Cluster` does it: one process for each task, on free ports, each with its `TF_CONFIG`.
-# While a cell waits, it shows what all of them write; `print(cluster.log("worker 0"))` shows it afterwards.
-# At the end of the block every process has ended, whatever happened in it.
+# Here `Cluster` does it: one process for each task, on free ports, each with its `TF_CONFIG`.
+# While a cell waits, it shows what all write; `print(cluster.log("worker 0"))` shows it afterwards.
 
 # %% joined
 import functools
@@ -244,13 +242,13 @@ print("the two equal to nine decimals:", both[0] == both[1])
 print("one process within 0.001:", max(abs(both[0][step] - alone[step]) for step in alone) < 0.001)
 
 # %% shards-text [markdown]
-# What both print is the loss of the global batch, which both get from the all-reduce.
+# Both print the loss of the global batch, which comes from the all-reduce.
 # One process adds up the 32 losses in another order, so the last digits may differ.
 #
 # ## Which example goes where
 #
 # Both workers run the same `tf.data` pipeline, on the same files.
-# So that they do not train on the same examples, a distributed data set divides them, by a rule:
+# A distributed data set divides the examples, by a rule:
 #
 # - `FILE`: each worker reads files of its own;
 # - `DATA`: each reads everything, and leaves out what is for others;
@@ -258,9 +256,7 @@ print("one process within 0.001:", max(abs(both[0][step] - alone[step]) for step
 #
 # Without a choice, `AUTO`, it is `FILE` if TensorFlow finds files to divide, and else `DATA`.
 #
-# The next program has 16 numbers in four files, 0 to 3 in the first, 4 to 7 in the second, and so on,
-# and batches of 4.
-# Each worker prints what it gets.
+# The next program has 16 numbers in four files, and batches of 4.
 
 # %% shards
 # %%writefile 11_programs/shards.py
@@ -309,17 +305,16 @@ for rule in ("FILE", "DATA", "OFF"):
     display(received(two_workers("shards.py"), rule))
 
 # %% pipeline-text [markdown]
-# Files are dealt out in turn, as cards are, and a batch is another one: its examples come from two files.
-# Each file is read once; by `DATA` every worker reads all of them.
-# `FILE` needs as many files as workers at least, or TensorFlow raises an error, with `AUTO` too:
+# Files are dealt out in turn, as cards are, and the examples of a batch come from two files.
+# `FILE` needs as many files as workers at least,
+# or TensorFlow raises an error, with `AUTO` too:
 #
 # ```text
 # Could not apply FILE based sharding: the dataset only has 1 file(s),
 # which is not enough for the required 2 shards/workers.
 # ```
 #
-# With `OFF` each example is there twice.
-# That is right where the pipeline has divided already, or where each worker shuffles by itself.
+# `OFF` is right where the pipeline has divided already, or where each worker shuffles by itself.
 #
 # Or divide yourself.
 # `strategy.distribute_datasets_from_function(function)` calls your function once on each worker,
@@ -347,21 +342,18 @@ check("11-pipeline", worker_batches)
 # %% loop-text [markdown]
 # ## Save and go on
 #
-# The last piece, written again, with checkpoints.
+# The last piece, now with checkpoints:
 #
 # - **Who saves where.** All workers save: some kinds of variables must first be summed over all of them.
 #   Two that write into one folder would spoil it.
-#   So worker 0 saves into the folder that all see,
-#   and each other one into a folder of its own, which nobody reads.
+#   So worker 0 saves into the folder that all see, and each other one into its own, which nobody reads.
 # - **Who restores what.** All restore the newest checkpoint of the shared folder,
 #   `tf.train.latest_checkpoint(folder)`.
 #   From `step`, which is saved too, follow the epoch and the place in it.
-# - **Do all agree?** TensorFlow does not compare what the workers restored.
-#   `total` adds up over the workers, and all must come to the same sum.
-#   Besides, each waits there for the others: worker 0 cannot save anew while another one still reads.
+# - **Do all agree?** TensorFlow does not compare what the workers restored; `total` adds up their steps.
+#   Each waits there for the others, so worker 0 cannot save anew while another one still reads.
 # - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before they take a machine away.
 #   `PreemptionCheckpointHandler` tells the other workers; all save after the same step, and call `leave`.
-# - **The last line** lets all end together.
 
 
 # %% loop
@@ -405,9 +397,9 @@ total(step.read_value())  # all end together
 #
 # ## Kill one
 #
-# The next run is killed in step 5: worker 1 gets SIGKILL after step 4, as Linux does when memory runs out.
+# In the next run worker 1 gets SIGKILL after step 4, as Linux sends it when memory runs out.
 # Nothing can catch this signal.
-# `--pause` leaves time for it: one and a half seconds after each step.
+# `--pause` leaves time for it.
 
 # %% killed-run
 import shutil
@@ -445,20 +437,18 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# Worker 0 ended with an `UnavailableError`, whose message has many lines in its log; the last says:
+# Worker 0 ended with an `UnavailableError`.
+# The last line of its message says:
 #
 # ```text
 # The error could be from a previous operation. Restart your program to reset.
 # ```
 #
 # It is meant: every all-reduce of this process fails from now on.
-# For the same reason no worker may leave early, and the program's last line makes all wait.
-# TensorFlow notices a lost process by a connection that breaks,
-# or by heartbeats that are missed.
+# So no worker may leave early, and the program's last line makes all wait.
 #
 # So both are started again, with the same command.
-# They find the checkpoint of step 3.
-# After that, another run gets SIGTERM in place of SIGKILL, worker 1 alone, early in its first epoch.
+# After that, in another run, worker 1 alone gets SIGTERM, early in its first epoch.
 
 # %% resumed
 before, folder = killed()
@@ -488,18 +478,17 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 # model, optimizer and `step` came from the checkpoint,
 # and the order of the patterns follows from a seed and the number of the epoch.
 #
-# The first program trained on to its end, through all six steps, and both exit statuses are 0.
+# The first program trained on to its end.
 # In a cluster, making the strategy makes a process deaf to SIGTERM:
 # TensorFlow takes note of the signal, and leaves it to a handler to do something about it.
-# A machine that is taken away then ends in SIGKILL.
+# Without one, a machine that is taken away ends in SIGKILL.
 #
 # ## One mesh, two processes
 #
-# DTensor goes over several processes as well.
-# Each of them is a *client*: it has its own devices, and runs the whole program.
-# Other variables tell a client its place:
-# `DTENSOR_JOBS` has all addresses, `DTENSOR_CLIENT_ID` says which one this is,
-# `DTENSOR_JOB_NAME` what they are called together.
+# DTensor goes over several processes, too.
+# Each is a *client*: it has its own devices, and runs the whole program.
+# Other variables tell a client its place: `DTENSOR_JOBS` has all addresses,
+# `DTENSOR_CLIENT_ID` says which one this is, `DTENSOR_JOB_NAME` what they are called together.
 # Then `dtensor.initialize_accelerator_system` joins them,
 # and `create_distributed_mesh` makes a mesh of the devices of all.
 #
@@ -609,34 +598,34 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
     print(f"{step:4}  {loss:13.2f}  {always_one[step]:10.2f}")
 
 # %% coordinator-text [markdown]
-# Two clients saved after step 5; one process with eight devices took the checkpoint and went on.
-# The losses are those of one process that trained from the beginning, in the last column.
+# Two clients saved after step 5; one process with eight devices took the checkpoint and went on,
+# with the losses of one process that trained from the beginning.
 # The file is [`11_client.py`](../plain/11_client.py).
 #
 # Devices 0 to 3 are those of client 0.
-# On the mesh of 4 × 2 neighbours along `model` are 0 and 1, 2 and 3, and so on: they stay within a process.
-# Groups along `batch` have devices of both.
+# On the mesh of 4 × 2 groups along `model`, such as 0 and 1, stay within a process;
+# groups along `batch` have devices of both.
 # Between machines data moves more slowly than within one,
-# so the dimension along which most is moved should stay within a machine: it should be the last one.
+# so the dimension along which most is moved should be the last one, which stays within a machine.
 #
 # ## Parameter servers
 #
-# So far an all-reduce in each step kept all together.
-# A `ParameterServerStrategy` has none.
+# A `ParameterServerStrategy` has no all-reduce.
 # Variables lie on *servers*; a *partitioner* cuts large ones into parts.
-# A *coordinator*, the chief, hands out steps: `coordinator.schedule(step)` returns at once,
-# and a worker that is free takes it.
-# The worker fetches the variables, computes gradients, and sends them to the servers,
-# which may have moved on since.
+# A *coordinator*, the chief, hands out steps:
+# `coordinator.schedule(step)` returns at once, and a worker that is free takes it.
+# The worker fetches the variables, computes gradients,
+# and sends them to the servers, which may have moved on since.
 # `coordinator.join()` waits until all steps are done.
 #
-# Workers and servers run the same file, and stop at `Server(...).join()`: they serve until they are ended.
-# The coordinator waits for them; TensorFlow has no limit for that, and the program sets one.
+# Workers and servers run the same file, and stop at `Server(...).join()`:
+# they serve until they are ended.
+# The coordinator waits for them, for five minutes at most.
 # Each worker shuffles all patterns for itself, so that an epoch is only a count here: five steps.
 #
 # The next cells write this program, [`11_coordinator.py`](../plain/11_coordinator.py),
 # and start it as a chief, two workers and two servers.
-# During the training worker 1 is killed and, some time later, started again; after that server 1 is killed.
+# Worker 1 is killed and, later, started again; after that server 1 is killed.
 
 # %% coordinator
 # %%writefile 11_programs/coordinator.py
@@ -769,10 +758,8 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 # A step whose worker dies before its result is back is done again,
 # so that all or some of its gradients may count twice.
 #
-# The first three lines tell where the variables lay:
-# `W1`, the larger one, in two parts, `W2` whole on one server.
-# A lost server is another matter than a lost worker:
-# what it held was nowhere else, and the coordinator ended with an error.
+# `W1`, the larger variable, lay in two parts, `W2` whole on one server.
+# What a lost server held was nowhere else, and the coordinator ended with an error.
 # All are started again then, and go on from the checkpoint.
 #
 # ## Beyond this machine
@@ -785,16 +772,13 @@ print(*(line for line in lost().lines if " on ps " in line), lost().heading(), s
 # | Kubernetes | the manifest: the host names in an Indexed Job are known before | is replaced by a pod with its number; the survivors' errors count as failures too |
 # | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
 #
-# Kubeflow's `TFJob` belongs to an operator that is no longer maintained,
-# and its successor has given up TensorFlow.
-#
-# All go on from the checkpoint, so its folder must be one that every machine sees.
+# The folder of checkpoints must be one that every machine sees.
 # None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,
 # and the batch scripts ran with a stand-in for `srun`.
 #
 # In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
-# `srun` starts the command once for each task, and `place.py` sets `TF_CONFIG` with the function below.
-# The next cell sets Slurm's variables as for the second task of a job on two machines, and calls it.
+# `srun` starts the command once for each task, and `place.py` sets `TF_CONFIG` with the function below,
+# here called as by the second task of a job on two machines.
 
 
 # %% slurm
@@ -877,7 +861,7 @@ start(yours_or_ours("11-drill", repaired), worker, resuming)
 # - With parameter servers the others go on without a lost worker.
 #   A lost server costs what was learned since the last checkpoint.
 #
-# Lesson 12, in preparation, is about scaling out: what many machines gain, and what they cost.
+# Lesson 12, in preparation, is about scaling out.
 
 # %% score
 score("11")
