@@ -23,6 +23,6 @@ def _bars(parts: Record) -> tuple[Bar, ...]:
         _("dispatch"): parts.tiny,
         _("arithmetic"): parts.share - parts.tiny,
         _("collectives"): parts.exchanges,
-        _("whole step"): parts.loop,
+        _("step of the loop"): parts.loop,
     }
     return tuple(Bar(label, max(value, 0.0), f"{1e3 * value:.2f} ms") for label, value in seconds.items())

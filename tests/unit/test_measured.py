@@ -206,7 +206,7 @@ def test_the_picture_of_parts_sets_them_beside_the_whole():
     assert repr(step_parts.figure({"data": parts})) == (
         "What a training step takes\n"
         "data parallel, mesh 8: packing on the host 0.30 ms, dispatch 0.50 ms, arithmetic 0.70 ms,"
-        " collectives 2.00 ms, whole step 5.00 ms"
+        " collectives 2.00 ms, step of the loop 5.00 ms"
     )
 
 

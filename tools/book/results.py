@@ -82,7 +82,7 @@ def _schemes(source: str, folder: Path) -> Values:
         ]
         for kind in ("equal", "continued")
     }
-    return {"source": source, "kinds": kinds} | _drawn(name, record.equal, folder)
+    return {"source": source, "kinds": kinds, "how": record.how} | _drawn(name, record.equal, folder)
 
 
 def _distance(scheme: str, steps: str, run: Record) -> dict[str, str]:
