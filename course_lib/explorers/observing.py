@@ -118,4 +118,4 @@ class ObservingExplorer(Explorer):
 
 
 def _on_a_page() -> str:
-    return _("The button needs a running notebook: open this lesson in Jupyter or Colab.")
+    return _("The button needs a running notebook: open the lesson in Jupyter or Colab.")
