@@ -108,5 +108,9 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
     return Picture(
         png=panels.png(),
         alt=_("Curves of loss and accuracy of several runs. {described}.", described=described),
-        text=_("Picture: loss and accuracy, step by step, of {runs}.", runs=_(", ").join(histories)),
+        text=_(
+            "Picture: loss and accuracy of {runs}. Training curves are means of the last {count} steps.",
+            runs=_(", ").join(histories),
+            count=SMOOTHING_STEPS,
+        ),
     )
