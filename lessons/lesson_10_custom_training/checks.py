@@ -258,7 +258,7 @@ def _steps_on_replicas(
         if not isinstance(returned, (tuple, list)) or len(returned) != 2:
             raise CourseError(
                 _("Your function does not return a pair."),
-                allowed=_("the replica's share of the loss, and the logits"),
+                allowed=_("the replica's share of the objective, and the logits"),
                 cure=_("End it with `return loss, logits`."),
             )
         accuracy.update_state(labels, returned[1])
