@@ -296,7 +296,6 @@ reveal("10-empty", " ".join(nan) or "none")
 #
 # The explorer has the model from above, with the losses 2, 3, 4 and so on, and five ways to divide.
 # It begins with the way of `own_mean` and a batch of eight.
-# The last two are the subject of the next section.
 # Which are right for five examples on four replicas?
 # Which for four, and which for eight?
 
@@ -397,8 +396,8 @@ check("10-objective", objective)
 # Return the replica's share of the objective, and the logits.
 # `size` is that of the global batch, as `train_step` counts it: a tensor.
 #
-# The check calls your function on two replicas and on four, in a `tf.function`,
-# with equal parts, unequal ones and an empty one, with a model that has penalties and with one that has none,
+# The check runs your function in a `tf.function`, on two replicas and on four,
+# with equal, unequal and empty parts, with penalties and without,
 # and compares losses and variables with NumPy.
 
 
@@ -463,9 +462,6 @@ for name, inner in {"own_mean": own_mean, "replica_step": right_step}.items():
 # The images come in the same order in each epoch, so nothing of them has to be saved.
 # Where they are shuffled anew in each, a resumed run must skip the batches of the finished epochs.
 #
-# The dataset repeats, by `repeat`, and a run has one iterator:
-# to give up an iterator over a distributed dataset can take TensorFlow seconds.
-#
 # The next cell trains for two epochs.
 # The cell after it goes on to the fourth, with a new model and the checkpoint in `folder`.
 # Press **Stop** there: what came after the last checkpoint is lost,
@@ -500,8 +496,8 @@ some = tests.take(slice(20))
 ImageGrid(some.images, some.labels, predictions[:20], names=names)
 
 # %% restore-text [markdown]
-# The curves bend at step 20, but not because the training was resumed:
-# from there on a point is the mean of 20 steps, before it of all the steps so far.
+# The bend at step 20 does not come from resuming:
+# from there on a point is the mean of 20 steps, before it of all so far.
 # A row of the matrix is what the images show, a column what the model takes them for.
 #
 # On the photographs such a model has a test accuracy of 0.903 to 0.910,
@@ -551,8 +547,7 @@ print(f"epoch={int(epoch)} {step=} {apart=:.4f}")
 # With the slots, which `build` makes, every value is used:
 # `epoch` and `step` are those of the training,
 # and no logit differs from that under the strategy (`apart`).
-# On the card `assert_consumed` raised its error since Adam had no slots yet:
-# a value waits until its variable is made.
+# Before, Adam had no slots, and a value waits until its variable is made.
 #
 # `assert_consumed` does not miss what was never saved.
 # `Dropout` draws its masks from a seed and a counter, in a variable of the model,
@@ -591,7 +586,6 @@ for named in ({}, {"seed": seed}):
 # If a step itself is slow, look into it with the profiler:
 # `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace,
 # which TensorBoard's profile plugin reads.
-# Leave out the first step, which compiles.
 #
 # The next cell writes the three ways down, for a small model and an epoch of 20 steps.
 # The cell after it trains in each, and its explorer measures how long a step takes.

@@ -62,7 +62,7 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # | job | does |
 # | --- | --- |
 # | `worker` | computes |
-# | `chief` | keeps the checkpoints; with parameter servers it also coordinates, without them it also computes as a worker does |
+# | `chief` | keeps the checkpoints; coordinates parameter servers, or without them computes as a worker does |
 # | `ps` | holds variables; only with parameter servers |
 # | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
 #
@@ -102,7 +102,6 @@ for text in wrong:
 # With a `TF_CONFIG` it comes before anything else that TensorFlow computes,
 # or it raises an error: `Collective ops must be configured at program startup`.
 # For a worker that never comes TensorFlow waits an hour, in silence.
-# No other thread of Python runs meanwhile, so a timer would not help:
 # `faulthandler` ends the process after five minutes.
 
 # %% start
@@ -193,10 +192,10 @@ while step < options.steps:
 # %% by-hand [markdown]
 # The next two cells join the three pieces to one program, `first.py`, and run it.
 # `Cluster` starts it: one process for each task, on free ports, each with its `TF_CONFIG`.
-# While a cell waits, it shows what all of them write.
+# While it waits, the cell shows what they write.
 #
 # On two machines one would start the program on each with its `TF_CONFIG`.
-# On this one, once the cells have run, you can do so in two terminals.
+# On this one two terminals do, once the cells have run.
 # In the first:
 #
 # ```sh
@@ -246,7 +245,7 @@ alone_within_0_001 = max(abs(both[0][step] - alone[step]) for step in alone) < 0
 print(f"{equal_to_9_decimals=} {alone_within_0_001=}")
 
 # %% shards-text [markdown]
-# Both workers print the loss of the global batch, which comes from the all-reduce.
+# Both workers print the loss of the global batch, from the all-reduce.
 # One process alone adds up the 32 losses in another order, so the last of the nine decimals may differ.
 #
 # ## Which example goes where
@@ -312,12 +311,7 @@ for rule in ("FILE", "DATA", "OFF"):
 # Each worker has one replica here.
 # By `FILE` files are dealt out in turn, as cards are, and the examples of a batch come from two files.
 # `FILE` needs as many files as workers at least,
-# or TensorFlow raises an error, with `AUTO` too:
-#
-# ```text
-# Could not apply FILE based sharding: the dataset only has 1 file(s),
-# which is not enough for the required 2 shards/workers.
-# ```
+# or TensorFlow raises an error, `Could not apply FILE based sharding`, with `AUTO` too.
 #
 # `OFF` is right where the pipeline has divided already, or where each worker shuffles by itself.
 #
@@ -354,7 +348,7 @@ check("11-pipeline", worker_batches)
 #   So worker 0 saves into the folder that all see, and each other one into its own, which is thrown away.
 # - **Who restores what.** All restore the newest checkpoint of the shared folder,
 #   `tf.train.latest_checkpoint(folder)`.
-#   From `step`, which is saved too, follow the epoch and the place in it.
+#   From `step` follow the epoch and the place in it.
 # - **Do all agree?** TensorFlow does not compare what the workers restored; `total` adds up their steps.
 #   Each waits there for the others, so worker 0 cannot save anew while another one still reads.
 # - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before a machine goes.
@@ -443,15 +437,9 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# Worker 0 ended with an `UnavailableError`.
-# The last line of its message says:
-#
-# ```text
-# The error could be from a previous operation. Restart your program to reset.
-# ```
-#
-# Only a new start helps: after a failure every later all-reduce of a process fails, too.
-# If a worker left early, the next all-reduce of the others would fail just so:
+# Worker 0 ended with an `UnavailableError`, whose message ends in `Restart your program to reset.`
+# Nothing else helps: after a failure every later all-reduce of a process fails, too.
+# If a worker left early, the others would fail just so:
 # the program's last line makes each wait for all.
 #
 # The next cell starts both again, without `--pause`, on a copy of the folder.
@@ -467,7 +455,7 @@ undisturbed = two_workers("first.py")["worker 0"].losses
 print(f"{losses == undisturbed = }")
 
 # %% sigterm-text [markdown]
-# Step 4 was done twice, once in each run.
+# Step 4 was done twice.
 # All losses are those of the run that nobody stopped, `undisturbed`, to nine decimals:
 # model, optimizer and `step` came from the checkpoint,
 # and the order of the examples follows from a seed and the number of the epoch.
@@ -490,11 +478,11 @@ exit_statuses = [each.status for each in deaf.told]
 print(f"first.py: {exit_statuses=} steps={list(deaf['worker 1'].losses)}")
 
 # %% client-text [markdown]
-# Both workers saved and ended with the status 75, and no step was done twice.
+# Both saved and ended with the status 75; no step was done twice.
 #
 # But `first.py` trained on to its end.
 # In a cluster, making the strategy makes a process deaf to SIGTERM:
-# TensorFlow takes note of the signal, and leaves it to a handler to do something about it.
+# TensorFlow takes note of the signal, and leaves the rest to a handler.
 # Without one, the process ends in SIGKILL when the machine goes.
 #
 # ## One mesh, two processes
@@ -620,8 +608,8 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # Devices 0 to 3 are those of client 0.
 # On the mesh of 4 × 2 groups along `model`, such as 0 and 1, stay within a process;
 # groups along `batch` have devices of both.
-# Between machines data moves more slowly than within one,
-# so the dimension along which most is moved should be the last one, which stays within a machine.
+# Data moves more slowly between machines,
+# so the dimension along which most is moved should be the last, which stays within one.
 #
 # ## Parameter servers
 #
@@ -636,11 +624,11 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # Workers and servers run the same file, and stop at `Server(...).join()`:
 # they serve until they are ended.
 # The coordinator waits for them, for five minutes at most.
-# Each worker shuffles all examples for itself, so that an epoch is only a count here: five steps.
+# An epoch is only a count here, five steps: each worker shuffles all examples for itself.
 #
 # The next cell writes this program, [`11_coordinator.py`](../plain/11_coordinator.py).
-# After a question it runs, with a chief, two workers and two servers.
-# Worker 1 is killed and, later, started again; after that server 1 is killed.
+# After a question it runs with a chief, two workers and two servers.
+# Worker 1 is killed and started again, then server 1 is killed.
 
 # %% coordinator
 # %%writefile 11_programs/coordinator.py
@@ -772,7 +760,7 @@ print(*(line for line in lost.lines if " on ps " in line), lost.heading(), sep="
 #
 # ## Beyond this machine
 #
-# On real machines something else starts the processes, watches them and, mostly, starts them again.
+# On real machines another system starts, watches and mostly restarts the processes.
 # The three programs stay as they are; `deploy/` has what these systems need:
 #
 # | | who tells each its place | a lost worker |
@@ -819,8 +807,7 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # step 6 loss 1.11 patterns 32
 # ```
 #
-# Today somebody set the machines up anew, to go on to step 9.
-# Three settings were made on each: the index in `TF_CONFIG`, `BATCH` in its copy of the program,
+# Today somebody set both up anew, to go on to step 9, with three settings on each: the index in `TF_CONFIG`, `BATCH` in its copy of the program,
 # and the path of the folder of checkpoints.
 # It does not go on as it should.
 #
@@ -830,8 +817,8 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # Change a value, run `start(repaired, worker, resuming)`, read both logs, and so on,
 # until both go on after step 6 as yesterday.
 #
-# A machine that waits for another says nothing.
-# `start` ends it soon after that one has failed; the report, made before, says that it runs.
+# A machine that waits says nothing.
+# `start` ends it soon after the other has failed; the report, made before, says that it runs.
 
 # %% drill
 from lessons.lesson_11_many_processes.checks_drill import start
