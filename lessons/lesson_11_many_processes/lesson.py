@@ -2,7 +2,7 @@
 # # 11. Many processes
 #
 # A training on several machines is several processes.
-# Each connects to the others, and they exchange numbers as they train, but one day one of them dies.
+# Each connects to the others, and they exchange numbers as they train, but one day one dies.
 # What do the others do then, and what is lost?
 #
 # After this lesson you can
@@ -46,6 +46,8 @@ import os
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+
 from lessons.lesson_11_many_processes.explorer import ClusterExplorer
 
 tf = course_lib.start_tensorflow()
@@ -66,7 +68,7 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 # | `ps` | holds variables; only with parameter servers |
 # | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
 #
-# Only parameter servers need a chief.
+# In `TF_CONFIG` only parameter servers need a chief.
 # Without one, worker 0 does what a chief would.
 #
 # The next cell makes four mistakes: Python in place of JSON, a number that there is not,
@@ -90,8 +92,8 @@ for text in wrong:
 
 # %% start-text [markdown]
 # The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
-# So would that of each other machine, and there would be several models.
-# Let a program print first how many replicas it has.
+# So would that of each other machine, and there would be several models:
+# let a program first print how many replicas it has.
 #
 # ## A worker's program
 #
@@ -133,14 +135,11 @@ print(f"worker {worker} of {workers}", flush=True)
 # %% model-text [markdown]
 # The second piece is lesson 10's: data, a model in the strategy's scope, a step.
 # Every worker makes the same 96 examples, noisy patterns of four kinds.
-# A batch is global: 32 examples for all workers together, three steps an epoch.
+# A global batch has 32 of them; an epoch has three steps.
 # `AutoShardPolicy.DATA` gives each worker its part of every batch.
 #
 # `train_step` adds up the loss, and how many examples went into it, over the replicas of all workers.
 # The log shows the second as `patterns`.
-#
-# The last piece is a loop, for now without checkpoints.
-# `skip` and `take` cut the epoch where the run begins and ends.
 
 # %% model
 # %%writefile 11_programs/model.py
@@ -176,6 +175,10 @@ def train_step(x, y):
     of_replicas = strategy.run(of_replica, (x, y))
     return [strategy.reduce("SUM", each, axis=None) for each in of_replicas]
 
+
+# %% first-loop-text [markdown]
+# The last piece is a loop, for now without checkpoints.
+# `skip` and `take` cut the epoch where the run begins and ends.
 
 # %% first-loop
 # %%writefile 11_programs/first_loop.py
@@ -255,7 +258,7 @@ print(f"{equal_to_9_decimals=} {alone_within_0_001=}")
 #
 # - `FILE`: each worker reads files of its own;
 # - `DATA`: each reads everything, and leaves out what is for others;
-# - `OFF`: nothing is divided.
+# - `OFF`: nothing is divided; for workers that shuffle by themselves.
 #
 # Without a choice, `AUTO`, it is `FILE` if TensorFlow finds files to divide, and else `DATA`.
 #
@@ -313,8 +316,6 @@ for rule in ("FILE", "DATA", "OFF"):
 # `FILE` needs as many files as workers at least,
 # or TensorFlow raises an error, `Could not apply FILE based sharding`, with `AUTO` too.
 #
-# `OFF` is right where the pipeline has divided already, or where each worker shuffles by itself.
-#
 # Or divide yourself.
 # `strategy.distribute_datasets_from_function(function)` calls your function once on each worker,
 # with an `InputContext` that says who it is:
@@ -345,7 +346,7 @@ check("11-pipeline", worker_batches)
 #
 # - **Who saves where.** All workers save: some kinds of variables must first be summed over all of them.
 #   Two that write into one folder would spoil it.
-#   So worker 0 saves into the folder that all see, and each other one into its own, which is thrown away.
+#   So worker 0 saves into the folder that all see, and each other one into its own, which nobody reads.
 # - **Who restores what.** All restore the newest checkpoint of the shared folder,
 #   `tf.train.latest_checkpoint(folder)`.
 #   From `step` follow the epoch and the place in it.
@@ -375,7 +376,7 @@ if newest := tf.train.latest_checkpoint(options.folder or ""):
     checkpoint.restore(newest).assert_existing_objects_matched()
     print(f"goes on after step {int(step)}", flush=True)
 assert total(step.read_value()) == workers * step, "others restored another step"
-kept = options.folder if worker == 0 else None  # what the others save is thrown away
+kept = options.folder if worker == 0 else None  # nobody reads what the others save
 manager = tf.train.CheckpointManager(checkpoint, kept or tempfile.mkdtemp(), max_to_keep=3)
 ending = tf.distribute.experimental.TerminationConfig(exit_fn=leave)
 handler = tf.distribute.experimental.PreemptionCheckpointHandler(resolver, manager, termination_config=ending)
@@ -398,7 +399,7 @@ total(step.read_value())  # all end together
 # ## Kill one
 #
 # In the next run worker 1 gets SIGKILL after step 4, as Linux sends it when memory runs out.
-# Nothing can catch this signal.
+# Nothing can catch it.
 # `--pause` leaves time for it.
 
 # %% killed-run
@@ -437,7 +438,7 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# Worker 0 ended with an `UnavailableError`, whose message ends in `Restart your program to reset.`
+# Worker 0 ended with an `UnavailableError`, whose message says `Restart your program to reset.`
 # Nothing else helps: after a failure every later all-reduce of a process fails, too.
 # If a worker left early, the others would fail just so:
 # the program's last line makes each wait for all.
@@ -461,7 +462,7 @@ print(f"{losses == undisturbed = }")
 # and the order of the examples follows from a seed and the number of the epoch.
 #
 # Now worker 1 alone gets SIGTERM, early in its first epoch.
-# After that `first.py`, which has no handler, gets it too.
+# After it `first.py`, without a handler, gets it too.
 
 # %% preempted
 worker, folder = programs / "worker.py", tempfile.mkdtemp()
@@ -744,37 +745,38 @@ with Cluster(command, {"chief": 1, "worker": 2, "ps": 2}) as cluster:
     lost = cluster.wait()["chief 0"]
 epochs = [line.split() for line in lost.lines if line.startswith("epoch")]
 updates = [0, *(int(words[-1]) for words in epochs)]
-fewest = min(after - before for before, after in zip(updates, updates[1:]))
+fewest = min(np.diff(updates))
 reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 else "one lost")
-
-# %% served
-print(*(line for line in lost.lines if " on ps " in line), lost.heading(), sep="\n")
 
 # %% slurm-text [markdown]
 # A step whose worker dies before its result is back is done again,
 # so that all or some of its gradients may count twice.
 #
-# `W1`, the larger variable, lay in two parts, `W2` whole on one server.
-# The values of the lost server were in no other process, and the coordinator ended with an error.
+# `W1`, the larger variable, lay in two parts, `W2` whole on one server:
+# `print(*lost.lines, sep="\n")` shows it.
+# The values of the lost server were in no other process,
+# and the coordinator ended with an `UnavailableError`.
 # All are started again then, and go on from the checkpoint.
 #
 # ## Beyond this machine
 #
 # On real machines another system starts, watches and mostly restarts the processes.
-# The three programs stay as they are; `deploy/` has what these systems need:
+# `deploy/` has what these systems need for the three programs:
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
 # | Kubernetes | the manifest: the host names in an Indexed Job are known before | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` too |
 # | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
 #
-# The folder of checkpoints must be one that every machine sees.
+# Every machine must see the folder of checkpoints.
 # None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,
-# and the batch scripts ran with a stand-in for `srun`.
+# the batch scripts ran with a stand-in for `srun`.
 #
 # In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
-# `srun` starts the command once for each task, and `place.py` sets `TF_CONFIG` to what the function below returns,
-# here called as by the second task of a job on two machines.
+# `place.py` sets `TF_CONFIG` to what the function below returns,
+# here called as by the second of two tasks.
+# TensorFlow's resolver sorts host names as texts, `n10` before `n2`, and Slurm does not:
+# ask for machines whose numbers have equally many digits.
 
 
 # %% slurm
@@ -807,7 +809,8 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # step 6 loss 1.11 patterns 32
 # ```
 #
-# Today somebody set both up anew, to go on to step 9, with three settings on each: the index in `TF_CONFIG`, `BATCH` in its copy of the program,
+# Today somebody set both up anew, to go on to step 9, with three settings on each:
+# the index in `TF_CONFIG`, `BATCH` in its copy of the program,
 # and the path of the folder of checkpoints.
 # It does not go on as it should.
 #

@@ -227,7 +227,8 @@ print(other.get_variable_value("global_step"), "steps")
 #
 # A *hook* is called before and after each step; here it counts the calls after a step.
 # `train_and_evaluate` trains until `max_steps` and evaluates on the way and at the end.
-# On several machines each process finds its task in `TF_CONFIG`; the next cell has one process, and needs none.
+# On several machines each process finds its task in `TF_CONFIG`;
+# the next cell has one process, and needs none.
 
 
 # %% hook
@@ -313,7 +314,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `train`, `evaluate` | `fit` and `evaluate`, or a loop of one's own | 9, 10 |
 # | checkpoints in `model_dir` | `tf.train.Checkpoint`, or Keras's `ModelCheckpoint` and `BackupAndRestore` | 10, the callbacks named |
 # | hooks | a line in the loop, or a Keras callback | 10, the callback named |
-# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, with `TF_CONFIG` too | 11 |
+# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy` or, where `TF_CONFIG` has `ps`, `ParameterServerStrategy` | 11 |
 # | `Scaffold`, which says how variables get their first values and are saved | nothing: variables have values at once, and `tf.train.Checkpoint` saves them | 10 |
 # | `predict` | the model's own `predict` | named |
 # | `export_saved_model` with a `serving_input_receiver_fn` | `tf.saved_model.save` with a signature | 6 |
@@ -326,7 +327,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 #
 # ## Exercise
 #
-# A program has `RunConfig(train_distribute=MirroredStrategy())` on a machine with four GPUs, of which it uses all.
+# A program has `RunConfig(train_distribute=MirroredStrategy())` on a machine with four GPUs,
+# of which it uses all.
 # Its `input_fn` ends in `batch(32)`, and it calls `train(input_fn, steps=1000)`.
 # Which batch and steps give `fit` the same training under the same strategy,
 # and how many examples does it take?
