@@ -628,8 +628,7 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # An epoch is only a count here, five steps: each worker shuffles all examples for itself.
 #
 # The next cell writes this program, [`11_coordinator.py`](../plain/11_coordinator.py).
-# After a question it runs with a chief, two workers and two servers.
-# Worker 1 is killed and started again, then server 1 is killed.
+# After a question it runs with a chief, two workers and two servers, of which some are killed.
 
 # %% coordinator
 # %%writefile 11_programs/coordinator.py
@@ -749,13 +748,14 @@ fewest = min(np.diff(updates))
 reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 else "one lost")
 
 # %% slurm-text [markdown]
+# Worker 1 was killed and came back.
 # A step whose worker dies before its result is back is done again,
 # so that all or some of its gradients may count twice.
 #
 # `W1`, the larger variable, lay in two parts, `W2` whole on one server:
 # `print(*lost.lines, sep="\n")` shows it.
-# The values of the lost server were in no other process,
-# and the coordinator ended with an `UnavailableError`.
+# Then server 1 was killed.
+# Its values were in no other process, and the coordinator ended with an `UnavailableError`.
 # All are started again then, and go on from the checkpoint.
 #
 # ## Beyond this machine
