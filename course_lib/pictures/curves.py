@@ -169,4 +169,6 @@ class Panels:
 
 
 def _train_text(mean_of: int) -> str:
-    return ngettext("train (mean of {count} step)", "train (mean of {count} steps)", mean_of)
+    return ngettext(
+        "train (mean of the last {count} step)", "train (mean of the last {count} steps)", mean_of
+    )

@@ -28,6 +28,7 @@ _FEATURES, _CLASSES, _RATE, _MOMENTUM, _PENALTY = 5, 3, 0.5, 0.5, 0.1
 
 _OWN = lambda own, batch, replicas: 1 / own  # noqa: E731
 _KERAS = lambda own, batch, replicas: 1 / own / replicas  # noqa: E731
+_TWICE = lambda own, batch, replicas: 1 / batch / replicas  # noqa: E731
 _GLOBAL = lambda own, batch, replicas: 1 / batch  # noqa: E731
 _UNDIVIDED = lambda own, batch, replicas: 1  # noqa: E731
 _ONCE, _NEVER = lambda replicas, batch: 1, lambda replicas, batch: 0
@@ -43,6 +44,7 @@ def _mistakes(make: Callable[[Shares, Times], Any]) -> dict[Callable[..., Any], 
             "Here a replica divides by its own examples and by the replicas, as Keras does by default."
             " That is right for equal parts only: divide by the global batch."
         ),
+        _TWICE: _("The losses are divided by the global batch, and once more by the replicas: divide once."),
         _UNDIVIDED: _("The losses are not divided, so they come to a sum. Divide by the global batch."),
     }
     times = {
@@ -127,7 +129,7 @@ def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dic
     def stepped(weight: Array, bias: Array, batches: list[Parts], penalty: float) -> dict[str, Any]:
         values: list[Any] = [weight.astype(np.float64), bias.astype(np.float64)]
         velocities: list[Any] = [0.0, 0.0]
-        losses, hits = [], 0
+        losses, counted = [], np.zeros(2)  # how many are right, and the sum of the logits
         for parts in batches:
             size = sum(len(labels) for _rows, labels in parts)
             factor = times(len(parts), size) * penalty
@@ -135,26 +137,26 @@ def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dic
             for rows, labels in parts:
                 if len(labels):
                     factor = share(len(labels), size, len(parts))
-                    own_loss, own_hits, own_slopes = _sums(values[0], values[1], rows, labels)
-                    loss, hits = loss + factor * own_loss, hits + own_hits
+                    own_loss, own_counted, own_slopes = _sums(values[0], values[1], rows, labels)
+                    loss, counted = loss + factor * own_loss, counted + own_counted
                     slopes = [slope + factor * own for slope, own in zip(slopes, own_slopes, strict=True)]
             losses.append(loss)
             pairs = zip(velocities, slopes, strict=True)
             velocities = [_MOMENTUM * velocity - _RATE * slope for velocity, slope in pairs]
             values = [value + velocity for value, velocity in zip(values, velocities, strict=True)]
         seen = sum(len(labels) for parts in batches for _rows, labels in parts)
-        return {"losses": losses, "variables": values, "accuracy": hits / seen}
+        return {"losses": losses, "variables": values, "accuracy": counted[0] / seen, "logits": counted[1]}
 
     return stepped
 
 
-def _sums(weight: Array, bias: Array, rows: Array, labels: Array) -> tuple[float, int, list[Array]]:
-    """Returns the summed cross entropy of some rows, how many of them are right, and the gradients."""
+def _sums(weight: Array, bias: Array, rows: Array, labels: Array) -> tuple[float, Array, list[Array]]:
+    """Returns the summed cross entropy of rows, how many are right, the sum of the logits, gradients."""
     logits, at = rows @ weight + bias, np.arange(len(labels))
     parts = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     loss, hits = -np.log(parts[at, labels]).sum(), int((logits.argmax(axis=1) == labels).sum())
     parts[at, labels] -= 1
-    return loss, hits, [rows.T @ parts, parts.sum(axis=0)]
+    return loss, np.array([hits, logits.sum()]), [rows.T @ parts, parts.sum(axis=0)]
 
 
 def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
@@ -245,7 +247,7 @@ def _steps_on_replicas(
     with strategy.scope():
         model, optimizer = _model(penalty, modes), tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
         optimizer.build(model.trainable_variables)
-        accuracy = tf.keras.metrics.SparseCategoricalAccuracy()
+        accuracy, logits = tf.keras.metrics.SparseCategoricalAccuracy(), tf.keras.metrics.Sum()
     modes.clear()  # of building the model
     for variable, value in zip(model.trainable_variables, values, strict=True):
         variable.assign(value)
@@ -255,13 +257,15 @@ def _steps_on_replicas(
 
     def on_replica(rows: Any, labels: Any, size: Any) -> Any:
         returned = answer(model, optimizer, rows, labels, size)
-        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+        pair = isinstance(returned, (tuple, list)) and len(returned) == 2
+        if not pair or len(getattr(returned[1], "shape", ())) != 2:
             raise CourseError(
-                _("Your function does not return a pair."),
-                allowed=_("the replica's share of the loss, and the logits"),
+                _("Your function does not return a pair that ends in the logits."),
+                allowed=_("the replica's share of the objective, and the logits"),
                 cure=_("End it with `return loss, logits`."),
             )
         accuracy.update_state(labels, returned[1])
+        logits.update_state(returned[1])
         return returned[0]
 
     @tf.function(input_signature=[*spec, tf.TensorSpec((), tf.int32)])  # type: ignore[untyped-decorator]
@@ -283,7 +287,8 @@ def _steps_on_replicas(
         ) from None
     losses = [sum(replica_runs.numbers(strategy, report)) for report in reports]
     variables = [variable.numpy() for variable in model.trainable_variables]
-    return {"losses": losses, "variables": variables, "accuracy": float(accuracy.result())}
+    found = {"losses": losses, "variables": variables, "accuracy": float(accuracy.result())}
+    return {**found, "logits": float(logits.result())}
 
 
 def _model(penalty: float, modes: set[bool]) -> Any:

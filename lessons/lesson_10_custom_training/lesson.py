@@ -10,7 +10,7 @@
 # - write a training loop with `strategy.run` and `reduce` that takes the steps of one device,
 #   also where the replicas get unequal parts of a batch;
 # - scale losses, penalties and metrics, and say what a loss of Keras has divided already;
-# - resume such a run, and restore its model without a strategy.
+# - resume a training from its checkpoint, and restore the model without a strategy.
 #
 # **Time:** 45 minutes.
 # **You need to know:** a Keras model and its optimizer, the checkpoints of lesson 4,
@@ -31,11 +31,12 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Four virtual CPUs train a convolutional model that tells ten kinds of garments apart.
 # The next six cells are the whole program.
-# It runs, and its curves rise and fall as they should.
+# It runs, and its curves look as they should.
 # Yet it has a mistake that raises no error: look for it.
 #
-# Unless you ask for `"tfds"`, the 70,000 photographs of Fashion-MNIST,
-# the images are a stand-in that the course draws.
+# The images are a stand-in that the course draws.
+# With `"tfds"` as `SOURCE` in the next cell, or in `COURSE_DATA`,
+# they are real data: the 70,000 photographs of Fashion-MNIST.
 # An image has 28 × 28 pixels, divided by 255, and one channel, which a convolution asks for.
 
 # %% garments
@@ -53,7 +54,7 @@ warnings.filterwarnings("ignore", "To make it possible")  # tf.data's
 SOURCE = None  # the stand-in (or what COURSE_DATA says)
 garments = data.load_fashion(SOURCE, num_train=2_500, num_test=1_000)
 images, labels = garments.train.features, garments.train.labels
-print(images.shape, labels.shape)
+print(f"{images.shape=} {labels.shape=}")
 names = data.class_names()
 ImageGrid(garments.train.images[:10], labels[:10], names=names)
 
@@ -114,7 +115,7 @@ def make_train_step(strategy, model, optimizer, inner):
     @tf.function(reduce_retracing=True)
     def train_step(images, labels):
         accuracy.reset_state()
-        sizes = strategy.run(tf.size, (labels,))
+        sizes = strategy.run(lambda rows: tf.shape(rows)[0], (labels,))
         size = strategy.reduce("SUM", sizes, axis=None)
         losses = strategy.run(on_replica, (images, labels, size))
         return strategy.reduce("SUM", losses, axis=None)
@@ -145,7 +146,8 @@ dataset = batches(four, (images, labels), 256)  # 10 of them
 folder = tempfile.mkdtemp()
 run = train(four, *build(four), own_mean, dataset, 10, 2, folder)
 history = await live.watch(run, steps=20, epochs=2)
-print(f"{history.steps[0].loss:.1f}")
+first_loss = history.steps[0].loss
+print(f"{first_loss=:.1f}")
 
 # %% shares-text [markdown]
 # The accuracy rises, the loss falls.
@@ -153,14 +155,15 @@ print(f"{history.steps[0].loss:.1f}")
 # A model that guesses among ten classes has a loss of about $\ln 10 = 2.3$: four times less.
 #
 # `strategy.run` calls a function once on each replica, with its part of the batch.
-# Here each replica returns the mean over its own images, and `reduce` adds the four means up.
+# Here each replica returns the mean loss of its own images, and `reduce` adds the four means up.
 # With `axis=None` it adds up the replicas, and no axis of the values.
 # To print a mean in place of the sum would mend the picture.
 # Would it mend the training?
 #
 # ## What to divide by
 #
-# Take the smallest model, $y = wx$ with the loss $|wx - t|$, at $w = 3$.
+# Take the smallest model, $y = wx$ with the one weight $w = 3$.
+# The loss is $|wx - t|$, where $t$ is the target.
 # Two replicas have two examples each, with the losses 2 and 3, and 4 and 5.
 # The mean of the four is $14 / 4 = 3.5$.
 # It is a sum over the replicas if each of them divides the sum of its own losses by 4,
@@ -168,7 +171,7 @@ print(f"{history.steps[0].loss:.1f}")
 # `tf.nn.compute_average_loss` does that; a `sample_weight` is multiplied in first.
 #
 # What a replica returns is its *share*.
-# A `Mean` metric gets the same two values:
+# The next cell also gives the two shares to a `Mean` metric.
 
 # %% shares
 two = mirrored(2)
@@ -185,13 +188,13 @@ def share(x, target):
 
 
 batch = next(iter(batches(two, (x, targets), 4)))
-shares = two.run(share, batch)
-print(*(float(each) for each in two.experimental_local_results(shares)))
-total = two.reduce("SUM", shares, axis=None)
-print(float(total), float(metric.result()))
+found = two.run(share, batch)
+shares = [float(each) for each in two.experimental_local_results(found)]
+total = float(two.reduce("SUM", found, axis=None))
+print(f"{shares=} {total=} metric={float(metric.result())}")
 
 # %% after-step-text [markdown]
-# The metric takes the mean of the two shares: too small by the number of replicas.
+# `Mean` takes the mean of the two shares: too small by the number of replicas.
 # Give metrics what belongs to single examples, as `accuracy` gets labels and logits above.
 #
 # A loss that is only printed can be mended later; a gradient is used at once.
@@ -199,6 +202,7 @@ print(float(total), float(metric.result()))
 # and every copy of a variable takes the same step.
 # With `clipnorm` it clips those of each replica before it adds them up,
 # which is not the step of one device.
+#
 # The gradient of each loss above with respect to $w$ is its $x$: 1 and 2, 3 and 4.
 # If each replica divides by 4, their gradients are 0.75 and 1.75, in all 2.5,
 # and a step of SGD with the rate 0.4 takes $w$ from 3 to 2:
@@ -221,7 +225,8 @@ def after_step(strategy, x, divide):
     return float(loss), float(weight.numpy())
 
 
-print(*after_step(two, x, lambda losses: tf.reduce_sum(losses) / 4))
+loss, weight = after_step(two, x, lambda losses: tf.reduce_sum(losses) / 4)
+print(f"{loss=} {weight=}")
 
 # %% predict-own [markdown]
 # A model has one weight, `w` = 3, and two replicas have two examples each.
@@ -250,18 +255,20 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # Where parts are equal, the sum of two means is twice the mean of all, and that of four is four times.
 # For SGD that is another learning rate.
 # Adam divides by the size of the gradients so far: a factor that stays the same hardly changes its steps.
-# That is why the curves above rise and fall as they should.
+# That is why the curves above look as they should.
 #
 # Where parts are unequal, no learning rate mends it:
 # an example counts more on a replica that has fewer of them.
 # A distributed dataset cuts each batch into parts of its size divided by the replicas, rounded up,
 # until nothing is left.
-# A replica without examples runs the step all the same, on tensors with no rows.
+# A replica without examples, an *empty* one, runs the step all the same, on tensors with no rows.
 
 # %% predict-empty [markdown]
 # Five examples fall to four replicas in parts of 2, 2, 1 and 0.
-# Each replica takes the mean over its own losses, and SGD takes a step with the gradients.
-# Which of the loss and the weight after the step is not a number (NaN)?
+# Each replica takes the mean over its own losses with `tf.reduce_mean`,
+# and SGD takes a step with the gradients of these means.
+# Which is not a number (NaN): the sum of the four means, which is reported as the loss,
+# or the weight after the step?
 #
 # - [ ] `none` neither of the two
 #   The sum of the replicas' means has one that is a mean over nothing, 0 / 0.
@@ -282,13 +289,13 @@ reveal("10-empty", " ".join(nan) or "none")
 
 # %% empty-why [markdown]
 # A curve of the loss would have a hole there.
-# The gradients of the three means are 1.5, 3.5 and 5, in all 10, so the weight goes from 3 to −1, in silence.
+# But the weight goes from 3 to −1, in silence:
+# the mean of the empty replica has the gradient 0, those of the others 1.5, 3.5 and 5, in all 10.
 # Shares of the true mean take it to 1.8.
 # `compute_average_loss` of no example is 0, and so is its gradient.
 #
 # The explorer has the model from above, with the losses 2, 3, 4 and so on, and five ways to divide.
 # It begins with the way of `own_mean` and a batch of eight.
-# The last two are the subject of the next section.
 # Which are right for five examples on four replicas?
 # Which for four, and which for eight?
 
@@ -301,12 +308,12 @@ loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replic
 # ## What Keras has divided already
 #
 # A loss object of Keras 3 divides, if it is not told otherwise:
-# by the number of losses that it computes, and then, inside `strategy.run`, by the number of replicas.
+# by the number of losses that it computes, and then, under a strategy, by the number of replicas.
 # `fit` uses that too.
 # Where parts are equal, the sum is the true mean.
 # Of the first three examples above, whose mean is 3, the first replica has two and the second has one.
 # Then the sum is $(2 + 3) / 2 / 2 + 4 / 2 = 3.25$: the third example counts a half, not a third.
-# Of no example Keras's mean is 0 only in a `tf.function` that was compiled for any number of rows.
+# On an empty replica Keras's loss is 0 only in a `tf.function` that was compiled for any number of rows.
 # Otherwise it is an empty tensor, and the sum over the replicas ends in an error.
 #
 # A loop that divides once more scales twice.
@@ -324,7 +331,7 @@ keras_2 = tf_keras.losses.MeanAbsoluteError()
 three = tuple(each[:3, tf.newaxis] for each in (x, targets))
 batch = next(iter(batches(two, three, 4)))
 losses = two.run(lambda x, target: keras_3(target, 3 * x), batch)
-print(float(two.reduce("SUM", losses, axis=None)))
+print("total:", float(two.reduce("SUM", losses, axis=None)))
 for attempt in (
     lambda: tf.nn.compute_average_loss(keras_3(targets, 3 * x)),
     lambda: two.run(lambda: keras_2(targets, 3 * x)),
@@ -339,19 +346,20 @@ for attempt in (
 # `MeanSquaredError`, `MeanAbsoluteError` and `BinaryCrossentropy` take the mean over the last axis,
 # whatever it stands for, and over no other:
 # that is one loss for each example where labels and predictions have two axes.
-# For two pictures of 4 × 4 numbers it is not, neither without nor with a last axis of length 1:
+# For two images of 4 × 4 pixels it is not, neither without nor with a last axis of length 1:
 
 # %% axes
 ones, zeros = tf.ones((2, 4, 4)), tf.zeros((2, 4, 4))
 squared = tf.keras.losses.MeanSquaredError(reduction="none")
+whole = squared(ones, zeros)
 pointwise = squared(ones[..., tf.newaxis], zeros[..., tf.newaxis])
-print(squared(ones, zeros).shape, pointwise.shape)
+print(f"{whole.shape=} {pointwise.shape=}")
 
 # %% objective-text [markdown]
-# Of the first, `compute_average_loss` would add up eight numbers and divide by two examples:
+# Of `whole`, `compute_average_loss` would add up eight numbers and divide by two examples:
 # four times too much.
-# With the second each element has its own loss.
-# Take the mean over the elements of each example, `tf.reduce_mean(pointwise, axis=(1, 2))`, and pass that on.
+# In `pointwise` each pixel has its own loss.
+# Take the mean over the pixels of each example, `tf.reduce_mean(pointwise, axis=(1, 2))`, and pass that on.
 #
 # ### Penalties
 #
@@ -361,7 +369,7 @@ print(squared(ones, zeros).shape, pointwise.shape)
 # **Exercise 1.** Write `objective(losses, penalties, size)`:
 # the scalar of which a replica takes the gradient.
 # `losses` are those of its own examples, `[rows]`, `penalties` is a list of scalars,
-# and `size` is the number of examples in the global batch.
+# and `size` is the number of examples in the global batch, an integer tensor.
 # Summed over the replicas, it has to be the mean loss of the global batch plus the sum of the penalties.
 # `tf.nn.scale_regularization_loss(penalties)` gives their sum divided by the number of replicas.
 # The check runs your function on two replicas and on four.
@@ -386,10 +394,10 @@ check("10-objective", objective)
 # All replicas together are to take the step of one device, whatever their parts,
 # also if the model has penalties.
 # Return the replica's share of the objective, and the logits.
-# `size` is that of the global batch, as `train_step` counts it: a tensor.
+# `size` is that of the global batch, as `train_step` counts it: an integer tensor.
 #
-# The check calls your function on two replicas and on four, in a `tf.function`,
-# with equal parts, unequal ones and an empty one, with a model that has penalties and with one that has none,
+# The check runs your function in a `tf.function`, on two replicas and on four,
+# with equal, unequal and empty parts, with penalties and without,
 # and compares losses and variables with NumPy.
 
 
@@ -415,8 +423,7 @@ check("10-replica-step", replica_step)
 # `tf.distribute.get_strategy()`, outside a scope, is the strategy of one device.
 # The optimizer is SGD, which hides no factor.
 # 71 images make a batch of 64 and one of 7, with parts of 2, 2, 2 and 1.
-# The first line is that of `own_mean`, the second that of `replica_step`:
-# the losses of the two steps, and by how much a variable then differs from that of one device at most.
+# `largest_gap` says by how much a variable then differs from that of one device at most.
 # From here on the lesson uses your `replica_step` if it is right, and ours if not yet.
 
 
@@ -427,24 +434,24 @@ def two_steps(strategy, inner):
         sgd = tf.keras.optimizers.SGD(0.1)
     step, _accuracy = make_train_step(strategy, model, sgd, inner)
     parts = iter(batches(strategy, (images[:71], labels[:71]), 64))
-    losses = [float(step(*next(parts))) for _ in range(2)]
+    losses = [round(float(step(*next(parts))), 2) for _ in range(2)]
     return losses, [each.numpy() for each in model.trainable_variables]
 
 
 one = tf.distribute.get_strategy()
 right_step = yours_or_ours("10-replica-step", replica_step)
 _losses, right = two_steps(one, right_step)
-for inner in (own_mean, right_step):
+for name, inner in {"own_mean": own_mean, "replica_step": right_step}.items():
     losses, found = two_steps(four, inner)
-    gaps = [np.abs(ours - one).max() for ours, one in zip(found, right)]
-    print(*(f"{loss:.2f}" for loss in losses), f"{max(gaps):.3f}")
+    largest_gap = max(np.abs(ours - one).max() for ours, one in zip(found, right))
+    print(f"{name}: {losses=} {largest_gap=:.3f}")
 
 # %% saved-text [markdown]
-# In the cell above no replica was empty.
-# With oneDNN, which TensorFlow uses on many processors and this course switches off,
-# an empty one could have failed:
-# in TensorFlow 2.21 a convolution of no images then has a wrong shape, and the next one fails.
-# So choose batches that leave no replica empty, or drop the last one.
+# With 71 images no replica is empty: on an empty one this model may fail.
+# The cause is oneDNN, which TensorFlow uses on many processors:
+# in TensorFlow 2.21 its convolution of no images has a wrong shape, and the next one fails.
+# The course switches oneDNN off; in programs of your own
+# choose batches that leave no replica empty, or drop the last one.
 #
 # ## Save and resume
 #
@@ -452,15 +459,13 @@ for inner in (own_mean, right_step):
 # As in lesson 4, a `CheckpointManager` saves what the next step depends on, here after every second epoch:
 # the model, the optimizer with its count of steps, and the number of finished epochs.
 # The images come in the same order in each epoch, so nothing of them has to be saved.
-# Where they are shuffled anew in each, a resumed run must skip the batches of the finished epochs.
+# Where they are shuffled anew in each, with a seed,
+# a resumed run must skip the batches of the finished epochs.
 #
-# The dataset repeats, by `repeat`, and a run has one iterator:
-# to give up an iterator over a distributed dataset can take TensorFlow seconds.
-#
-# The first cell trains for two epochs.
-# In the second a new model goes on to the fourth, with the checkpoint in `folder`.
-# Press **Stop** in it: what came after the last checkpoint is lost,
-# and if you run it again, it goes on from there.
+# The next cell trains for two epochs.
+# The cell after it goes on to the fourth, with a new model and the checkpoint in `folder`.
+# Press **Stop** there: what came after the last checkpoint is lost,
+# and the cell, run again, goes on from there.
 
 # %% saved-run
 folder = tempfile.mkdtemp()
@@ -476,7 +481,7 @@ saved = await live.watch(run, saved, steps=40, epochs=4)
 tests = garments.test
 predictions = tf.argmax(model(tests.features), axis=1).numpy()
 matrix = tf.math.confusion_matrix(tests.labels, predictions, 10).numpy()
-print("test accuracy above 0.5:", np.trace(matrix) > 500)
+print("accuracy > 0.5:", np.trace(matrix) > 500)
 figure, axes = plt.subplots(figsize=(6, 5))
 axes.imshow(np.sqrt(matrix), cmap="Blues", vmax=20)
 for (row, column), count in np.ndenumerate(matrix):
@@ -484,18 +489,22 @@ for (row, column), count in np.ndenumerate(matrix):
 axes.set_xticks(range(10), names, rotation=45, ha="right")
 axes.set_yticks(range(10), names)
 plt.close(figure)
-display(figure, metadata={"image/png": {"alt": str(matrix)}})
+rows = "; ".join(f"{name}: {row}" for name, row in zip(names, matrix))
+display(figure, metadata={"image/png": {"alt": rows}})
 some = tests.take(slice(20))
 ImageGrid(some.images, some.labels, predictions[:20], names=names)
 
 # %% restore-text [markdown]
+# The bend at step 20 does not come from resuming:
+# from there on a point is the mean of 20 steps, before it of all so far.
 # A row of the matrix is what the images show, a column what the model takes them for.
 #
 # On photographs such a model has a test accuracy of 0.903 to 0.910,
 # after ten epochs with all 60,000 training images on two replicas.
-# After three epochs with 5,000 images on four it is 0.758 to 0.776; on those of the stand-in, 0.848 to 0.884.
+# After three epochs with 5,000 images on four replicas it is
+# 0.758 to 0.776; on those of the stand-in, 0.848 to 0.884.
 # These are three seeds each, from `make results`.
-# All nine models were also restored without a strategy, and no test image got another class.
+# All nine models were also restored without a strategy: they gave every test image the same class.
 #
 # ## Restore without a strategy
 #
@@ -503,22 +512,20 @@ ImageGrid(some.images, some.labels, predictions[:20], names=names)
 # `restore` gives them to the variables, and `assert_consumed` makes sure that none is left over.
 
 # %% predict-early [markdown]
-# A new process makes the model, `adam = tf.keras.optimizers.Adam()` and the variable `epoch`,
-# without a strategy.
-# It takes no step.
-# `tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)` restores the last checkpoint of a training,
-# and `assert_consumed()` follows at once, to make sure that no value is left over.
-# What comes of it?
+# The model, `adam = tf.keras.optimizers.Adam()` and the variable `epoch` are made anew, without a strategy.
+# Before any step, `tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)`
+# restores the last checkpoint of a training, and `assert_consumed()` is called on what `restore` returns.
+# What comes of this call?
 #
-# - [ ] `passes` it passes, and all values are in their variables
+# - [ ] `passes` It passes, and all values are in their variables.
 #   It would if all variables were there.
 #   Adam makes its slots in its first step, or in its `build`.
-# - [ ] `anew` it passes, but the averages of Adam keep their first values
+# - [ ] `anew` It passes, but the averages of Adam keep their first values.
 #   It does not pass: a value that waits has not been used.
 #   Nor is it lost: Adam gets it when it makes the variable.
-# - [x] `AssertionError` it raises an error
+# - [x] `AssertionError` It raises an error.
 #   Adam makes its slots in its first step, or in its `build`.
-#   Until then their values wait.
+#   Until then their values wait, and `assert_consumed` takes them for left over.
 
 # %% reveal-early
 path, epoch = tf.train.latest_checkpoint(folder), tf.Variable(0)
@@ -533,19 +540,20 @@ alone, its_adam = build(one)
 whole = tf.train.Checkpoint(model=alone, adam=its_adam, epoch=epoch)
 whole.restore(path).assert_consumed()
 apart = np.abs(alone(tests.features) - model(tests.features)).max()
-print(int(epoch), int(its_adam.iterations.numpy()), f"{apart:.4f}")
+step = int(its_adam.iterations.numpy())
+print(f"epoch={int(epoch)} {step=} {apart=:.4f}")
 
 # %% dropout-text [markdown]
-# A value waits until its variable is made, and Adam had no slots yet.
-# With the slots, which `build` makes, every value is used.
-# The cell above printed how many epochs and steps are done,
-# and by how much a logit differs at most from that under the strategy.
+# With the slots, which `build` makes, every value is used:
+# `epoch` and `step` are those of the training,
+# and no logit differs from that under the strategy (`apart`).
+# Before, Adam had no slots, and a value waits until its variable is made.
 #
-# But `assert_consumed` does not miss what was never saved.
+# `assert_consumed` does not miss what was never saved.
 # `Dropout` draws its masks from a seed and a counter, in a variable of the model,
 # which `tf.train.Checkpoint` does not find in a model of Keras 3.
-# The next cell counts the variables of such a model and those in its checkpoint,
-# first as it is, then with this variable named beside it.
+# The next cell saves a model with `Dropout` twice:
+# as it is, and with this variable named beside it in `Checkpoint`.
 
 
 # %% dropout
@@ -562,7 +570,7 @@ for named in ({}, {"seed": seed}):
     state = tf.train.Checkpoint(model=dropping, **named)
     held = tf.train.list_variables(state.write(f"{folder}/dropout"))
     in_it = [name for name, _shape in held if name.endswith("VALUE")]
-    print(len(dropping.variables), len(in_it))
+    print(f"named={list(named)} has={len(dropping.variables)} saved={len(in_it)}")
 
 # %% several-text [markdown]
 # Without the variable, a resumed training with a seed draws the masks of its first steps again.
@@ -571,19 +579,18 @@ for named in ({}, {"seed": seed}):
 #
 # - **A `for` loop in Python** starts each step, and Python sees every batch.
 # - **Several steps in a call**: a `tf.range` loop takes batches from an iterator with `next`.
-#   If the dataset does not repeat and no batch is left, that is an `OutOfRangeError`.
+#   Where the dataset has no `repeat` and no batch is left, that is an `OutOfRangeError`.
 # - **The whole epoch in a call**: no Python runs between the steps,
 #   so no curve is drawn, and a Stop button waits.
-#
-# The last cell of this section trains a small model in all three ways, an epoch of 20 steps each.
-# Its explorer measures how long a step takes.
-# Choose a batch size and press, then a larger one:
-# what Python costs hardly depends on the batch, so it matters where steps are short.
 #
 # If a step itself is slow, look into it with the profiler:
 # `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace,
 # which TensorBoard's profile plugin reads.
-# Leave out the first step, which compiles.
+#
+# The next cell writes the three ways for a small model and an epoch of 20 steps.
+# The cell after it trains in each, and its explorer measures how long a step takes.
+# Choose a batch size and press, then a larger one:
+# what Python costs hardly depends on the batch, so it matters where steps are short.
 
 
 # %% several
@@ -593,10 +600,6 @@ def several_steps(train_step, iterator, count):
     for _ in tf.range(count):
         total += train_step(*next(iterator))
     return total / count
-
-
-# %% ways
-from lessons.lesson_10_custom_training import iterating_explorer
 
 
 def ways_of(batch_size):
@@ -609,8 +612,12 @@ def ways_of(batch_size):
     yield lambda: [several_steps(step, iterator, 20)]
 
 
+# %% ways
+from lessons.lesson_10_custom_training import iterating_explorer
+
 for at in range(3):
-    print(f"{np.mean(list(ways_of(64))[at]()):.2f}")
+    mean_loss = np.mean(list(ways_of(64))[at]())
+    print(f"{mean_loss=:.2f}")
 measure = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure)
 
@@ -627,9 +634,10 @@ iterating_explorer.IterationExplorer(measure)
 # - Each replica divides its losses by the examples of the global batch, once,
 #   and penalties by the number of replicas.
 #   Then the sum over the replicas is the step of one device,
-#   if no layer mixes examples or draws at random and the optimizer clips no gradients.
+#   if no layer mixes examples, as batch normalisation does, or draws at random,
+#   and the optimizer clips no gradients.
 # - Metrics take what belongs to single examples; they divide by themselves.
-# - A checkpoint needs no strategy, but everything that the next step depends on.
+# - A checkpoint needs no strategy, but it does need all that the next step depends on.
 #   `assert_consumed` does not miss what was never saved.
 #
 # Lesson 11 has many processes.

@@ -106,14 +106,14 @@ def drill(answer: Machines) -> str | None:
             "Here that trains, since both machines are one. But the first address in the cluster is that of"
             " host0."
         ): indices == ("1", "0"),
-        _("Look at the log of each machine: its TF_CONFIG does not say who a machine is."): (
+        _("Look at the log of each machine: the index does not say who a machine is."): (
             indices != ("0", "1")
         ),
         _("Neither machine finds the checkpoint of yesterday: they train from the beginning."): (
             SHARED not in folders
         ),
         _("Only one of the machines finds a checkpoint: the logs tell which."): len(set(folders)) > 1,
-        _("The machines have two different batches: no line of the log has as many patterns as yesterday."): (
+        _("The machines have two different batches: no line of the log has as many examples as yesterday."): (
             len(set(batches)) > 1
         ),
         _("They agree on the batch. But the training of yesterday had another one: see its last line."): (

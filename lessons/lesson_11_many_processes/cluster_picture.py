@@ -29,7 +29,8 @@ def title(place: Place) -> str:
     'Cluster: 2 × worker'
     """
     counts = Counter(task.job for task in place.tasks)
-    return _("Cluster: {jobs}", jobs=_(", ").join(f"{count} × {job}" for job, count in counts.items()))
+    told = [_("{count} × {job}", count=count, job=job) for job, count in counts.items()]
+    return _("Cluster: {jobs}", jobs=_(", ").join(told))
 
 
 def drawing(place: Place) -> Drawing:

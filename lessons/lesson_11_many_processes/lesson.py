@@ -2,13 +2,13 @@
 # # 11. Many processes
 #
 # A training on several machines is several processes.
-# They start, look for each other and exchange numbers, and one day one of them dies.
+# Each connects to the others, and they exchange numbers as they train, but one day one dies.
 # What do the others do then, and what is lost?
 #
 # After this lesson you can
 #
 # - write the program of a worker, of a client of a mesh, and of a coordinator of parameter servers;
-# - tell each process its place, and say who gets which example;
+# - tell each process its place, and say which worker gets which example;
 # - kill one of them, and go on with nothing lost but the steps since the last checkpoint.
 #
 # **Time:** 60 minutes.
@@ -17,7 +17,7 @@
 #
 # > **Where this was run.** TensorFlow 2.21, on one machine with two cores:
 # > every machine of this lesson is a process here.
-# > That takes Linux or macOS, of which Linux was tried;
+# > That takes Linux or macOS, of which only Linux was tried;
 # > on Windows, take Colab or the Subsystem for Linux.
 # > DTensor is experimental.
 #
@@ -26,7 +26,7 @@
 # All machines run the same program.
 # What tells them apart is an environment variable, `TF_CONFIG`,
 # which is set before the program starts.
-# In JSON it holds the addresses of the processes,
+# It is a text in JSON: the addresses of all processes,
 # and which of them this one is, its *task*.
 #
 # The next cell builds it.
@@ -46,6 +46,8 @@ import os
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+
 from lessons.lesson_11_many_processes.explorer import ClusterExplorer
 
 tf = course_lib.start_tensorflow()
@@ -57,16 +59,16 @@ ClusterExplorer(workers=3, servers=2, task="worker 1")
 
 # %% builder-text [markdown]
 # `cluster` is the same for everybody, `task` is not.
-# A task is a *job* and a number in it, counted from 0:
+# A task is a *job* (`type`) and a number in it, counted from 0 (`index`):
 #
 # | job | does |
 # | --- | --- |
 # | `worker` | computes |
-# | `chief` | with parameter servers: coordinates; without them: computes as a worker does, and keeps the checkpoints |
+# | `chief` | keeps the checkpoints; coordinates parameter servers, or without them computes as a worker does |
 # | `ps` | holds variables; only with parameter servers |
 # | `evaluator` | reads checkpoints and evaluates them; nobody talks with it, so it needs no address |
 #
-# Only parameter servers need a chief.
+# In `TF_CONFIG` only parameter servers need a chief.
 # Without one, worker 0 does what a chief would.
 #
 # The next cell makes four mistakes: Python in place of JSON, a number that there is not,
@@ -90,19 +92,18 @@ for text in wrong:
 
 # %% start-text [markdown]
 # The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
-# So would that of each other machine, and there would be several models.
-# Let a program print first how many replicas it has.
+# So would that of each other machine, and there would be several models:
+# let a program first print how many replicas it has.
 #
 # ## A worker's program
 #
 # The next cells write it in three pieces.
 # The first finds the others.
 #
-# `MultiWorkerMirroredStrategy()` starts a server for the others, and waits for theirs.
+# `MultiWorkerMirroredStrategy()` listens for the others, and waits for all of them.
 # With a `TF_CONFIG` it comes before anything else that TensorFlow computes,
 # or it raises an error: `Collective ops must be configured at program startup`.
 # For a worker that never comes TensorFlow waits an hour, in silence.
-# No other thread of Python runs meanwhile, so a timer would not help:
 # `faulthandler` ends the process after five minutes.
 
 # %% start
@@ -133,14 +134,12 @@ print(f"worker {worker} of {workers}", flush=True)
 
 # %% model-text [markdown]
 # The second piece is lesson 10's: data, a model in the strategy's scope, a step.
-# Every worker makes the same 96 noisy patterns of four kinds.
-# A batch is global: 32 patterns for all workers together, three steps an epoch.
+# Every worker makes the same 96 examples, noisy patterns of four kinds.
+# A global batch has 32 of them; an epoch has three steps.
 # `AutoShardPolicy.DATA` gives each worker its part of every batch.
 #
-# `train_step` adds up the loss, and how many patterns went into it, over the replicas of all workers.
-#
-# The last piece is a loop, for now without checkpoints.
-# `skip` and `take` cut the epoch where the run begins and ends.
+# `train_step` adds up the loss, and how many examples went into it, over the replicas of all workers.
+# The log shows the second as `patterns`.
 
 # %% model
 # %%writefile 11_programs/model.py
@@ -177,6 +176,10 @@ def train_step(x, y):
     return [strategy.reduce("SUM", each, axis=None) for each in of_replicas]
 
 
+# %% first-loop-text [markdown]
+# The last piece is a loop, for now without checkpoints.
+# `skip` and `take` cut the epoch where the run begins and ends.
+
 # %% first-loop
 # %%writefile 11_programs/first_loop.py
 step = tf.Variable(0, dtype=tf.int64)
@@ -191,8 +194,12 @@ while step < options.steps:
 
 # %% by-hand [markdown]
 # The next two cells join the three pieces to one program, `first.py`, and run it.
-# On two machines one would start it on each with its `TF_CONFIG`;
-# on this one, once the cells have run, you can do so in two terminals:
+# `Cluster` starts it: one process for each task, on free ports, each with its `TF_CONFIG`.
+# While it waits, the cell shows what they write.
+#
+# On two machines one would start the program on each with its `TF_CONFIG`.
+# On this one two terminals do, once the cells have run.
+# In the first:
 #
 # ```sh
 # export TF_CONFIG='{"cluster": {"worker": ["localhost:4001", "localhost:4002"]},
@@ -200,9 +207,7 @@ while step < options.steps:
 # python 11_programs/first.py
 # ```
 #
-# In the other it is the same with `"index": 1`.
-# Here `Cluster` does it: one process for each task, on free ports, each with its `TF_CONFIG`.
-# While a cell waits, it shows what all write; `print(cluster.log("worker 0"))` shows it afterwards.
+# In the second it is the same with `"index": 1`.
 
 # %% joined
 import functools
@@ -232,18 +237,19 @@ def terminated(*command):
 # %% equal
 join("first.py", "start.py", "model.py", "first_loop.py")
 both = [two_workers("first.py")[task].losses for task in ("worker 0", "worker 1")]
-# The same program as a cluster of one: this process gets all 32 patterns of each batch
+# The same program as a cluster of one: this process gets all 32 examples of each batch
 with Cluster([programs / "first.py"], {"worker": 1}) as cluster:
     alone = cluster.wait()["worker 0"].losses
-print("step  worker 0  worker 1  one process")
+print("step  worker 0  worker 1  alone")
 for step in alone:
-    print(f"{step:4}  {both[0][step]:8.2f}  {both[1][step]:8.2f}  {alone[step]:11.2f}")
-print("the two equal to nine decimals:", both[0] == both[1])
-print("one process within 0.001:", max(abs(both[0][step] - alone[step]) for step in alone) < 0.001)
+    print(f"{step:4}  {both[0][step]:8.2f}  {both[1][step]:8.2f}  {alone[step]:5.2f}")
+equal_to_9_decimals = both[0] == both[1]
+alone_within_0_001 = max(abs(both[0][step] - alone[step]) for step in alone) < 0.001
+print(f"{equal_to_9_decimals=} {alone_within_0_001=}")
 
 # %% shards-text [markdown]
-# Both print the loss of the global batch, which comes from the all-reduce.
-# One process adds up the 32 losses in another order, so the last digits may differ.
+# Both workers print the loss of the global batch, from the all-reduce.
+# One process alone adds up the 32 losses in another order, so the last of the nine decimals may differ.
 #
 # ## Which example goes where
 #
@@ -252,7 +258,7 @@ print("one process within 0.001:", max(abs(both[0][step] - alone[step]) for step
 #
 # - `FILE`: each worker reads files of its own;
 # - `DATA`: each reads everything, and leaves out what is for others;
-# - `OFF`: nothing is divided.
+# - `OFF`: nothing is divided; for workers that shuffle by themselves.
 #
 # Without a choice, `AUTO`, it is `FILE` if TensorFlow finds files to divide, and else `DATA`.
 #
@@ -280,7 +286,7 @@ for rule in (rules.FILE, rules.DATA, rules.OFF):
 
 # %% predict-file [markdown]
 # 16 numbers lie in four files: 0 to 3, 4 to 7, 8 to 11, 12 to 15.
-# Two workers, 0 and 1, read them, divided by `FILE`.
+# Two workers, 0 and 1, read them, divided by `AutoShardPolicy.FILE`: each reads files of its own.
 # Which numbers does worker 1 get?
 #
 # - [ ] `(2, 3, 6, 7, 10, 11, 14, 15)`
@@ -291,7 +297,7 @@ for rule in (rules.FILE, rules.DATA, rules.OFF):
 #   These are two whole files.
 #   But files are given out in turn, not in a row.
 # - [ ] `(1, 3, 5, 7, 9, 11, 13, 15)`
-#   For that, every worker would have to read all files.
+#   This is every second number: each worker would have to read all files.
 
 # %% reveal-file
 batches_of_both = received(two_workers("shards.py"), "FILE").batches
@@ -305,16 +311,10 @@ for rule in ("FILE", "DATA", "OFF"):
     display(received(two_workers("shards.py"), rule))
 
 # %% pipeline-text [markdown]
-# Files are dealt out in turn, as cards are, and the examples of a batch come from two files.
+# Each worker has one replica here.
+# By `FILE` files are dealt out in turn, as cards are, and the examples of a batch come from two files.
 # `FILE` needs as many files as workers at least,
-# or TensorFlow raises an error, with `AUTO` too:
-#
-# ```text
-# Could not apply FILE based sharding: the dataset only has 1 file(s),
-# which is not enough for the required 2 shards/workers.
-# ```
-#
-# `OFF` is right where the pipeline has divided already, or where each worker shuffles by itself.
+# or TensorFlow raises an error, `Could not apply FILE based sharding`, with `AUTO` too.
 #
 # Or divide yourself.
 # `strategy.distribute_datasets_from_function(function)` calls your function once on each worker,
@@ -349,11 +349,12 @@ check("11-pipeline", worker_batches)
 #   So worker 0 saves into the folder that all see, and each other one into its own, which nobody reads.
 # - **Who restores what.** All restore the newest checkpoint of the shared folder,
 #   `tf.train.latest_checkpoint(folder)`.
-#   From `step`, which is saved too, follow the epoch and the place in it.
+#   From `step` follow the epoch and the place in it.
 # - **Do all agree?** TensorFlow does not compare what the workers restored; `total` adds up their steps.
 #   Each waits there for the others, so worker 0 cannot save anew while another one still reads.
-# - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before they take a machine away.
-#   `PreemptionCheckpointHandler` tells the other workers; all save after the same step, and call `leave`.
+# - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before a machine goes.
+#   If one worker gets it, `PreemptionCheckpointHandler` tells the others;
+#   all save after the same step, and call `leave`.
 
 
 # %% loop
@@ -375,7 +376,7 @@ if newest := tf.train.latest_checkpoint(options.folder or ""):
     checkpoint.restore(newest).assert_existing_objects_matched()
     print(f"goes on after step {int(step)}", flush=True)
 assert total(step.read_value()) == workers * step, "others restored another step"
-kept = options.folder if worker == 0 else None  # what the others save is thrown away
+kept = options.folder if worker == 0 else None  # nobody reads what the others save
 manager = tf.train.CheckpointManager(checkpoint, kept or tempfile.mkdtemp(), max_to_keep=3)
 ending = tf.distribute.experimental.TerminationConfig(exit_fn=leave)
 handler = tf.distribute.experimental.PreemptionCheckpointHandler(resolver, manager, termination_config=ending)
@@ -398,7 +399,7 @@ total(step.read_value())  # all end together
 # ## Kill one
 #
 # In the next run worker 1 gets SIGKILL after step 4, as Linux sends it when memory runs out.
-# Nothing can catch this signal.
+# Nothing can catch it.
 # `--pause` leaves time for it.
 
 # %% killed-run
@@ -425,7 +426,7 @@ def killed():
 # What does worker 0 do?
 #
 # - [ ] `goes on` It goes on alone, with its half of each batch.
-#   Then half of each batch would be missing, and it would train another model.
+#   It cannot: an all-reduce takes all workers, and without worker 1 it fails.
 # - [ ] `waits` It waits until worker 1 is started again.
 #   The all-reduce fails, and so does every later one of this process: a new worker 1 comes in vain.
 # - [x] `error` It ends with an error.
@@ -437,18 +438,12 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# Worker 0 ended with an `UnavailableError`.
-# The last line of its message says:
+# Worker 0 ended with an `UnavailableError`, whose message says `Restart your program to reset.`
+# Nothing else helps: after a failure every later all-reduce of a process fails, too.
+# If a worker left early, the others would fail just so:
+# the program's last line makes each wait for all.
 #
-# ```text
-# The error could be from a previous operation. Restart your program to reset.
-# ```
-#
-# It is meant: every all-reduce of this process fails from now on.
-# So no worker may leave early, and the program's last line makes all wait.
-#
-# So both are started again, with the same command.
-# After that, in another run, worker 1 alone gets SIGTERM, early in its first epoch.
+# The next cell starts both again, without `--pause`, on a copy of the folder.
 
 # %% resumed
 before, folder = killed()
@@ -457,7 +452,17 @@ with Cluster([programs / "worker.py", resuming], {"worker": 2}) as cluster:
     resumed = cluster.wait()
 print(*(each.heading() for each in before.told), resumed, sep="\n")
 losses = {**before["worker 0"].losses, **resumed["worker 0"].losses}
-print("as undisturbed:", losses == two_workers("first.py")["worker 0"].losses)
+undisturbed = two_workers("first.py")["worker 0"].losses
+print(f"{losses == undisturbed = }")
+
+# %% sigterm-text [markdown]
+# Step 4 was done twice.
+# All losses are those of the run that nobody stopped, `undisturbed`, to nine decimals:
+# model, optimizer and `step` came from the checkpoint,
+# and the order of the examples follows from a seed and the number of the epoch.
+#
+# Now worker 1 alone gets SIGTERM, early in its first epoch.
+# After it `first.py`, without a handler, gets it too.
 
 # %% preempted
 worker, folder = programs / "worker.py", tempfile.mkdtemp()
@@ -465,23 +470,21 @@ preempted = terminated(worker, folder, "--pause", "1")
 with Cluster([worker, folder], {"worker": 2}) as cluster:
     after = cluster.wait()["worker 0"].losses
 before = preempted["worker 0"].losses
-print("exit statuses:", [each.status for each in preempted.told])
-print("steps done twice:", sorted(before.keys() & after.keys()))
-print("as undisturbed:", {**before, **after} == two_workers("first.py")["worker 0"].losses)
-# The first program, which sets no handler, gets SIGTERM too
+losses = {**before, **after}
+exit_statuses = [each.status for each in preempted.told]
+done_twice = sorted(before.keys() & after.keys())
+print(f"{exit_statuses=} {done_twice=} {losses == undisturbed = }")
 deaf = terminated(programs / "first.py", "--pause", "0.5")
-print("first program:", [each.status for each in deaf.told], list(deaf["worker 1"].losses))
+exit_statuses = [each.status for each in deaf.told]
+print(f"first.py: {exit_statuses=} steps={list(deaf['worker 1'].losses)}")
 
 # %% client-text [markdown]
-# After SIGKILL step 4 was done twice; after SIGTERM no step was.
-# In both cases the losses are those of the run that nobody stopped, to nine decimals:
-# model, optimizer and `step` came from the checkpoint,
-# and the order of the patterns follows from a seed and the number of the epoch.
+# Both saved and ended with the status 75; no step was done twice.
 #
-# The first program trained on to its end.
+# But `first.py` trained on to its end.
 # In a cluster, making the strategy makes a process deaf to SIGTERM:
-# TensorFlow takes note of the signal, and leaves it to a handler to do something about it.
-# Without one, a machine that is taken away ends in SIGKILL.
+# TensorFlow takes note of the signal, and leaves the rest to a handler.
+# Without one, the process ends in SIGKILL when the machine goes.
 #
 # ## One mesh, two processes
 #
@@ -493,9 +496,10 @@ print("first program:", [each.status for each in deaf.told], list(deaf["worker 1
 # and `create_distributed_mesh` makes a mesh of the devices of all.
 #
 # Training code stays as it was on one process.
-# Packing does not: a client packs the parts of its own devices, those of `mesh.local_device_locations()`.
+# Packing does not: `mesh.local_device_locations()` says where in the mesh a client's devices stand,
+# and it makes their components alone.
 # All clients save into one checkpoint, to which each adds the parts that lie on its devices.
-# A client is deaf to SIGTERM too, and this program has no handler: it saves every five steps.
+# A client is deaf to SIGTERM too, and this program has no handler: it saves every five steps and at the end.
 
 # %% client
 # %%writefile 11_programs/client.py
@@ -593,25 +597,25 @@ with Cluster([*client, sharded, "--steps", "8"], {"client": 1}, variables="DTENS
 with Cluster([*client, "--steps", "8"], {"client": 1}, variables="DTENSOR") as cluster:
     always_one = cluster.wait()["client 0"].losses
 print(two)
-print("step  two, then one  always one")
+print("step  two_then_one  always_one")
 for step, loss in {**two["client 0"].losses, **then_one}.items():
-    print(f"{step:4}  {loss:13.2f}  {always_one[step]:10.2f}")
+    print(f"{step:4}  {loss:12.2f}  {always_one[step]:10.2f}")
 
 # %% coordinator-text [markdown]
 # Two clients saved after step 5; one process with eight devices took the checkpoint and went on,
-# with the losses of one process that trained from the beginning.
+# with the losses, to two decimals, of one process that trained from the beginning.
 # The file is [`11_client.py`](../plain/11_client.py).
 #
 # Devices 0 to 3 are those of client 0.
 # On the mesh of 4 × 2 groups along `model`, such as 0 and 1, stay within a process;
 # groups along `batch` have devices of both.
-# Between machines data moves more slowly than within one,
-# so the dimension along which most is moved should be the last one, which stays within a machine.
+# Data moves more slowly between machines,
+# so the dimension along which most is moved should be the last, which stays within one.
 #
 # ## Parameter servers
 #
 # A `ParameterServerStrategy` has no all-reduce.
-# Variables lie on *servers*; a *partitioner* cuts large ones into parts.
+# Variables lie on parameter servers, *servers* for short; a *partitioner* cuts large ones into parts.
 # A *coordinator*, the chief, hands out steps:
 # `coordinator.schedule(step)` returns at once, and a worker that is free takes it.
 # The worker fetches the variables, computes gradients,
@@ -621,11 +625,10 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # Workers and servers run the same file, and stop at `Server(...).join()`:
 # they serve until they are ended.
 # The coordinator waits for them, for five minutes at most.
-# Each worker shuffles all patterns for itself, so that an epoch is only a count here: five steps.
+# An epoch is only a count here, five steps: each worker shuffles all examples for itself.
 #
-# The next cells write this program, [`11_coordinator.py`](../plain/11_coordinator.py),
-# and start it as a chief, two workers and two servers.
-# Worker 1 is killed and, later, started again; after that server 1 is killed.
+# The next cell writes this program, [`11_coordinator.py`](../plain/11_coordinator.py).
+# After a question it runs with a chief, two workers and two servers, of which some are killed.
 
 # %% coordinator
 # %%writefile 11_programs/coordinator.py
@@ -714,27 +717,13 @@ while done < options.epochs:
     time.sleep(options.pause)
 
 
-# %% lost
-@functools.cache
-def lost():
-    command = [programs / "coordinator.py", "--epochs", "1000", "--pause", "0.3"]
-    with Cluster(command, {"chief": 1, "worker": 2, "ps": 2}) as cluster:
-        cluster.wait_for("chief 0", "epoch 2 ")
-        cluster.kill("worker 1")
-        cluster.wait_for("chief 0", "epoch 6 ")
-        cluster.restart("worker 1")
-        cluster.wait_for("chief 0", "1] updates")  # it does steps again
-        cluster.kill("ps 1")
-        return cluster.wait()["chief 0"]
-
-
 # %% predict-worker [markdown]
-# A coordinator hands out five steps an epoch to two workers.
+# The coordinator of a `ParameterServerStrategy` hands out five steps an epoch to two workers.
 # In the middle of the training worker 1 is killed.
 # What does the training do until it is back?
 #
 # - [ ] `error` It ends with an error.
-#   So it was with the all-reduce.
+#   So it is with an all-reduce, for which all workers are needed.
 #   Here no worker waits for another.
 # - [ ] `waits` It waits for worker 1, with the steps that this one was given.
 #   No step belongs to a worker: another one can do it.
@@ -744,41 +733,50 @@ def lost():
 #   A step without a result is given to another worker: each epoch has all five.
 
 # %% reveal-worker
-import numpy as np
-
-epochs = [line.split() for line in lost().lines if line.startswith("epoch")]
+command = [programs / "coordinator.py", "--epochs", "1000", "--pause", "0.3"]
+with Cluster(command, {"chief": 1, "worker": 2, "ps": 2}) as cluster:
+    cluster.wait_for("chief 0", "epoch 2 ")
+    cluster.kill("worker 1")
+    cluster.wait_for("chief 0", "epoch 6 ")
+    cluster.restart("worker 1")
+    cluster.wait_for("chief 0", "1] updates")  # it does steps again
+    cluster.kill("ps 1")
+    lost = cluster.wait()["chief 0"]
+epochs = [line.split() for line in lost.lines if line.startswith("epoch")]
 updates = [0, *(int(words[-1]) for words in epochs)]
-fewest = np.diff(updates).min()
+fewest = min(np.diff(updates))
 reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 else "one lost")
 
-# %% served
-print(*(line for line in lost().lines if " on ps " in line), lost().heading(), sep="\n")
-
 # %% slurm-text [markdown]
+# Worker 1 was killed and came back.
 # A step whose worker dies before its result is back is done again,
 # so that all or some of its gradients may count twice.
 #
-# `W1`, the larger variable, lay in two parts, `W2` whole on one server.
-# What a lost server held was nowhere else, and the coordinator ended with an error.
+# `W1`, the larger variable, lay in two parts, `W2` whole on one server:
+# `print(*lost.lines, sep="\n")` shows it.
+# Then server 1 was killed.
+# Its values were in no other process, and the coordinator ended with an `UnavailableError`.
 # All are started again then, and go on from the checkpoint.
 #
 # ## Beyond this machine
 #
-# On real machines something else starts the processes, watches them and, mostly, starts them again.
-# The three programs stay as they are; `deploy/` has what these systems need:
+# On real machines another system starts, watches and mostly restarts the processes.
+# `deploy/` has what these systems need for the three programs:
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
-# | Kubernetes | the manifest: the host names in an Indexed Job are known before | is replaced by a pod with its number; the survivors' errors count as failures too |
+# | Kubernetes | the manifest: the host names in an Indexed Job are known before | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` too |
 # | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
 #
-# The folder of checkpoints must be one that every machine sees.
+# Every machine must see the folder of checkpoints.
 # None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,
-# and the batch scripts ran with a stand-in for `srun`.
+# the batch scripts ran with a stand-in for `srun`.
 #
 # In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
-# `srun` starts the command once for each task, and `place.py` sets `TF_CONFIG` with the function below,
-# here called as by the second task of a job on two machines.
+# `place.py` sets `TF_CONFIG` to what the function below returns,
+# here called as by the second of two tasks.
+# TensorFlow's resolver sorts host names as texts, `n10` before `n2`, and Slurm does not:
+# ask for machines whose numbers have equally many digits.
 
 
 # %% slurm
@@ -811,19 +809,19 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # step 6 loss 1.11 patterns 32
 # ```
 #
-# Today somebody set the machines up anew, to go on to step 9.
-# Three settings were made on each: the index in `TF_CONFIG`, `BATCH` in its copy of the program,
+# Today somebody set both up anew, to go on to step 9, with three settings on each:
+# the index in `TF_CONFIG`, `BATCH` in its copy of the program,
 # and the path of the folder of checkpoints.
-# It fails.
+# It does not go on as it should.
 #
 # **Exercise 2.** Find out why, and repair it.
-# There are three faults, and each hides the next.
+# There are three faults, and each hides the next; not each raises an error.
 # The logs that `start` shows, with what is said above, tell the right values.
 # Change a value, run `start(repaired, worker, resuming)`, read both logs, and so on,
 # until both go on after step 6 as yesterday.
 #
-# A machine that waits for another says nothing.
-# `start` ends it soon after that one has failed; the report, made before, says that it runs.
+# A machine that waits says nothing.
+# `start` ends it soon after the other has failed; the report, made before, says that it runs.
 
 # %% drill
 from lessons.lesson_11_many_processes.checks_drill import start

@@ -9,13 +9,13 @@
 #
 # - read a distributed Estimator, and work out its numbers by hand;
 # - name what each of its parts became;
-# - avoid two changes of numbers that raise no error.
+# - avoid two mistakes in moving such a program that raise no error.
 #
 # **Time:** 20 minutes.
 # **You need to know:** lesson 9; of lesson 10 the loop.
 #
-# > **Where this was run.** TensorFlow 2.15, the last that has Estimators, in an environment of its own.
-# > That environment takes Python 3.11 and 1.4 GB; no other lesson needs it.
+# > **Where this was run.** TensorFlow 2.15, the last that has Estimators.
+# > It takes an environment of its own, which no other lesson needs, with Python 3.11 and 1.4 GB.
 # > `make estimator` in a terminal makes it and tries it out.
 # > Then open this notebook in JupyterLab, by `make lab`:
 # > its kernel is "TensorFlow 2.15 (Estimators)", which you can also choose under *Kernel*, *Change Kernel*.
@@ -101,7 +101,7 @@ print(f"weight {weight:.3f}, bias {bias:.3f}, loss {metrics['average_loss']:.3f}
 
 # %% by-hand-text [markdown]
 # By hand, with NumPy: all examples are alike, so the mean of their gradients is the gradient of one.
-# The model answers weight + bias, and 1 is right.
+# The feature is 1, so the model answers weight + bias, and 1 is right.
 
 # %% by-hand
 by_hand = np.zeros(2)  # weight and bias
@@ -171,12 +171,12 @@ def model_fn(features, labels, mode):
 # %% whose-batch [markdown]
 # ## Whose batch?
 #
-# The next cell trains it for 10 steps on the data from above, in batches of 10:
+# The next cell trains it twice on the data from above, for 10 steps with batches of 10:
 # first without a strategy, then on two replicas.
 # It prints how many examples the model has counted, and its weight.
 #
 # **Predict.** How many examples does each of the two trainings take?
-# Write both numbers down, then run the cell.
+# Write it down, then run the cell.
 
 
 # %% reveal-examples
@@ -195,11 +195,11 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # The batch of an `input_fn` is *per replica*: in a step, two replicas take two batches.
 # The batch of `fit` and of `experimental_distribute_dataset` is the global one, and the replicas share it.
 # A program that moves with its `batch(10)` and its number of steps unchanged trains on half the examples,
-# without an error: the first of the two changes.
+# without an error: the first of the two mistakes.
 # Only since all examples are equal, the weight is the same here.
 #
 # An `input_fn` is called once a worker, not once a replica.
-# It was the program's own business to split the data between workers, or to shuffle them differently on each.
+# It is the program's own business to split the data between workers, or to shuffle them differently on each.
 #
 # ## Two strategies
 #
@@ -223,11 +223,12 @@ other.train(told, steps=10)
 print(other.get_variable_value("global_step"), "steps")
 
 # %% hook-text [markdown]
-# ## Around the steps
+# ## Hooks and `train_and_evaluate`
 #
-# A *hook* is called before and after each step.
+# A *hook* is called before and after each step; here it counts the calls after a step.
 # `train_and_evaluate` trains until `max_steps` and evaluates on the way and at the end.
-# On several machines each process finds its task in `TF_CONFIG`; the next cell has one process, and none.
+# On several machines each process finds its task in `TF_CONFIG`;
+# the next cell has one process, and needs none.
 
 
 # %% hook
@@ -249,7 +250,8 @@ print(f"{hook.number} calls, loss {metrics['average_loss']:.3f}")
 #
 # `model_to_estimator` makes an Estimator of a compiled Keras model:
 # here the line again, with the mean squared error as its loss and also as a metric.
-# It trains on two replicas; only the strategy of the evaluation differs.
+# The next cell makes two such Estimators and trains both on two replicas.
+# One is evaluated on one device, the other on two replicas.
 
 
 # %% keras
@@ -272,15 +274,16 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 
 # %% halved [markdown]
 # The training is right: the metric is that of before.
-# But the second change is here: the loss told by an evaluation on two replicas is half the right one.
+# But the loss told by the evaluation on two replicas is half the right one.
 # Keras divides the loss of each replica by the number of replicas, so that their sum is the loss.
 # The Estimator takes their mean.
-# So compare metrics, where you hold an old log against `evaluate` of today.
+# To hold such a loss from an old log against `evaluate` of today is the second mistake: compare metrics.
 #
 # ## The same today
 #
 # This is all that is left of the first program.
-# In the environment of the course, on two virtual CPUs, it gives the weight and the bias of above.
+# In the environment of the course, on two virtual CPUs, it gives the weight and the bias of above;
+# the `import` and the setting of the CPUs are left out.
 #
 # ```python
 # strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -300,10 +303,10 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | Estimator | today | where |
 # | --- | --- | --- |
 # | `RunConfig(train_distribute=..., eval_distribute=...)` | a strategy, and its `scope()` around model, optimizer and metrics | 9 |
-# | different strategies for the two | a checkpoint, restored under the other strategy or under none | 10 |
+# | different strategies for training and evaluation | a checkpoint, restored under the other strategy or under none | 10 |
 # | `session_config` | `tf.config`, before TensorFlow starts | 1 |
 # | `input_fn`, called by the Estimator | a `tf.data.Dataset`, in batches for all replicas | 9, 10 |
-# | `input_context` | `distribute_datasets_from_function` | named; 11 has such a function as an exercise |
+# | `input_context` | `distribute_datasets_from_function` | named; an exercise of lesson 11 has such a function |
 # | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | named |
 # | `LinearRegressor`, `DNNClassifier` and other pre-made Estimators | a Keras model | 9 |
 # | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | 10 |
@@ -311,7 +314,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `train`, `evaluate` | `fit` and `evaluate`, or a loop of one's own | 9, 10 |
 # | checkpoints in `model_dir` | `tf.train.Checkpoint`, or Keras's `ModelCheckpoint` and `BackupAndRestore` | 10, the callbacks named |
 # | hooks | a line in the loop, or a Keras callback | 10, the callback named |
-# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy`, with `TF_CONFIG` too | 11 |
+# | `train_and_evaluate` with `TF_CONFIG` | `MultiWorkerMirroredStrategy` or, where `TF_CONFIG` has `ps`, `ParameterServerStrategy` | 11 |
 # | `Scaffold`, which says how variables get their first values and are saved | nothing: variables have values at once, and `tf.train.Checkpoint` saves them | 10 |
 # | `predict` | the model's own `predict` | named |
 # | `export_saved_model` with a `serving_input_receiver_fn` | `tf.saved_model.save` with a signature | 6 |
@@ -320,11 +323,12 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 #
 # TensorFlow's guide set two more limits:
 # no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
-# Version 2.15 accepts such a `Scaffold` without a word.
+# But version 2.15 accepts a `Scaffold` under a strategy without a word.
 #
 # ## Exercise
 #
-# A program has `RunConfig(train_distribute=MirroredStrategy())` on a machine with four GPUs.
+# A program has `RunConfig(train_distribute=MirroredStrategy())` on a machine with four GPUs,
+# of which it uses all.
 # Its `input_fn` ends in `batch(32)`, and it calls `train(input_fn, steps=1000)`.
 # Which batch and steps give `fit` the same training under the same strategy,
 # and how many examples does it take?

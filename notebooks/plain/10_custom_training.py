@@ -51,7 +51,7 @@ def make_train_step(strategy, model, optimizer, inner):
     @tf.function(reduce_retracing=True)
     def train_step(images, labels):
         accuracy.reset_state()
-        sizes = strategy.run(tf.size, (labels,))
+        sizes = strategy.run(lambda rows: tf.shape(rows)[0], (labels,))
         size = strategy.reduce("SUM", sizes, axis=None)
         losses = strategy.run(on_replica, (images, labels, size))
         return strategy.reduce("SUM", losses, axis=None)

@@ -73,7 +73,7 @@ if newest := tf.train.latest_checkpoint(options.folder or ""):
     checkpoint.restore(newest).assert_existing_objects_matched()
     print(f"goes on after step {int(step)}", flush=True)
 assert total(step.read_value()) == workers * step, "others restored another step"
-kept = options.folder if worker == 0 else None  # what the others save is thrown away
+kept = options.folder if worker == 0 else None  # nobody reads what the others save
 manager = tf.train.CheckpointManager(checkpoint, kept or tempfile.mkdtemp(), max_to_keep=3)
 ending = tf.distribute.experimental.TerminationConfig(exit_fn=leave)
 handler = tf.distribute.experimental.PreemptionCheckpointHandler(resolver, manager, termination_config=ending)

@@ -36,7 +36,7 @@ def build_watch_and_interrupt(lesson: Lesson, name: str) -> None:
     lesson.run_cell(WORKERS)
     take_screenshot(lesson, WORKERS, f"{name}-again")
     assert columns.count() == 0
-    assert "nine decimals: True" in lesson.locate(WORKERS).locator("pre").last.inner_text()
+    assert "equal_to_9_decimals=True" in lesson.locate(WORKERS).locator("pre").last.inner_text()
     assert lesson.problems == []
 
 

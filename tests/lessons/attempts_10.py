@@ -59,12 +59,6 @@ def without_the_optimizer(model, optimizer, images, labels, size):
     return loss, logits
 
 
-def no_update(model, optimizer, images, labels, size):
-    logits = model(images, training=True)
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-    return share(losses, model, size), logits
-
-
 def objective(combine):
     return lambda losses, penalties, size: combine(average(losses, global_batch_size=size), penalties)
 
@@ -134,9 +128,10 @@ ATTEMPTS = {
                 ),
                 "step of the given optimizer",
             ),
-            (no_update, "step of the given optimizer"),
             (without_the_optimizer, "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, -logits)), "go to the metric"),
+            (replica_step(returned=lambda loss, logits: (loss, tf.nn.softmax(logits))), "go to the metric"),
+            (replica_step(returned=lambda loss, logits: (logits, loss)), "return loss, logits"),
             (replica_step(returned=lambda loss, logits: loss), "return loss, logits"),
             (replica_step(returned=lambda loss, logits: (logits, logits)), "Return one number"),
             (replica_step(training=False), "`training=True`"),
@@ -161,6 +156,7 @@ ATTEMPTS = {
                 objective(lambda loss, penalties: tf.stop_gradient(loss) + scaled(penalties)),
                 "gradient_of_losses",
             ),
+            (objective(lambda loss, penalties: loss / replicas() + scaled(penalties)), "divide once"),
             (lambda losses, penalties, size: tf.reduce_mean(losses) + scaled(penalties), "own examples"),
             (lambda losses, penalties, size: average(losses) + scaled(penalties), "as Keras does by default"),
             (lambda losses, penalties, size: own_mean(losses, sum(penalties)), "once for every"),

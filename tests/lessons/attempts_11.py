@@ -60,6 +60,12 @@ ATTEMPTS = {
                 ),
                 "last batch",
             ),
+            (
+                lambda numbers, size, context: numbers.filter(
+                    lambda each: each % context.num_input_pipelines == context.input_pipeline_id
+                ).batch(context.get_per_replica_batch_size(size)),
+                "a global batch of",
+            ),
             (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
             (nothing, "tf.data.Dataset"),
             (2, "function"),
