@@ -130,7 +130,7 @@ ATTEMPTS = {
             (lambda matrix: relaid(matrix, ".y", "xy"), "enough"),
             (lambda matrix: relaid(matrix, "x."), "it should have [x, y]"),
             (lambda matrix: relaid(matrix + 1.0, "x.", "xy"), "not those of the matrix"),
-            (over_the_host, "leave the devices"),
+            (over_the_host, "compiles your function"),
             (dtensor.to_numpy, "Return a DTensor"),
             (lambda matrix: print(matrix.layout), "AttributeError"),
             (on_grid("x", "."), "function"),
