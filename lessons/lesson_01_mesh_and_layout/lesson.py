@@ -511,7 +511,7 @@ print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float6
 # `single + tf.constant(2)` would do it too; in `single + 2` the number is converted.
 # Write `dtype="float32"` where you make arrays.
 #
-# Two other calls end the process, too: `dtensor.pack([], layout)`,
+# Other calls can, too: `dtensor.pack([], layout)`,
 # and `layout.num_shards(axis)` of an axis that the layout lacks (-1 is one).
 #
 # ## The plain program

@@ -334,7 +334,7 @@ reveal("03-copies", "equal" if apart == 0 else "rounding" if apart < 1e-9 else "
 # and compute their gradient alone.
 # `gradients` computes it for one model and batch; `partial_gradients` makes a model on each device
 # from its components, and calls `gradients` there.
-# On these devices the gradients of `b2` then are:
+# The cell after it prints on which devices the gradients of `b2` are.
 
 
 # %% partial-gradients
@@ -430,7 +430,8 @@ equal = [name for name in values if normalised[name] < 1e-3]
 reveal("03-coupled", {0: "none", 4: "all"}.get(len(equal), equal))
 
 # %% coupled
-print({name: f"{difference:.2f}" for name, difference in normalised.items()})
+found = relative_differences(MLP(values, LAYOUTS))
+print({name: f"{difference:.2f}" for name, difference in found.items()})
 
 # %% coupled-why [markdown]
 # The moments couple the rows: the mean and the variance of each hidden unit run over all 64.
