@@ -49,12 +49,14 @@ def cut(answer: Cut) -> str | None:
             retyped.extend({"whole": whole.dtype.name, "parts": each} for each in types - {whole.dtype.name})
         return components
 
+    every = _("Give every device its component: devices with equal blocks get one each.")
     misconceptions: dict[Cut, str] = {
         _cut_by_mesh_shape: _(
             "This cuts an axis into as many parts as the mesh dimension of the same number has positions."
             " The layout may give the axis another dimension: ask `layout.num_shards(axis)`."
         ),
-        _each_block_once: _("Give every device its component: devices with equal blocks get one each."),
+        _each_block_once: every,
+        lambda *inputs: _cut(*inputs)[:1]: every,
         _first_axis_only: _("This cuts the first axis only. The layout has an entry for each axis."),
         _first_dim_fastest: _(
             "This numbers the devices column by column."

@@ -42,8 +42,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
 # imports TensorFlow, hides GPUs, runs these two lines and returns the module.
 #
-# At its end the cell asks for four devices, once TensorFlow has started.
-# `outcome` returns what a call gives, or the kind and the first sentence of its error.
+# The last line asks for four devices, too late.
+# `outcome` calls a function, and returns its result, or the kind and first sentence of its error.
 
 # %% devices
 tf = course_lib.start_tensorflow()
@@ -54,7 +54,8 @@ from course_lib import outcome, show
 
 cpu = tf.config.list_physical_devices("CPU")[0]
 four_devices = [tf.config.LogicalDeviceConfiguration()] * 4
-print(len(tf.config.list_logical_devices("CPU")))
+num_devices = len(tf.config.list_logical_devices("CPU"))
+print(f"{num_devices=}")
 print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
 
 # %% mesh-text [markdown]
@@ -62,7 +63,7 @@ print(outcome(tf.config.set_logical_device_configuration, cpu, four_devices))
 #
 # A mesh arranges devices in a grid.
 # Each direction of it is a *mesh dimension*, with a name and a size.
-# `dtensor.create_mesh` takes names, sizes and a list of devices.
+# `dtensor.create_mesh` takes pairs of name and size, and a list of devices.
 # Here six of the eight form a grid of 3 by 2; `show` draws it.
 
 # %% mesh
@@ -82,11 +83,12 @@ show(mesh)
 #
 # 1. Nothing is split.
 #    The tensor is *fully replicated*: every device holds all of it.
-# 2. Every mesh dimension splits an axis: `x` the rows and `y` the columns.
+# 2. Every mesh dimension splits an axis, in the cell below `x` the rows and `y` the columns.
 #    The tensor is *fully sharded*: each device holds a block of its own, and no element is stored twice.
 # 3. A hybrid: some of the mesh dimensions split an axis, and some do not.
 #
-# The cell draws the first two for a matrix of 6 rows and 4 columns.
+# The cell makes one of each kind, and draws the first two for a matrix of 6 rows and 4 columns.
+# Texts and pictures write the third, `rows_over_x`, as `[x, unsharded]`.
 # Within a picture, blocks of equal letter and colour hold equal data.
 
 # %% two-layouts
@@ -99,7 +101,7 @@ display(show(nothing_split, (6, 4)), show(all_split, (6, 4)))
 
 # %% predict-hybrid [markdown]
 # The matrix of 6 rows and 4 columns gets the layout `[x, unsharded]` on the mesh `x` 3 × `y` 2.
-# How many rows and columns does one device hold?
+# What is the local shape: how many rows and columns does one device hold?
 #
 # - [x] `(2, 4)`
 #   The 6 rows are cut into 3 parts of 2 over `x`; no mesh dimension cuts the columns.
@@ -118,8 +120,8 @@ reveal("01-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
 # The layout does not use `y`, so the two devices that differ only along `y` hold the same block.
 # Two rules cover every layout:
 #
-# - The *local shape* is the shape of what one device holds.
-#   It is the *global shape* with each axis divided by the size of the mesh dimension that splits it.
+# - The *local shape*, of what one device holds, is the *global shape*, of the whole tensor,
+#   with each axis divided by the size of the mesh dimension that splits it.
 #   Its bytes are elements times bytes per element: here $2 \cdot 4 \cdot 4 = 32$ in float32.
 # - The number $r$ of copies is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
@@ -137,7 +139,8 @@ reveal("01-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
 #
 # `dtensor.copy_to_mesh` takes a whole tensor or array and a layout, and returns a *DTensor*:
 # the tensor, laid out on the mesh.
-# `dtensor.unpack` returns its *component tensors*, one for each device; `dtensor.fetch_layout` its layout.
+# `dtensor.unpack` returns its *component tensors*, for each device the block that it holds;
+# `dtensor.fetch_layout` returns its layout.
 # `compare` draws what each device should hold of the array, and what it really holds.
 
 # %% first-dtensor
@@ -145,8 +148,8 @@ from course_lib import compare
 
 whole = np.arange(24, dtype="float32").reshape(6, 4)
 rows = dtensor.copy_to_mesh(whole, rows_over_x)
-print(rows.shape, dtensor.fetch_layout(rows) == rows_over_x)
-print(dtensor.unpack(rows)[5].numpy())
+print("shape:", rows.shape, "layout:", dtensor.fetch_layout(rows).sharding_specs)
+print("component 5:", dtensor.unpack(rows)[5].numpy().tolist())
 compare(whole, rows)
 
 # %% explorer-text [markdown]
@@ -158,12 +161,11 @@ compare(whole, rows)
 # Choose the mesh, the shape of the tensor and the layout.
 # Select a device to see what it holds and who holds the same.
 # The button calls `observe`, which makes the real DTensor.
-# There are eight devices: TensorFlow refuses a larger mesh.
+# With more than eight devices it ends in an error.
 #
 # **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
 # Find a layout under which each element is held by one device only.
-# On the mesh shown first one obvious choice is refused: read the reason that it shows.
-# The check looks at what the explorer shows.
+# On the mesh shown first one obvious choice cannot divide an axis: read the reason that it shows.
 
 # %% explorer
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
@@ -191,23 +193,24 @@ check("01-explore-one-copy", explorer)
 #
 # `copy_to_mesh` takes the whole tensor.
 # `dtensor.pack` takes the components, one for each device: each receives its own part and no more.
-# Lesson 3 deals out batches in this way.
 #
 # `mesh.local_device_locations()` lists the positions of the devices,
 # in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
-# The cell cuts a matrix of 24 rows for a mesh of all eight devices:
-# each gets the part whose number is its position along `batch`.
+# The cell cuts a matrix of 24 rows for a mesh of all eight devices,
+# with the usual names of training, `batch` and `model`.
+# Each device gets the part whose number is its position along `batch`.
 
 # %% by-hand
 grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
 places = grid.local_device_locations()
 over_batch = dtensor.Layout(["batch", dtensor.UNSHARDED], grid)
-print(places[3], over_batch.num_shards(0), over_batch.num_shards(1))
+print(f"{places[3]=}")
+print(f"{over_batch.num_shards(0)=} {over_batch.num_shards(1)=}")
 
 parts = tf.split(tf.ones([24, 4]), over_batch.num_shards(0), axis=0)
 packed = dtensor.pack([parts[place["batch"]] for place in places], over_batch)
-print(parts[0].shape, packed.shape)
+print("parts[0]:", parts[0].shape, "packed:", packed.shape)
 
 # %% predict-packer [markdown]
 # Mesh `batch` 4 × `model` 2, a matrix of 24 rows, and now the layout `[model, unsharded]`.
@@ -269,16 +272,16 @@ check("01-cut", cut)
 # %% reading [markdown]
 # With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array
 # that the layout can divide.
-# In the rest of this lesson the course's `shard(array, layout)` does just this.
+# The course's `shard(array, layout)` does just this.
 #
 # ## Read and join
 #
 # `.numpy()` works for a replicated DTensor: it gives the component of the first device.
-# Of a split one it does not collect the parts, and TensorFlow refuses it, as the first printed line says.
+# Of a split one it does not collect the parts: TensorFlow refuses it.
 # Either move the DTensor to a replicated layout first, with the `dtensor.relayout` of the next section,
 # or fetch the components and put each in its place, as `join` does.
-# A device stands at `place[dim]` along the mesh dimension `dim` that splits an axis;
-# where none does, `place.get(dim, 0)` is 0, and its part begins at 0.
+# The position of a device along the mesh dimension that splits an axis, `place.get(dim, 0)`
+# (0 where none does), times the component's length is where the component begins.
 
 
 # %% join
@@ -295,8 +298,8 @@ def join(tensor):
     return joined
 
 
-print(outcome(rows.numpy))
-print(np.sum(join(rows) == whole), "/", whole.size)
+print("numpy:", outcome(rows.numpy))
+print("join:", np.sum(join(rows) == whole), "/", whole.size)
 
 # %% move-text [markdown]
 # The course's `to_numpy(tensor)` does the same as `join`.
@@ -342,85 +345,66 @@ show(columns)
 #
 # `dtensor.call_with_layout` runs a function so that its result has a given layout.
 # Each device makes its own block, without the whole tensor.
-# That is right for `tf.zeros`.
-# For random numbers it has a consequence: the cell calls `draw` twice with one seed, replicated and split,
-# and counts the numbers that agree with an ordinary draw from that seed.
+# Random numbers can then differ from those of an ordinary call:
+# from one seed, `draw` makes an ordinary matrix, a replicated and a split one,
+# and the cell counts how many numbers of the last two equal those of `ordinary`.
 
 # %% random
 from course_lib import shard, to_numpy
 
 zeros = dtensor.call_with_layout(tf.zeros, rows_over_x, shape=[6, 4])
-print(zeros.shape, dtensor.unpack(zeros)[0].shape)
+print("zeros:", zeros.shape, "component:", dtensor.unpack(zeros)[0].shape)
 
-# without tf.function the seed would be laid out, too
+# without tf.function a layout that splits would be given to the seed too: an error
 draw = tf.function(tf.random.stateless_normal)
 ordinary = draw([6, 4], seed=[1, 2])
 for layout in (nothing_split, rows_over_x):
     drawn = dtensor.call_with_layout(draw, layout, shape=[6, 4], seed=[1, 2])
-    print(layout.sharding_specs, np.sum(to_numpy(drawn) == ordinary), "/ 24")
+    print(f"{layout.sharding_specs} equal:", np.sum(to_numpy(drawn) == ordinary), "/ 24")
 
 # %% variable-text [markdown]
 # Drawn under a layout that splits, the numbers are others, though the seed is the same.
-# Two trainings that draw their weights under layouts that cut them differently start from unlike weights.
+# So two trainings under unlike layouts would start from unlike weights.
 # To compare them, draw once as an ordinary array and `shard` it under each layout.
 #
 # ## Variables keep their layout
 #
 # A `dtensor.DVariable` takes its layout from its initial value and keeps it.
-# Outside a `tf.function` it takes a DTensor on the same mesh, and moves it to that layout.
-# Of ordinary values it takes a scalar, if it is a scalar, and arrays of fewer than 20 integers.
+# It takes a DTensor on the same mesh, and moves it to that layout.
+# The cell also assigns an ordinary array.
 
 # %% variable
 variable = dtensor.DVariable(rows)
 variable.assign(columns + 100.0)
-print(variable.layout == rows_over_x)
-print(dtensor.unpack(variable.read_value())[5].numpy())
-print(outcome(variable.assign, whole))
+print("layout:", variable.layout.sharding_specs)
+print("component 5:", dtensor.unpack(variable.read_value())[5].numpy().tolist())
+print("whole:", outcome(variable.assign, whole))
 
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array `whole` is refused, and `columns + whole` would be, too:
-# beside a DTensor an operation takes scalars, arrays of strings, and arrays of fewer than 20 integers.
-# Inside a `tf.function` an array that the function makes, or a NumPy array that it captures,
-# is given a layout and can stand beside a DTensor;
-# an ordinary tensor that is captured, or passed as an argument, has the same limits as outside.
+# The ordinary array `whole` is refused: besides DTensors a variable takes only a scalar, if it is one,
+# and arrays of fewer than 20 numbers of int32 or int64.
+# An operation takes these, any scalar and arrays of strings, but not `columns + whole`.
+# Inside a `tf.function`, tensors that it makes and NumPy arrays that it captures are given a layout;
+# ordinary tensors that it captures or is passed have the same limits.
 #
 # ## Three ends of a mistake
 #
-# ### Refused
-#
-# Four mistakes: a mesh of 8 for six devices, a mesh dimension for two axes, three components for six devices,
-# and 5 rows over a mesh dimension of 3.
-# The last message comes from TensorFlow's compiler: begin to read at "requires".
-# What it calls a dimension is an axis.
-
-# %% mistakes tags=["error"]
-mistakes = [
-    lambda: dtensor.create_mesh([("x", 4), ("y", 2)], devices=devices),
-    lambda: dtensor.Layout(["x", "x"], mesh),
-    lambda: dtensor.pack(np.split(whole, 3), rows_over_x),
-    lambda: dtensor.copy_to_mesh(whole[:5], rows_over_x),
-]
-for mistake in mistakes:
-    try:
-        mistake()
-    except Exception as error:
-        print(f"{type(error).__name__}: {str(error).splitlines()[0]}", end="\n\n")
+# TensorFlow refuses some mistakes and takes others in silence; at some the process ends.
 
 # %% predict-replicas [markdown]
 # A matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[unsharded, y]`:
 # devices 0, 2 and 4 hold its left half, and 1, 3 and 5 its right half.
-# For the sum of all its numbers each device adds up its half,
-# and the two devices that differ only along `y` add their results.
-# Now we give `dtensor.pack` six unlike components: device `d` gets a 6 × 2 block in which each number is `d`.
+# By mistake `dtensor.pack` gets six unlike halves: each number of device `d`'s 6 × 2 block is `d`.
 # `.numpy()` reads the component of the first device.
-# Which number does it give for `tf.reduce_sum` of the result?
+# What does it give for `tf.reduce_sum` of the resulting DTensor?
 #
 # - [x] `12`
 #   `dtensor.pack` compares no values.
-#   Devices 0 and 1 add up their blocks, 0 and 12, and `.numpy()` reads device 0.
+#   Devices 0 and 1, which differ only along `y`, add up their blocks, 0 and 12.
+#   `.numpy()` reads device 0.
 # - [ ] `60`
-#   Devices 2 and 3 hold it, and the averaged copies add up to it.
+#   Devices 2 and 3 hold it, and averages of the copies would add up to it.
 #   But `.numpy()` reads device 0, and nothing averages.
 # - [ ] `180`
 #   That adds up all six blocks, but under this layout there are only two: the rest are copies.
@@ -432,14 +416,40 @@ unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
 total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
 reveal("01-replicas", int(total.numpy()))
 
-# %% silent-given [markdown]
-# ### Taken in silence
-#
+# %% refused-text [markdown]
 # Devices 0 to 5 hold the sums 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
-# The next cell packs components in a wrong order, turns the split axis round by a slice and by `tf.gather`,
-# and counts the numbers in their places.
-# The slice turns each device's own block round and leaves the blocks where they are.
+# ### Refused
+#
+# Four mistakes:
+#
+# 1. a mesh of 8 for six devices;
+# 2. a mesh dimension for two axes;
+# 3. three components for six devices;
+# 4. 5 rows over a mesh dimension of 3.
+
+# %% mistakes tags=["error"]
+mistakes = [
+    lambda: dtensor.create_mesh([("x", 4), ("y", 2)], devices=devices),
+    lambda: dtensor.Layout(["x", "x"], mesh),
+    lambda: dtensor.pack(np.split(whole, 3), rows_over_x),
+    lambda: dtensor.copy_to_mesh(whole[:5], rows_over_x),
+]
+for number, mistake in enumerate(mistakes, 1):
+    try:
+        mistake()
+    except Exception as error:
+        print(f"{number}. {type(error).__name__}: {str(error).splitlines()[0]}", end="\n\n")
+
+# %% silent-given [markdown]
+# The last message comes from TensorFlow's compiler: begin to read at `requires`.
+# What it calls a dimension is an axis.
+#
+# ### Taken in silence
+#
+# The card's mistake is one of these; here are two more, and the count of right numbers:
+# components packed in a wrong order, and a slice to turn the rows round.
+# It turns each device's own block round and leaves the blocks where they are; `tf.gather` is right.
 
 # %% silent
 backwards = dtensor.pack(dtensor.unpack(rows)[::-1], rows_over_x)
@@ -451,17 +461,17 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These mistakes with DTensors raise no error, and what comes out is not what was meant.
-# `[::-2]` and the last four are not from this lesson.
+# These mistakes are known to raise no error, though what comes out is not what was meant.
+# `[::-2]` and the last four are not tried in this lesson.
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
-# | unlike copies in `dtensor.pack` | three values | cut one array |
+# | unlike copies in `dtensor.pack` | unlike values | cut one array |
 # | components in another order | 8 of 24 right | follow `local_device_locations()` |
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | a counter at 5 to 32 after 4 calls, another each time | change it outside, or take a `DVariable` |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | adding 1 four times gives another number than 4, each time another | change it outside, or take a `DVariable` |
 # | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
 # | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
@@ -472,8 +482,8 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # ### The process ends
 #
 # For fractions NumPy's own number type is float64, the usual one of TensorFlow float32.
-# The next cell runs `program`, which adds one DTensor of each, in a process of its own,
-# and prints its output and whether its exit status was 0.
+# The next cell adds a DTensor of each twice: in a process of its own,
+# whose exit status (`returncode`) should be 0, and then in a `tf.function`.
 
 # %% ends
 import subprocess
@@ -490,40 +500,38 @@ print("float32 + float64 =", flush=True)
 print(single + double)
 """
 done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-print(done.stdout + str(done.returncode == 0))
-print(outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
+print(done.stdout + f"returncode == 0: {done.returncode == 0}")
+print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float64)))
 
 # %% takeaways [markdown]
-# The process ended in the middle of the sum, and no `except` can catch that.
-# In a notebook the kernel dies.
-# In a `tf.function` the same mistake is an error, as the last line shows.
-# `dtensor.pack([], layout)`, `layout.num_shards(axis)` of an axis that the layout lacks,
-# and `single + tf.constant(2.0, tf.float64)` end the process, too; `single + 2.0` does not.
-# So write `dtype="float32"` where you make arrays, and count components before you pack them.
+# `program` printed no sum: its process (in a notebook: the kernel) ended on the way,
+# which no `except` can catch.
+# It can happen outside a `tf.function` in an operation on two tensors of unlike number types,
+# if one is a DTensor whose layout splits an axis, even over one device, as in `program`.
+# `single + tf.constant(2)` would do it too; in `single + 2` the number is converted.
+# Write `dtype="float32"` where you make arrays.
+#
+# Other calls can, too: `dtensor.pack([], layout)`,
+# and `layout.num_shards(axis)` of an axis that the layout lacks (-1 is one).
 #
 # ## The plain program
 #
 # [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson in one file
 # that needs TensorFlow and NumPy alone.
-# It packs an array with `cut`, moves the DTensor, keeps it in a `DVariable`, reads it with `join`,
-# and compares the values with the array after each step.
-# The lines that TensorFlow logs beside it, about CUDA or a DTensor cache, are no errors.
+# It cuts and packs an array, moves it, keeps it in a variable and joins it, and compares after each step.
+# What TensorFlow logs beside it, about CUDA or a DTensor cache, is no error.
 #
 # ## Takeaways
 #
 # - A mesh names the dimensions of a grid of devices;
 #   a layout gives each axis of a tensor one of these names, or `UNSHARDED`.
-# - Local shape: divide each axis of the global shape by the size of its mesh dimension.
+# - Local shape: divide each axis of the global shape by the size of the mesh dimension that splits it.
 #   Copies: multiply the sizes of the mesh dimensions that the layout does not use.
 # - TensorFlow counts components, and refuses an axis that it cannot divide, but compares no values:
-#   compare what the devices hold with what they should hold.
-#   Outside a `tf.function`, adding or multiplying unlike number types ends the process if a split DTensor
-#   is among them.
+#   do so.
+#   Outside a `tf.function`, unlike number types can end the process.
 #
 # Lesson 2 shows what communication a layout costs.
-#
-# Here one Python process drives all devices (*single client*); in lesson 11 several share one mesh
-# (*multi-client*).
 #
 # TensorFlow's own pages: the [DTensor overview](https://www.tensorflow.org/guide/dtensor_overview)
 # and the [reference](https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor).

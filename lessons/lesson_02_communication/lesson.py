@@ -10,7 +10,7 @@
 # - tell from the layouts of two factors what the devices exchange, and how many bytes;
 # - read from the graphs that TensorFlow ran which exchanges there were;
 # - write the all-reduce of devices that stand in a ring, and say how much each of them sends;
-# - spare needless exchanges, and find those that give wrong values in silence.
+# - spare needless exchanges, and find results that an exchange made wrong in silence.
 #
 # **Time:** 45 minutes.
 # **You need to know:** lesson 1, and how two matrices are multiplied.
@@ -48,12 +48,12 @@ from tensorflow.experimental import dtensor
 from course_lib import collectives, explain, shard, show, to_numpy
 
 line = dtensor.create_mesh([("x", 8)], device_type="CPU")
-rows = dtensor.Layout(["x", dtensor.UNSHARDED], line)
-columns = dtensor.Layout([dtensor.UNSHARDED, "x"], line)
-whole = dtensor.Layout.replicated(line, rank=2)
+rows_over_x = dtensor.Layout(["x", dtensor.UNSHARDED], line)
+columns_over_x = dtensor.Layout([dtensor.UNSHARDED, "x"], line)
+nothing_split = dtensor.Layout.replicated(line, rank=2)
 
 numbers = np.arange(64, dtype="float32").reshape(8, 8)
-by_columns, by_rows = shard(numbers, columns), shard(numbers, rows)
+by_columns, by_rows = shard(numbers, columns_over_x), shard(numbers, rows_over_x)
 display(show(by_columns), show(by_rows))
 
 # %% predict-own [markdown]
@@ -79,15 +79,15 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 
 # %% partial-sum-text [markdown]
 # What a device makes is a *partial sum*: every number lacks seven terms.
-# Nothing splits the rows of A or the columns of B, so A @ B is whole on every device:
+# Nothing splits the rows of A or the columns of B, so A @ B is to be whole on every device:
 # each must receive the total of the eight partial sums.
 # That is an *all-reduce*.
-# Exchanges in which all devices of a group take part are called *collectives*.
+# An exchange in which all devices of a fixed group take part is called a *collective*.
 #
 # `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
-# I is the group of devices that take part.
-# The *payload* is what one device holds after the exchange, here 64 elements of 4 bytes.
-# What each device *sends* depends on how it is done: the ring below counts it.
+# In the picture AB is the product, and I the group of devices.
+# The *payload* is what one device receives as the result of the exchange, here 64 elements of 4 bytes.
+# What it *sends* depends on how that is done: the ring below counts it.
 
 # %% partial-sum
 explain(tf.matmul, by_columns, by_rows)
@@ -96,49 +96,54 @@ explain(tf.matmul, by_columns, by_rows)
 # A of 16 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
 # They are multiplied.
-# How many bytes is the payload of the exchange, that is what one device holds afterwards?
+# How many bytes is the payload of the exchange, that is what one device receives as its result?
+# If none is needed, answer 0.
 #
 # - [x] `512`
-#   Each device takes the rows of B that belong to its columns of A, and the partial sums, of 16 × 8, are added.
+#   Each device takes the rows of B that belong to its columns of A,
+#   and the partial sums, of 16 × 8, are added.
 # - [ ] `0`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
 # - [ ] `4096`
 #   All of A on every device would do too.
 #   But a device can make its partial sum from what it has, and that has 128 elements only.
 # - otherwise
-#   Which terms of the sum over the inner axis can a device compute, and what is the shape of what it makes?
+#   Each number of A @ B is a sum: which of its terms can a device compute?
+#   And what is the shape of what it makes?
 
 # %% reveal-half
-wide = shard(np.ones([16, 64], "float32"), columns)
-tall = shard(np.ones([64, 8], "float32"), whole)
+wide = shard(np.ones([16, 64], "float32"), columns_over_x)
+tall = shard(np.ones([64, 8], "float32"), nothing_split)
 reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
 
 # %% cases [markdown]
 # Each device *cuts* its rows out of the B that it holds, without an exchange;
-# then the partial sums are added as before.
-# The inner axis decides, unless a mesh dimension splits both the rows of A and the columns of B.
+# then the partial sums are added, 16 × 8 numbers of 4 bytes.
+#
+# What a product needs depends on how the inner axis is split,
+# unless one mesh dimension splits both the rows of A and the columns of B.
 # In an *all-gather* every device receives the parts of all:
 #
 # | the inner axis is split | such as | what happens |
 # | --- | --- | --- |
 # | in neither factor | `[x, unsharded] @ [unsharded, y]` | **nothing moves** |
-# | in one factor or both, over a mesh dimension that splits no other axis | `[unsharded, x] @ [x, unsharded]` | **all-reduce** of partial sums |
+# | in one factor or both, over one mesh dimension that splits no other axis | `[unsharded, x] @ [x, unsharded]` | **all-reduce** of partial sums |
 # | in one factor, over a mesh dimension that also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **all-gather** of this factor |
 # | over one mesh dimension in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
 #
-# With `[x, unsharded] @ [unsharded, x]`, `x` would split both axes of A @ B, and it cannot:
+# With `[x, unsharded] @ [unsharded, x]`, `x` would split both axes of A @ B, and it can split one at most:
 # two all-gathers make the product whole.
 #
-# The next cell runs the all-gather.
+# The cell runs the all-gather:
 
 # %% gathered
 explain(tf.matmul, by_rows, by_rows)
 
 # %% refused-text [markdown]
-# On CPUs TensorFlow ran an all-reduce in place of every all-gather that we have seen.
+# On CPUs, also below, TensorFlow ran an all-reduce in place of every all-gather that we have seen.
 # In a ring each device sends twice as much; payload and result are the same.
 #
-# The next cell runs the last line of the table, and then repairs it.
+# The next cell runs the last line of the table, then repairs it.
 
 # %% refused tags=["error"]
 grid = dtensor.create_mesh([("x", 4), ("y", 2)], device_type="CPU")
@@ -151,10 +156,11 @@ except tf.errors.UnknownError as error:
 
 over_y = dtensor.Layout(["y", dtensor.UNSHARDED], grid)
 repaired = tf.matmul(left, dtensor.relayout(right, over_y))
-print(np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
+print("repaired:", np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 
 # %% product-explorer-text [markdown]
-# Another layout of one of them gives a product, but TensorFlow leaves that change to you.
+# The *contracting dimension* is the inner axis.
+# Here you must change the layout of a factor yourself, as the cell does for `repaired`.
 #
 # ## Explore
 #
@@ -162,7 +168,7 @@ print(np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 # The explorer shows what is exchanged, and why.
 # The button calls `observe`, which multiplies real DTensors.
 #
-# On the mesh `x` 4 × `y` 2 some products take three collectives: look for one.
+# On the mesh `x` 4 × `y` 2, `[x, y] @ [y, x]` takes three collectives: see why.
 
 # %% product-explorer
 from lessons.lesson_02_communication.product_explorer import ProductExplorer
@@ -186,17 +192,15 @@ def observe(first, second, wanted):
 ProductExplorer(observe)
 
 # %% graphs-text [markdown]
-# `[x, y] @ [y, x]` takes three.
-#
 # ## Which collectives did it run?
 #
 # You write a program as for one big device, and TensorFlow makes of it one that every device runs on its own
-# parts: *single program, multiple data*.
-# This *SPMD expansion* does three things:
+# parts (*single program, multiple data*), in two steps:
 #
-# 1. It finds a layout for each result inside the function, from its arguments and from where it is used.
-# 2. It rewrites each operation so that it works on local parts.
-# 3. Where a device needs what it does not hold, it inserts a collective.
+# 1. *Layout propagation* finds a layout for each result inside the function,
+#    from its arguments and from where it is used.
+# 2. *SPMD expansion* rewrites each operation so that it works on local parts,
+#    and where a device needs what it does not hold, it inserts a collective.
 #
 # TensorFlow keeps the graphs that it runs, if asked; each collective is a node on each device.
 # `graphs_that_ran` runs a function, with all its effects, and returns its graphs.
@@ -228,14 +232,7 @@ print(Counter(node.op for node in nodes if node.op in ("MatMul", "CollectiveRedu
 #
 # Each node has a *group key*, and devices with the same key exchange with each other.
 # The keys of all devices stand in a constant, on the way to the node's third input.
-# `mesh_dims`, in the first cell, returns the mesh dimensions along which the devices of a group differ.
-#
-# The kind is the name of the operation, and the payload follows from shape and number type of its output.
-# All devices run the same program, so `collectives_that_ran` looks at one of them.
-#
-# The third cell tries it on `two_sums`, where each sum needs an all-reduce of one number,
-# before and after it sets an environment variable of DTensor.
-# Then it asks `collectives`, the course's own reader.
+# `mesh_dims` reads them, and returns the mesh dimensions along which the devices of a group differ.
 
 
 # %% groups
@@ -247,6 +244,10 @@ def mesh_dims(mesh, node, nodes):
     group = [place for place, key in zip(mesh.local_device_locations(), keys, strict=True) if key == keys[0]]
     return tuple(name for name in mesh.dim_names if len({place[name] for place in group}) > 1)
 
+
+# %% reader-text [markdown]
+# The kind is the name of the operation, and the payload follows from shape and number type of its output.
+# All devices run the same program, so `collectives_that_ran` looks at one of them.
 
 # %% reader
 KINDS = {"CollectiveReduceV2": "all-reduce", "CollectiveAllToAllV2": "all-to-all"}
@@ -266,6 +267,12 @@ def collectives_that_ran(mesh, function, *arguments):
     return found
 
 
+# %% merged-text [markdown]
+# In `two_sums` each sum needs an all-reduce of one number;
+# an environment variable decides whether TensorFlow may merge the two.
+# The course's `collectives` reads them, too.
+
+
 # %% merged
 import os
 
@@ -274,19 +281,19 @@ def two_sums(first, second):
     return tf.reduce_sum(first), tf.reduce_sum(second)
 
 
-merging = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
-os.environ.pop(merging, None)
-print(collectives_that_ran(line, two_sums, by_columns, by_rows))
-os.environ[merging] = "1"
-print(collectives_that_ran(line, two_sums, by_columns, by_rows))
-del os.environ[merging]
-print(*collectives(two_sums, by_columns, by_rows), sep="\n")
+group_size = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
+os.environ.pop(group_size, None)
+print("merged:", collectives_that_ran(line, two_sums, by_columns, by_rows))
+os.environ[group_size] = "1"
+print("apart:", collectives_that_ran(line, two_sums, by_columns, by_rows))
+del os.environ[group_size]
+print("collectives:", *collectives(two_sums, by_columns, by_rows), sep="\n  ")
 
 # %% naive-text [markdown]
-# Left to itself, TensorFlow merges all-reduces that can run together, and pads what it merged,
-# once, to a multiple of 1,024 numbers: here 4,096 bytes.
+# Left to itself, TensorFlow merges all-reduces that do not depend on each other, and pads what it merged,
+# once, to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
 # With the environment variable set before a function is compiled, each stays by itself.
-# `collectives` sets it too, and after the run gives the variables that the function wrote their values back.
+# `collectives` sets it too, and undoes what the function wrote to variables.
 #
 # ## All-reduce in a ring
 #
@@ -296,8 +303,8 @@ print(*collectives(two_sums, by_columns, by_rows), sep="\n")
 # `device.send` sends a copy of an array to another device;
 # `device.receive` waits for the next array of another device, and returns it.
 #
-# `run_on_each` runs a function for all devices at the same time, here on their partial sums of A @ B.
-# The cell prints how many of the 64 numbers are TensorFlow's on every device, and the bytes that each sent.
+# `run_on_each` has threads of Python play the devices, one for each array: here each partial sum of A @ B.
+# `equal` counts the numbers that are TensorFlow's on every device.
 
 # %% naive
 from lessons.lesson_02_communication.messages import run_on_each
@@ -314,8 +321,8 @@ pairs = zip(dtensor.unpack(by_columns), dtensor.unpack(by_rows))
 partial_sums = [np.ravel(column @ row) for column, row in pairs]
 total = to_numpy(tf.matmul(by_columns, by_rows)).ravel()
 exchange = run_on_each(naive_all_reduce, partial_sums)
-everywhere = np.all(np.array(exchange.results) == total, axis=0)
-print(np.sum(everywhere), exchange.bytes_sent)
+equal = np.all(np.array(exchange.results) == total, axis=0)
+print("equal:", np.sum(equal), "/ 64, bytes_sent:", exchange.bytes_sent)
 
 # %% stepper-text [markdown]
 # A *ring* sends less: each device sends to the next one only, and the last one to the first.
@@ -328,7 +335,7 @@ print(np.sum(everywhere), exchange.bytes_sent)
 # - Then an *all-gather*: the finished chunks go round, and everyone keeps a copy.
 #
 # Step through it, with 2 to 8 devices.
-# *Times the array*, above the picture, shows how much each device has sent.
+# *Times the array*, above the picture, then shows how much each device has sent.
 
 # %% stepper
 from lessons.lesson_02_communication.ring_explorer import RingExplorer
@@ -345,7 +352,7 @@ RingExplorer("all-reduce", num_devices=4)
 # and ends the first half with chunk $d$ finished.
 # The check counts bytes too, and tries chunks of unequal lengths.
 #
-# The cell after it runs your `ring_all_reduce`, or the course's until yours passes.
+# The cell after it runs yours, or the course's until yours passes.
 
 
 # %% exercise-ring
@@ -372,8 +379,8 @@ from course_lib import yours_or_ours
 
 ring = yours_or_ours("02-ring", ring_all_reduce)
 exchange = run_on_each(ring, partial_sums)
-everywhere = np.all(np.array(exchange.results) == total, axis=0)
-print(np.sum(everywhere), exchange.bytes_sent)
+equal = np.all(np.array(exchange.results) == total, axis=0)
+print("equal:", np.sum(equal), "/ 64, bytes_sent:", exchange.bytes_sent)
 
 # %% predict-ring [markdown]
 # Eight devices all-reduce an array of 256 bytes in a ring, and each device sends 448 bytes.
@@ -407,12 +414,12 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # Sending all to everyone takes $(n - 1) S$.
 # TensorFlow's own all-reduce on CPUs is a ring, too.
 #
-# This is what a device sends in each collective, if the first three go round a ring:
+# What one device holds before and after each collective, and sends, if the first three go round a ring:
 #
-# | collective | before | after | sent by a device |
+# | collective | before | after | sends |
 # | --- | --- | --- | --- |
-# | all-reduce | $S$ bytes to add | the total | $2 \frac{n - 1}{n} S$ |
-# | reduce-scatter | $S$ bytes to add | its $n$-th of the total | $\frac{n - 1}{n} S$ |
+# | all-reduce | $S$ bytes, to be added | the total | $2 \frac{n - 1}{n} S$ |
+# | reduce-scatter | $S$ bytes, to be added | its $n$-th of the total | $\frac{n - 1}{n} S$ |
 # | all-gather | its $n$-th of $S$ bytes | the whole | $\frac{n - 1}{n} S$ |
 # | all-to-all | $S$ bytes: an $n$-th for each device | an $n$-th of each device | $\frac{n - 1}{n} S$ |
 #
@@ -420,49 +427,47 @@ reveal("02-ring", max(sixteen.bytes_sent))
 #
 # A change of a matrix's layout takes one of three ways:
 #
-# - What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
-# - Where only one mesh dimension moves to the other axis, an all-to-all exchanges parts of the blocks.
-# - Else one all-gather undoes the splits that are not to stay,
-#   and the new ones are cut, if possible before it.
+# 1. What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
+# 2. Where only one mesh dimension moves to the other axis, an all-to-all exchanges parts of the blocks.
+# 3. Else one all-gather undoes the splits that are not to stay,
+#    and the new ones are cut, if possible before it.
 #
-# `[unsharded, x]` to `[x, y]` is of the last kind:
+# `[unsharded, x]` to `[x, y]` goes the third way:
 # every device receives the whole matrix, to keep an eighth of it.
 #
-# A product, too, costs more where TensorFlow does not know what becomes of it.
-# The cell runs this change, a product, and the same product in a function with a `relayout` that says how
-# it is used.
+# A product, too, can cost more where TensorFlow does not know in which layout it is used:
+# `product_in_columns` says so by a `relayout` in the same function.
 
 
 # %% needless
 def product_in_columns(left, right):
-    return dtensor.relayout(tf.matmul(left, right), columns)
+    return dtensor.relayout(tf.matmul(left, right), columns_over_x)
 
 
 matrix = np.arange(256, dtype="float32").reshape(16, 16)
 blocks = dtensor.Layout(["x", "y"], grid)
 across = shard(matrix, dtensor.Layout([dtensor.UNSHARDED, "x"], grid))
-print(*collectives(dtensor.relayout, across, blocks), end="\n\n")
+print("relayout:", *collectives(dtensor.relayout, across, blocks), sep="\n  ")
 
-factors = shard(matrix, rows), shard(matrix, columns)
-print(*collectives(tf.matmul, *factors), sep="\n", end="\n\n")
-print(*collectives(product_in_columns, *factors))
+factors = shard(matrix, rows_over_x), shard(matrix, columns_over_x)
+print("matmul:", *collectives(tf.matmul, *factors), sep="\n  ")
+print("product_in_columns:", *collectives(product_in_columns, *factors), sep="\n  ")
 
 # %% via-text [markdown]
-# The product alone comes out whole, after two exchanges;
+# `matmul` alone makes the product whole, by two all-gathers (on CPUs, all-reduces);
 # used in columns, in `product_in_columns`, it takes one.
 #
-# **Exercise 2.** Find a cheaper way for the change of layout, by `dtensor.relayout` alone.
+# **Exercise 2.** Find a cheaper way from `[unsharded, x]` to `[x, y]`, by `dtensor.relayout` alone.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
-# A device need send only an eighth of the bytes that it sends now.
-# The check compares the values, and counts them.
+# A device need send only an eighth of the bytes that it sends in `relayout` above.
 
 
 # %% exercise-blocks
 def in_blocks(matrix):
     # solution begin
-    rows_over_x = dtensor.Layout(["x", dtensor.UNSHARDED], grid)
-    return dtensor.relayout(dtensor.relayout(matrix, rows_over_x), blocks)
+    on_the_way = dtensor.Layout(["x", dtensor.UNSHARDED], grid)
+    return dtensor.relayout(dtensor.relayout(matrix, on_the_way), blocks)
     # solution end
 
 
@@ -472,16 +477,12 @@ check("02-blocks", in_blocks)
 # %% silent-text [markdown]
 # ## Wrong in silence
 #
-# Some exchanges of TensorFlow 2.21 give wrong values and raise no error.
+# With TensorFlow 2.21 an exchange can give wrong values and raise no error.
 #
 # `dtensor.relayout` can mix up a tensor of three axes on a mesh of three dimensions,
 # and one of four axes on a mesh of one.
-# The first cell moves one of each, directly and by way of the replicated layout,
+# The cell moves one of each, `directly` and by way of the `replicated` layout,
 # and counts the numbers in their places.
-#
-# In the second `silent.swapped` moves a matrix of 12 × 12 on 12 devices from `[x, unsharded]`
-# to `[unsharded, x]`, in other processes, since after some of its errors a process can run no collective.
-# It returns each message, from sender to receiver, that brought another device's number.
 
 # %% relayouts
 cube = dtensor.create_mesh([("x", 2), ("y", 2), ("z", 2)], device_type="CPU")
@@ -495,35 +496,39 @@ for mesh, *specs in moves:
     source, target = (dtensor.Layout(spec, mesh) for spec in specs)
     array = np.arange(2.0**source.rank).reshape([2] * source.rank)
     tensor = shard(array, source)
-    replicated = dtensor.Layout.replicated(mesh, source.rank)
-    for start in (tensor, dtensor.relayout(tensor, replicated)):
+    replicated = dtensor.relayout(tensor, dtensor.Layout.replicated(mesh, source.rank))
+    for way, start in {"directly": tensor, "replicated": replicated}.items():
         moved = to_numpy(dtensor.relayout(start, target))
-        print(np.sum(moved == array), "/", array.size)
+        print(f"{source.rank} axes, {way}:", np.sum(moved == array), "/", array.size)
+
+# %% twelve-text [markdown]
+# On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
+# TensorFlow runs the all-to-all over `x` and forgets the other change, but the layout says both were made.
+#
+# With four axes we tried all moves of a split: those to or from the first axis are right.
+# Of the six others five are wrong for this shape, and all if the last axis is longer than there are devices.
+#
+# On twelve CPUs even a matrix can go wrong.
+# `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in other processes,
+# since some errors of this move leave a process without collectives.
+# It repeats this until each message that can bring another device's number has done so, and returns these.
 
 # %% twelve
 from lessons.lesson_02_communication import silent
 
 swapped = silent.swapped()
-print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
+print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
 # %% takeaways [markdown]
-# On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
-# TensorFlow runs the all-to-all over `x` and forgets the other change,
-# but the layout says that both were made.
-# With four axes, moves of a split among the last three went wrong when tried:
-# all six, or five where the last axis has one element for each device.
-# None to or from the first did.
-#
 # On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
 # with nothing between them (`all_to_all.cc` in its source).
 # So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
-# Up to 11 devices all names differ.
 #
 # | wrong in silence | instead |
 # | --- | --- |
 # | `dtensor.relayout` of three or more axes, in some cases | by way of the replicated layout |
-# | an all-to-all among 12 CPUs or more | the same, or a mesh of 4 × 3 |
-# | `DVariable.assign` of a value in another layout, which moves it as `dtensor.relayout` does | move it before, in one of these ways |
+# | an all-to-all over a mesh dimension of 12 CPUs or more | the same, or for 12 a mesh of 4 × 3 |
+# | `DVariable.assign` of a value in another layout, in the same cases | move it before, in one of these ways |
 #
 # Lesson 7 shows one without `dtensor.relayout`, and there may be more: compare with one device.
 #
@@ -535,12 +540,11 @@ print(" ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 #
 # ## Takeaways
 #
-# - The layouts of two factors decide what a product costs:
+# - The layouts of two factors, and that in which the product is used, decide what it costs:
 #   nothing, an all-reduce of partial sums, all-gathers, or both.
-#   The layout in which the product is used has a say, too.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
 #   half of that for a reduce-scatter or an all-gather.
-# - TensorFlow inserts some exchanges that are needless and a few that are wrong:
+# - TensorFlow inserts some exchanges that are needless and a few that give wrong values:
 #   read them from the graphs that ran, and compare values with one device.
 #
 # Lesson 3 trains a model.

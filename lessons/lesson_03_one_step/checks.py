@@ -11,14 +11,15 @@ import numpy.typing as npt
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
-from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.real_devices import on_devices, refuse_new_axis
 from course_lib.i18n import _, ngettext
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
 Array = npt.NDArray[Any]
-Mistakes = dict[Callable[[Array, Array], Any], str]
+Moment = Callable[[Array, Array], Any]
+Mistakes = dict[Moment, str]
 
 _MESH = MeshSpec([("batch", 8)])
 _ROWS = LayoutSpec(["batch", UNSHARDED], _MESH)
@@ -107,6 +108,7 @@ def _wrong_variances() -> Mistakes:
 @exercise("03-moments", right=_variance, on_devices=True)
 def moments(answer: Callable[..., Any]) -> str | None:
     """The moments of the rows of weight 1, of a batch that lies on eight devices."""
+    refuse_new_axis(answer)
     errors: list[Exception] = []
 
     def on_eight_devices(*inputs: Any) -> Any:
@@ -128,25 +130,18 @@ def moments(answer: Callable[..., Any]) -> str | None:
 def _hint(answer: Callable[..., Any], called: Callable[..., Any]) -> str | None:
     """Returns what is wrong with the means, or else with the variances; None where both are right."""
     cases = drawn(_padded_batch, count=4)
-    mean = _("The first result is the mean of the rows of weight 1, one number for each unit.")
+    mean = _("The first result is the mean of the rows of weight 1, of the shape (units,).")
     variance = _(
-        "The second result is the mean of the squared distances from the mean, over the rows of weight 1."
+        "The second result is the mean of the squared distances from the mean, over the rows of weight 1,"
+        " of the shape (units,)."
     )
-    return judge(
-        answer,
-        _mean,
-        cases,
-        misconceptions=_wrong_means(),
-        run=lambda *inputs: called(*inputs, 0),
-        advice=mean,
-    ) or judge(
-        answer,
-        _variance,
-        cases,
-        misconceptions=_wrong_variances(),
-        run=lambda *inputs: called(*inputs, 1),
-        advice=variance,
-    )
+
+    def judged(part: int, right: Moment, wrong: Mistakes, advice: str) -> str | None:
+        return judge(
+            answer, right, cases, misconceptions=wrong, run=lambda *given: called(*given, part), advice=advice
+        )
+
+    return judged(0, _mean, _wrong_means(), mean) or judged(1, _variance, _wrong_variances(), variance)
 
 
 def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array, part: int) -> Any:

@@ -42,7 +42,8 @@ SOURCE = None  # the stand-in, or what COURSE_DATA says; "tfds" is the real set
 reviews = data.load_imdb(SOURCE)
 train_set = data.tf_idf(reviews).train
 train_x, train_y = train_set.features, train_set.labels
-print(train_x.shape, train_x.dtype, train_y.dtype)
+print("train_x:", train_x.shape, train_x.dtype)
+print("train_y:", train_y.shape, train_y.dtype)
 
 # %% layouts
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
@@ -141,25 +142,30 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # and `train_y` says whether the review is positive (1) or negative (0).
 # Unless you choose another source, the reviews are a *stand-in*:
 # texts that the course invents, which tell you nothing about real reviews.
-# `"tfds"` loads the 50,000 real ones of IMDB.
+# `SOURCE = "tfds"` loads the 50,000 real ones of IMDB.
 #
 # `TextVectorization` turned each review into 1,200 numbers:
 # one for each of the 1,199 most frequent words, and one for all others.
 # Such a number, *tf-idf*, is how often the word occurs, weighted by how few reviews contain it.
-# Each row is then scaled to length 1.
+# Each row is scaled to unit length.
 # Here all this was done once, in memory.
 # In production it belongs in the input pipeline and in the served model.
 #
-# The first layer computes for a row $x$ the hidden units
+# The first layer computes for a row $x$ the 48 hidden units
 #
 # $$h_j = \mathrm{relu}\Big(\sum_i x_i W_{ij} + b_j\Big)$$
+#
+# *Batch normalisation* follows: of each hidden unit it subtracts the mean over the batch,
+# and divides by the standard deviation, so that all units vary alike.
+# The second layer makes two logits of them, one for each label.
 #
 # $x$ and $W$ share the letter $i$, over which the product sums.
 # The product and the bias share $j$, so the bias is laid out like the last axis of the weight.
 # `WEIGHT.delete([0])` is the weight's layout without its first entry.
 # The labels likewise have the layout of the rows without the second entry.
 #
-# *Data parallelism* is this choice of layouts: the batch is split, the variables are whole on every device.
+# In `LAYOUTS` the batch is split, and the variables are whole on every device:
+# this choice of layouts is *data parallelism*.
 # `distribute` is `cut` and `dtensor.pack` of lesson 1 in one function:
 # it cuts the array on the host and sends each device its part alone.
 # `batch_at` distributes the batch that begins at a given row.
@@ -180,8 +186,8 @@ show(x)
 # Each device has 8 rows of its own and all 57,746 numbers of the model `probe`, which has not been trained.
 #
 # TensorFlow also has `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields packed batches.
-# The course packs arrays itself: you see what is sent where,
-# and the iterator of that dataset cannot be saved in a checkpoint (tried with TensorFlow 2.21).
+# But its iterator cannot be saved in a checkpoint (tried with TensorFlow 2.21).
+# So the course packs arrays itself; then you also see what is sent where.
 #
 # **Exercise 1.** Now the inputs are images, again data parallel on `mesh`.
 # A batch has the shape (64, 28, 28), and its labels (64,).
@@ -205,16 +211,19 @@ check("03-layouts", image_layouts)
 # %% step [markdown]
 # ## The step names no device
 #
-# Look at `MLP` and `train_step` again: they are what you would write for one device.
+# Look at `MLP` and `train_step` again: but for the layouts, they are what you would write for one device.
 # The gradient is that of the summed loss, because sums over parts of a batch can be added;
 # a learning rate of 0.01 on the sum of 64 losses is 0.64 on their mean.
-# All gradients are there before the first variable changes.
-# Use no optimizer of Keras here: it reads what it has just written,
-# and with DTensor such steps went wrong in silence (lesson 7 writes its own).
 #
-# What distributes the step is the layouts of the batch and of the variables.
-# TensorFlow carries the layouts from operation to operation
-# and adds the communication that they need.
+# All gradients are there before the first variable changes:
+# a variable that is written and then read in one `tf.function` can give its old value (lesson 1).
+# Use no optimizer of Keras here (lesson 7 writes its own).
+# Those with momentum, Adam among them, read what they have just written and train wrongly in silence,
+# and even without momentum the step counter goes wrong.
+#
+# The layouts of the batch and of the variables decide what each device computes.
+# Operation by operation, TensorFlow finds the layout of the result from those of the arguments,
+# and adds the communication that it needs.
 #
 # `tf.function` compiles the step.
 # `train_step.python_function` is the same step uncompiled, as TensorFlow runs it operation by operation.
@@ -222,7 +231,8 @@ check("03-layouts", image_layouts)
 # %% predict-eager [markdown]
 # A training step runs without `tf.function`, operation by operation, on eight devices.
 # Batch and variables are DTensors.
-# On the way back through `tf.reduce_sum(losses)` TensorFlow makes 64 ones, the derivatives of the sum by each loss,
+# `tf.reduce_sum(losses)` adds up the losses of the 64 rows; on the way back through it
+# TensorFlow makes 64 ones, the derivatives of the sum by each loss,
 # and multiplies them with the derivatives of each loss by the logits.
 # What happens?
 #
@@ -248,17 +258,18 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # Number types must agree as well:
 # the model is float32, and fractions in NumPy are float64 unless told otherwise.
 # In a `tf.function` that is a `TypeError`.
-# Outside one, adding or multiplying DTensors of two number types ends the kernel if one of them is split,
-# as in lesson 1.
-# So convert arrays before you distribute them.
+# Outside one, an operation on two number types can end the process, in a notebook the kernel (lesson 1).
+# So convert arrays before you distribute them, and labels too:
+# `tf.argmax(logits, axis=1) == y` needs int64.
 #
 # ## One device beside eight
 #
 # A distributed step can be wrong in silence.
 # So run the same steps on one device and compare:
 # without layouts, `MLP` makes ordinary variables, and the same `train_step` is an ordinary step.
-# `differences` takes twenty steps on both and returns how far their losses are apart, step by step.
-# The cell calls it in float32 and in float64:
+# `differences` takes twenty steps on both, and returns the model on eight devices
+# and how far the losses are apart, step by step.
+# The cell calls it in float32 and in float64, and prints the largest difference in some steps:
 
 
 # %% both
@@ -276,8 +287,8 @@ def differences(number_type, steps=20):
 
 in_float32 = differences("float32")[1]
 eight, in_float64 = differences("float64")
-print(f"float32, 1-5:  {max(in_float32[:5]):.5f}")
-print(f"float64, 1-20: {max(in_float64):.8f}")
+print(f"float32, steps 1-5:  {max(in_float32[:5]):.5f}")
+print(f"float64, steps 1-20: {max(in_float64):.8f}")
 
 # %% rounding
 from lessons.lesson_03_one_step.picture import differences_picture
@@ -285,9 +296,9 @@ from lessons.lesson_03_one_step.picture import differences_picture
 differences_picture({"float32": in_float32, "float64": in_float64})
 
 # %% rounding-text [markdown]
-# The two numbers are the largest differences in steps 1 to 5 and 1 to 20.
-# The picture shows every step; equal losses stand at the bottom, at 1e-17.
+# Equal losses stand at 1e-17.
 # Sums in another order round differently, and training magnifies that from step to step, though not in each.
+#
 # In float32 the losses agree to five digits at first;
 # within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong.
 # In float64 the differences start so low that all 20 steps agree to eight digits.
@@ -297,14 +308,14 @@ differences_picture({"float32": in_float32, "float64": in_float64})
 # %% predict-copies [markdown]
 # Eight devices trained a model for 20 steps, data parallel and in float64.
 # In each step a device got 8 reviews that no other device got.
-# How far apart are the eight copies of `W1` now?
+# How far apart are the eight copies of the first layer's weight `W1` now?
 #
 # - [x] `equal` equal to the last bit
 #   They began equal, and all subtracted the same numbers.
 # - [ ] `rounding` apart by rounding, about 1e-16
 #   Rounding would part them if each device added up the gradient in an order of its own.
 #   All get the same total.
-# - [ ] `apart` far more apart than rounding explains, for each learnt from other reviews
+# - [ ] `apart` far more apart than rounding explains
 #   So it would be if each device used the gradient of its own reviews only.
 
 # %% reveal-copies
@@ -315,15 +326,15 @@ reveal("03-copies", "equal" if apart == 0 else "rounding" if apart < 1e-9 else "
 # %% [markdown]
 # In each step a device gets 8 rows, and still it subtracts the gradient of all 64.
 #
-# ## Build the all-reduce
+# ## From partial sums to an all-reduce
 #
 # Take the DTensors apart and do by hand what each device does.
-# Without normalisation the loss of a row depends on this row alone.
+# Without batch normalisation the loss of a row depends on this row alone.
 # So each device can take its copy of the variables and its 8 rows, as ordinary tensors,
 # and compute their gradient alone.
-# `gradients` computes it for one model and batch; `partial_gradients` calls `gradients` for each device,
-# where `replica` is the model of that device.
-# The second cell prints on which device each gradient of `b2` was computed.
+# `gradients` computes it for one model and batch; `partial_gradients` makes a model on each device
+# from its components, and calls `gradients` there.
+# The cell after it prints on which devices the gradients of `b2` are.
 
 
 # %% partial-gradients
@@ -334,21 +345,20 @@ def gradients(model, x, y):
     return tape.gradient(loss, {name: getattr(model, name) for name in values})
 
 
-# %% on-devices
 def partial_gradients(model):
     held = {name: dtensor.unpack(getattr(model, name).read_value()) for name in values}
     partial = []
     for device_id, part in enumerate(zip(dtensor.unpack(x), dtensor.unpack(y))):
         with tf.device(f"CPU:{device_id}"):
             own_values = {name: held[name][device_id] for name in values}
-            replica = MLP(own_values, normalise=model.normalise)
-            partial.append(gradients(replica, *part))
+            partial.append(gradients(MLP(own_values, normalise=model.normalise), *part))
     return partial
 
 
+# %% on-devices
 plain = MLP(values, LAYOUTS, normalise=False)
 partial = partial_gradients(plain)
-print([each["b2"].device[-5:] for each in partial])
+print("b2:", [each["b2"].device[-5:] for each in partial])
 
 # %% stack-text [markdown]
 # What a device adds to a sum is its *partial sum*.
@@ -356,11 +366,8 @@ print([each["b2"].device[-5:] for each in partial])
 # `stacked` makes one DTensor of them: a new first axis, split over `batch`, has one entry on each device.
 # `all_reduced` sums over that axis, and this sum is the all-reduce.
 #
-# The picture shows it for the two numbers of `b2`: the partial sums, their total,
-# and what each device then holds.
-# In the cell after it `relative_differences` compares the sums for all four variables with the gradients that
-# DTensor computes for the whole batch.
-# It returns the length of each difference, relative to that of DTensor's gradient.
+# The picture shows it for the gradient of `b2`, two numbers: the partial sums, their total,
+# and what each device receives, all rounded to two digits.
 
 
 # %% all-reduce
@@ -382,6 +389,12 @@ received = dtensor.unpack(all_reduced(stacked(partial, "b2")))
 Reduction(show(mesh), "batch", [each["b2"] for each in partial], received, digits=2)
 
 
+# %% compared-text [markdown]
+# `relative_differences` compares these sums, for all four variables, with the gradients
+# that DTensor computes for the whole batch at once.
+# It returns the length of each difference, relative to that of the whole batch's gradient.
+
+
 # %% compared
 def relative_differences(model):
     partial, whole = partial_gradients(model), gradients(model, x, y)
@@ -396,8 +409,8 @@ def relative_differences(model):
 print({name: f"{difference:.5f}" for name, difference in relative_differences(plain).items()})
 
 # %% predict-coupled [markdown]
-# In the model with batch normalisation, each device again computes the gradients of `W1`, `b1`, `W2` and `b2`
-# from its own 8 rows alone, and the eight are added.
+# Now the model has batch normalisation between its first layer, `W1` and `b1`, and its second, `W2` and `b2`.
+# Again each device computes the four gradients from its own 8 rows alone, and the eight of each are added.
 # Which of the four sums still equal the gradients that DTensor gives for the whole batch?
 #
 # - [ ] `all` all four
@@ -407,7 +420,7 @@ print({name: f"{difference:.5f}" for name, difference in relative_differences(pl
 #   What goes into the second layer has changed, and so have the logits:
 #   their gradients are wrong as well.
 # - [ ] `first` those of `W1` and `b1`, which come before the normalisation
-#   Their gradients come back through the normalisation, which used other means.
+#   Their gradients come back through the normalisation, which used other moments.
 # - [x] `none` none
 #   With other moments each row gets other logits, and every gradient follows from the logits.
 
@@ -422,33 +435,36 @@ print({name: f"{difference:.2f}" for name, difference in found.items()})
 
 # %% coupled-why [markdown]
 # The moments couple the rows: the mean and the variance of each hidden unit run over all 64.
-# With the moments of 8 rows the sums are off by 0.19 (`b2`) to 0.86 (`b1`) of the gradient's length.
+# With the moments of 8 rows the sums are off by 0.19 (`b2`) to 0.86 (`b1`), relative to the right gradient.
 # Keras's `BatchNormalization` under `MirroredStrategy` computes just that, from each device's own rows,
 # unless it is built with `synchronized=True`.
 #
 # To get the gradient of the whole batch, the devices must all-reduce the moments *before*
 # they can compute a loss.
 # `train_step` does not say so; TensorFlow found it from the layouts.
-# `collectives` compiles the step anew and lists what ran:
+# `collectives` compiles the step anew and lists what ran;
+# with `combine=True` all-reduces that do not depend on each other are combined, as they are in training.
 
 # %% collectives
 step_collectives = collectives(train_step, probe, x, y, 1e-2)
 print(*step_collectives, sep="\n")
-print(f"{sum(each.payload_bytes for each in step_collectives):,} bytes")
-print(len(step_collectives), "→", len(collectives(train_step, probe, x, y, 1e-2, combine=True)))
+payload_bytes = sum(each.payload_bytes for each in step_collectives)
+print(f"all-reduces: {len(step_collectives)}, {payload_bytes:,} bytes")
+print("combine=True:", len(collectives(train_step, probe, x, y, 1e-2, combine=True)))
 
 # %% collectives-text [markdown]
-# First come mean and variance, 48 float32 numbers each: 192 bytes.
-# The two of 4 bytes are the loss and the hits.
-# The others belong to the backward pass: 8 bytes for `b2`, 384 for `W2`, 230,400 for `W1`, and three of 192.
-# One of these three is `b1`; two say how the loss changes with the scale and the shift
-# that normalisation makes of the moments.
-# So normalisation adds four all-reduces, two in each direction.
-# The list for `plain`, the model without normalisation, lacks these four.
-# In training TensorFlow combines all-reduces that do not depend on each other: here the ten become four.
+# | pass | payload in bytes | what is added |
+# | --- | --- | --- |
+# | forward | 192, 192 | for the mean and the variance, 48 float32 numbers each |
+# | forward | 4, 4 | the losses; the hits |
+# | backward | 8, 384, 230,400, 192 | the gradients of `b2`, `W2`, `W1` and `b1` |
+# | backward | 192, 192 | the gradients of a scale and a shift, which TensorFlow makes of mean and variance |
+#
+# So batch normalisation adds four all-reduces, two in each direction:
+# the list for `plain`, the model without it, lacks them.
 
 # %% predict-bytes [markdown]
-# Eight devices train a network with batch normalisation, data parallel, on batches of 64 rows.
+# Eight devices train a model with batch normalisation, data parallel, on batches of 64 rows.
 # The payloads of a step's all-reduces, before TensorFlow combines any, are 231,760 bytes in all.
 # How many bytes are they with a batch of 1,024 rows?
 #
@@ -466,22 +482,21 @@ before, after = (sum(each.payload_bytes for each in found) for found in (step_co
 reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 
 # %% [markdown]
-# What a step sends does not depend on the size of the batch:
-# a larger one means more computing for the same communication.
+# In data parallelism what a step sends does not depend on the batch size:
+# a larger batch means more computing for the same communication.
 #
 # ## The last, smaller batch
 #
 # The number of reviews is rarely a multiple of the batch size.
 # Say 20 are left: they cannot be split evenly over eight devices, and `tf.split` raises an error.
-# You can drop them.
-# Training may do that: where the reviews are shuffled for each epoch, others are left out each time.
+# Training may drop them if the reviews are shuffled for each epoch: then others are left out each time.
+# (Our `train` does not shuffle, to be short, and leaves out the same 36 each time.)
 #
 # In evaluation each review must count once.
 # Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
-# In the next cell `row_losses` returns the loss of each row.
-# The cell pads 20 rows to 64 and finds the mean loss in three ways.
-# It prints how many losses are summed, by what the sum is divided, and the mean.
-# The fourth line is right: it has the 20 rows without padding, on one device.
+# The cell pads 20 rows to 64, and finds the mean loss in three ways:
+# so many losses, added, and divided by so many.
+# The last line is right: `alone` has the losses of the 20 rows without padding, on one device.
 
 
 # %% padding
@@ -495,10 +510,10 @@ padded_y, weights = np.pad(train_y[:20], (0, 44)), np.repeat([1, 0], [20, 44])
 packed = distribute(padded_x, LAYOUTS["x"]), distribute(padded_y, LAYOUTS["y"])
 losses = np.concatenate(dtensor.unpack(row_losses(probe, *packed)))
 alone = row_losses(MLP(values), tf.constant(train_x[:20]), tf.constant(train_y[:20]))
-print(f"64 / 64: {losses.mean():.2f}")
-print(f"20 / 64: {weights @ losses / 64:.2f}")
-print(f"20 / 20: {weights @ losses / 20:.2f}")
-print(f"20:      {np.mean(alone):.2f}")
+print(f"64 losses / 64: {losses.mean():.2f}")
+print(f"20 losses / 64: {weights @ losses / 64:.2f}")
+print(f"20 losses / 20: {weights @ losses / 20:.2f}")
+print(f"alone:          {np.mean(alone):.2f}")
 
 # %% moments-text [markdown]
 # Even with weights and divided by 20 the mean is 1.15, and not 1.01.
@@ -508,9 +523,9 @@ print(f"20:      {np.mean(alone):.2f}")
 # lesson 4 uses moving moments, collected in training, which do not depend on the batch.
 #
 # **Exercise 2.** Write `moments_of_reviews(hidden, weights)` for eight devices:
-# the mean and the variance over the rows of weight 1, each of shape `[units]`.
-# `hidden` is a DTensor of shape `[rows, units]` and `weights` one of shape `[rows, 1]`,
-# both split over `batch`; padding can stand anywhere.
+# the mean and the variance over the rows of weight 1, each of the shape (units,).
+# `hidden` is a DTensor of the shape (rows, units) and `weights` one of (rows, 1),
+# the rows of both split over `batch`; padding can stand anywhere.
 # The check runs your function in a `tf.function`, on real DTensors.
 
 
@@ -532,9 +547,11 @@ check("03-moments", moments_of_reviews)
 # `tf.nn.weighted_moments` computes them too.
 #
 # So training need not drop the last batch: `weighted_step` weights the moments and the losses.
-# Always pad to the full batch: then one compiled step serves all batches, on any mesh.
-# The cell does a step with the 20 reviews, padded on eight devices and alone on one.
-# It prints both mean losses, and the largest difference of `W1` afterwards.
+# Always pad to the full batch: then one compiled step serves all batches,
+# on any mesh whose dimension `batch` divides the full batch.
+#
+# After it, a step with the 20 reviews runs padded on eight devices (`weighted_step`),
+# and without padding on one (`train_step`).
 
 
 # %% weighted-step
@@ -558,9 +575,12 @@ row_weights = distribute(weights.reshape(64, 1).astype("float32"), LAYOUTS["x"])
 on_eight = weighted_step(eight, *packed, row_weights, 1e-2)
 on_one, _ = train_step(one, tf.constant(train_x[:20]), tf.constant(train_y[:20]), 1e-2)
 difference = dtensor.unpack(eight.W1.read_value())[0] - one.W1
-print(f"{float(on_eight):.2f} {float(on_one):.2f} {np.abs(difference).max():.5f}")
+print(f"on_eight: {float(on_eight):.2f}, on_one: {float(on_one):.2f}")
+print(f"W1, largest difference: {np.abs(difference).max():.5f}")
 
 # %% takeaways [markdown]
+# Mean losses and updated weights agree.
+#
 # ## The plain program
 #
 # [`03_one_step.py`](../plain/03_one_step.py) is this lesson without the course's library:

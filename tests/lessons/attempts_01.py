@@ -131,6 +131,7 @@ ATTEMPTS = {
         wrong=(
             (cut_by_mesh_shape, "num_shards"),
             (each_block_once, "Give every device"),
+            (lambda whole, layout: cut(whole, layout)[:1], "Give every device"),
             (cut_first_axis, "first axis only"),
             (column_by_column, "column by column"),
             (needing_an_axis, "without axes"),

@@ -11,6 +11,7 @@ from lessons.lesson_02_communication.checks_all_reduce import ring
 from tests.lessons.attempts import Attempts
 
 GRID = MeshSpec([("x", 4), ("y", 2)])
+ON_LINE = LayoutSpec(["x", UNSHARDED], MeshSpec([("x", 8)]))
 
 
 def naive(mine, device):
@@ -94,10 +95,6 @@ def in_one_function(matrix):
     return dtensor.tf.function(lambda tensor: relaid(tensor, "x.", "xy"))(matrix)
 
 
-def over_the_host(matrix):
-    return dtensor.pack(dtensor.to_numpy(matrix), on_grid("x", "y"))
-
-
 ATTEMPTS = {
     "02-ring": Attempts(
         right=(by_slices, with_lists),
@@ -130,7 +127,9 @@ ATTEMPTS = {
             (lambda matrix: relaid(matrix, ".y", "xy"), "enough"),
             (lambda matrix: relaid(matrix, "x."), "it should have [x, y]"),
             (lambda matrix: relaid(matrix + 1.0, "x.", "xy"), "not those of the matrix"),
-            (over_the_host, "leave the devices"),
+            (lambda matrix: dtensor.pack(dtensor.to_numpy(matrix), on_grid("x", "y")), "compiles your"),
+            (lambda matrix: dtensor.fetch_layout(matrix) and relaid(matrix, "x.", "xy"), "compiles your"),
+            (lambda matrix: dtensor.dtensor.relayout(matrix, dtensor.to_layout(ON_LINE)), "on `grid`"),
             (dtensor.to_numpy, "Return a DTensor"),
             (lambda matrix: print(matrix.layout), "AttributeError"),
             (on_grid("x", "."), "function"),

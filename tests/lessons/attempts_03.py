@@ -112,7 +112,7 @@ ATTEMPTS = {
             (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "all rows: the padding"),
             (lambda hidden, weights: tf.nn.moments(weights * hidden, axes=[0]), "mean is divided"),
             (with_mean(lambda h, w: tf.reduce_sum(h, axis=0) / tf.reduce_sum(w)), "Multiply each row"),
-            (with_mean(lambda h, w: mean_of(h, w, axis=None)), "for each unit"),
+            (with_mean(lambda h, w: mean_of(h, w, axis=None)), "(units,)"),
             (lambda hidden, weights: centred(hidden, weights)[::-1], "The mean comes first"),
             (masked, "On one device this is right"),
             (counted_in_python, "TypeError"),
