@@ -219,7 +219,7 @@ def momentum(answer: Momentum) -> str | None:
         cases,
         misconceptions=misconceptions,
         run=partial(_run, num_devices=1),
-        advice=_("Follow one number by hand through two steps."),
+        advice=_("Hold your lines against both formulas: the new velocity is $0.9 u - \\alpha g$."),
     )
     return hint or judge(
         answer,

@@ -461,7 +461,7 @@ known |= {("CountsInPython", "WritesThenReads"): "adams", (*WRONG,): "all"}
 reveal("07-caught", known[other])
 
 # %% table-text [markdown]
-# `tf.function` runs the Python code once, to build a graph.
+# `tf.function` runs the Python code only while it builds a graph, here once.
 # So `count` stays 1, and $c_t$ stays $c_1 = 0.32$.
 # The true factor falls to 0.15, passes 0.32 again after a hundred steps and ends at 1.
 #
@@ -549,28 +549,26 @@ print("combine=True:", *combined, sep="\n  ")
 # - [x] `W3` only `W3`, the last
 #   The all-reduce of `W3` stays in its place, so its slots are written before they are read.
 # - [ ] `none` none of the six
-#   One all-reduce does not move: the last. So `W3` does.
+#   In this step one all-reduce does not move, the last, so `W3` does.
 
 # %% reveal-spared
 spared = on_eight(VALUES)
 adam = WritesThenReads(spared.weights, dtensor.DVariable)
-arrays = split(batch(0))
-train_step(spared, adam, *arrays)
+train_step(spared, adam, *split(batch(0)))
 moved = []
 for name, variable, before in zip(NAMES, spared.weights, VALUES):
     if np.abs(variable.numpy() - before).max() > 0:
         moved.append(name)
 reveal("07-spared", {0: "none", 6: "all"}.get(len(moved), ", ".join(moved)))
-print(*collectives(train_step, spared, adam, *arrays), sep="\n")
-
 # %% [markdown]
-# The first two all-reduces belong to loss and accuracy.
-#
 # The other five variables read slots of zero, and $0 / (0 + \epsilon)$ moves nothing.
 # From then on they move by the slots of the step before.
 # So compare every variable: NumPy would have found nothing in `W3`.
 #
-# To be safe, write in the order of `Adam.apply`: compute all new values as tensors, use these, and assign last.
+# To be safe, write in the order of `Adam.apply`:
+# compute all new values as tensors, use these, and assign last.
+# What matters is that no variable is read after it was written.
+# Lesson 8 turns the combining off, which tests such a suspicion.
 #
 # **Exercise 2.** *Momentum* keeps one slot $u$ for each variable $w$, its velocity:
 #
@@ -619,8 +617,7 @@ model = MLP(on_grid(VALUES, SPECS), dtensor.DVariable)
 adam = Adam(model.weights, dtensor.DVariable)
 ROWS = ["batch", WHOLE], ["batch"]
 steps = [on_grid(batch(step), ROWS) for step in range(5)]
-results = [train_step(model, adam, *arrays) for arrays in steps]
-losses = [float(loss) for loss, _accuracy, _gradients in results]
+losses = [float(train_step(model, adam, *arrays)[0]) for arrays in steps]
 print(f"{adam.m[0].layout.sharding_specs=}")
 print(f"{gap(losses, right_losses)=:.5f}")
 print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
@@ -635,8 +632,8 @@ print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 # So what Adam costs is memory, not communication:
 # on each device its slots take twice as much as the variables.
 # Plain gradient descent has no slots.
-# But after the same two epochs as above, on the stand-in, its test accuracy was 0.86 with the learning rate 0.1
-# and 0.94 with 0.3, where Adam's was 0.96.
+# But after the same two epochs as above, on the stand-in,
+# its test accuracy was 0.86 with the learning rate 0.1 and 0.94 with 0.3, where Adam's was 0.96.
 #
 # The same `Adam` also works without DTensor.
 # `tf.distribute.MirroredStrategy`, which is the subject of lesson 9, distributes in another way:
@@ -680,7 +677,7 @@ print(f"{gap(losses, right_losses)=:.5f}")
 # - An optimizer that computes each element from its own gradient, its own slots and the number of the step
 #   needs no distribution code and adds no communication.
 #   The number of the step must be a variable, or be given to the step as a tensor.
-# - Under DTensor compute every new value first, and assign last.
+# - Under DTensor compute new values as tensors, and read no variable after it was written in the same step.
 # - Comparing with one device finds what distribution breaks.
 #   Formulas and sizes need an answer that shares no code with yours.
 #

@@ -35,7 +35,7 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% mesh
+# %% dense
 tf = course_lib.start_tensorflow()
 import numpy as np
 import tf_keras
@@ -45,8 +45,6 @@ from course_lib import collectives, data, measured, show, to_numpy
 
 WHOLE = dtensor.UNSHARDED
 mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
-
-# %% dense
 COLUMNS = dtensor.Layout([WHOLE, "model"], mesh)
 UNITS = dtensor.Layout(["model"], mesh)
 split = {"kernel_layout": COLUMNS, "bias_layout": UNITS}
@@ -57,7 +55,8 @@ layer.build((None, 1200))
 show(layer.kernel)
 
 # %% distribute-text [markdown]
-# The kernel has the shape and the layout of that of lesson 5's hidden layer: half of its units on each device.
+# The kernel has the shape and the layout of that of lesson 5's hidden layer:
+# half of its units on each device.
 # tf_keras draws the whole kernel on every device and then cuts it,
 # so the initial values follow from the seed alone, whatever the layout.
 # Without `set_random_seed` the layer raises an error that asks for it.
@@ -108,7 +107,7 @@ print(f"{gap(to_numpy(eight), one)=:.5f}")
 
 # %% refused-text [markdown]
 # That is the first kind of problem: an *error*.
-# DTensor has no rule for splitting the fused operation.
+# DTensor has no rule for the fused operation, not even where nothing is split.
 # With `fused=False` the layer uses ordinary operations, and eight devices equal one.
 #
 # ## A model by patterns of names
@@ -228,8 +227,9 @@ reveal("08-pattern", "split" if "model" in specs else "whole")
 # In such a class a name is the path of attributes that leads from the model to the variable:
 # the kernel is called `first.kernel`, which the pattern does not fit.
 # That is the second kind of problem: something is *left unsplit in silence*.
-# A misspelt pattern does the same: each device holds the whole variable.
-# The results do not show it, so look at `weight.layout`.
+# A misspelt pattern does the same: no error says so, and each device holds the whole variable.
+# The logits come out right, so look at `weight.layout`.
+# In training it can end in a compiler error that does not name the pattern: here with `logits.kernel`.
 #
 # These patterns fit the names in both models; `weight.name` has the layer's name in both.
 
@@ -393,6 +393,7 @@ for combine in (False, True):
 # TensorFlow combines all-reduces, here the ten of a step to six, and thereby changes the order:
 # the slot is read before it is written.
 # In lesson 7 the variable of the last all-reduce was spared; here it is not.
+# We do not know which rule decides that, so rely on no order.
 # Adam of tf_keras writes and then reads as well.
 #
 # TensorFlow leaves the all-reduces apart if an environment variable says so while it compiles:
@@ -446,7 +447,8 @@ check("08-step", make_step)
 # ## Metrics and their mesh
 #
 # Metrics have variables as well, and take `mesh=mesh`.
-# Without it their variables are ordinary ones, outside the mesh.
+# Without it their variables are ordinary ones, outside the mesh,
+# and a compiled function on a mesh runs on each of its devices.
 # `SparseCategoricalAccuracy` adds up hits and examples, and divides.
 # `counted` updates one with four batches of 64 reviews and returns how many examples it has counted.
 
@@ -487,10 +489,12 @@ def counted(metric):
 # %% reveal-metric
 count = counted(Accuracy())
 reveal("08-metric", "more" if count > 256 else "fewer" if count < 256 else 256)
+# %% told
 print(f"{counted(Accuracy(mesh=mesh))=}")
 
 # %% [markdown]
-# Without the mesh each device adds the 64 of the whole batch, so the metric can come to 8 × 256 = 2,048.
+# Without the mesh, in a compiled function, each device adds the 64 of the whole batch,
+# so the metric can come to 8 × 256 = 2,048.
 # Some additions are lost, and the count varies from run to run.
 # The hits are counted once, so the accuracy is too small, in silence: the third kind of problem again.
 # With its mesh the metric counts 256.
@@ -561,13 +565,14 @@ measured.table(measured.load("08_keras").support)
 # [`08_keras.py`](../plain/08_keras.py) has nothing of the course's library.
 # `mlp`, `split_mlp`, `distribute`, `batch` and `make_step` are those above.
 # It trains the model with Adam on eight devices and on one,
-# and ends with an error if the losses differ, a slot is not split, or the metric miscounts.
+# and ends with an error if the losses differ, if the kernel of `hidden` or one of its slots is not split,
+# or if the metric miscounts.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
 # - tf_keras takes layouts, by arguments or by patterns of names.
-#   A pattern that fits nothing raises no error: look at the layouts of the variables.
+#   A pattern that fits nothing raises no error of its own: look at the layouts of the variables.
 # - Its optimizers write slots and then read them.
 #   Apply the gradients outside the function that computes them, and give optimizers and metrics their mesh.
 # - Keras 3 splits variables with JAX, not with TensorFlow.

@@ -63,7 +63,7 @@ print(f"evaluate loss={on_one.evaluate(ones, ones, verbose=0):.5f}")
 # `fit` and `evaluate` stay as they are, and so does `predict`.
 #
 # `MirroredStrategy` takes a list of devices, here two of the eight virtual CPUs;
-# without a list, all GPUs that TensorFlow sees, or all CPUs if it sees none.
+# without a list, all GPUs, or all CPUs if there are none.
 # `cross_device_ops` says how values of several devices are added up.
 # With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back.
 
@@ -199,12 +199,12 @@ check("09-by-hand", replica_step)
 # A loop needs three calls of the strategy:
 #
 # - `experimental_distribute_dataset(dataset)` splits each global batch;
-# - `run(function, args)` calls the function on each replica, with its part;
+# - `run(function, args)` calls the function, which returns tensors, on each replica, with its part;
 # - `reduce("SUM", values, axis=None)` makes one value of what the replicas returned.
 #
 # Each replica divides its losses by the size of the *global* batch, so that their sum is the mean:
 # `compute_average_loss` does it.
-# In lesson 7 the parts were equal, so there a mean of means would do.
+# Lesson 7 took means, as its parts were equal.
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
 # `train` hands out what the replicas return in each step.
@@ -432,11 +432,11 @@ for soft in (True, False):
 tf.config.set_soft_device_placement(True)
 
 # %% outside-text [markdown]
-# By default both copies come to `CPU:0`.
+# Soft placement is on by default, and both copies come to `CPU:0`.
 # Two replicas on one device compute the right numbers, and gain nothing.
 # `tf.config.set_soft_device_placement(False)` at the beginning of a program makes this an error.
 #
-# The last mistake is a model made outside the scope:
+# The last mistake is a model outside the scope:
 
 # %% outside tags=["error"]
 too_early = line()
@@ -502,7 +502,8 @@ except ValueError as error:
 # "Equals one device" means two things:
 # variables and losses differ by at most 0.00001 from those of one device, which NumPy computed,
 # and each variable is where the strategy keeps it, as in the explorer.
-# With an Estimator, TensorFlow's older way to train, the number of replicas was looked at in place of the second.
+# With an Estimator, TensorFlow's older way to train,
+# the number of replicas was looked at in place of the second.
 # Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
 # A dash stands where nothing was tried.
 
@@ -535,7 +536,8 @@ measured.table(recorded.support)
 # - Under a `MirroredStrategy` each replica has a copy of every variable, takes its part of the global batch,
 #   and makes the same update, from the sum of all gradients.
 # - With equal parts `fit` equals one device, with exceptions such as batch normalisation.
-#   With unequal parts `fit` ends in an error, or in wrong steps that the loss of that epoch does not show.
+#   With unequal parts `fit` ends in an error, or can take wrong steps.
+#   In the last batch, the loss of that epoch does not show them.
 # - Make everything in the scope, switch soft placement off, and hold the first steps against one device.
 #
 # Lesson 10 trains on images with a loop under a strategy.
