@@ -93,7 +93,7 @@ def adam(answer: Adam) -> str | None:
     return judge(
         answer,
         right_adam,
-        [*drawn(_draw_gradients, 20), falling],
+        [Case((np.ones(1), [np.array([2.0])], 0.5)), *drawn(_draw_gradients, 20), falling],
         misconceptions={
             _adam(lambda step: 1.0): _(
                 "The averages begin at zero and are not corrected for that: use $c_t$."

@@ -208,7 +208,7 @@ check("09-by-hand", replica_step)
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
 # `train` hands out what the replicas return in each step.
-# It names no strategy, so it serves any.
+# It names no strategy.
 
 # %% on-replica
 squared_error = keras.losses.MeanSquaredError(reduction="none")
