@@ -93,7 +93,7 @@ def adam(answer: Adam) -> str | None:
     return judge(
         answer,
         right_adam,
-        [*drawn(_draw_gradients, 20), falling],
+        [Case((np.ones(1), [np.array([2.0])], 0.5)), *drawn(_draw_gradients, 20), falling],
         misconceptions={
             _adam(lambda step: 1.0): _(
                 "The averages begin at zero and are not corrected for that: use $c_t$."
@@ -219,7 +219,7 @@ def momentum(answer: Momentum) -> str | None:
         cases,
         misconceptions=misconceptions,
         run=partial(_run, num_devices=1),
-        advice=_("Follow one number by hand through two steps."),
+        advice=_("Hold your lines against both formulas: the new velocity is $0.9 u - \\alpha g$."),
     )
     return hint or judge(
         answer,

@@ -8,8 +8,7 @@
 # After this lesson you can
 #
 # - write an optimizer whose variables are laid out like those that it trains;
-# - hold a training against one device, NumPy, Keras and `MirroredStrategy`,
-#   and say which mistakes each comparison finds;
+# - hold a training against one device, NumPy and Keras, and say which mistakes each comparison finds;
 # - explain why DTensor may read a variable as it was before it was written,
 #   and write a step that is safe from it.
 #
@@ -48,7 +47,8 @@ from tensorflow.experimental import dtensor
 SOURCE = None
 digits = data.load_mnist(SOURCE)
 train, test = digits.train, digits.test
-print(train.features.shape, train.features.dtype, train.labels.dtype)
+print("features", train.features.shape, train.features.dtype)
+print("labels", train.labels.shape, train.labels.dtype)
 ImageGrid(test.images[:24], test.labels[:24])
 
 # %% on-mesh-text [markdown]
@@ -64,8 +64,9 @@ ImageGrid(test.images[:24], test.labels[:24])
 # Eight devices share each batch, and each of them holds every variable whole.
 # `on_mesh` packs eight components: eight copies of an array,
 # or the eight parts of a batch, if it gets the name of the mesh dimension.
-# Packed values and `dtensor.DVariable` make a model on eight devices;
-# plain arrays and `tf.Variable` make the same model on one.
+#
+# The class `MLP` makes a model on eight devices from packed values and `dtensor.DVariable`,
+# and the same model on one device from plain arrays and `tf.Variable`.
 
 # %% on-mesh
 from itertools import pairwise
@@ -118,7 +119,7 @@ for name, variable in zip(NAMES, on_eight(VALUES).weights):
 #
 # ## Adam, element by element
 #
-# For each variable Adam keeps two others, its *slots*, which are moving averages of each element:
+# For each variable $w$ Adam keeps two others, its *slots*, which are moving averages of each element:
 # $m$ of the gradient $g$, and $v$ of its square.
 # Both begin at zero.
 # Step $t = 1, 2, \ldots$ computes
@@ -165,7 +166,7 @@ check("07-adam", adam_in_numpy)
 # How many times as far does Adam move the one with 500?
 #
 # - [x] `1.0` ± 0.01 as far as the other one
-#   `m` and the root of `v` are both the gradient times a constant, so it cancels.
+#   In the first step `m` and the root of `v` are both the gradient times a constant, so it cancels.
 # - [ ] `31.6` about 32 times as far
 #   The root is taken of the *square* of the gradient, so it grows like the gradient.
 # - [ ] `1000.0` 1,000 times as far
@@ -186,7 +187,8 @@ reveal("07-first-step", float(moved[1] / moved[0]))
 #
 # A slot has an element for each element of its variable, so it is laid out like the variable:
 # `tf.zeros_like` of a variable on a mesh is a DTensor of the same layout.
-# The counter $t$ is a variable too; it begins as the sum of such zeros, a zero on the same devices.
+# The counter $t$ is a variable too.
+# It begins as the sum of the zeros of the first $m$: a scalar, zero, on the same devices.
 #
 # `apply` computes every new value as a tensor and assigns last.
 # Nothing in it says how many devices there are.
@@ -280,7 +282,13 @@ def records(model, optimizer, epochs):
 per_epoch, model = len(train) // 128, on_eight(VALUES)
 run = records(model, Adam(model.weights, dtensor.DVariable), epochs=2)
 history = await live.watch(run, steps=2 * per_epoch, epochs=2)
-print(history.epochs[-1].test_accuracy > 0.9)
+test_accuracy = history.epochs[-1].test_accuracy
+print(f"{test_accuracy > 0.9 = }")
+
+# %% measured-text [markdown]
+# The run above was short, and on the stand-in.
+# `make results` measured the same classes and step over three epochs with three seeds:
+# on all of the real MNIST, on its first 5,000 images, and on the stand-in, here called `built-in`.
 
 # %% measured
 for name in ("07_mnist", "07_mnist_5000", "07_stand_in"):
@@ -289,20 +297,12 @@ for name in ("07_mnist", "07_mnist_5000", "07_stand_in"):
     print(measured.accuracies(found.runs))
 
 # %% trained-text [markdown]
-# These test accuracies are not of the run above.
-# `make results` measured them with the same classes and step, over three epochs and with three seeds:
-# on all of the real MNIST, on its first 5,000 images, and on the stand-in.
-#
 # ## Is it right?
 #
-# That a model learns proves little.
-# So take the first 30 steps again, in three other ways:
-#
-# - **one device**: the same classes and the same compiled step, without a mesh;
-# - **NumPy**: your function gets the gradients of `b1` that the steps on eight devices returned;
-# - **Keras**: layers, loss and optimizer, written a second time.
-#
-# `gap` is the largest difference of an element, over all six variables.
+# That a model learns proves little, so hold the first 30 steps against other ways to compute them.
+# `trained` takes them on eight devices or, with `eight=False`, on **one device**:
+# the same classes and the same compiled step, without a mesh.
+# `gap` is the largest difference of an element, over all arrays of two lists.
 
 
 # %% trained
@@ -337,24 +337,30 @@ def by_keras(values):
     return model.get_weights()
 
 
+# %% numpy-text [markdown]
+# `by_keras` writes layers, loss and optimizer a second time, with **Keras**.
+# Your **NumPy** function updates `b1` alone, by the gradients that the steps on eight devices returned.
+
+
 # %% compared
-by_numpy = yours_or_ours("07-adam", adam_in_numpy)
-
-
-def gap_to_numpy(weights, gradients):
+def gaps(weights, gradients, on_one):
     b1 = by_numpy(np.zeros(700), gradients, 1e-3)
-    return np.abs(weights[1] - b1).max()
+    found = {"one_device": gap(weights, on_one)}
+    found["numpy_b1"] = gap(weights[1:2], [b1])
+    if weights[2].shape == in_keras[2].shape:
+        found["keras"] = gap(weights, in_keras)
+    return [f"{name}={value:.4f}" for name, value in found.items()]
 
 
+by_numpy = yours_or_ours("07-adam", adam_in_numpy)
 right, right_on_one = trained(Adam), trained(Adam, eight=False)
 in_keras = by_keras(VALUES)
-weights, _losses, gradients = right
-print(f"{gap(weights, right_on_one[0]):.5f}")
-print(f"{gap_to_numpy(weights, gradients):.5f}")
-print(f"{gap(weights, in_keras):.5f}")
+weights, right_losses, gradients = right
+print(*gaps(weights, gradients, right_on_one[0]))
 
 # %% mistakes-text [markdown]
-# One device, NumPy and Keras agree with eight devices to five decimal places.
+# Eight devices agree with one and with Keras in all six variables, and with NumPy in `b1`,
+# to four decimal places.
 #
 # Not every Adam would.
 # [PyTorch's](https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html)
@@ -365,14 +371,11 @@ print(f"{gap(weights, in_keras):.5f}")
 #
 # ## Three mistakes
 #
-# Each of the following mistakes is in a version of the
-# [guide](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb).
-# None raises an error, and with each the loss falls, though with ups and downs.
+# Each of the following mistakes is in
+# [a version](https://github.com/tensorflow/docs/blob/50afd98/site/en/guide/core/distribution.ipynb)
+# of the guide.
 #
-# - `CountsInPython` counts its steps in a Python number.
-# - `WritesThenReads` assigns each new value at once and goes on computing with the variable.
-#   Lesson 4 warned of that.
-# - The second layer gets the size of the last one, because one name is used for both.
+# The first: `CountsInPython` counts its steps in a Python number.
 
 
 # %% counts-in-python
@@ -388,6 +391,15 @@ class CountsInPython(Adam):
             variable.assign(value)
 
 
+# %% writes-text [markdown]
+# The second: `WritesThenReads` assigns each new value at once and goes on computing with the variable.
+# Lesson 4 warned of that.
+#
+# The third: `units` is used for two layers, so the second one gets 10 units like the last, in place of 500.
+#
+# The picture after that has the losses of 30 steps.
+
+
 # %% writes-then-reads
 class WritesThenReads(Adam):
     def apply(self, gradients, variables):
@@ -399,19 +411,18 @@ class WritesThenReads(Adam):
             w.assign_sub(1e-3 * c * m / (tf.sqrt(v) + 1e-7))
 
 
-first_units = 700
 units = 500  # of the second layer
 units = 10  # of the last layer
-TEN_UNITS = initial_values(0, (784, first_units, units, units))
-print([value.shape for value in TEN_UNITS])
+TEN_UNITS = initial_values(0, (784, 700, units, units))
+print({name: value.shape for name, value in zip(NAMES, TEN_UNITS)})
+WRONG = {"CountsInPython": (CountsInPython, VALUES)}
+WRONG["WritesThenReads"] = WritesThenReads, VALUES
+WRONG["784-700-10-10"] = Adam, TEN_UNITS
 
 # %% curves
 import matplotlib.pyplot as plt
 from IPython.display import display
 
-WRONG = {"CountsInPython": (CountsInPython, VALUES)}
-WRONG["WritesThenReads"] = WritesThenReads, VALUES
-WRONG["784-700-10-10"] = Adam, TEN_UNITS
 runs, alone = {"Adam": right}, {"Adam": right_on_one}
 for name, version in WRONG.items():
     runs[name] = trained(*version)
@@ -420,6 +431,7 @@ for name, version in WRONG.items():
 figure, axes = plt.subplots(figsize=(6, 3))
 for name in runs:
     axes.plot(range(1, 31), runs[name][1], label=name)
+axes.set(xlabel="step", ylabel="loss")
 axes.legend()
 plt.close(figure)
 display(figure, metadata={"image/png": {"alt": ", ".join(runs)}})
@@ -442,28 +454,25 @@ display(figure, metadata={"image/png": {"alt": ", ".join(runs)}})
 #   Ten units are ten units on any number of devices.
 
 # %% reveal-caught
-gaps = {name: gap(runs[name][0], alone[name][0]) for name in WRONG}
-other = tuple(name for name in WRONG if gaps[name] > 1e-3)
+apart = {name: gap(runs[name][0], alone[name][0]) for name in WRONG}
+other = tuple(name for name in WRONG if apart[name] > 1e-3)
 known = {(): "none", ("WritesThenReads",): "written"}
 known |= {("CountsInPython", "WritesThenReads"): "adams", (*WRONG,): "all"}
 reveal("07-caught", known[other])
 
 # %% table-text [markdown]
-# `tf.function` runs the Python code once, to build a graph.
+# `tf.function` runs the Python code only while it builds a graph, here once.
 # So `count` stays 1, and $c_t$ stays $c_1 = 0.32$.
 # The true factor falls to 0.15, passes 0.32 again after a hundred steps and ends at 1.
-# In the picture, with the losses of the 30 steps, `CountsInPython` even ends lowest.
 #
-# The table has each version's gap to one device, to NumPy and to Keras.
-# Keras's network has 500 units and refuses the values of the one with 10; its message ends the output.
+# No mistake raises an error, and in the picture each loss falls, though with ups and downs;
+# `CountsInPython` even ends lowest.
+# So hold each against the three answers.
+# Keras's network has 500 units and refuses the values of the one with 10.
 
 # %% table tags=["error"]
 for name, (weights, _losses, gradients) in runs.items():
-    gaps = [gap(weights, alone[name][0])]
-    gaps.append(gap_to_numpy(weights, gradients))
-    if weights[2].shape == in_keras[2].shape:
-        gaps.append(gap(weights, in_keras))
-    print(f"{name:15}", *(f"{each:.4f}" for each in gaps))
+    print(f"{name:15}", *gaps(weights, gradients, alone[name][0]))
 try:
     by_keras(TEN_UNITS)
 except ValueError as error:
@@ -473,7 +482,7 @@ except ValueError as error:
 # - **One device** finds what goes wrong *because* there are eight, and nothing else.
 # - **NumPy** finds wrong updates, here those of both wrong Adams.
 #   It takes gradients as they come, so a wrong network passes.
-# - **Keras** finds all three: its layers, loss and optimizer share no code with ours.
+# - **Keras** finds all three, the third by its error: its layers, loss and optimizer share no code with ours.
 #   Batches and initial values it takes from us, so a mistake in those it does not find.
 #
 # ## Written, then read
@@ -499,37 +508,36 @@ def write_then_read(rows):
     return [slot + 0.0 for slot in slots]
 
 
-print(*(each.numpy() for each in tf.function(write_then_read)(rows)))
-print(*collectives(write_then_read, rows), sep="\n")
-print(*collectives(write_then_read, rows, combine=True), sep="\n")
+read = tf.function(write_then_read)(rows)
+print("read:", *(each.numpy() for each in read))
+print("combine=False:", *collectives(write_then_read, rows), sep="\n  ")
+combined = collectives(write_then_read, rows, combine=True)
+print("combine=True:", *combined, sep="\n  ")
 
 # %% order-text [markdown]
-# The sums need three all-reduces: `collectives` compiles the function once more, without combining them.
-# For speed TensorFlow makes one of them, padded to 4,096 bytes.
+# Two of the three variables were read as they were before they were written.
+# The sums need three all-reduces.
+# For speed TensorFlow makes one of them, padded to 4,096 bytes, and thereby changes the order.
 # Its pass
 # [`DTensorAllReduceCombineOptimization`](https://github.com/tensorflow/tensorflow/tree/v2.21.0/tensorflow/dtensor/mlir)
-# moves them down to the last one, and sorts the operations anew, by the values that they use.
-# A write uses the sum, so it now comes after the one all-reduce.
-# A read uses no value that the write makes: it can stay in its place, before the write.
-# Here the last all-reduce, which did not move, is the only one whose write still comes before the read.
+# works like this:
 #
-# Which one is the last, the program does not show:
-# the compiled graph has an order of its own, here that of the arguments.
+# 1. The all-reduces move down to the place of the last one.
+# 2. A write uses its sum, so it comes after the one all-reduce.
+# 3. A read uses no value that the write makes, so it can stay in its place, before the write.
+#
+# The last all-reduce did not move, so its variable was read rightly.
+#
+# Which one is the last, the program does not tell:
+# the compiled graph may have another order, though here it is that of the arguments.
 # And in lesson 8 not even the last is spared.
-# A write that uses no such sum, as that of the counter `t`, keeps its place.
+# A write that uses no result of an all-reduce, as that of the counter `t`, keeps its place.
 #
-# In a training step the gradients are the sums.
-# In the graph their all-reduces come in this order, after two for loss and accuracy:
-
-# %% order
-model = on_eight(VALUES)
-optimizer = WritesThenReads(model.weights, dtensor.DVariable)
-arrays = split(batch(0))
-print(*collectives(train_step, model, optimizer, *arrays), sep="\n")
+# In a training step the gradients are such sums.
 
 # %% predict-spared [markdown]
 # An Adam writes its slots and then reads them, in one step on eight devices.
-# Uncombined, the all-reduces of the gradients would come in the order
+# TensorFlow makes one of the all-reduces of the gradients; before that they come in the order
 # `b3` (40 bytes), `b2` (2,000), `b1` (2,800), `W1` (2,195,200), `W2` (1,400,000), `W3` (20,000).
 # Which of the model's six variables does the first step move?
 #
@@ -541,7 +549,7 @@ print(*collectives(train_step, model, optimizer, *arrays), sep="\n")
 # - [x] `W3` only `W3`, the last
 #   The all-reduce of `W3` stays in its place, so its slots are written before they are read.
 # - [ ] `none` none of the six
-#   One all-reduce does not move: the last.
+#   In this step one all-reduce does not move, the last, so `W3` does.
 
 # %% reveal-spared
 spared = on_eight(VALUES)
@@ -552,13 +560,15 @@ for name, variable, before in zip(NAMES, spared.weights, VALUES):
     if np.abs(variable.numpy() - before).max() > 0:
         moved.append(name)
 reveal("07-spared", {0: "none", 6: "all"}.get(len(moved), ", ".join(moved)))
-
 # %% [markdown]
-# The other five read slots of zero, and $0 / (0 + \epsilon)$ moves nothing.
+# The other five variables read slots of zero, and $0 / (0 + \epsilon)$ moves nothing.
 # From then on they move by the slots of the step before.
 # So compare every variable: NumPy would have found nothing in `W3`.
 #
-# The cure is the order of `Adam.apply`: compute all new values as tensors, use these, and assign last.
+# To be safe, write in the order of `Adam.apply`:
+# compute all new values as tensors, use these, and assign last.
+# What matters is that no variable is read after it was written.
+# Lesson 8 turns the combining off, which tests such a suspicion.
 #
 # **Exercise 2.** *Momentum* keeps one slot $u$ for each variable $w$, its velocity:
 #
@@ -589,9 +599,7 @@ check("07-momentum", momentum)
 #
 # On a mesh of 4 by 2, `model` splits the 700 units of the first layer, as in lesson 5:
 # the columns of `W1`, `b1`, and the rows of `W2`.
-# The same classes train there.
-# The cell prints the layout of `W1`'s slot, how far five losses are from those above,
-# and the collectives of a step.
+# The same classes train there, here for five steps.
 
 # %% split
 grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -609,79 +617,53 @@ model = MLP(on_grid(VALUES, SPECS), dtensor.DVariable)
 adam = Adam(model.weights, dtensor.DVariable)
 ROWS = ["batch", WHOLE], ["batch"]
 steps = [on_grid(batch(step), ROWS) for step in range(5)]
-results = [train_step(model, adam, *arrays) for arrays in steps]
-losses = [float(loss) for loss, _accuracy, _gradients in results]
-print(adam.m[0].layout.sharding_specs, f"{gap(losses, right[1]):.5f}")
+losses = [float(train_step(model, adam, *arrays)[0]) for arrays in steps]
+print(f"{adam.m[0].layout.sharding_specs=}")
+print(f"{gap(losses, right_losses)=:.5f}")
 print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 
 # %% mirrored-text [markdown]
+# The slot $m$ of `W1` is split like `W1`, and the losses are those above.
+#
 # The first all-reduce adds the parts of the second layer's sums, two belong to loss and accuracy,
 # and six to the gradients.
 # None is for a slot: each device has the gradient and the slots of just the elements that it holds.
-# What Adam costs is memory: on each device its slots take twice as much as the variables.
-# Plain gradient descent has no slots.
-# After the same two epochs as above, on the stand-in, its test accuracy was 0.86 with the learning rate 0.1
-# and 0.94 with 0.3, where Adam's was 0.96.
 #
-# `tf.distribute.MirroredStrategy` distributes in another way (lesson 9).
-# In its scope `tf.Variable` makes a copy on each device.
-# `strategy.run` calls a function once for each *replica*, with its part of the batch,
-# and you say how the results are put together.
-# The mean of the replicas' gradients is that of the batch because each replica has 16 rows.
-# `ReductionToOneDevice` copies the gradients to one device and adds them there;
-# then `apply` writes each new value into all copies.
-# The number is the largest difference of ten losses from those of DTensor.
+# So what Adam costs is memory, not communication:
+# on each device its slots take twice as much as the variables.
+# Plain gradient descent has no slots.
+# But after the same two epochs as above, on the stand-in,
+# its test accuracy was 0.86 with the learning rate 0.1 and 0.94 with 0.3, where Adam's was 0.96.
+#
+# The same `Adam` also works without DTensor.
+# `tf.distribute.MirroredStrategy`, which is the subject of lesson 9, distributes in another way:
+#
+# - In its scope `tf.Variable` makes a copy on each device.
+# - `strategy.run` calls a function once for each *replica*, with its part of the batch, here 16 rows.
+# - `strategy.reduce` puts the results together.
+#   Each replica has as many rows, so the mean of their gradients is that of the batch.
+# - `apply` then writes each new value into all copies.
 
 # %% mirrored
-devices = mesh.local_devices()
 ops = tf.distribute.ReductionToOneDevice()
-strategy = tf.distribute.MirroredStrategy(devices, cross_device_ops=ops)
-
-
-def per_replica(array):
-    def part(context):
-        return np.split(array, 8)[context.replica_id_in_sync_group]
-
-    return strategy.experimental_distribute_values_from_function(part)
-
-
-# %% mirrored-step
+strategy = tf.distribute.MirroredStrategy(mesh.local_devices(), ops)
 with strategy.scope():
     mirrored = MLP(VALUES)
-    mirrored_adam = Adam(mirrored.weights)
+    adam = Adam(mirrored.weights)
 
-
-@tf.function
-def mirrored_step(*arrays):
-    found = strategy.run(results_and_gradients, (mirrored, *arrays))
-    loss, _accuracy, gradients = found
+run = tf.function(strategy.run)
+ten = map(np.concatenate, zip(*map(batch, range(10))))
+dataset = tf.data.Dataset.from_tensor_slices(tuple(ten)).batch(128)
+losses = []
+for arrays in strategy.experimental_distribute_dataset(dataset):
+    loss, _, gradients = run(results_and_gradients, (mirrored, *arrays))
     means = [strategy.reduce("MEAN", each, axis=None) for each in gradients]
-    mirrored_adam.apply(means, mirrored.weights)
-    return strategy.reduce("MEAN", loss, axis=None)
-
-
-steps = [map(per_replica, batch(step)) for step in range(10)]
-losses = [float(mirrored_step(*arrays)) for arrays in steps]
-print(f"{gap(losses, right[1]):.5f}")
-
-# %% export
-import tempfile
-
-exported, path = tf.Module(), tempfile.mkdtemp()
-exported.model = on_eight(right[0])
-images = tf.TensorSpec([None, 784], tf.float32)
-exported.logits = tf.function(exported.model.__call__, [images])
-tf.saved_model.save(exported, path)
-loaded = tf.saved_model.load(path)
-(x,) = split([test.features[:24]])
-logits = tf.function(exported.model)(x)
-ours = np.concatenate([each.numpy() for each in dtensor.unpack(logits)])
-print(f"{gap(ours, loaded.logits(test.features[:24])):.5f}")
+    adam.apply(means, mirrored.weights)
+    losses.append(float(strategy.reduce("MEAN", loss, axis=None)))
+print(f"{gap(losses, right_losses)=:.5f}")
 
 # %% takeaways [markdown]
-# The cell above took the model off the mesh, as in lesson 6:
-# a `tf.Module` and a function with an input signature, saved and loaded.
-# Its number is the largest difference of a logit between eight devices and the loaded model.
+# `MirroredStrategy` has the losses of DTensor.
 #
 # ## The plain program
 #
@@ -692,14 +674,14 @@ print(f"{gap(ours, loaded.logits(test.features[:24])):.5f}")
 #
 # ## Takeaways
 #
-# - An optimizer that computes each element from its own gradient and slots needs no distribution code
-#   and adds no communication.
-#   What it counts must be a variable, or be given to the step as a tensor.
-# - Under DTensor compute every new value first, and assign last.
+# - An optimizer that computes each element from its own gradient, its own slots and the number of the step
+#   needs no distribution code and adds no communication.
+#   The number of the step must be a variable, or be given to the step as a tensor.
+# - Under DTensor compute new values as tensors, and read no variable after it was written in the same step.
 # - Comparing with one device finds what distribution breaks.
 #   Formulas and sizes need an answer that shares no code with yours.
 #
-# Lesson 8, DTensor and Keras: which version of Keras takes layouts, and what of all this is right with it.
+# Lesson 8, DTensor and Keras: which Keras takes layouts, and what of all this is right with it.
 
 # %% score
 score("07")

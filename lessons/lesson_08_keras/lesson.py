@@ -9,7 +9,7 @@
 #
 # - lay out a Keras model, layer by layer or by patterns of names;
 # - write a training step for it that equals one device;
-# - tell what Keras refuses, what it leaves unsplit in silence and what it computes wrongly in silence;
+# - tell three problems apart: an error, a variable left unsplit in silence, a value that is wrong in silence;
 # - choose a Keras for a model that has to be split.
 #
 # **Time:** 40 minutes.
@@ -35,7 +35,7 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% mesh
+# %% dense
 tf = course_lib.start_tensorflow()
 import numpy as np
 import tf_keras
@@ -45,8 +45,6 @@ from course_lib import collectives, data, measured, show, to_numpy
 
 WHOLE = dtensor.UNSHARDED
 mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
-
-# %% dense
 COLUMNS = dtensor.Layout([WHOLE, "model"], mesh)
 UNITS = dtensor.Layout(["model"], mesh)
 split = {"kernel_layout": COLUMNS, "bias_layout": UNITS}
@@ -56,17 +54,16 @@ layer = tf_keras.layers.Dense(48, activation="relu", **split)
 layer.build((None, 1200))
 show(layer.kernel)
 
-# %% normalisation-text [markdown]
-# This is the hidden layer of lesson 5, half of its units on each device.
+# %% distribute-text [markdown]
+# The kernel has the shape and the layout of that of lesson 5's hidden layer:
+# half of its units on each device.
 # tf_keras draws the whole kernel on every device and then cuts it,
 # so the initial values follow from the seed alone, whatever the layout.
 # Without `set_random_seed` the layer raises an error that asks for it.
 #
-# `BatchNormalization` has four variables, all vectors with one element for each channel:
-# `gamma` and `beta` are trained, and two hold the moving moments.
-# Each takes a layout.
-# Below, images are split over `batch`, and their channels over `model`.
-# For images the layer picks a *fused* operation, one for all of its arithmetic.
+# Inputs have to be split as well.
+# `distribute` cuts an array by a layout, and packs the parts into one DTensor.
+# `gap` is the largest difference of an element.
 
 
 # %% distribute
@@ -80,6 +77,17 @@ def distribute(array, layout):
         components.append(part)
     return dtensor.pack(components, layout)
 
+
+def gap(ours, theirs):
+    return np.abs(np.subtract(ours, theirs)).max()
+
+
+# %% normalisation-text [markdown]
+# `BatchNormalization` has four variables, all vectors with one element for each channel:
+# `gamma` and `beta` are trained, and two hold the moving moments.
+# Each takes a layout.
+# Below, images are split over `batch`, and their channels over `model`.
+# For images the layer picks a *fused* operation, one for all of its arithmetic.
 
 # %% normalisation tags=["error"]
 four = ("gamma", "beta", "moving_mean", "moving_variance")
@@ -95,28 +103,17 @@ except tf.errors.OpError as error:
     print(str(error).partition("error: ")[2].partition(" (")[0])
 eight = tf.function(Normalisation(fused=False, **four))(on_mesh, training=True)
 one = Normalisation(fused=False)(images, training=True)
-print(f"{np.abs(to_numpy(eight) - one).max():.5f}")
+print(f"{gap(to_numpy(eight), one)=:.5f}")
 
 # %% refused-text [markdown]
-# That is the first kind of mistake: it is *refused*.
-# Here DTensor has no rule for splitting the fused operation.
-# With `fused=False` the layer uses ordinary operations;
-# the last line is the largest difference from one device.
+# That is the first kind of problem: an *error*.
+# DTensor has no rule for the fused operation, not even where nothing is split.
+# With `fused=False` the layer uses ordinary operations, and eight devices equal one.
 #
 # ## A model by patterns of names
 #
 # A `LayoutMap` gives layouts to a model whose code names none.
 # `mlp` is the network of lesson 5, and has `gamma`, `beta` and the moving moments besides.
-# A map calls a variable by the name of its layer, a dot, and the attribute, such as `hidden.kernel`;
-# `weight.name`, printed below, writes it with a slash.
-# Each pattern in the map is a regular expression.
-# A variable gets the layout of the first one that fits the beginning of its name;
-# a pattern that is the whole name goes before all others.
-# What no pattern fits, such as `logits.bias`, is whole on every device of the map's mesh.
-#
-# The second of the next three cells prints the layouts of the real variables.
-# The third packs a batch of reviews, the stand-in of lesson 3,
-# and prints by how much the logits differ from those of one device.
 
 
 # %% mlp
@@ -129,6 +126,16 @@ def mlp():
     inputs = tf_keras.Input((1200,))
     return tf_keras.Sequential([inputs, hidden, normal, logits])
 
+
+# %% map-text [markdown]
+# A map has these rules:
+#
+# - It calls a variable by the name of its layer, a dot, and the attribute, such as `hidden.kernel`;
+#   `weight.name` writes it with a slash.
+# - Each pattern is a regular expression.
+#   A variable gets the layout of the first one that fits the beginning of its name;
+#   a pattern that is the whole name goes before all others.
+# - What no pattern fits, such as `logits.bias`, is whole on every device of the map's mesh.
 
 # %% layout-map
 ROWS = dtensor.Layout(["model", WHOLE], mesh)
@@ -164,16 +171,17 @@ def batch(number, mesh=None):
 
 
 x, y = batch(0, mesh)
-logits = to_numpy(tf.function(split_mlp())(x))
-print(f"{np.abs(logits - mlp()(train_x[:64])).max():.5f}")
+eight = to_numpy(tf.function(split_mlp())(x))
+one = mlp()(train_x[:64])
+print(f"{gap(eight, one)=:.5f}")
 
 # %% classes-text [markdown]
-# The initial values were equal and so are the logits.
+# For 64 reviews of lesson 3's stand-in the logits are those of one device:
+# the initial values are equal, and the split model computes rightly.
 # With two axes the normalisation needs no `fused=False`.
 #
-# A functional model names its variables in the same way.
-# In a class of your own the name is the path of attributes that leads from the model to the variable.
-# The next cell writes two dense layers both ways; nothing is laid out yet.
+# A functional model names its variables in the same way, but not a class that inherits from `Model`.
+# Here are two dense layers written both ways.
 
 
 # %% classes
@@ -196,7 +204,7 @@ class TwoLayers(tf_keras.Model):
 
 # %% predict-pattern [markdown]
 # In a `LayoutMap` the pattern `hidden.kernel` splits columns over `model`.
-# A class of your own makes its first layer by `self.first = Dense(48, "relu", name="hidden")`.
+# A class that inherits from `Model` makes its first layer by `self.first = Dense(48, "relu", name="hidden")`.
 # How is the kernel of this layer laid out under the map?
 #
 # - [ ] `split` split over `model`
@@ -216,11 +224,14 @@ specs = by_class.first.kernel.layout.sharding_specs
 reveal("08-pattern", "split" if "model" in specs else "whole")
 
 # %% silent-text [markdown]
-# The kernel of the class is called `first.kernel`, which the pattern does not fit.
-# That is the second kind of mistake: something is *left unsplit in silence*.
-# A misspelt pattern does the same: the numbers come out right, and each device holds the whole variable.
-# So look at `weight.layout`.
-# The patterns of the next cell fit both models.
+# In such a class a name is the path of attributes that leads from the model to the variable:
+# the kernel is called `first.kernel`, which the pattern does not fit.
+# That is the second kind of problem: something is *left unsplit in silence*.
+# A misspelt pattern does the same: no error says so, and each device holds the whole variable.
+# The logits come out right, so look at `weight.layout`.
+# In training it can end in a compiler error that does not name the pattern: here with `logits.kernel`.
+#
+# These patterns fit the names in both models; `weight.name` has the layer's name in both.
 
 # %% class-patterns
 both = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
@@ -231,11 +242,12 @@ for make in (functional, TwoLayers):
     with both.scope():
         made = make()
     made(x)
-    layouts = [weight.layout.sharding_specs for weight in made.weights]
-    print(make.__name__, *layouts, sep="\n  ")
+    print(make.__name__)
+    for weight in made.weights:
+        print(f"  {weight.name:32}", weight.layout.sharding_specs)
 
 # %% bytes-text [markdown]
-# In a class of your own, batch normalisation fails under a map, with an error that speaks of `ndim=3`.
+# In such a class, batch normalisation fails under a map, with an error that speaks of `ndim=3`.
 # There, give the layers their layouts as arguments.
 #
 # **Exercise 1.** A sequential model has three dense layers, on 1,200 features:
@@ -264,14 +276,7 @@ check("08-layout-map", small_enough)
 # %% step-text [markdown]
 # ## A training step
 #
-# An optimizer has variables too: a counter, and slots, each to be laid out like its variable.
-# Told `mesh=mesh`, the optimizer lays out each slot in this way.
-# Without it no error comes, but every device holds every slot whole,
-# and a function that computes and applies the gradients counts its steps wrongly.
-#
-# The step below is the one that you would write for one device.
-# `build` makes these variables, which the second cell prints;
-# `first_losses` takes five steps with five batches.
+# The step is the one that you would write for one device.
 
 
 # %% one-function
@@ -294,6 +299,14 @@ def in_one_function(model, optimizer):
     return step
 
 
+# %% probe-text [markdown]
+# An optimizer has variables too: a counter, and slots, each to be laid out like its variable.
+# Told `mesh=mesh`, the optimizer lays out each slot in this way.
+# Without it no error comes, but every device holds every slot whole,
+# and the function above counts its steps wrongly.
+#
+# `build` makes these variables; `first_losses` takes five steps with five batches.
+
 # %% probe
 probe = split_mlp()
 optimizer = tf_keras.optimizers.SGD(0.1, mesh=mesh)
@@ -310,10 +323,10 @@ def first_losses(make_step, model, mesh=None, rate=0.1):
 
 
 # %% predict-collectives [markdown]
-# A network with batch normalisation, but without `gamma`, `beta` and moving moments,
-# took 11 collectives a step in lesson 5, one of them for the accuracy.
+# A network whose batch normalisation had no `gamma`, no `beta` and no moving moments
+# took 10 all-reduces a step in lesson 5, not counting that for the accuracy.
 # The same network of tf_keras, split in the same way, trains `gamma` and `beta` and keeps moving moments.
-# How many collectives does its step take without the accuracy, before TensorFlow combines any?
+# How many all-reduces does its step take, before TensorFlow combines any?
 #
 # - [x] `10`
 #   The gradients of `gamma` and `beta` need two sums over the batch.
@@ -333,7 +346,8 @@ reveal("08-collectives", len(collectives(probe_step, x, y)))
 # and each device has what the moving moments need.
 #
 # Now the optimizer.
-# SGD of tf_keras has a slot `m` for each variable, which is 0 at first.
+# SGD of tf_keras has a slot `m` for each variable, the velocity of lesson 7, which is 0 at first.
+# It has it also where `momentum` is 0, as here.
 # For each gradient it does this
 # ([source](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/optimizers/sgd.py)):
 #
@@ -362,33 +376,34 @@ late = {0: "first", 1: "second"}
 reveal("08-late", late[differing[0]] if differing.size else "none")
 
 # %% late
-one = first_losses(in_one_function, mlp())
-eight = first_losses(in_one_function, split_mlp(), mesh)
 still = first_losses(in_one_function, mlp(), rate=0.0)
-for losses in (one, eight, still):
-    print(*(f"{loss:.2f}" for loss in losses))
-combined = collectives(probe_step, x, y, combine=True)
-print(len(collectives(probe_step, x, y)), len(combined))
+runs = {"one": one, "eight": eight, "rate=0.0": still}
+for name, losses in runs.items():
+    print(f"{name:8}", *(f"{loss:.2f}" for loss in losses))
+for combine in (False, True):
+    found = collectives(probe_step, x, y, combine=combine)
+    print(f"{combine=} {len(found)=}")
 
 # %% late-text [markdown]
-# The third kind of mistake *computes wrongly in silence*.
-# The first three lines have the losses of one device, of eight, and of one with the learning rate 0,
-# where no weight moves.
-# The second loss of eight devices is that without learning, 0.80: the first update has not arrived.
+# That is the third kind of problem: a value that is *wrong in silence*.
+# With the learning rate 0 no weight moves.
+# The second loss of eight devices is that of such a run, 0.80: the first update has not arrived.
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
-# DTensor combines all-reduces, here the ten of a step to six, and thereby changes the order:
-# the slot is read before it is written, and here not even the last variable is spared.
+# TensorFlow combines all-reduces, here the ten of a step to six, and thereby changes the order:
+# the slot is read before it is written.
+# In lesson 7 the variable of the last all-reduce was spared; here it is not.
+# We do not know which rule decides that, so rely on no order.
 # Adam of tf_keras writes and then reads as well.
 #
-# DTensor leaves the all-reduces apart if an environment variable says so while it compiles:
+# TensorFlow leaves the all-reduces apart if an environment variable says so while it compiles:
 
 # %% apart
 combining = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 os.environ[combining] = "1"
 apart = first_losses(in_one_function, split_mlp(), mesh)
 del os.environ[combining]
-print(f"{np.abs(np.subtract(apart, one)).max():.5f}")
+print(f"{gap(apart, one)=:.5f}")
 
 # %% apart-text [markdown]
 # That equals one device.
@@ -432,7 +447,8 @@ check("08-step", make_step)
 # ## Metrics and their mesh
 #
 # Metrics have variables as well, and take `mesh=mesh`.
-# Without it their variables are ordinary ones, outside the mesh.
+# Without it their variables are ordinary ones, outside the mesh,
+# and a compiled function on a mesh runs on each of its devices.
 # `SparseCategoricalAccuracy` adds up hits and examples, and divides.
 # `counted` updates one with four batches of 64 reviews and returns how many examples it has counted.
 
@@ -473,14 +489,14 @@ def counted(metric):
 # %% reveal-metric
 count = counted(Accuracy())
 reveal("08-metric", "more" if count > 256 else "fewer" if count < 256 else 256)
-
 # %% told
-print(counted(Accuracy(mesh=mesh)))
+print(f"{counted(Accuracy(mesh=mesh))=}")
 
 # %% [markdown]
-# Without the mesh each device adds the 64 of the whole batch, so the metric can come to 8 × 256 = 2,048.
+# Without the mesh, in a compiled function, each device adds the 64 of the whole batch,
+# so the metric can come to 8 × 256 = 2,048.
 # Some additions are lost, and the count varies from run to run.
-# The hits are counted once, so the accuracy is too small, in silence: the third kind of mistake again.
+# The hits are counted once, so the accuracy is too small, in silence: the third kind of problem again.
 # With its mesh the metric counts 256.
 # So give every optimizer and every metric its mesh.
 #
@@ -489,7 +505,8 @@ print(counted(Accuracy(mesh=mesh)))
 # Layers of Keras 3 take no layouts.
 # It has an interface of its own, `keras.distribution`, with a mesh, layouts and patterns.
 # The Keras 3 of this notebook computes with TensorFlow.
-# The next cell asks it to split the columns of a kernel over `model`, and prints where the kernel lies.
+# The next cell asks it to split the columns of a kernel over `model`,
+# and prints the device that holds the kernel, with the shape that it has there.
 
 # %% keras-3 tags=["error"]
 import keras
@@ -503,8 +520,9 @@ try:
     with keras.distribution.ModelParallel(**options).scope():
         hidden = keras.layers.Dense(48, name="hidden")
         hidden.build((None, 1200))
-    print(hidden.kernel.value.device[-5:], hidden.kernel.value.shape)
-except AttributeError as error:  # Keras 3.13
+    kernel = hidden.kernel.value
+    print(f"{kernel.device[-5:]=} {kernel.shape=}")
+except AttributeError as error:  # raised by Keras 3.13
     print(error)
 
 # %% table-text [markdown]
@@ -512,19 +530,22 @@ except AttributeError as error:  # Keras 3.13
 # Keras 3.13 ends in an error.
 # According to [Keras's guide](https://keras.io/guides/distribution/),
 # this interface works with JAX only, for now.
-# With JAX the same calls do split the kernel, as the third column of the table shows.
+# With JAX the same calls do split the kernel.
 #
-# Each entry is a run in a process of its own, with two dense layers and, where there is training, Adam.
+# Each entry of the table is a run in a process of its own, of a model with two dense layers.
+# Where it trains, it does so with Adam.
+# "Equals one device" means that the variables are split as they were to be, and the values are right.
 # A dash stands where nothing was tried.
-# The page *Results on real data* of the course's book defines the entries and names the versions.
+# The page *Results on real data* of the course's book has the details and the versions.
 
 # %% table
 measured.table(measured.load("08_keras").support)
 
 # %% choose [markdown]
 # `fit` of tf_keras ends in an error with arrays.
-# With a `DTensorDataset` it trains wrongly, since it computes and applies the gradients in one function,
-# and rightly once the all-reduces are left apart.
+# Its data set here is a `DTensorDataset`, DTensor's own.
+# With it `fit` comes to wrong values, since it computes and applies the gradients in one function,
+# and to the right ones once the all-reduces are left apart.
 #
 # What to choose today:
 #
@@ -534,26 +555,28 @@ measured.table(measured.load("08_keras").support)
 #   Take tf_keras if you need its layers, with the step of exercise 2,
 #   and compare the first steps with one device.
 # - **Split variables, and Keras's `fit`:** Keras 3 on JAX, the road ahead.
-#   All trainings in its column equal one device, though of two dense layers only.
+#   All trainings that were tried equal one device, though of two dense layers only.
 #   Check with `variable.value.sharding` that a pattern took effect.
-# - **Keras 3 on TensorFlow:** not for split variables.
+#
+# Keras 3 on TensorFlow is not for split variables.
 #
 # ## The plain program
 #
 # [`08_keras.py`](../plain/08_keras.py) has nothing of the course's library.
 # `mlp`, `split_mlp`, `distribute`, `batch` and `make_step` are those above.
 # It trains the model with Adam on eight devices and on one,
-# and ends with an error if the losses differ, a slot is not split, or the metric miscounts.
+# and ends with an error if the losses differ, if the kernel of `hidden` or one of its slots is not split,
+# or if the metric miscounts.
 
 # %% takeaways [markdown]
 # ## Takeaways
 #
 # - tf_keras takes layouts, by arguments or by patterns of names.
-#   A pattern that fits nothing raises no error: look at the layouts of the variables.
+#   A pattern that fits nothing raises no error of its own: look at the layouts of the variables.
 # - Its optimizers write slots and then read them.
 #   Apply the gradients outside the function that computes them, and give optimizers and metrics their mesh.
 # - Keras 3 splits variables with JAX, not with TensorFlow.
-#   Whether a split training is right, only a comparison with one device tells.
+#   Whether the splitting broke a training, only a comparison with one device tells.
 #
 # Lesson 9 turns to `tf.distribute`.
 

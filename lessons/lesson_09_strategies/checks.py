@@ -96,7 +96,7 @@ def by_hand(answer: Callable[..., Any]) -> str | None:
             ),
         },
         tolerance=1e-3,
-        advice=_("What can a replica compute from its own part, and what must come from all of them?"),
+        advice=_("Check the update's sign and rate. What is a replica's own, what comes from all of them?"),
     )
 
 
@@ -212,4 +212,4 @@ def _evaluated_on_replicas(
     loss = mean_loss(strategy, model, tf.data.Dataset.from_tensor_slices(examples).batch(batch_size))
     if sum(map(len, seen)) > len(set.union(*seen)):
         noted.add("twice")
-    return loss
+    return loss[0] if getattr(loss, "shape", None) == (1,) else loss

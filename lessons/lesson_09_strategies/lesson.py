@@ -15,7 +15,7 @@
 # **Time:** 40 minutes.
 # **You need to know:** how to train a Keras model, and the training step of lesson 3.
 #
-# > **Where this was run.** TensorFlow 2.21 with Keras 3.15 on virtual CPUs, not on GPUs or TPUs.
+# > **Where this was run.** TensorFlow 2.21 with Keras 3.15 on eight virtual CPUs, not on GPUs or TPUs.
 # > The table at the end comes from other runs; command and versions stand above it.
 
 # %%
@@ -29,10 +29,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% line-text [markdown]
 # ## Two changes
 #
-# The model has one weight and one bias, both 0 at first.
+# The model is a line, $y = wx + b$, with one weight and one bias, both 0 at first.
 # It learns that 1 goes to 1, from 100 equal examples in batches of 10; first on one device.
 
-# %% line
+# %% on-one
 import numpy as np
 
 tf = course_lib.start_tensorflow()
@@ -46,15 +46,15 @@ def line():
     return model
 
 
-# %% on-one
 QUIET = {"shuffle": False, "verbose": 0}
-
 on_one = line()
 told = on_one.fit(ones, ones, batch_size=10, epochs=2, **QUIET)
-print(*(f"{loss:.3f}" for loss in told.history["loss"]))
-print(f"{on_one.evaluate(ones, ones, verbose=0):.5f}")
+print("fit", *(f"loss={loss:.3f}" for loss in told.history["loss"]))
+print(f"evaluate loss={on_one.evaluate(ones, ones, verbose=0):.5f}")
 
 # %% two-text [markdown]
+# A *strategy* of `tf.distribute` says where variables are kept
+# and how devices share examples and gradients.
 # For several devices,
 #
 # 1. make a strategy;
@@ -63,7 +63,7 @@ print(f"{on_one.evaluate(ones, ones, verbose=0):.5f}")
 # `fit` and `evaluate` stay as they are, and so does `predict`.
 #
 # `MirroredStrategy` takes a list of devices, here two of the eight virtual CPUs;
-# without a list, all GPUs that TensorFlow sees, or all CPUs if it sees none.
+# without a list, all GPUs, or all CPUs if there are none.
 # `cross_device_ops` says how values of several devices are added up.
 # With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back.
 
@@ -76,9 +76,9 @@ with two.scope():
     on_two = line()
 
 told = on_two.fit(ones, ones, batch_size=10, epochs=2, **QUIET)
-print(*(f"{loss:.3f}" for loss in told.history["loss"]))
-print(f"{on_two.evaluate(ones, ones, verbose=0):.5f}")
-print(two.num_replicas_in_sync)
+print("fit", *(f"loss={loss:.3f}" for loss in told.history["loss"]))
+print(f"evaluate loss={on_two.evaluate(ones, ones, verbose=0):.5f}")
+print(f"{two.num_replicas_in_sync=}")
 
 # %% two-why [markdown]
 # The same losses, also with functional and subclassed models.
@@ -109,8 +109,8 @@ reveal("09-steps", int(on_two.optimizer.iterations.numpy()) // epochs)
 # %% [markdown]
 # `batch_size` is the *global* batch, of all replicas together: in each step each of the two gets 5 examples.
 # The same holds for a `tf.data.Dataset`, made for example by `from_tensor_slices`: its batches are global.
-# `received_examples` splits a dataset as a strategy does,
-# and shows which example went to which replica:
+# `received_examples` splits a dataset by a strategy,
+# and shows which example went to which replica, here in two batches:
 
 # %% received
 from lessons.lesson_09_strategies.received import received_examples
@@ -123,7 +123,7 @@ received_examples(two, numbers.batch(10), most_batches=2)
 # Then the global batch is the per-replica batch times `num_replicas_in_sync`, and an epoch has fewer steps.
 # By the *linear scaling rule* ([Goyal and others](https://arxiv.org/abs/1706.02677), section 2.1)
 # the learning rate grows by the same factor.
-# That is where to start, not a promise: so high a rate can fail without a warm-up.
+# That is only a start: so high a rate can fail without a *warm-up*, which raises it slowly.
 #
 # ## One variable, a copy on each device
 #
@@ -142,7 +142,7 @@ for copy in two.experimental_local_results(weight):
 #
 # The copies stay equal because all get the same updates:
 # `optimizer.apply_gradients` adds up the gradients of all replicas before it uses them.
-# How does a replica get what the others have?
+# You can add up in the same way.
 # `two.run(function)` calls a function once on each replica.
 # There, `tf.distribute.get_replica_context()` is the replica's *context*, with an `all_reduce`:
 
@@ -155,13 +155,12 @@ def added():
 
 
 for total in two.experimental_local_results(two.run(added)):
-    print(total.device[-5:], total.numpy())
+    print(f"{total.device[-5:]} {float(total)=}")
 
 # %% by-hand-text [markdown]
 # One replica gave 1, the other 2, and both got 3.
 # TensorFlow has other `cross_device_ops`, and you may write your own:
-# `NcclAllReduce`, which calls NVIDIA's library, runs on GPUs alone;
-# `HierarchicalCopyAllReduce` sends values up and down a hierarchy of devices.
+# `NcclAllReduce`, which calls NVIDIA's library, runs on GPUs alone.
 #
 # **Exercise 1.** Write `replica_step(weight, features, labels, learning_rate, global_batch)`:
 # what one replica does in a step of gradient descent.
@@ -170,9 +169,9 @@ for total in two.experimental_local_results(two.run(added)):
 # - The loss to minimise is the mean over the *global* batch.
 # - `features` and `labels` are this replica's part of it; parts may differ in size.
 # - `weight.assign_sub(change)` changes the copy of this replica.
-# - Return the replica's share of the loss: all shares add up to the loss.
+# - Return the replica's share of the loss: all shares add up to that mean.
 #
-# Call no `tf.function` in it: that could not exchange data between the replicas.
+# Call no `tf.function` in `replica_step`: that could not exchange data between the replicas.
 # The check runs your function on two and on three replicas, and compares with NumPy.
 
 
@@ -200,15 +199,16 @@ check("09-by-hand", replica_step)
 # A loop needs three calls of the strategy:
 #
 # - `experimental_distribute_dataset(dataset)` splits each global batch;
-# - `run(function, args)` calls the function on each replica, with its part;
+# - `run(function, args)` calls the function, which returns tensors, on each replica, with its part;
 # - `reduce("SUM", values, axis=None)` makes one value of what the replicas returned.
 #
 # Each replica divides its losses by the size of the *global* batch, so that their sum is the mean:
 # `compute_average_loss` does it.
+# Lesson 7 took means, as its parts were equal.
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
-# `train` below hands out what the replicas return in each step.
-# It names no strategy: the cell after it gives it four.
+# `train` hands out what the replicas return in each step.
+# It names no strategy.
 
 # %% on-replica
 squared_error = keras.losses.MeanSquaredError(reduction="none")
@@ -239,12 +239,6 @@ def train(strategy, model, global_batch):
         yield step(x, y)
 
 
-with two.scope():
-    model = line()
-shares, *later = train(two, model, global_batch=10)
-print(*(float(each) for each in two.experimental_local_results(shares)))
-print(float(two.reduce("SUM", shares, axis=None)))
-
 # %% switched
 one = tf.distribute.get_strategy()
 fourth = tf.distribute.OneDeviceStrategy("CPU:3")
@@ -254,21 +248,26 @@ central = tf.distribute.experimental.CentralStorageStrategy(
 for strategy in (one, fourth, two, central):
     with strategy.scope():
         model = line()
-    epoch = train(strategy, model, global_batch=10)
+    epoch = [*train(strategy, model, global_batch=10)]
+    first = strategy.experimental_local_results(epoch[0])
+    shares = [float(each) for each in first]
     losses = [strategy.reduce("SUM", each, axis=None) for each in epoch]
-    print(f"{np.mean(losses):.3f}", type(strategy).__name__)
+    print(type(strategy).__name__)
+    print(f"  {shares=} {np.mean(losses)=:.3f}")
 
 # %% evaluate-text [markdown]
-# Each replica returned its half of the first loss, which is 1, and every mean is that of `fit` on one device.
+# In the first step the `shares` of the replicas add up to the loss, 1.
+# The mean over the epoch is that of `fit` on one device.
 #
-# - The *default strategy*, which is there when nobody asked for one, passes everything through:
-#   so code of a library needs no `if`.
+# - The *default strategy* is what `get_strategy` returns where none was chosen.
+#   It passes everything through, so code that serves with and without a strategy needs no `if`.
 # - `OneDeviceStrategy` places everything on the device that you name.
 #   With it a program is tried out before it is distributed.
 # - `CentralStorageStrategy` keeps each variable once, here on `CPU:0`, and computes on several devices.
 #
-# TensorFlow's guide advises to run strategies in a `tf.function`, as `step` is:
+# TensorFlow's guide advises to call `run` in a `tf.function`, as `step` does:
 # without one only to find mistakes, and not on TPUs.
+# The small examples here do without.
 #
 # **Exercise 2.** Write `mean_loss(strategy, model, dataset)`:
 # the mean squared error, a number, over all examples of the dataset.
@@ -304,9 +303,7 @@ check("09-evaluate", mean_loss)
 #
 # So far each batch fell into equal parts.
 # What if it cannot?
-# In `fit` each replica takes the mean over *its part*, and divides it by the number of replicas;
-# the gradients of these are added up.
-# Take five examples, all (1, 1), in batches of four:
+# Take five examples, numbered in the picture, in batches of four:
 
 # %% last
 received_examples(two, tf.data.Dataset.range(5).batch(4))
@@ -339,8 +336,9 @@ reveal("09-last", round(weight.item(), 2))
 
 # %% [markdown]
 # A wrong step, without an error.
+# In `fit` each replica takes the mean over *its part*, and divides it by the number of replicas;
+# the gradients of these are added up.
 # Does the reported loss show it?
-# Two epochs, on one device and then on two replicas:
 
 # %% epochs
 for strategy in (one, two):
@@ -348,10 +346,11 @@ for strategy in (one, two):
         model = line()
     five = ones[:5]
     told = model.fit(five, five, batch_size=4, epochs=2, **QUIET)
-    print(*(f"{loss:.3f}" for loss in told.history["loss"]))
+    losses = [f"loss={loss:.3f}" for loss in told.history["loss"]]
+    print(f"{strategy.num_replicas_in_sync=}", *losses)
 
 # %% first-text [markdown]
-# Not in that epoch: a loss is measured before its step, and the reported mean counts each example once.
+# Not in that epoch: a loss is computed before its step, and the reported mean counts each example once.
 # The next epoch starts from other weights, and differs.
 # All this holds for tf_keras, too.
 #
@@ -372,17 +371,18 @@ except tf.errors.InvalidArgumentError as error:
     print(str(error).partition("}} ")[2].partition("  Input")[0])
 
 # %% count-given [markdown]
-# So make the batch size a multiple of the number of replicas, and the last batch too,
+# So make every batch, also the last, a multiple of the number of replicas,
 # or leave that out: `batch(size, drop_remainder=True)`.
 # In your own loop you choose the divisor: the number of examples that the batch really has.
 #
-# With equal parts `fit` equals one device, except for what a replica computes from its part alone.
-# Batch normalisation takes the moments of each part, unless it is built with `synchronized=True`.
-# In Keras 3 dropout also draws the same mask on every replica,
-# and `clipnorm` clips the gradients before they are added up;
-# with `gradient_accumulation_steps` training ends in an error.
+# With equal parts `fit` equals one device, with exceptions such as these:
 #
-# ## Mistakes that raise no error
+# - Batch normalisation takes the moments of each part, unless it is built with `synchronized=True`.
+# - In Keras 3 `clipnorm` clips the gradients of each part before they are added up,
+#   and dropout draws the same mask on every replica.
+# - In Keras 3 training with `gradient_accumulation_steps` ends in an error.
+#
+# ## Mistakes and what helps
 #
 # What becomes of a variable that is made outside the scope?
 
@@ -411,10 +411,8 @@ reveal("09-count", int(steps.numpy()))
 # `MEAN`, of floats only, and `ONLY_FIRST_REPLICA` are other choices.
 # With none of them each copy keeps a value of its own, in silence.
 #
-# Two more mistakes.
-# TensorFlow sees no GPU here; the next cell asks for two all the same, and looks where a variable's copies
-# are, first as usual and then without *soft placement*.
-# The cell after it makes a model too early, outside the scope.
+# The next mistake: TensorFlow sees no GPU here, but is asked for two.
+# *Soft placement* decides whether it takes another device in place of one that does not exist.
 
 # %% devices tags=["error"]
 to_one = tf.distribute.ReductionToOneDevice()
@@ -428,10 +426,17 @@ for soft in (True, False):
         with absent.scope():
             misplaced = tf.Variable(1.0)
         copies = absent.experimental_local_results(misplaced)
-        print(*(copy.device[-5:] for copy in copies))
+        print(f"{soft=}", *(copy.device[-5:] for copy in copies))
     except tf.errors.InvalidArgumentError as error:
-        print(str(error).partition(". ")[0])
+        print(f"{soft=}", str(error).partition(". ")[0])
 tf.config.set_soft_device_placement(True)
+
+# %% outside-text [markdown]
+# Soft placement is on by default, and both copies come to `CPU:0`.
+# Two replicas on one device compute the right numbers, and gain nothing.
+# `tf.config.set_soft_device_placement(False)` at the beginning of a program makes this an error.
+#
+# The last mistake is a model outside the scope:
 
 # %% outside tags=["error"]
 too_early = line()
@@ -439,20 +444,16 @@ try:
     with two.scope():
         too_early.fit(ones, ones, batch_size=10, **QUIET)
 except AssertionError as error:
-    print(type(error).__name__, [str(error)])
+    print(f"{type(error).__name__} {str(error)=}")
 
 # %% mistakes [markdown]
-# By default TensorFlow takes `CPU:0` in place of a device that does not exist.
-# Two replicas on one device compute the right numbers, and gain nothing.
-# `tf.config.set_soft_device_placement(False)` at the beginning of a program makes this an error.
-#
-# The model outside the scope is an error as well, but its message is empty.
+# The message is empty.
 # Where `fit` of Keras 3 ends in such an `AssertionError`, look for a model made outside the scope.
 # With `fit` outside the scope, too, there is no error: the model trains on one device.
 #
 # | mistake | what TensorFlow does | what helps |
 # | --- | --- | --- |
-# | a device that does not exist | computes on `CPU:0` | `set_soft_device_placement(False)` |
+# | a device that does not exist | computes on `CPU:0` | call `set_soft_device_placement(False)` |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
 # | only SGD of Keras 3 made outside the scope | counts each step once for each replica: a learning-rate schedule runs too fast | make it in the scope |
@@ -461,8 +462,6 @@ except AssertionError as error:
 #
 # ## Which strategy?
 #
-# A strategy decides for the whole program where variables are kept, which replica gets which examples,
-# and what is done with gradients.
 # Training is *synchronous* where all replicas wait for each other in every step and make one update together.
 # It is *asynchronous* where each updates the variables as soon as it is done.
 #
@@ -502,9 +501,11 @@ except ValueError as error:
 # Two dense layers train for 20 steps; with an Estimator, one weight and one bias for 10.
 # "Equals one device" means two things:
 # variables and losses differ by at most 0.00001 from those of one device, which NumPy computed,
-# and each variable is where the strategy keeps it.
-# With an Estimator the number of replicas was looked at in place of the second.
+# and each variable is where the strategy keeps it, as in the explorer.
+# With an Estimator, TensorFlow's older way to train,
+# the number of replicas was looked at in place of the second.
 # Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
+# A dash stands where nothing was tried.
 
 # %% table
 from course_lib import measured
@@ -534,8 +535,9 @@ measured.table(recorded.support)
 #
 # - Under a `MirroredStrategy` each replica has a copy of every variable, takes its part of the global batch,
 #   and makes the same update, from the sum of all gradients.
-# - With equal parts `fit` equals one device, except for what a replica computes from its part alone.
-#   Unequal parts end in an error, or in wrong steps that the loss of that epoch does not show.
+# - With equal parts `fit` equals one device, with exceptions such as batch normalisation.
+#   With unequal parts `fit` ends in an error, or can take wrong steps.
+#   In the last batch, the loss of that epoch does not show them.
 # - Make everything in the scope, switch soft placement off, and hold the first steps against one device.
 #
 # Lesson 10 trains on images with a loop under a strategy.

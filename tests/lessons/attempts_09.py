@@ -112,7 +112,7 @@ ATTEMPTS = {
         ),
     ),
     "09-evaluate": Attempts(
-        right=(mean_loss, by_axis),
+        right=(mean_loss, by_axis, lambda *given: np.reshape(mean_loss(*given), 1)),
         wrong=(
             (averaging_parts, "no example"),
             (averaging_batches, "divide by the number of examples"),
