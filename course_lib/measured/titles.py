@@ -13,7 +13,7 @@ def title(name: str) -> str:
 def _titles() -> dict[str, str]:
     return {
         # trainings from several seeds
-        "tutorial": _("settings of TensorFlow's tutorial"),
+        "tutorial": _("TensorFlow's tutorial"),
         "he": _("He's initial values"),
         "unit": _("unit rows"),
         "ours": _("unit rows, He's initial values"),

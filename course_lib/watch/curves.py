@@ -104,9 +104,11 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
         tuple(histories), max(map(last_step, histories.values())), SMOOTHING_STEPS, splits_of(drawn)
     )
     panels.show(drawn)
-    described = _("; ").join(f"{name}: {summary(history)}" for name, history in histories.items())
+    described = _("; ").join(
+        _("{heading}: {content}", heading=name, content=summary(history)) for name, history in histories.items()
+    )
     return Picture(
         png=panels.png(),
         alt=_("Curves of loss and accuracy of several runs. {described}.", described=described),
-        text=_("Picture: loss and accuracy, step by step, of {runs}.", runs=_(", ").join(histories)),
+        text=_("Picture: loss and accuracy over the steps, of {runs}.", runs=_(", ").join(histories)),
     )

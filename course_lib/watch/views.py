@@ -137,7 +137,7 @@ class NotebookView:
 
     def _bundle(self, png: bytes) -> tuple[dict[str, str], dict[str, Any]]:
         # The text stays the same from picture to picture: nbval compares it, update by update.
-        text = _("Picture: loss and accuracy, step by step.")
+        text = _("Picture: loss and accuracy over the steps.")
         alt = _("Curves of loss and accuracy, {described}.", described=summary(self._history))
         return {"image/png": base64.b64encode(png).decode(), "text/plain": text}, {"image/png": {"alt": alt}}
 

@@ -130,7 +130,7 @@ def test_in_a_notebook_it_leaves_the_last_picture_its_words_and_a_note(executed)
         "While this cell runs, a progress bar and a Stop button appear here."
     )
     assert controls.data["text/plain"] in controls.data["text/html"]
-    assert picture.data["text/plain"] == "Picture: loss and accuracy, step by step."
+    assert picture.data["text/plain"] == "Picture: loss and accuracy over the steps."
     assert picture.metadata["image/png"]["alt"].startswith("Curves of loss and accuracy, at step 120: train")
     assert outputs(executed[0], 2)[0].text == "120 120 False\n"
 
