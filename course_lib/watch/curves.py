@@ -105,7 +105,8 @@ def training_curves(histories: Mapping[str, History]) -> Picture:
     )
     panels.show(drawn)
     described = _("; ").join(
-        _("{heading}: {content}", heading=name, content=summary(history)) for name, history in histories.items()
+        _("{heading}: {content}", heading=name, content=summary(history))
+        for name, history in histories.items()
     )
     return Picture(
         png=panels.png(),
