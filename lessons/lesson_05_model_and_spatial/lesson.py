@@ -252,7 +252,7 @@ except tf.errors.OpError as error:
     print("rows    ", error.message.partition("error: ")[2].splitlines()[0])
 
 # %% layouts-text [markdown]
-# `model` splits the columns of the result if it splits the columns of `W2`.
+# If `model` splits the columns of `W2`, it also splits those of the result.
 # Each device of a pair then needs all hidden units, which both gather:
 # on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
 # Rows over `batch` are refused: the two factors split the axis of the sum over different dimensions.
@@ -268,7 +268,7 @@ for name in ("right", "whole"):
     print(f"{name:6} {len(found)=} {over_model=}")
 
 # %% exercise-text [markdown]
-# The step pays on the way back.
+# With a whole `W2` the step pays on the way back.
 # The gradient of `W2` is split, 24 rows on each device, and the variable needs it whole:
 # that is the all-reduce of 384 bytes.
 #
