@@ -440,7 +440,7 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # where each reads weights that the one before has written.
 # With four steps that gave wrong weights here, without an error.
 #
-# The cell trains two models with the same 32 batches, step by step and in one call.
+# Two models get the same 32 batches, step by step and in one call.
 
 
 # %% several

@@ -72,7 +72,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
                 raise CourseError(
                     _("What is returned is still a DTensor on its mesh."),
                     allowed=_("a NumPy array"),
-                    cure=_("Put the components together, and return an array."),
+                    cure=_("Put the shards together, and return an array."),
                 )
             return made
 
@@ -82,7 +82,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         cases,
         misconceptions={
             lambda whole, layout: np.concatenate(_components(whole, layout)): _(
-                "This lays the components one after the other, in the order of the devices. Which part of the"
+                "This lays the shards one after the other, in the order of the devices. Which part of the"
                 " whole does each of them hold?"
             ),
             lambda whole, layout: _components(whole, layout)[0]: _(
@@ -96,7 +96,8 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         run=run,
         tolerance=0.0,
         advice=_(
-            "An entry of the layout names a mesh dimension; the place of the device along it counts blocks."
+            "For an axis that is split the layout names a mesh dimension: the place of the device along it counts"
+            " blocks."
         ),
     )
 
@@ -268,8 +269,8 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
         },
         run=run,
         advice=_(
-            "Go through it once more: rows of length 1, then `hidden`, then `logits` with the moving mean and"
-            ' the moving variance. The label is "bad" or "good", whichever is more probable.'
+            "Go through it once more: rows of length 1, `hidden`, `logits`, `tf.nn.softmax`."
+            ' The label is "bad" or "good", whichever is more probable.'
         ),
     )
 
