@@ -135,7 +135,6 @@ def errors(answer: Errors) -> str | None:
         run=_called,
         advice=_(
             "Sum the weights of all rows with label 0 and answer 1, then of those with label 1 and answer 0."
-            " If you use tf.boolean_mask: along an axis that is split it gives wrong values without an error."
         ),
     )
 

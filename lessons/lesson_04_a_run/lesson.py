@@ -216,7 +216,8 @@ print(f"{before - after > 0.1=}")
 # `x` and `y` are split and padded already, and `weight` is 1 for a review and 0 for padding.
 # The model is called as in `evaluate`.
 # The check calls your function in a `tf.function`, on eight devices.
-# Do without `tf.boolean_mask`: along a split axis it gives wrong values, and no error.
+# Do without `tf.math.confusion_matrix`, which fails on DTensors, and `tf.boolean_mask`,
+# which along a split axis gives wrong values and no error.
 
 
 # %% exercise-errors
@@ -379,8 +380,7 @@ except AssertionError as error:
 #
 # ## Killed while it saves
 #
-# A killed process runs neither `except` nor `finally`.
-# What does it leave behind, if it dies while a checkpoint is written?
+# A killed process runs neither `except` nor `finally`, and it may die while a checkpoint is written.
 # The folder of the resumed run holds the files of `ckpt-1` to `ckpt-3`,
 # saved at the steps 50, 70 and 100, and a file `checkpoint`, which names the newest.
 
@@ -418,14 +418,15 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # %% killed-why [markdown]
 # The run goes on from the last whole checkpoint, which the file `checkpoint` still names.
 #
-# But with variables on a mesh TensorFlow 2.21 may write `checkpoint` before the other files are in place.
+# But with variables on a mesh TensorFlow 2.21 often writes `checkpoint` before the other files are in place.
 # A process killed at that moment leaves a `checkpoint` that names what is not there,
 # and `restore` raises `NotFoundError`.
-# Then make `checkpoint` one line with the last whole checkpoint, such as `model_checkpoint_path: "ckpt-3"`;
-# if there is none, delete `checkpoint` and begin again.
+# Then make `checkpoint` one line with the last checkpoint that has an `.index` file,
+# such as `model_checkpoint_path: "ckpt-3"`; if none has, delete `checkpoint` and begin again.
+
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
-# Once `save` had returned, the files were in place, in all 25 saves that were tried.
+# Whenever `save` had returned in our trials, the files were in place.
 # But TensorFlow does not force them to the disk: a power failure can lose them.
 #
 # ## Several steps in one call
@@ -466,7 +467,7 @@ print(f"{difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4=}")
 
 # %% several-why [markdown]
 # But loss and accuracy come as one mean of all 32,
-# and a run can stop only every 32 steps, unless it goes back and repeats some one by one.
+# and a run can stop only every 32 steps, unless it goes back and repeats some.
 #
 # ## When are eight devices faster?
 #
@@ -515,14 +516,14 @@ BatchSizeExplorer(step_times.measure)
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
 
 #
-# In a whole training three things limit the speed-up:
+# In a training three things limit the speed-up:
 #
 # - **The all-reduce.** Gradients are as large as the weights:
 #   a smaller batch does not make it cheaper.
 # - **What is not split.** The host prepares each batch, and each device starts each step and updates all variables.
 # - **The slowest device.** The all-reduce needs its gradients, so in every step all wait for it.
 #
-# **Exercise 2.** Suppose that each device has a core of its own, unlike the virtual devices here.
+# **Exercise 2.** Suppose that each device has a core of its own.
 # A step with `rows` rows takes `per_row * rows` on one device,
 # and `fixed + per_row * rows / devices` on `devices` devices:
 # `fixed` is what several devices cost more than one, whatever the batch.
@@ -544,13 +545,14 @@ check("04-break-even", break_even)
 # %% real-text [markdown]
 # ## Results on real data
 #
-# The next cell shows what came of the 50,000 real reviews, recorded by `make results`.
+# Here is what came of the 50,000 real reviews, recorded by `make results`.
 # There are four settings, each trained for three epochs from three seeds:
 # `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as
 # [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) has;
 # `he` has He's initial values, `unit` scales the rows to unit length,
 # and `ours`, which this course uses, does both.
 # The numbers are accuracies on the test data, *held out* in the picture, which shows the first seed.
+# The moving moments had caught up before.
 
 # %% real-results
 results = measured.load("04_imdb")
@@ -566,10 +568,10 @@ measured.picture(results.runs)
 #
 # ## The plain program
 #
-# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, stops and resumes,
+# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes,
 # in one file that needs TensorFlow and NumPy alone.
 # Its functions are those above, name by name.
-# Give it a folder, kill it, and run it again with the same folder.
+# Give it a folder, kill it between two saves, and run it again with the same folder.
 #
 # ## Takeaways
 #

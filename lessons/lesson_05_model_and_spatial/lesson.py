@@ -339,7 +339,8 @@ for name in ("x", "W1", "W2"):
 # This lesson does not run that.
 # It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
 # calls spatial: the feature axis is split.
-# Our features are words, in an order that means nothing, so no border is exchanged.
+# Our features are words, and a dense layer has no window that reaches into a neighbour's part:
+# no border is exchanged.
 # What stays of spatial parallelism is that no device holds a whole example.
 
 # %% predict-features [markdown]

@@ -63,7 +63,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         values = np.random.default_rng(6).permutation(np.prod(shape)).astype(np.float32)
         cases.append(Case((values.reshape(shape), layout), told=told))
     large = np.arange(2**24, 2**24 + 8)  # neighbours that float32 cannot tell apart
-    cases.append(Case((large, _LAYOUTS[3]), told=_("a variable of large integers")))
+    cases.append(Case((large, _LAYOUTS[3]), _("Keep the type of the numbers: that of `variable.dtype`.")))
 
     def run(function: Callable[[Any], Any], whole: Array, layout: LayoutSpec) -> Any:
         with on_devices() as (tf, dtensor):
@@ -269,7 +269,8 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
         },
         run=run,
         advice=_(
-            "Go through it once more: rows of length 1, `hidden`, `logits`, `tf.nn.softmax`."
+            "Go through it once more, with `self.vectorizer` and `self.model`: rows of length 1, `hidden`,"
+            " `logits` with the moving mean and then the moving variance, `tf.nn.softmax`."
             ' The label is "bad" or "good", whichever is more probable.'
         ),
     )

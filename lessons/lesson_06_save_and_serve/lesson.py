@@ -65,8 +65,8 @@ print(f"{len(row)=}, {not_zero=}")
 # ## A model in shards
 #
 # The layouts are the model-parallel ones of lesson 5:
-# `batch` splits the rows over four pairs of devices,
-# and `model` splits the 48 hidden units over the two of a pair.
+# `batch` splits the rows over four pairs,
+# and `model` splits the 48 hidden units over the two devices of a pair.
 # Without layouts the same class makes ordinary variables.
 #
 # Model and training step are those of lesson 4, but the step returns the loss alone,
@@ -204,7 +204,7 @@ reveal("06-names", "error" if isinstance(given, str) else "kept" if kept else "r
 # TensorFlow goes from name to name: from the `Checkpoint` its attribute `model`,
 # and of that the attribute `W1`, lead to `model/W1`.
 # A model that got nothing would be exported with its initial values.
-# So call `assert_existing_objects_matched` after every `restore`, as in lesson 4.
+# So after every `restore` call `assert_existing_objects_matched`, as in lesson 4.
 # It looks at variables that exist: build a Keras model before you restore into it.
 # It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
 #
@@ -566,7 +566,7 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # ## The plain program
 #
 # [`06_save_and_serve.py`](../plain/06_save_and_serve.py) is this lesson in one file,
-# with TensorFlow and NumPy alone, but without the training: its weights are drawn at random.
+# with TensorFlow, its Keras and NumPy alone, but without the training: its weights are drawn at random.
 # It writes a checkpoint of such a model on a mesh of 4 by 2 and restores it on one device.
 # It exports the model with a signature of texts, from one device and from the shards,
 # and compares what another process predicts, for a text alone and among others,
@@ -576,7 +576,7 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 #
 # - Restore the checkpoint of a sharded model into ordinary variables, or export straight from the shards:
 #   the export holds whole values, and neither mesh nor layouts.
-# - Vectorizer and weights belong into one export, with moving moments and a signature of texts.
+# - Vectorizer and weights belong in one export, with moving moments and a signature of texts.
 # - Test what was loaded, in another process, with labelled texts, alone and in a batch:
 #   a checkpoint that restored nothing and a strange vocabulary raise no error.
 #
