@@ -353,13 +353,13 @@ for name in ("x", "W1", "W2"):
 # - [ ] `0`
 #   Then each device would have what it needs.
 #   But a hidden unit sums over all 1,200 features, and no device has more than 600 of them.
-# - [x] `3072` 3,072
+# - [x] `3072`
 #   Only the first product sums over the features.
 #   A device has sums of 32 reviews and 24 hidden units.
-# - [ ] `57600` 57,600
+# - [ ] `57600`
 #   That is its part of the gradient of `W1`.
 #   It sums over the reviews, so it runs over `batch`.
-# - [ ] `60672` 60,672
+# - [ ] `60672`
 #   That adds the gradient of `W1` to the sums of the first product.
 #   But the gradient sums over the reviews, not over the features.
 
@@ -368,7 +368,7 @@ spatial = LAYOUTS["spatial"]
 batch = shard(train_x[:64], spatial["x"]), shard(train_y[:64], spatial["y"])
 found = collectives(train_step, MLP(values, spatial), *batch, 1e-2)
 payload = sum(each.payload_bytes for each in found if "feature" in each.mesh_dims)
-reveal("05-features", str(payload))
+reveal("05-features", payload)
 
 # %% product-text [markdown]
 # One all-reduce over `feature`, in the first product:
