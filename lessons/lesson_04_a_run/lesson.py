@@ -520,7 +520,8 @@ BatchSizeExplorer(step_times.measure)
 #
 # - **The all-reduce.** Gradients are as large as the weights:
 #   a smaller batch does not make it cheaper.
-# - **What is not split.** The host prepares each batch, and each device starts each step and updates all variables.
+# - **What is not split.** The host prepares each batch,
+#   and each device starts each step and updates all variables.
 # - **The slowest device.** The all-reduce needs its gradients, so in every step all wait for it.
 #
 # **Exercise 2.** Suppose that each device has a core of its own.

@@ -497,9 +497,9 @@ print(f"{largest_difference=:.3f}")
 # %% reveal-disk
 from pathlib import Path
 
-saved = Path(tempfile.mkdtemp(), "weights")
-tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(str(saved))
-on_disk = sum(file.stat().st_size for file in saved.parent.glob("*.data-*"))
+files = Path(tempfile.mkdtemp())
+tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(str(files / "weights"))
+on_disk = sum(file.stat().st_size for file in files.glob("*.data-*"))
 reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())))
 
 # %% blocks-text [markdown]
@@ -508,17 +508,19 @@ reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())
 #
 # An index in the checkpoint says which part of the *whole* variable each block is.
 # So TensorFlow lists `W1` with its global shape, and can give any mesh other parts of it.
-# The cell prints that list.
+# The cell saves the spatial-parallel model and prints that list.
 # Then it restores the checkpoint under each scheme, into a model of zeros,
 # and counts the numbers on all devices that differ from those that were saved.
 
 # %% restored
-shapes = dict(tf.train.list_variables(str(saved)))
+saved = tempfile.mkdtemp() + "/weights"
+tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(saved)
+shapes = dict(tf.train.list_variables(saved))
 print({key.split("/")[1]: shape for key, shape in shapes.items() if shape})
 zeros = {name: 0 * value for name, value in values.items()}
 for scheme in MESHES:
     other, differing = MLP(zeros, LAYOUTS[scheme]), 0
-    tf.train.Checkpoint(model=other).read(str(saved)).assert_consumed()
+    tf.train.Checkpoint(model=other).read(saved).assert_consumed()
     for name, value in values.items():
         wanted = dtensor.unpack(shard(value, LAYOUTS[scheme][name]))
         held = dtensor.unpack(getattr(other, name).read_value())

@@ -293,7 +293,8 @@ class Classifier(tf.Module):
 
 # %% signatures-text [markdown]
 # `export` writes the folder.
-# A server that runs no Python calls its functions by the names in `signatures`, the *signatures* of the SavedModel:
+# A server that runs no Python calls its functions by the names in `signatures`,
+# the *signatures* of the SavedModel:
 # here `serving_default`, the usual one, for texts, and `rows`.
 # The cell prints the files, and whether the word "story" is in the one with the graphs.
 
