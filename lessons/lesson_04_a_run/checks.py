@@ -135,7 +135,6 @@ def errors(answer: Errors) -> str | None:
         run=_called,
         advice=_(
             "Sum the weights of all rows with label 0 and answer 1, then of those with label 1 and answer 0."
-            " If you use tf.boolean_mask: along an axis that is split it gives wrong values without an error."
         ),
     )
 
@@ -162,7 +161,7 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 "This forgets that each of the devices still computes its share of the rows."
             ),
             lambda fixed, per_row, devices: fixed * devices / per_row: _(
-                "On several devices a row takes `per_row / devices`. How much less is that than on one?"
+                "Shared by several devices, a row costs `per_row / devices`. How much less is that than on one?"
             ),
             lambda fixed, per_row, devices: fixed / (per_row * devices): _(
                 "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"

@@ -32,10 +32,11 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # If you choose settings by the test reviews, the result on them looks better than it is.
 # So 1,001 of the training reviews are held out to choose by: the validation split.
 #
-# `split_rows` gives each device an eighth of the rows.
-# Where their number does not divide by 8, it fills up with zeros, which only evaluation leaves out again:
-# `train_step` takes all rows into its moments, its gradients and its mean loss.
-# To train on a smaller last batch too, pad it with weights, as in lesson 3.
+# `split_rows` does what `distribute` of lesson 3 did, for rows alone: each device gets an eighth.
+# Where the number of rows does not divide by 8, it adds rows of zeros.
+# Evaluation leaves these out again.
+# `train_step` would take them into its moments, its gradients and its mean loss:
+# to train on a smaller last batch too, pad it with weights, as in lesson 3.
 
 # %% reviews
 import numpy as np
@@ -49,7 +50,7 @@ from tensorflow.experimental import dtensor
 SOURCE = None
 training_set, validation_set = data.tf_idf(data.load_imdb(SOURCE)).train.hold_out(1_001)
 x, y = training_set.features, training_set.labels
-held_out = validation_set.features, validation_set.labels
+validation = validation_set.features, validation_set.labels
 
 mesh = dtensor.create_mesh([("batch", 8)], device_type="CPU")
 cross_entropy = tf.nn.sparse_softmax_cross_entropy_with_logits
@@ -60,20 +61,14 @@ def split_rows(array):
     return dtensor.pack(tf.split(array, 8), dtensor.Layout.batch_sharded(mesh, "batch", rank=array.ndim))
 
 
-print(x.shape, len(y), len(held_out[1]))
-
+print(f"{x.shape=}, {len(y)=}, {len(validation[1])=}")
 
 # %% mlp-text [markdown]
-# The model and the step are those of lesson 3, with two more variables: the moving moments.
+# The model is that of lesson 3 with two more variables: the moving moments.
 # In training a row is normalised with the mean and variance of its batch.
 # A review that comes alone is its own mean: normalised so, it becomes zeros,
 # and the model's output is the bias `b2`, whatever the review says.
-# So the model can also be given moments, and the step keeps a moving average of those that it saw.
-#
-# Where a function writes a variable and then reads it, DTensor may compute wrong values
-# (*Several steps in one call*, and lesson 7).
-# This step reads each variable before it writes it, and not again.
-# Write momentum so, too: compute the new velocity, assign it, and use what you computed, not the variable.
+# So the model can also be given moments.
 
 
 # %% mlp
@@ -95,6 +90,15 @@ class MLP(tf.Module):
         mean, variance = moments or tf.nn.moments(hidden, axes=[0])
         normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
         return normal @ self.W2 + self.b2, (mean, variance)
+
+
+# %% step-text [markdown]
+# The training step is that of lesson 3, and it also updates the moving moments from those of its batch.
+#
+# Where a function writes a variable and then reads it, DTensor may compute wrong values
+# (*Several steps in one call*, and lesson 7).
+# This step reads each variable before it writes it, and not again.
+# Write momentum so, too: compute the new velocity, assign it, and use what you computed, not the variable.
 
 
 # %% train-step
@@ -142,29 +146,24 @@ model, step = MLP(seed=0), tf.Variable(0, dtype=tf.int64)
 num_steps = 3 * (len(y) // 64)
 history = await live.watch(records(model, step, x, y, epochs=3), steps=num_steps, epochs=3)
 losses = [record.loss for record in history.steps]
-print(len(losses), f"{losses[0]:.2f}", np.mean(losses[-50:]) < 0.4)
+at_the_end = float(np.mean(losses[-50:]))
+print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 
 # %% first-run-why [markdown]
 # `live.watch` asks the generator for records in a thread, and draws them.
-#
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
-# The end of a training is told by bounds, here 0.4 for the mean of the last 50 losses,
-# since another processor rounds otherwise.
 #
-# ## Evaluate: every review once
+# What comes at the end is told by a bound: CPUs round in different ways, and over a training that grows.
 #
-# `evaluate` gives the model the moving moments: no review then depends on its neighbours,
-# and eight devices can share the reviews.
+# ## Evaluate: every review, and none twice
+#
+# `evaluate` gives the model the moving moments.
+# Then no review depends on those beside it, and it does not matter how eight devices share them.
 # 1,001 reviews become 1,008 rows, so each row gets a weight, 1 for a review and 0 for padding.
-# The fields are called `test_`, whichever reviews are evaluated; the picture calls them *held out*.
-# The first cell also evaluates the reviews in two parts, which together must give the same;
-# it prints the differences.
+# `live.watch` draws the fields `test_loss` and `test_accuracy`,
+# whichever reviews they come from, and calls them *held out*.
 #
-# Each training step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$,
-# where $b$ is the mean or variance of its batch.
-# So $m$ is an average over the last steps, and during these steps the weights have moved on.
-# In the second cell `move_moments` takes 32 batches of training reviews forward
-# and updates the moving moments alone.
+# As a test, the cell evaluates the first 333 and the other 668 apart, and adds them up as `in_parts`.
 
 
 # %% evaluate
@@ -176,10 +175,21 @@ def evaluate(model, x, y):
     return {"test_loss": float(sums[0]) / len(y), "test_accuracy": float(sums[1]) / len(y)}
 
 
-whole = evaluate(model, *held_out)
-first, rest = [evaluate(model, *(rows[part] for rows in held_out)) for part in (slice(333), slice(333, None))]
+whole = evaluate(model, *validation)
+first = evaluate(model, validation[0][:333], validation[1][:333])
+rest = evaluate(model, validation[0][333:], validation[1][333:])
 for name in whole:
-    print(name, f"{abs(333 * first[name] + 668 * rest[name] - 1001 * whole[name]) / 1001:.4f}")
+    in_parts = (333 * first[name] + 668 * rest[name]) / 1001
+    print(f"{name}: {abs(in_parts - whole[name])=:.4f}")
+
+# %% moving-text [markdown]
+# ## Let the moving moments catch up
+#
+# Each training step replaces a moving moment $m$ by $0.9\,m + 0.1\,b$,
+# where $b$ is the mean or variance of its batch.
+# So $m$ lags behind: it mixes the last batches, and during these steps the weights have moved on.
+# `move_moments` takes a batch forward and updates the moving moments alone;
+# 32 batches of training reviews let them catch up.
 
 
 # %% move-moments
@@ -190,16 +200,15 @@ def move_moments(model, x):
     model.variance.assign(0.9 * model.variance + 0.1 * variance)
 
 
-before = evaluate(model, *held_out)["test_loss"]
+before = evaluate(model, *validation)["test_loss"]
 for batch in np.array_split(x[: 32 * 64], 32):
     move_moments(model, split_rows(batch))
-after = evaluate(model, *held_out)["test_loss"]
-print(before - after > 0.1)
+after = evaluate(model, *validation)["test_loss"]
+print(f"{before - after > 0.1=}")
 
 # %% errors-text [markdown]
-# The weights are the same, and the held-out loss is smaller by more than 0.1.
-# So where it jumps from epoch to epoch, that need not come from the weights.
-# Let the moving moments catch up before you report a number.
+# The weights are the same, and the validation loss fell by more than 0.1.
+# So let the moving moments catch up before you report a number.
 #
 # **Exercise 1.** There are two kinds of mistakes:
 # a negative review is called positive (label 0, answer 1), or the reverse (label 1, answer 0).
@@ -207,6 +216,8 @@ print(before - after > 0.1)
 # `x` and `y` are split and padded already, and `weight` is 1 for a review and 0 for padding.
 # The model is called as in `evaluate`.
 # The check calls your function in a `tf.function`, on eight devices.
+# Do without `tf.math.confusion_matrix`, which fails on DTensors, and `tf.boolean_mask`,
+# which along a split axis gives wrong values and no error.
 
 
 # %% exercise-errors
@@ -228,26 +239,21 @@ check("04-errors", errors)
 #
 # A `tf.train.Checkpoint` names what belongs to the state:
 # the model, whose variables lie on eight devices, and the ordinary variable `step`.
-# A `tf.train.CheckpointManager` writes such states into a folder, numbers them,
+# A `tf.train.CheckpointManager` writes that state into a folder, numbers the checkpoints,
 # and with `max_to_keep=3` keeps the last three.
 # If there is a newest one, `restore` gives the variables its values,
 # and `assert_existing_objects_matched` raises an error where it has none for a variable.
 #
-# `train` wraps the loop.
+# `train` adds evaluation and saving to the loop.
 # It saves after each epoch, so that a process killed between two saves loses an epoch at most.
-# To stay short, it evaluates without letting the moving moments catch up.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
 # There `step` and the model agree, and `train` saves once more.
 # It does not save in `finally`: an error or Ctrl-C can come between `train_step` and `step.assign_add`,
 # and the run that resumes would repeat a batch.
-#
-# Run both cells and press **Stop** before the second one ends.
-# Then run the second one alone: a new model takes over, and the curves go on.
-# If no step is left, begin again with the first of them.
 
 
 # %% train
-def train(model, x, y, held_out, epochs, folder):
+def train(model, x, y, validation, epochs, folder):
     step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
@@ -257,7 +263,7 @@ def train(model, x, y, held_out, epochs, folder):
         for record in records(model, step, x, y, epochs):
             yield record
             if record["step"] % (len(y) // 64) == 0:
-                yield {**record, **evaluate(model, *held_out)}
+                yield {**record, **evaluate(model, *validation)}
                 manager.save()
     except GeneratorExit:  # closed at a yield, where step and model agree
         manager.save()
@@ -265,28 +271,36 @@ def train(model, x, y, held_out, epochs, folder):
 
 folder, stoppable = tempfile.mkdtemp(), None
 
+# %% stoppable-text [markdown]
+# Run the next cell and press **Stop** before it ends.
+# Then run it again: a new model takes over, and the curves go on.
+# If no step is left, begin with the cell above.
+# (Nobody stopped the stored run.)
+
 # %% stoppable-run
-run = train(MLP(seed=0), x, y, held_out, 3, folder)
+run = train(MLP(seed=0), x, y, validation, 3, folder)
 stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
 
 # %% resumed-text [markdown]
+# Where the validation loss jumps, think of the moving moments first: `train` does not let them catch up.
+#
 # The same in code, with 3,200 reviews, 50 steps an epoch:
 # take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
-# Beside it runs one that nobody stops.
+# Beside it a model is trained by a run that nobody stops.
 
 # %% resumed
 import itertools
 
-short, short_folder = (x[:3200], y[:3200], held_out), tempfile.mkdtemp()
+short, short_folder = (x[:3200], y[:3200], validation), tempfile.mkdtemp()
 run = train(MLP(seed=0), *short, 2, short_folder)
 closed_at = [record["step"] for record in itertools.islice(run, 71)][-1]
 run.close()
 saved = tf.train.latest_checkpoint(short_folder)
 resumed, undisturbed = MLP(seed=5), MLP(seed=0)
-steps = [record["step"] for record in train(resumed, *short, 2, short_folder)]
-whole = list(train(undisturbed, *short, 2, tempfile.mkdtemp()))
-print(closed_at, steps[0], steps[-1])
+resumed_steps = [record["step"] for record in train(resumed, *short, 2, short_folder)]
+list(train(undisturbed, *short, 2, tempfile.mkdtemp()))
+print(f"{closed_at=}, {resumed_steps[0]=}, {resumed_steps[-1]=}")
 
 
 # %% difference
@@ -296,18 +310,18 @@ def difference(names, model, other):
 
 
 WEIGHTS, MOMENTS = ("W1", "b1", "W2", "b2"), ("mean", "variance")
-print(difference(WEIGHTS + MOMENTS, resumed, undisturbed))
+print(f"{difference(WEIGHTS + MOMENTS, resumed, undisturbed)=}")
 
 # %% left-out-text [markdown]
-# The two models are equal to the last bit, on one machine, with one layout and one program.
-# Everything that the run still uses came back:
+# No variable of the two models differs by a bit.
+# Machine, layout and program are the same, and everything that the run still uses came back:
 #
-# - every variable: weights, moving moments, and the slots of an optimizer that has them
+# - every variable: weights, moving moments, and an optimizer's slots
 #   (plain SGD has none; make one a DVariable with `trainable=False`);
 # - the position: `step`;
 # - the order of the data.
 #   It is not in the checkpoint, since it follows from a fixed seed and the number of the epoch.
-#   Drawn from a generator that lives in the process, it would be another one after a restart.
+#   With a generator whose state lives in the process it would be another one after a restart.
 
 # %% predict-moments [markdown]
 # A model with batch normalisation is trained for 100 steps.
@@ -339,14 +353,14 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 #
 # `restore` alone does not complain if the checkpoint lacks a variable of the program;
 # so `train` calls `assert_existing_objects_matched`.
-# Below, `step` is left out: the run starts at the first batch,
-# does 100 steps in place of 30, and a weight comes out different by more than 0.1.
-# Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint:
+# Below, `step` is left out: the run starts at the first batch and does 100 steps in place of 30.
+# Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint.
 
 # %% missing tags=["error"]
 model, step = MLP(seed=5), tf.Variable(0, dtype=tf.int64)
 tf.train.Checkpoint(model=model).restore(saved).expect_partial()
-print(len(list(records(model, step, *short[:2], 2))), difference(WEIGHTS, model, undisturbed) > 0.1)
+steps_done = len(list(records(model, step, *short[:2], 2)))
+print(f"{steps_done=}, {difference(WEIGHTS, model, undisturbed) > 0.1=}")
 
 model.b1_slot = variable(np.zeros(48))
 status = tf.train.Checkpoint(model=model).restore(saved)
@@ -356,24 +370,26 @@ except AssertionError as error:
     print(str(error).split(". ")[0])
 
 # %% shapes-text [markdown]
-# Compare the shapes before you restore, with `tf.train.list_variables`.
-# For a DVariable of another shape `restore` raises an error, and `read` leaves it to the next operation.
-# After such a `restore` the process cannot be relied on:
-# `dtensor.copy_to_mesh` failed, and a later step ended it.
-# Restart it.
+# Without `step` the result was wrong, and there was no error.
+# Without a value for `b1_slot` the assertion failed, as it should.
+#
+# Compare shapes before you restore, with `tf.train.list_variables`.
+# For a DVariable of another shape `restore` raises an error,
+# and `read` lets the next operation of DTensor fail, whichever that is.
+# After either, later operations failed or ended the process: restart it.
 #
 # ## Killed while it saves
 #
-# A killed process runs neither `except` nor `finally`.
-# What does it leave behind, if it dies while a checkpoint is written?
+# A killed process runs neither `except` nor `finally`, and it may die while a checkpoint is written.
 # The folder of the resumed run holds the files of `ckpt-1` to `ckpt-3`,
 # saved at the steps 50, 70 and 100, and a file `checkpoint`, which names the newest.
 
+
 # %% predict-killed [markdown]
-# A folder holds whole checkpoints of the steps 50, 70 and 100.
-# A process trains on and is killed while it writes the next one: half a file lies in a folder `ckpt-4_temp`,
+# A training of three epochs, 150 steps, has saved whole checkpoints at the steps 50, 70 and 100.
+# It is killed while it writes the next one: half of that lies in a folder `ckpt-4_temp`,
 # and the file `checkpoint` is as it was before.
-# A new process calls `train` with this folder, and `train` restores what the file `checkpoint` names.
+# A new process calls `train` with this folder and three epochs.
 # With which step does it begin?
 #
 # - [ ] `1`
@@ -402,14 +418,16 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # %% killed-why [markdown]
 # The run goes on from the last whole checkpoint, which the file `checkpoint` still names.
 #
-# But with variables on a mesh TensorFlow 2.21 may write `checkpoint` before the other files are in place.
+# But with variables on a mesh TensorFlow 2.21 often writes `checkpoint` before the other files are in place.
 # A process killed at that moment leaves a `checkpoint` that names what is not there,
 # and `restore` raises `NotFoundError`.
-# Then make `checkpoint` one line with the last whole checkpoint, such as `model_checkpoint_path: "ckpt-3"`;
-# if there is none, delete `checkpoint` and begin again.
-# Once `save` had returned, the files were in place, in all 25 saves that were tried.
-# TensorFlow does not force them to the disk, so a power failure is another matter.
+# Then make `checkpoint` one line with the last checkpoint that has an `.index` file,
+# such as `model_checkpoint_path: "ckpt-3"`; if none has, delete `checkpoint` and begin again.
+
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
+#
+# Whenever `save` had returned in our trials, the files were in place.
+# But TensorFlow does not force them to the disk: a power failure can lose them.
 #
 # ## Several steps in one call
 #
@@ -422,6 +440,8 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # A Python `range` puts the steps one after another into one graph,
 # where each reads weights that the one before has written.
 # With four steps that gave wrong weights here, without an error.
+#
+# Two models get the same 32 batches, step by step and in one call.
 
 
 # %% several
@@ -443,16 +463,14 @@ xs, ys = x[:2048].reshape(32, 64, -1), y[:2048].reshape(32, 64)
 for at in range(32):
     train_step(one_by_one, split_rows(xs[at]), split_rows(ys[at]), 1e-2)
 train_steps(together, split_stacked(xs), split_stacked(ys), 1e-2)
-print(difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4)
+print(f"{difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4=}")
 
 # %% several-why [markdown]
-# No variable differs by 0.0001 or more from 32 single steps.
 # But loss and accuracy come as one mean of all 32,
 # and a run can stop only every 32 steps, unless it goes back and repeats some.
 #
 # ## When are eight devices faster?
 #
-# Data parallelism promises a speed-up close to the number of devices.
 # What is timed is a step of the course's library, its batch on the devices already;
 # the one device works without DTensor.
 
@@ -483,29 +501,30 @@ from lessons.lesson_04_a_run import step_times
 from lessons.lesson_04_a_run.explorer import BatchSizeExplorer
 
 for each in measured.load("04_batch_sizes").step_times:
-    one = 1_000 * each.one_device_seconds
+    rows, one = each.batch_size, 1_000 * each.one_device_seconds
     eight = 1_000 * each.eight_devices_seconds
-    print(f"{each.batch_size:5} {one:5.1f} {eight:5.1f}")
+    print(f"{rows=:5} {one=:5.1f} {eight=:5.1f}")
 BatchSizeExplorer(step_times.measure)
 
 # %% break-even-text [markdown]
-# The lines above the widget are what `make results` recorded on two cores:
-# the reviews in a step, then its milliseconds on one device and on eight.
-# From 64 to 512 reviews the time on eight devices is nearly the same:
+# The lines above the widget are milliseconds a step, on one device and on eight,
+# as `make results` recorded them on two cores.
+# From 64 to 512 reviews the time on eight devices changes little:
 # most of it is a fixed cost, which does not depend on the rows.
 #
 # At 8,192 eight devices are clearly faster.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
-# One device also waits for Linux to hand out memory.
+
 #
-# In a whole training three things limit the speed-up:
+# In a training three things limit the speed-up:
 #
-# - **The all-reduce.** It adds up gradients, which are as large as the weights, whatever the batch.
-# - **What is not split**: preparing batches on the host, the update of the variables,
-#   which every device makes in full, and starting each step on each device.
-# - **The slowest device**: in every step all wait for it, since the all-reduce needs its gradients.
+# - **The all-reduce.** Gradients are as large as the weights:
+#   a smaller batch does not make it cheaper.
+# - **What is not split.** The host prepares each batch,
+#   and each device starts each step and updates all variables.
+# - **The slowest device.** The all-reduce needs its gradients, so in every step all wait for it.
 #
-# **Exercise 2.** Suppose that each device has a core of its own, unlike the virtual devices here.
+# **Exercise 2.** Suppose that each device has a core of its own.
 # A step with `rows` rows takes `per_row * rows` on one device,
 # and `fixed + per_row * rows / devices` on `devices` devices:
 # `fixed` is what several devices cost more than one, whatever the batch.
@@ -525,36 +544,35 @@ def break_even(fixed, per_row, devices):
 check("04-break-even", break_even)
 
 # %% real-text [markdown]
-# ## The real reviews
+# ## Results on real data
 #
-# The figures below come from the 50,000 real reviews, by `make results`, in four settings:
-# tf-idf rows as they are or scaled to unit length, initial weights from $N(0, 1)$ or with He's deviation.
-# Each was trained for three epochs from three seeds.
-# A group holds the test accuracies of the three seeds; the groups are epochs 1, 2 and 3.
+# Here is what came of the 50,000 real reviews, recorded by `make results`.
+# There are four settings, each trained for three epochs from three seeds:
+# `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as
+# [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) has;
+# `he` has He's initial values, `unit` scales the rows to unit length,
+# and `ours`, which this course uses, does both.
+# The numbers are accuracies on the test data, *held out* in the picture, which shows the first seed.
+# The moving moments had caught up before.
 
 # %% real-results
 results = measured.load("04_imdb")
 for name, seeded in results.runs.items():
-    by_epoch = zip(*seeded.epochs, strict=True)
-    groups = [" ".join(f"{seed.test_accuracy:.2f}" for seed in seeds) for seeds in by_epoch]
-    print(f"{name:9}", "   ".join(groups))
+    after_epoch_3 = [round(epochs[-1].test_accuracy, 2) for epochs in seeded.epochs]
+    print(f"{name:9} {after_epoch_3=}")
 measured.picture(results.runs)
 
 # %% takeaways [markdown]
-# `tutorial` has the rows as they are and $N(0, 1)$, the settings of
-# [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
-# `he` has He's values alone, `unit` unit rows alone, and `ours`, which this course uses, both.
-# The picture shows the first seed only, and one seed is one try:
-# with `he`, two of three stay near a guess, and one comes to 0.69.
-# These are accuracies on the test data, to show the settings; to choose one, use a validation split.
+# One seed is one try: with `he`, two of three stay near a guess, and one comes to 0.69.
+# The test data is used here to show the settings; to choose one, use a validation split.
 # The book's page *Initial values* has the reasons and the figures of the stand-in.
 #
 # ## The plain program
 #
-# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, stops and resumes,
+# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes,
 # in one file that needs TensorFlow and NumPy alone.
 # Its functions are those above, name by name.
-# Give it a folder, kill it, and run it again with the same folder.
+# Give it a folder, kill it between two saves, and run it again with the same folder.
 #
 # ## Takeaways
 #

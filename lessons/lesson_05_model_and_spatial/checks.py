@@ -40,7 +40,7 @@ def layouts(answer: dict[str, Any]) -> str | None:
     rows = _("The rows of `{name}` are the examples: which dimension splits these?", name="y2")
     whole = _("Nothing splits the axis `second`.")
     hints = {
-        "W1": _("`W1` has the axes `inputs`, then `hidden`. Which of them is split over `model`?"),
+        "W1": _("`W1` has the axes `inputs`, then `hidden`: its layout has an entry for each, in order."),
         "b1": _("`b1` is added to `x @ W1`. Whoever holds a column of that needs the entry of `b1` for it."),
         "y1": _("`y1` has the rows of `x` and the columns of `W1`."),
         "W2": _("`y1 @ W2` sums over `hidden`. Which axis of `W2` is that, and what splits it in `y1`?"),

@@ -18,14 +18,6 @@
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
-#
-# ## Three ways to split one model
-#
-# Eight devices are to train one model together.
-# `AXES` gives the axes of its tensors names, `MESHES` lists three meshes,
-# and `SPLITS` says which mesh dimension splits which axis, if the mesh has it.
-# Each picture shows the same batch `x` and weights `W1` and `W2`;
-# the numbers in a block are the devices that hold it.
 
 # %%
 LANGUAGE = "en"
@@ -34,6 +26,18 @@ import course_lib
 from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% schemes-text [markdown]
+# ## Three ways to split one model
+#
+# Eight devices are to train one model together.
+# `AXES` gives the axes of its tensors names, `MESHES` lists three meshes,
+# and `SPLITS` says which mesh dimension splits which axis, if the mesh has it.
+# Dimension and axis may have one name, as `batch` has, or two:
+# `feature` splits the axis `features`, and `model` splits `hidden`.
+#
+# A mesh with its splits is a `Plan`.
+# Each picture shows one, with the same batch `x` and weights `W1` and `W2`.
 
 # %% pictures
 from IPython.display import display
@@ -55,21 +59,20 @@ for scheme, dims in MESHES.items():
     display(Scheme(Plan(scheme, MeshSpec(dims), splits), drawn, SIZES))
 
 # %% model-text [markdown]
-# *Data parallelism*, `data` in the pictures, splits the rows of `x`,
+# The picture *data* is of *data parallelism*: the rows of `x` are split,
 # and every device holds both weights whole.
-# *Model parallelism*, `model`, also splits the hidden units: the columns of `W1`, the rows of `W2`.
-# *Spatial parallelism*, `spatial`, as TensorFlow's tutorial has it, splits the features as well:
-# the columns of `x`, the rows of `W1`.
+# *model* is *model parallelism*: the hidden units are split too, the columns of `W1` and the rows of `W2`.
+# *spatial* is what TensorFlow's tutorial calls *spatial parallelism*: the features are split as well,
+# the columns of `x` and the rows of `W1`.
 #
-# ## One class for all of them
+# ## One model and one step for all three
 #
-# The next cells load the reviews and write the model and the step of lesson 3.
-# The class asks a dictionary for the layout of each variable;
-# where it finds `None`, the variable is an ordinary one, on one device.
-# Neither class nor step says what is split.
+# The next cell loads the reviews.
+# The model and the step are those of lesson 3;
+# neither says what is split, since the class asks a dictionary for the layout of each variable.
 #
-# `shard` cuts an array and sends each device its part alone, as `distribute` of lesson 3 does;
-# `distribute` below also makes an ordinary tensor, where the layout is `None`.
+# `shard` sends each device its part of an array, as `distribute` of lesson 3 does.
+# `place` makes an ordinary tensor where the layout is `None`, and else calls `shard`.
 # Nothing is evaluated here, so the moving moments of lesson 4 are left out.
 # They would be laid out as `b1` is, and an optimizer's slot as its variable.
 
@@ -91,7 +94,7 @@ values = {name: value.astype("float32") for name, value in values.items()}
 
 
 # %% model
-def distribute(array, layout):
+def place(array, layout):
     return tf.constant(array) if layout is None else shard(array, layout)
 
 
@@ -100,7 +103,7 @@ class MLP(tf.Module):
         super().__init__()
         for name, value in values.items():
             kind = tf.Variable if layouts[name] is None else dtensor.DVariable
-            setattr(self, name, kind(distribute(value, layouts[name])))
+            setattr(self, name, kind(place(value, layouts[name])))
 
     def __call__(self, x):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
@@ -126,11 +129,11 @@ def train_step(model, x, y, learning_rate):
 #
 # A single weight of 50,000 × 50,000 numbers takes 10 GB in float32, its gradient as much again,
 # and Adam's two averages another 20 GB.
-# With whole weights, as in lesson 3, every device holds all of that, however many there are.
+# With whole weights, as in lesson 3, every device holds these 40 GB, however many there are.
 # So split the weight.
 #
-# Here are the layouts of the model-parallel scheme, tensor by tensor.
-# The printed shapes are what device 0 holds of `x`, `W1` and `W2`.
+# Here are the layouts of the model-parallel scheme, tensor by tensor,
+# and the shapes of what device 0 then holds.
 
 # %% by-hand
 mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -142,10 +145,10 @@ by_hand = {
     "W2": dtensor.Layout(["model", dtensor.UNSHARDED], mesh),
     "b2": dtensor.Layout([dtensor.UNSHARDED], mesh),
 }
-model = MLP(values, by_hand)
-x, y = distribute(train_x[:64], by_hand["x"]), distribute(train_y[:64], by_hand["y"])
-for tensor in (x, model.W1.read_value(), model.W2.read_value()):
-    print(dtensor.unpack(tensor)[0].shape)
+mlp = MLP(values, by_hand)
+x, y = place(train_x[:64], by_hand["x"]), place(train_y[:64], by_hand["y"])
+for name, tensor in {"x": x, "W1": mlp.W1.read_value(), "W2": mlp.W2.read_value()}.items():
+    print(name, dtensor.unpack(tensor)[0].shape)
 
 # %% sums-text [markdown]
 # Devices 0 and 1 differ only along `model`.
@@ -154,8 +157,8 @@ for tensor in (x, model.W1.read_value(), model.W2.read_value()):
 #
 # The gradients are still summed over the reviews, that is over `batch`.
 # But each device needs the gradient of its own half of `W1` alone:
-# it brings 115,200 bytes into that all-reduce, and not 230,400.
-# What do the two devices of a pair have to exchange?
+# the payload of that all-reduce is 115,200 bytes, and not 230,400.
+# How often must the two devices of a pair exchange something?
 
 # %% predict-sums [markdown]
 # An MLP has one hidden layer, with batch normalisation.
@@ -177,7 +180,7 @@ for tensor in (x, model.W1.read_value(), model.W2.read_value()):
 #   But these sum over the reviews, so they run over `batch`.
 
 # %% reveal-sums
-found = collectives(train_step, model, x, y, 1e-2)
+found = collectives(train_step, mlp, x, y, 1e-2)
 reveal("05-sums", sum("model" in each.mesh_dims for each in found))
 
 # %% [markdown]
@@ -186,19 +189,19 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in found))
 # Then the second product sums over the hidden units.
 # Each device of a pair gets partial sums of 16 × 2 logits, 128 bytes, and an all-reduce adds the two.
 # The way back needs none over `model` here.
-# A layer in front of these two would, since the gradient of `x` sums over the hidden units.
+# With a layer in front it would: that layer needs the gradient of `x`, which sums over the hidden units.
 #
 # ## Layouts that must agree
 #
 # Write the axes of the weights as letters: `W1` has $i, j$ and `W2` has $j, k$.
 # The second product sums over the $j$ that the first one leaves.
-# Let the letters also stand for what splits these axes:
+# Let the letters also stand for what splits these axes, a mesh dimension or nothing:
 #
 # Layout[W1] = $[i, j]$, Layout[W2] = $[j, k]$, with the same $j$.
 #
 # What if the two disagree?
-# `exchanged` takes a layout of `W2` and lists the collectives of the two products;
-# `W2_SPECS` has four layouts to try.
+# `exchanged` takes a layout of `W2` and lists the collectives of the two products,
+# with `x` and `W1` as above; `W2_SPECS` has four layouts to try.
 
 
 # %% two-layers
@@ -208,7 +211,7 @@ def two_layers(x, W1, W2):
 
 def exchanged(spec):
     W2 = shard(values["W2"], dtensor.Layout(spec, mesh))
-    return collectives(two_layers, x, model.W1.read_value(), W2)
+    return collectives(two_layers, x, mlp.W1.read_value(), W2)
 
 
 W2_SPECS = {
@@ -242,29 +245,32 @@ reveal("05-second", ", ".join(refused) or "none")
 
 # %% disagreeing tags=["error"]
 for name in ("right", "whole", "columns"):
-    print(W2_SPECS[name], *exchanged(W2_SPECS[name]))
-whole = MLP(values, {**by_hand, "W2": dtensor.Layout(W2_SPECS["whole"], mesh)})
-for each_model in (model, whole):
-    in_step = collectives(train_step, each_model, x, y, 1e-2)
-    over_model = [each for each in in_step if "model" in each.mesh_dims]
-    print(len(in_step), *over_model, sep="; ")
+    print(f"{name:8}", *exchanged(W2_SPECS[name]))
 try:
     exchanged(W2_SPECS["rows"])
 except tf.errors.OpError as error:
-    print(error.message.partition("error: ")[2].splitlines()[0])
+    print("rows    ", error.message.partition("error: ")[2].splitlines()[0])
 
 # %% layouts-text [markdown]
-# The first three lines are the collectives of the two products.
-# The next two count those of a whole step, with the layout by hand and with a whole `W2`,
-# and name those over `model`.
-#
-# With the columns of `W2` split over `model`, the hidden units of a pair are gathered on both devices:
+# If `model` splits the columns of `W2`, it also splits those of the result.
+# Each device of a pair then needs all hidden units, which both gather:
 # on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
+# Rows over `batch` are refused: the two factors split the axis of the sum over different dimensions.
 #
-# A whole `W2` costs the product nothing more than the right layout.
-# It costs memory, and the step pays on the way back: 12 collectives where there were 11.
+# A whole `W2` costs the two products nothing more than the right layout, but memory.
+# And a training step?
+
+# %% whole-step
+for name in ("right", "whole"):
+    layouts = {**by_hand, "W2": dtensor.Layout(W2_SPECS[name], mesh)}
+    found = collectives(train_step, MLP(values, layouts), x, y, 1e-2)
+    over_model = [str(each) for each in found if "model" in each.mesh_dims]
+    print(f"{name:6} {len(found)=} {over_model=}")
+
+# %% exercise-text [markdown]
+# With a whole `W2` the step pays on the way back.
 # The gradient of `W2` is split, 24 rows on each device, and the variable needs it whole:
-# that is the all-reduce of 384 bytes over `model`.
+# that is the all-reduce of 384 bytes.
 #
 # **Exercise 1.** Two layers of another network: `y1 = relu(x @ W1 + b1)` and `y2 = relu(y1 @ W2 + b2)`,
 # where `x` has the axes `batch` and `inputs`, `W1` has `inputs` and `hidden`, `W2` has `hidden` and `second`.
@@ -292,8 +298,8 @@ check("05-layouts", layouts)
 #
 # Nobody has to write the layouts:
 # `make_layouts`, below, makes them from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
-# The cell counts how many of its model-parallel layouts equal those written by hand,
-# and prints three of the spatial scheme.
+# `one` stands for one device without DTensor: no tensor has a layout.
+# The cell also counts how many model-parallel layouts equal those written by hand.
 
 
 # %% make-layouts
@@ -307,14 +313,15 @@ def make_layouts(dims):
 LAYOUTS = {scheme: make_layouts(dims) for scheme, dims in MESHES.items()}
 LAYOUTS["one"] = dict.fromkeys(AXES)
 equal = [name for name in AXES if LAYOUTS["model"][name] == by_hand[name]]
-print(len(equal), len(by_hand))
+print(f"{len(equal)=}, {len(by_hand)=}")
 for name in ("x", "W1", "W2"):
-    print(name, LAYOUTS["spatial"][name].sharding_specs)
+    print("spatial", name, LAYOUTS["spatial"][name].sharding_specs)
 
 # %% features [markdown]
 # `SPLITS` splits each axis in one place, so layers that give an axis the same name cannot disagree.
 # By hand a slip is refused, as the rows of `W2` over `batch` were,
 # or costs more in silence, as its columns over `model` did.
+#
 # But where tensors are to split one axis differently, such as `W1` split and `W2` whole,
 # the axis needs two names, say `hidden_in` and `hidden_out`.
 # Nothing checks the names: one that `SPLITS` lacks, or that is misspelt, is not split.
@@ -332,35 +339,36 @@ for name in ("x", "W1", "W2"):
 # This lesson does not run that.
 # It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
 # calls spatial: the feature axis is split.
-# Our features are words, in an order that means nothing, so no border is exchanged.
+# Our features are words, and a dense layer has no window that reaches into a neighbour's part:
+# no border is exchanged.
 # What stays of spatial parallelism is that no device holds a whole example.
-#
-# On the mesh `batch` 2 × `feature` 2 × `model` 2, `x` is `[batch, feature]` and `W1` is `[feature, model]`.
 
 # %% predict-features [markdown]
 # On a mesh of `batch` 2 × `feature` 2 × `model` 2, `x` of shape (64, 1200) is `[batch, feature]`
 # and `W1` of shape (1200, 48) is `[feature, model]`: the first product of an MLP with one hidden layer.
-# In a training step, forward and back, how many bytes does a device bring into all-reduces over `feature`?
+# In a training step, forward and back, what is the payload of all all-reduces over `feature`, in bytes:
+# what a device holds after them?
 # A number takes 4 bytes.
 #
 # - [ ] `0`
 #   Then each device would have what it needs.
 #   But a hidden unit sums over all 1,200 features, and no device has more than 600 of them.
-# - [x] `3072` 3,072
+# - [x] `3072`
 #   Only the first product sums over the features.
-#   A device has partial sums of 32 reviews and 24 hidden units.
-# - [ ] `57600` 57,600
+#   A device has sums of 32 reviews and 24 hidden units.
+# - [ ] `57600`
 #   That is its part of the gradient of `W1`.
 #   It sums over the reviews, so it runs over `batch`.
-# - [ ] `60672` 60,672
-#   That adds the gradient of `W1` to the partial sums of the first product.
+# - [ ] `60672`
+#   That adds the gradient of `W1` to the sums of the first product.
 #   But the gradient sums over the reviews, not over the features.
 
 # %% reveal-features
 spatial = LAYOUTS["spatial"]
 batch = shard(train_x[:64], spatial["x"]), shard(train_y[:64], spatial["y"])
 found = collectives(train_step, MLP(values, spatial), *batch, 1e-2)
-reveal("05-features", sum(each.payload_bytes for each in found if "feature" in each.mesh_dims))
+payload = sum(each.payload_bytes for each in found if "feature" in each.mesh_dims)
+reveal("05-features", payload)
 
 # %% product-text [markdown]
 # One all-reduce over `feature`, in the first product:
@@ -376,7 +384,7 @@ reveal("05-features", sum(each.payload_bytes for each in found if "feature" in e
 #   such as `{"batch": 0, "feature": 1, "model": 0}`.
 # - Multiply parts of one device only, then add where it is needed.
 #   Return the list of what each device holds of the product under `[batch, model]`,
-#   in the order of the places.
+#   in the order of `mesh.local_device_locations()`.
 #
 # The check uses meshes with these three dimensions, in any order and of any size.
 
@@ -386,10 +394,10 @@ def multiply(x_parts, W1_parts, mesh):
     # solution begin
     products = [x @ W1 for x, W1 in zip(x_parts, W1_parts)]
     totals = {}
-    places = [(at["batch"], at["model"]) for at in mesh.local_device_locations()]
-    for place, product in zip(places, products):
-        totals[place] = totals.get(place, 0) + product
-    return [totals[place] for place in places]
+    blocks = [(at["batch"], at["model"]) for at in mesh.local_device_locations()]
+    for block, product in zip(blocks, products):
+        totals[block] = totals.get(block, 0) + product
+    return [totals[block] for block in blocks]
     # solution end
 
 
@@ -399,9 +407,9 @@ check("05-product", multiply)
 # %% goes-on [markdown]
 # ## One training, three schemes
 #
-# `train` restores the newest checkpoint of a folder, whatever layouts it was written under,
-# checks that every variable was in it, does some steps, and saves.
-# `through_all` does an epoch data-parallel, one model-parallel and one spatial-parallel.
+# If the folder has a checkpoint, `train` restores the newest, whatever layouts it was written under,
+# and checks that every variable was in it.
+# Then it does some steps, and saves.
 
 
 # %% train
@@ -413,11 +421,15 @@ def train(scheme, folder, steps):
         checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
     for _ in range(steps):
         rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
-        x, y = distribute(train_x[rows], layouts["x"]), distribute(train_y[rows], layouts["y"])
+        x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
         loss, accuracy = train_step(checkpoint.model, x, y, 1e-2)
         yield {"step": int(step.assign_add(1)), "loss": float(loss), "accuracy": float(accuracy)}
     manager.save()
 
+
+# %% through-text [markdown]
+# `through_all` does an epoch data-parallel, one model-parallel and one spatial-parallel:
+# the scheme changes after the steps 126 and 252.
 
 # %% continued
 import tempfile
@@ -434,13 +446,12 @@ def through_all(folder):
 history = await live.watch(through_all(folder), steps=3 * per_epoch, epochs=3)
 
 # %% same-text [markdown]
-# The curves go on where the scheme changes, at the steps 126 and 252.
-# Does each scheme compute what one device computes?
-# A curve cannot tell, so compare losses.
+# A mean of 20 steps shows no break there.
+# But does each scheme compute what one device computes?
+# Compare losses step by step.
 # Five data-parallel steps are saved; from that checkpoint each scheme, and one device without DTensor,
 # takes the next five.
 # `islice` stops each run before it can save.
-# The last number is the largest difference between two of them.
 
 # %% same
 from itertools import islice
@@ -452,37 +463,18 @@ for scheme in LAYOUTS:
     records = islice(train(scheme, early, 6), 5)
     losses[scheme] = [record["loss"] for record in records]
     print(f"{scheme:8}", *(f"{loss:.2f}" for loss in losses[scheme]))
-print(f"{np.ptp(list(losses.values()), axis=0).max():.3f}")
+largest_difference = np.ptp(list(losses.values()), axis=0).max()
+print(f"{largest_difference=:.3f}")
 
 # %% disk-text [markdown]
-# No two losses differ by 0.0005 or more, which is rounding;
-# that they rise from step 6 to 9 is so on one device too.
+# The differences are rounding; that the loss rises from step 6 to 9 is so on one device too.
 # Over many steps rounding can part the runs, as lesson 3 showed.
 # The book's page *Results on real data* says how far, in three epochs.
 #
 # ## A checkpoint belongs to no mesh
 #
 # Why can every scheme read it?
-# The next cell saves a model from the spatial mesh and prints what TensorFlow lists of the checkpoint.
-# Then it restores it under each scheme, into a model of zeros,
-# and counts the numbers on all devices that differ from those that were saved.
-
-# %% restored
-from pathlib import Path
-
-saved = Path(tempfile.mkdtemp(), "weights")
-tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(str(saved))
-shapes = dict(tf.train.list_variables(str(saved)))
-print({key.split("/")[1]: shape for key, shape in shapes.items() if shape})
-for scheme in MESHES:
-    zeros, differing = {name: 0 * value for name, value in values.items()}, 0
-    other = MLP(zeros, LAYOUTS[scheme])
-    tf.train.Checkpoint(model=other).read(str(saved)).assert_consumed()
-    for name, value in values.items():
-        wanted = dtensor.unpack(shard(value, LAYOUTS[scheme][name]))
-        held = dtensor.unpack(getattr(other, name).read_value())
-        differing += sum(np.sum(ours != theirs) for ours, theirs in zip(held, wanted))
-    print(f"{scheme:8} {differing}")
+# First see how much is in the files.
 
 # %% predict-disk [markdown]
 # A model lies on eight devices.
@@ -503,23 +495,45 @@ for scheme in MESHES:
 #   Then each device would write the whole model, and none of them has it.
 
 # %% reveal-disk
-on_disk = sum(file.stat().st_size for file in saved.parent.glob("*.data-*"))
+from pathlib import Path
+
+files = Path(tempfile.mkdtemp())
+tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(str(files / "weights"))
+on_disk = sum(file.stat().st_size for file in files.glob("*.data-*"))
 reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())))
 
-# %% costs-text [markdown]
+# %% blocks-text [markdown]
 # Each block of `W1` has 57,600 bytes.
-# Eight devices hold 460,800 bytes of it, and 230,400 are in the files.
-# An index in the checkpoint says which part of the *whole* variable each block is.
-# Mesh, layout and devices are not in it:
-# TensorFlow lists `W1` with its global shape, and any mesh can be given other parts of it.
+# Eight devices hold 460,800 bytes of `W1`, and 230,400 of them are in the files.
 #
+# An index in the checkpoint says which part of the *whole* variable each block is.
+# So TensorFlow lists `W1` with its global shape, and can give any mesh other parts of it.
+# The cell saves the spatial-parallel model and prints that list.
+# Then it restores the checkpoint under each scheme, into a model of zeros,
+# and counts the numbers on all devices that differ from those that were saved.
+
+# %% restored
+saved = tempfile.mkdtemp() + "/weights"
+tf.train.Checkpoint(model=MLP(values, LAYOUTS["spatial"])).write(saved)
+shapes = dict(tf.train.list_variables(saved))
+print({key.split("/")[1]: shape for key, shape in shapes.items() if shape})
+zeros = {name: 0 * value for name, value in values.items()}
+for scheme in MESHES:
+    other, differing = MLP(zeros, LAYOUTS[scheme]), 0
+    tf.train.Checkpoint(model=other).read(saved).assert_consumed()
+    for name, value in values.items():
+        wanted = dtensor.unpack(shard(value, LAYOUTS[scheme][name]))
+        held = dtensor.unpack(getattr(other, name).read_value())
+        differing += sum(np.sum(ours != theirs) for ours, theirs in zip(held, wanted))
+    print(f"{scheme:8} differing={int(differing)}")
+
+# %% costs-text [markdown]
 # ## Which scheme?
 #
 # The next cell compares the schemes, for a batch of 64 and one of 1,024 reviews.
-# `in_one_step` counts the bytes of `x` and of the variables that device 0 holds,
-# and lists the collectives of a step.
-# After each scheme stand those bytes, the number of collectives before TensorFlow combines any,
-# and their payload: the bytes that a device brings into them.
+# `in_one_step` counts the bytes of `x` and of the variables that device 0 holds (`held`),
+# and lists the collectives of a step before TensorFlow combines any (`found`).
+# `payload` is what a device holds after all of them.
 
 
 # %% costs
@@ -535,34 +549,35 @@ def in_one_step(scheme, rows):
 for rows in (64, 1024):
     for scheme in MESHES:
         held, found = in_one_step(scheme, rows)
-        brought = sum(each.payload_bytes for each in found)
-        print(f"{rows:5,} {scheme:8} {held:9,} {len(found):3} {brought:8,}")
+        payload = sum(each.payload_bytes for each in found)
+        print(f"{rows=:4} {scheme:8} {held=:9,} {len(found)=} {payload=:7,}")
 
 # %% lab-text [markdown]
 # With 64 reviews the spatial scheme holds least, and its payload is the smallest.
 # But it has the most collectives, and in each of them devices wait for each other.
-# With 1,024 reviews the data-parallel scheme holds least:
+#
+# With 1,024 reviews its payload is still the smallest, but the data-parallel scheme holds least:
 # in the other two `model` splits no axis of `x`, so the devices of a pair hold the same part of it.
-# So which scheme holds least depends on the batch.
-# Gradients, activations and an optimizer's averages come on top.
-# Of this payload, gradients stay as large as they were;
+# Gradients, hidden layers and an optimizer's averages come on top.
+#
+# Of the payload, gradients do not depend on the batch;
 # partial sums of products have a row for each review.
 #
 # How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
-# Virtual CPUs share those cores: neither the times nor their order need hold for GPUs.
+# Neither those times nor their order need hold for GPUs.
 #
 # ## The training lab
 #
-# The lab's `Plan` is a mesh and a table of splits; its model also has moving moments.
+# The widget trains this model, with moving moments, under the schemes above or a `Plan` of your own.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
-# The curves nearly lie on each other, and the lab says how far apart they are.
+# The curves nearly lie on each other, and the lab says how far loss and accuracy are apart at most.
 # Then ask for an epoch more, choose a checkpoint under *Start from*, and another scheme.
 #
 # With a batch size of 1,024, find a mesh and splits of your own
-# under which parameters and batch take less than 700,000 bytes on a device,
+# under which variables, rows and labels take less than 700,000 bytes on a device,
 # and the device sends less than 300,000 in a step.
-# That is counted around a ring: it is not the payload that was printed above.
+# What is sent is counted around a ring: it is not the payload above.
 
 # %% lab
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
@@ -572,12 +587,12 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 # %% takeaways [markdown]
 # ## The plain program
 #
-# [`05_model_and_spatial.py`](../plain/05_model_and_spatial.py) is this lesson without the course's library.
-# It makes eight virtual devices and data of its own;
+# [`05_model_and_spatial.py`](../plain/05_model_and_spatial.py) is this lesson in one file
+# that needs TensorFlow and NumPy alone.
 # `AXES`, `SPLITS`, `MESHES`, `make_layouts`, `MLP`, `train_step` and `train` are those above.
 # It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
 # and beside it on one device.
-# It ends with an error if the losses differ.
+# It ends with an error if two losses differ by 0.001 or more.
 # Give it a folder, and it goes on from there the next time;
 # names of schemes after the folder choose the order.
 #
@@ -587,7 +602,7 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 #   Consecutive layers should split the axis that they share in the same way:
 #   otherwise TensorFlow refuses the product, or exchanges more in silence.
 # - Where a step sums over a split axis, devices exchange.
-#   Split batches send gradients and the sums of the moments,
+#   Split batches send mainly gradients and the sums of the moments,
 #   split features and hidden units the partial sums of products.
 # - A checkpoint holds each block of a variable once, and no mesh: it restores under any layouts, bit for bit.
 #

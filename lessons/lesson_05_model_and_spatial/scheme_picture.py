@@ -39,7 +39,7 @@ def _scheme_figure(scheme: Scheme) -> Figure:
 def _title(scheme: Scheme) -> str:
     if not _many(scheme):
         return _("One device")
-    return _("Scheme {plan!r} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
+    return _("Scheme {plan} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
 
 
 def _many(scheme: Scheme) -> bool:

@@ -63,7 +63,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         values = np.random.default_rng(6).permutation(np.prod(shape)).astype(np.float32)
         cases.append(Case((values.reshape(shape), layout), told=told))
     large = np.arange(2**24, 2**24 + 8)  # neighbours that float32 cannot tell apart
-    cases.append(Case((large, _LAYOUTS[3]), told=_("a variable of large integers")))
+    cases.append(Case((large, _LAYOUTS[3]), _("Keep the type of the numbers: that of `variable.dtype`.")))
 
     def run(function: Callable[[Any], Any], whole: Array, layout: LayoutSpec) -> Any:
         with on_devices() as (tf, dtensor):
@@ -72,7 +72,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
                 raise CourseError(
                     _("What is returned is still a DTensor on its mesh."),
                     allowed=_("a NumPy array"),
-                    cure=_("Put the components together, and return an array."),
+                    cure=_("Put the shards together, and return an array."),
                 )
             return made
 
@@ -82,7 +82,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         cases,
         misconceptions={
             lambda whole, layout: np.concatenate(_components(whole, layout)): _(
-                "This lays the components one after the other, in the order of the devices. Which part of the"
+                "This lays the shards one after the other, in the order of the devices. Which part of the"
                 " whole does each of them hold?"
             ),
             lambda whole, layout: _components(whole, layout)[0]: _(
@@ -96,7 +96,8 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         run=run,
         tolerance=0.0,
         advice=_(
-            "An entry of the layout names a mesh dimension; the place of the device along it counts blocks."
+            "For an axis that is split the layout names a mesh dimension: the place of the device along it counts"
+            " blocks."
         ),
     )
 
@@ -268,8 +269,9 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
         },
         run=run,
         advice=_(
-            "Go through it once more: rows of length 1, then `hidden`, then `logits` with the moving mean and"
-            ' the moving variance. The label is "bad" or "good", whichever is more probable.'
+            "Go through it once more, with `self.vectorizer` and `self.model`: rows of length 1, `hidden`,"
+            " `logits` with the moving mean and then the moving variance, `tf.nn.softmax`."
+            ' The label is "bad" or "good", whichever is more probable.'
         ),
     )
 

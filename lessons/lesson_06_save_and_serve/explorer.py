@@ -104,5 +104,5 @@ def _percent(probability: float) -> str:
     """Returns whole percents; of what is nearly certain or nearly impossible no more than that."""
     percent = round(100 * probability)
     if 0 < percent < _ALL:
-        return f"{percent} %"
+        return _("{percent} %", percent=percent)
     return _("over 99 %") if percent else _("under 1 %")

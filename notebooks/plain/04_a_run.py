@@ -68,7 +68,7 @@ def records(model, step, x, y, epochs):
         yield {"step": int(step), "epoch": epoch + 1, "loss": float(loss), "accuracy": float(accuracy)}
 
 
-def train(model, x, y, held_out, epochs, folder):
+def train(model, x, y, validation, epochs, folder):
     step = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(model=model, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
@@ -78,7 +78,7 @@ def train(model, x, y, held_out, epochs, folder):
         for record in records(model, step, x, y, epochs):
             yield record
             if record["step"] % (len(y) // 64) == 0:
-                yield {**record, **evaluate(model, *held_out)}
+                yield {**record, **evaluate(model, *validation)}
                 manager.save()
     except GeneratorExit:  # closed at a yield, where step and model agree
         manager.save()

@@ -23,15 +23,15 @@ def make_layouts(dims):
     return {name: dtensor.Layout(spec, mesh) for name, spec in specs.items()}
 
 
-def distribute(array, layout):
+def place(array, layout):
     if layout is None:
         return tf.constant(array)
     components = []
-    for place in layout.mesh.local_device_locations():
+    for at in layout.mesh.local_device_locations():
         part = tf.constant(array)
         for axis, dim in enumerate(layout.sharding_specs):
             if dim != dtensor.UNSHARDED:
-                part = tf.split(part, layout.num_shards(axis), axis)[place[dim]]
+                part = tf.split(part, layout.num_shards(axis), axis)[at[dim]]
         components.append(part)
     return dtensor.pack(components, layout)
 
@@ -41,7 +41,7 @@ class MLP(tf.Module):
         super().__init__()
         for name, value in values.items():
             kind = tf.Variable if layouts[name] is None else dtensor.DVariable
-            setattr(self, name, kind(distribute(value, layouts[name])))
+            setattr(self, name, kind(place(value, layouts[name])))
 
     def __call__(self, x):
         hidden = tf.nn.relu(x @ self.W1 + self.b1)
@@ -69,7 +69,7 @@ def train(scheme, folder, steps):
         checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
     for _ in range(steps):
         rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
-        x, y = distribute(train_x[rows], layouts["x"]), distribute(train_y[rows], layouts["y"])
+        x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
         loss, accuracy = train_step(checkpoint.model, x, y, 1e-2)
         yield {"step": int(step.assign_add(1)), "loss": float(loss), "accuracy": float(accuracy)}
     manager.save()

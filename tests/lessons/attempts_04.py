@@ -90,7 +90,7 @@ ATTEMPTS = {
             (as_means, "do not divide"),
             (as_rates, "do not divide"),
             (with_moments_swapped, "mean comes first"),
-            (with_a_mask, "boolean_mask"),
+            (with_a_mask, "Sum the weights"),
             (both_kinds, "Sum the weights of all rows"),
             (of_each_row, "Sum over the rows"),
             (lambda *rows: dict(zip("ab", by_differences(*rows), strict=True)), "dictionary"),

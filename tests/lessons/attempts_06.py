@@ -114,7 +114,7 @@ ATTEMPTS = {
             (lambda variable: dtensor.relayout(variable, everywhere(variable)), "still a DTensor"),
             (lambda variable: variable.numpy(), "non-replicated"),
             (lambda variable: 2 * to_numpy(variable), "counts blocks"),
-            (lambda variable: to_numpy(variable).astype("float32"), "large integers"),
+            (lambda variable: to_numpy(variable).astype("float32"), "type of the numbers"),
             (lambda variable: None, "return"),
             (0.5, "function"),
         ),

@@ -49,7 +49,7 @@ def program():
 
 def model_and_batch(program, scheme, rows=64, **layouts):
     layouts = {**program.LAYOUTS[scheme], **layouts}
-    batch = [program.distribute(each[:rows], layouts[name]) for name, each in data(program)]
+    batch = [program.place(each[:rows], layouts[name]) for name, each in data(program)]
     return program.MLP(program.values, layouts), *batch
 
 
@@ -103,7 +103,7 @@ def test_columns_over_the_same_dimension_gather_and_rows_over_another_are_refuse
     first = model.W1.read_value()
 
     def exchanged(spec):
-        second = program.distribute(program.values["W2"], dtensor.Layout(spec, mesh))
+        second = program.place(program.values["W2"], dtensor.Layout(spec, mesh))
         return collectives(lambda *each: tf.nn.relu(each[0] @ each[1]) @ each[2], x, first, second)
 
     assert list(map(str, exchanged([WHOLE, "model"]))) == ["all-reduce over model, 3072 bytes"]
