@@ -286,7 +286,6 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 loss, weight = after_step(four, tf.range(1.0, 6.0), tf.reduce_mean)
 found = {"loss": loss, "weight": weight}
 nan = [name for name, value in found.items() if np.isnan(value)]
-print(found)
 reveal("10-empty", " ".join(nan) or "none")
 
 # %% empty-why [markdown]

@@ -431,12 +431,11 @@ def killed():
 
 # %% reveal-kill
 report, _folder = killed()
-print(*(each.heading() for each in report.told), sep="\n")
 ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# Worker 0 ended with an `UnavailableError`: the all-reduce failed.
+# Worker 0 ended with an error: the all-reduce failed.
 # Only a new start helps, for every later all-reduce of the process fails, too.
 # If a worker left early, the others would fail just so:
 # the program's last line makes each wait for all.
@@ -448,7 +447,8 @@ before, folder = killed()
 resuming = shutil.copytree(folder, tempfile.mkdtemp(), dirs_exist_ok=True)  # so that this cell can run again
 with Cluster([programs / "worker.py", resuming], {"worker": 2}) as cluster:
     resumed = cluster.wait()
-print(resumed)
+print("killed:", *(each.heading() for each in before.told), sep="\n- ")
+print("resumed:", resumed, sep="\n")
 losses = {**before["worker 0"].losses, **resumed["worker 0"].losses}
 undisturbed = two_workers("first.py")["worker 0"].losses
 print(f"{losses == undisturbed = }")
@@ -744,7 +744,6 @@ with Cluster(command, {"chief": 1, "worker": 2, "ps": 2}) as cluster:
 epochs = [line.split() for line in lost.lines if line.startswith("epoch")]
 updates = [0, *(int(words[-1]) for words in epochs)]
 fewest = min(np.diff(updates))
-print(*(line for line in lost.lines if "on ps" in line), lost.heading(), sep="\n")
 reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 else "one lost")
 
 # %% slurm-text [markdown]
@@ -754,8 +753,9 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 #
 # `W1`, the larger variable, lay in two parts, `W2` whole on one server.
 # Then server 1 was killed.
-# Its values were in no other process, and the coordinator, `chief 0`, ended with an `UnavailableError`.
-# All are started again then, and go on from the checkpoint.
+# Its values were in no other process, and the coordinator ended with an error.
+# `print(*lost.lines, lost.heading(), sep="\n")` shows both.
+# All are started again then, from the checkpoint.
 #
 # ## Beyond this machine
 #
