@@ -815,7 +815,7 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # The logs, with what is said above, tell the right values;
 # who finds the checkpoint says `goes on after step 6`.
 #
-# 1. In the exercise's cell set `repaired` to a dictionary like `machines`, with one value changed.
+# 1. In the exercise's cell set `repaired` to a dictionary like `machines`, with other values.
 # 2. Add the line `start_both(repaired, worker, resuming)`, run the cell, and read both logs.
 # 3. Repeat until both go on after step 6 as yesterday.
 #
