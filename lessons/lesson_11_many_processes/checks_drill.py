@@ -18,21 +18,21 @@ from lessons.lesson_11_many_processes.launcher import Cluster, Report, place
 
 HOSTS = ("host0", "host1")
 SETTINGS = ("index", "BATCH", "folder")
-SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"  # which one holds the checkpoint, only the logs tell
+SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"  # the logs tell which holds them
 _BATCH, _STEPS = 32, 9
 _LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # once one has failed the other waits in vain
 
 Machines = Mapping[str, Mapping[str, object]]
 
 
-def start_both(machines: Machines, program: str | os.PathLike[str], checkpoints: str | os.PathLike[str]) -> Report:
+def start_both(machines: Machines, program: str | os.PathLike[str], kept: str | os.PathLike[str]) -> Report:
     """Starts the workers' program on two machines, and returns what they said.
 
     Args:
         machines: for host0 and host1 the index in TF_CONFIG, the number in the program's line `BATCH = `, and
             the folder of checkpoints.
         program: the file that both have a copy of.
-        checkpoints: where those are that lie in the shared folder of the machines; they stay as they are.
+        kept: where the checkpoints are that lie in the shared folder of the machines; they stay as they are.
 
     Raises:
         CourseError: that is no plan for these machines.
@@ -40,7 +40,7 @@ def start_both(machines: Machines, program: str | os.PathLike[str], checkpoints:
     _require_plan(machines)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copytree(checkpoints, folder_of(folder, HOSTS[0], SHARED))
+        shutil.copytree(kept, folder_of(folder, HOSTS[0], SHARED))
         commands = [_command(host, machines[host], Path(program).read_text(), folder) for host in HOSTS]
         cluster = Cluster(commands[0], {"worker": 2}, others={"worker 1": commands[1]})
         for number, host in enumerate(HOSTS):

@@ -81,9 +81,9 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, patterns = train_step(*batch)
+        loss, examples = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} examples {examples}", flush=True)
         handler.save_checkpoint_if_preempted()
         time.sleep(options.pause)
     manager.save()

@@ -2,7 +2,7 @@
 
 from tests.lessons.attempts import Attempts
 
-SHARED, OWN = "/mnt/nfs/patterns", "/mnt/nas/patterns"
+SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"
 
 
 def plan(indices=(0, 1), batches=(32, 32), folders=(SHARED, SHARED)):

@@ -182,14 +182,14 @@ def test_a_notebook_sees_the_last_lines_live_and_stores_none(monkeypatch):
 @pytest.mark.parametrize("machines", [{"host0": BROKEN["host0"]}, {**BROKEN, "host1": {"index": 1}}])
 def test_what_is_no_plan_starts_nothing(machines):
     with pytest.raises(CourseError, match="lacks a setting, or has one too many"):
-        checks_drill.start(machines, "nothing.py", "nowhere")
+        checks_drill.start_both(machines, "nothing.py", "nowhere")
 
 
 def test_a_machine_of_the_drill_has_its_own_place_batch_and_folder(tmp_path, program):
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / "kept").touch()
     path = program("BATCH = 32\nsay(task['index'], BATCH, os.path.exists(sys.argv[1] + '/kept'))")
-    report = checks_drill.start(BROKEN, path, tmp_path / "checkpoints")
+    report = checks_drill.start_both(BROKEN, path, tmp_path / "checkpoints")
     assert {told.task: told.lines for told in report.told} == {
         "host0": ("1 48 False",),
         "host1": ("2 48 True",),
