@@ -8,7 +8,7 @@
 #
 # - describe devices as a *mesh* and the split of a tensor as a *layout*;
 # - tell, before anything runs, what each device holds, how many bytes that is and how many copies exist;
-# - cut an array, make a DTensor of the parts, move it, and join the parts again, in TensorFlow alone;
+# - cut an array, make a DTensor of the parts, move it, and join the parts again;
 # - say which mistakes TensorFlow refuses, which it takes in silence, and which end the process.
 #
 # **Time:** 40 minutes.
@@ -40,7 +40,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # They must run before TensorFlow first uses a device.
 # In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
-# imports TensorFlow, hides GPUs, runs these two lines and returns the module.
+# imports TensorFlow, hides GPUs, runs these two lines, starts TensorFlow and returns the module.
 #
 # The last line asks for four devices, too late.
 # `outcome` calls a function, and returns its result, or the kind and first sentence of its error.
@@ -89,6 +89,7 @@ show(mesh)
 #
 # The cell makes one of each kind, and draws the first two for a matrix of 6 rows and 4 columns.
 # Texts and pictures write the third, `rows_over_x`, as `[x, unsharded]`.
+# The *global shape* in a picture is that of the whole tensor, the *local shape* that of one device's part.
 # Within a picture, blocks of equal letter and colour hold equal data.
 
 # %% two-layouts
@@ -116,12 +117,12 @@ display(show(nothing_split, (6, 4)), show(all_split, (6, 4)))
 reveal("01-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
 
 # %% first-dtensor-text [markdown]
-# Under `[x, unsharded]` each device holds 2 rows and 4 columns.
+# Each device holds 2 rows and 4 columns.
 # The layout does not use `y`, so the two devices that differ only along `y` hold the same block.
 # Two rules cover every layout:
 #
-# - The *local shape*, of what one device holds, is the *global shape*, of the whole tensor,
-#   with each axis divided by the size of the mesh dimension that splits it.
+# - The local shape is the global shape with each axis divided by the size of the mesh dimension
+#   that splits it.
 #   Its bytes are elements times bytes per element: here $2 \cdot 4 \cdot 4 = 32$ in float32.
 # - The number $r$ of copies is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
@@ -158,7 +159,7 @@ compare(whole, rows)
 #
 # ## Explore
 #
-# Choose the mesh, the shape of the tensor and the layout.
+# Choose mesh, tensor shape and layout.
 # Select a device to see what it holds and who holds the same.
 # The button calls `observe`, which makes the real DTensor.
 # With more than eight devices it ends in an error.
@@ -197,8 +198,8 @@ check("01-explore-one-copy", explorer)
 # `mesh.local_device_locations()` lists the positions of the devices,
 # in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
-# The cell cuts a matrix of 24 rows for a mesh of all eight devices,
-# with the usual names of training, `batch` and `model`.
+# The cell cuts a matrix of 24 rows into `parts`, for a mesh of all eight devices,
+# with the usual names, `batch` and `model`.
 # Each device gets the part whose number is its position along `batch`.
 
 # %% by-hand
@@ -396,8 +397,7 @@ print("whole:", outcome(variable.assign, whole))
 # A matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[unsharded, y]`:
 # devices 0, 2 and 4 hold its left half, and 1, 3 and 5 its right half.
 # By mistake `dtensor.pack` gets six unlike halves: each number of device `d`'s 6 × 2 block is `d`.
-# `.numpy()` reads the component of the first device.
-# What does it give for `tf.reduce_sum` of the resulting DTensor?
+# What does `.numpy()` give for `tf.reduce_sum` of the resulting DTensor?
 #
 # - [x] `12`
 #   `dtensor.pack` compares no values.
@@ -417,7 +417,8 @@ total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
 reveal("01-replicas", int(total.numpy()))
 
 # %% refused-text [markdown]
-# Devices 0 to 5 hold the sums 12, 12, 60, 60, 108 and 108: one DTensor with three values.
+# Devices that differ only along `y` add up their blocks.
+# So devices 0 to 5 hold 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
 # ### Refused
 #
@@ -447,7 +448,7 @@ for number, mistake in enumerate(mistakes, 1):
 #
 # ### Taken in silence
 #
-# The card's mistake is one of these; here are two more, and the count of right numbers:
+# Two cards showed such mistakes; here are two more, and the count of right numbers:
 # components packed in a wrong order, and a slice to turn the rows round.
 # It turns each device's own block round and leaves the blocks where they are; `tf.gather` is right.
 
@@ -461,7 +462,7 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These mistakes are known to raise no error, though what comes out is not what was meant.
+# These are the known mistakes that raise no error.
 # `[::-2]` and the last four are not tried in this lesson.
 #
 # | mistake | what came out | instead |
@@ -507,7 +508,7 @@ print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float6
 # `program` printed no sum: its process (in a notebook: the kernel) ended on the way,
 # which no `except` can catch.
 # It can happen outside a `tf.function` in an operation on two tensors of unlike number types,
-# if one is a DTensor whose layout splits an axis, even over one device, as in `program`.
+# if at least one is a DTensor whose layout splits an axis, even over one device, as in `program`.
 # `single + tf.constant(2)` would do it too; in `single + 2` the number is converted.
 # Write `dtype="float32"` where you make arrays.
 #

@@ -133,7 +133,7 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # %% [markdown]
 # `train` is a generator: it does a step and yields a dictionary;
 # `live.watch` takes these and draws the curves.
-# They show the loss and the accuracy of each batch just before its update, as means of 20 steps.
+# They show the mean loss and the accuracy of each batch just before its update, as means of 20 steps.
 # In three epochs the loss falls from about 1 to below 0.3.
 #
 # ## What goes in
@@ -162,7 +162,7 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # $x$ and $W$ share the letter $i$, over which the product sums.
 # The product and the bias share $j$, so the bias is laid out like the last axis of the weight.
 # `WEIGHT.delete([0])` is the weight's layout without its first entry.
-# The labels likewise have the layout of the rows without the second entry.
+# The labels likewise have the layout `ROWS` without the second entry.
 #
 # In `LAYOUTS` the batch is split, and the variables are whole on every device:
 # this choice of layouts is *data parallelism*.
@@ -300,7 +300,8 @@ differences_picture({"float32": in_float32, "float64": in_float64})
 # Sums in another order round differently, and training magnifies that from step to step, though not in each.
 #
 # In float32 the losses agree to five digits at first;
-# within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong.
+# within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong;
+# how far depends on the machine.
 # In float64 the differences start so low that all 20 steps agree to eight digits.
 # A mistake in the step makes as large a difference in float64 as in float32.
 # So compare the first steps, or compare in float64.
@@ -367,7 +368,8 @@ print("b2:", [each["b2"].device[-5:] for each in partial])
 # `all_reduced` sums over that axis, and this sum is the all-reduce.
 #
 # The picture shows it for the gradient of `b2`, two numbers: the partial sums, their total,
-# and what each device receives, all rounded to two digits.
+# and what each device receives, all rounded to two digits:
+# what is shown can add up to a little more or less than the total shown.
 
 
 # %% all-reduce
@@ -460,7 +462,9 @@ print("combine=True:", len(collectives(train_step, probe, x, y, 1e-2, combine=Tr
 # | backward | 8, 384, 230,400, 192 | the gradients of `b2`, `W2`, `W1` and `b1` |
 # | backward | 192, 192 | the gradients of a scale and a shift, which TensorFlow makes of mean and variance |
 #
-# So batch normalisation adds four all-reduces, two in each direction:
+# With `combine=True` these ten become four.
+#
+# Batch normalisation adds four of the ten, two in each direction:
 # the list for `plain`, the model without it, lacks them.
 
 # %% predict-bytes [markdown]
