@@ -286,7 +286,7 @@ stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
 # Where the validation loss jumps, think of the moving moments first: `train` does not let them catch up.
 #
 # The same in code, with 3,200 reviews, 50 steps an epoch:
-# take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
+# take 71 records, 70 of steps and one of the first evaluation, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
 # Beside it a model is trained by a run that nobody stops.
 
@@ -354,8 +354,8 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 #
 # `restore` alone does not complain if the checkpoint lacks a variable of the program;
 # so `train` calls `assert_existing_objects_matched`.
-# But it looks only at what the `Checkpoint` was given.
-# Below, `step` is not given: the run starts at the first batch and does 100 steps, not 30.
+# But it looks only at what the `Checkpoint` was given:
+# below, without `step`, the run starts at the first batch and does 100 steps, not 30.
 # Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint.
 
 # %% missing tags=["error"]
@@ -425,7 +425,7 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # and `restore` raises `NotFoundError`.
 # Then make `checkpoint` one line with the last checkpoint that has an `.index` file,
 # such as `model_checkpoint_path: "ckpt-3"`; if none has, delete `checkpoint` and begin again.
-
+#
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
 # Whenever `save` had returned in our trials, the files were in place.
@@ -439,7 +439,7 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 #
 # Loop with `tf.range`, which TensorFlow keeps as a loop:
 # its body is one step, which reads no variable that it has written.
-# A Python `range` puts the steps one after another into one graph,
+# A Python `range` puts all steps into one graph,
 # where each reads weights that the one before has written.
 # With four steps that gave wrong weights here, without an error.
 #
@@ -512,11 +512,10 @@ BatchSizeExplorer(step_times.measure)
 # The lines above the widget are milliseconds a step, on one device and on eight,
 # as `make results` recorded them on two cores.
 # From 64 to 512 reviews the time on eight devices changes little:
-# most of it is a fixed cost, which does not depend on the rows.
+# most of it is a fixed cost, which more rows do not raise.
 #
 # At 8,192 eight devices are clearly faster.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
-
 #
 # In a training three things limit the speed-up:
 #
@@ -548,10 +547,10 @@ check("04-break-even", break_even)
 # %% real-text [markdown]
 # ## Results on real data
 #
-# Here is what came of the 50,000 real reviews, recorded by `make results`.
+# These are results on the 50,000 real reviews, recorded by `make results`.
 # Four settings were each trained for three epochs from three seeds:
-# `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as
-# [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) has;
+# `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as in
+# [TensorFlow's tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
 # `he` has He's initial values, `unit` scales the rows to unit length,
 # and `ours`, which this course uses, does both.
 # The numbers are accuracies on the test data, *held out* in the picture, which shows the first seed.
@@ -574,7 +573,7 @@ measured.picture(results.runs)
 # [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes,
 # in one file that needs TensorFlow and NumPy alone.
 # Its functions are those above, name by name.
-# Give it a folder, kill it between two saves, and run it again with the same folder.
+# Run it with a folder, kill it between two saves, and run it again.
 #
 # ## Takeaways
 #
