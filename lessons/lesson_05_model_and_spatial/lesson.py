@@ -256,7 +256,8 @@ except tf.errors.OpError as error:
 # If `model` splits the columns of `W2` (`columns`), it also splits those of the result.
 # Each device of a pair then needs all hidden units, which both gather:
 # on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
-# Rows of `W2` over `batch` (`rows`) are refused: the two factors split the axis of the sum over different dimensions.
+# Rows of `W2` over `batch` (`rows`) are refused:
+# the two factors split the axis of the sum over different dimensions.
 #
 # A whole `W2` (`whole`) costs the two products nothing more than `right`, but memory.
 # And a training step?
@@ -341,7 +342,8 @@ for name in ("x", "W1", "W2"):
 # This lesson does not run that.
 # It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
 # calls spatial: the feature axis is split.
-# Our features are words, column 0 all the rest, and a dense layer has no window that reaches into a neighbour's part:
+# Our features are words, column 0 all the rest,
+# and a dense layer has no window that reaches into a neighbour's part:
 # no border is exchanged.
 # What stays of spatial parallelism is that no device holds a whole example.
 
@@ -560,7 +562,8 @@ for rows in (64, 1024):
 # But it has the most collectives, and in each of them devices wait for each other.
 #
 # With 1,024 reviews its payload is still the smallest, but the data-parallel scheme holds least:
-# in the other two `model` splits no axis of `x`, so devices that differ only along `model` hold the same part of it.
+# in the other two `model` splits no axis of `x`,
+# so devices that differ only along `model` hold the same part of it.
 # Gradients, hidden layers and an optimizer's averages come on top.
 #
 # Of the payload, gradients do not depend on the batch;
