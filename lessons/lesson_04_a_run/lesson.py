@@ -35,7 +35,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # `split_rows` does what `distribute` of lesson 3 did, for rows alone: each device gets an eighth.
 # Where the number of rows does not divide by 8, it adds rows of zeros.
 # Evaluation leaves these out again.
-# `train_step` would take them into its moments, its gradients and its mean loss:
+# `train_step`, below, would take them into its moments, its gradients and its mean loss:
 # to train on a smaller last batch too, pad it with weights, as in lesson 3.
 
 # %% reviews
@@ -65,8 +65,8 @@ print(f"{x.shape=}, {len(y)=}, {len(validation[1])=}")
 
 # %% mlp-text [markdown]
 # The model is that of lesson 3 with two more variables: the moving moments.
-# In training a row is normalised with the mean and variance of its batch.
-# A review that comes alone is its own mean: normalised so, it becomes zeros,
+# In training *batch normalisation* uses the mean and variance of the batch.
+# The hidden layer of a review that comes alone is its own mean: normalised so, it becomes zeros,
 # and the model's output is the bias `b2`, whatever the review says.
 # So the model can also be given moments.
 
@@ -153,7 +153,8 @@ print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 # `live.watch` asks the generator for records in a thread, and draws them.
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 #
-# What comes at the end is told by a bound: CPUs round in different ways, and over a training that grows.
+# Of the loss at the end, a mean of 50 steps, the cell says only whether it is below 0.4:
+# CPUs round differently, and over a training that grows.
 #
 # ## Evaluate: every review, and none twice
 #
@@ -285,7 +286,7 @@ stoppable = await live.watch(run, stoppable, steps=num_steps, epochs=3)
 # Where the validation loss jumps, think of the moving moments first: `train` does not let them catch up.
 #
 # The same in code, with 3,200 reviews, 50 steps an epoch:
-# take 71 records, 70 of steps and one of the evaluation after the first epoch, then close.
+# take 71 records, 70 of steps and one of the first evaluation, then close.
 # The model that goes on has other initial values (`seed=5`), which the checkpoint overwrites.
 # Beside it a model is trained by a run that nobody stops.
 
@@ -353,7 +354,8 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 #
 # `restore` alone does not complain if the checkpoint lacks a variable of the program;
 # so `train` calls `assert_existing_objects_matched`.
-# Below, `step` is left out: the run starts at the first batch and does 100 steps in place of 30.
+# But it looks only at what the `Checkpoint` was given:
+# below, without `step`, the run starts at the first batch and does 100 steps, not 30.
 # Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint.
 
 # %% missing tags=["error"]
@@ -375,7 +377,7 @@ except AssertionError as error:
 #
 # Compare shapes before you restore, with `tf.train.list_variables`.
 # For a DVariable of another shape `restore` raises an error,
-# and `read` lets the next operation of DTensor fail, whichever that is.
+# and `Checkpoint.read` lets the next operation of DTensor fail, whichever that is.
 # After either, later operations failed or ended the process: restart it.
 #
 # ## Killed while it saves
@@ -423,7 +425,7 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # and `restore` raises `NotFoundError`.
 # Then make `checkpoint` one line with the last checkpoint that has an `.index` file,
 # such as `model_checkpoint_path: "ckpt-3"`; if none has, delete `checkpoint` and begin again.
-
+#
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
 # Whenever `save` had returned in our trials, the files were in place.
@@ -437,7 +439,7 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 #
 # Loop with `tf.range`, which TensorFlow keeps as a loop:
 # its body is one step, which reads no variable that it has written.
-# A Python `range` puts the steps one after another into one graph,
+# A Python `range` puts all steps into one graph,
 # where each reads weights that the one before has written.
 # With four steps that gave wrong weights here, without an error.
 #
@@ -510,11 +512,10 @@ BatchSizeExplorer(step_times.measure)
 # The lines above the widget are milliseconds a step, on one device and on eight,
 # as `make results` recorded them on two cores.
 # From 64 to 512 reviews the time on eight devices changes little:
-# most of it is a fixed cost, which does not depend on the rows.
+# most of it is a fixed cost, which more rows do not raise.
 #
 # At 8,192 eight devices are clearly faster.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
-
 #
 # In a training three things limit the speed-up:
 #
@@ -527,7 +528,7 @@ BatchSizeExplorer(step_times.measure)
 # **Exercise 2.** Suppose that each device has a core of its own.
 # A step with `rows` rows takes `per_row * rows` on one device,
 # and `fixed + per_row * rows / devices` on `devices` devices:
-# `fixed` is what several devices cost more than one, whatever the batch.
+# `fixed` is the fixed cost that several devices add.
 # Write `break_even(fixed, per_row, devices)`: the number of rows for which both take the same time.
 # Do not round it.
 
@@ -546,10 +547,10 @@ check("04-break-even", break_even)
 # %% real-text [markdown]
 # ## Results on real data
 #
-# Here is what came of the 50,000 real reviews, recorded by `make results`.
-# There are four settings, each trained for three epochs from three seeds:
-# `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as
-# [TensorFlow's own tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) has;
+# These are results on the 50,000 real reviews, recorded by `make results`.
+# Four settings were each trained for three epochs from three seeds:
+# `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as in
+# [TensorFlow's tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
 # `he` has He's initial values, `unit` scales the rows to unit length,
 # and `ours`, which this course uses, does both.
 # The numbers are accuracies on the test data, *held out* in the picture, which shows the first seed.
@@ -563,7 +564,7 @@ for name, seeded in results.runs.items():
 measured.picture(results.runs)
 
 # %% takeaways [markdown]
-# One seed is one try: with `he`, two of three stay near a guess, and one comes to 0.69.
+# A seed is one try: with `he`, two of three stay near a guess, and one comes to 0.69.
 # The test data is used here to show the settings; to choose one, use a validation split.
 # The book's page *Initial values* has the reasons and the figures of the stand-in.
 #
@@ -572,7 +573,7 @@ measured.picture(results.runs)
 # [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes,
 # in one file that needs TensorFlow and NumPy alone.
 # Its functions are those above, name by name.
-# Give it a folder, kill it between two saves, and run it again with the same folder.
+# Run it with a folder, kill it between two saves, and run it again.
 #
 # ## Takeaways
 #

@@ -188,6 +188,7 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in found))
 # The normalisation takes each hidden unit by itself, over the reviews.
 # Then the second product sums over the hidden units.
 # Each device of a pair gets partial sums of 16 × 2 logits, 128 bytes, and an all-reduce adds the two.
+#
 # The way back needs none over `model` here.
 # With a layer in front it would: that layer needs the gradient of `x`, which sums over the hidden units.
 #
@@ -252,12 +253,13 @@ except tf.errors.OpError as error:
     print("rows    ", error.message.partition("error: ")[2].splitlines()[0])
 
 # %% layouts-text [markdown]
-# If `model` splits the columns of `W2`, it also splits those of the result.
+# If `model` splits the columns of `W2` (`columns`), it also splits those of the result.
 # Each device of a pair then needs all hidden units, which both gather:
 # on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
-# Rows over `batch` are refused: the two factors split the axis of the sum over different dimensions.
+# Rows of `W2` over `batch` (`rows`) are refused:
+# the two factors split the axis of the sum over different dimensions.
 #
-# A whole `W2` costs the two products nothing more than the right layout, but memory.
+# A whole `W2` (`whole`) costs the two products nothing more than `right`, but memory.
 # And a training step?
 
 # %% whole-step
@@ -298,7 +300,8 @@ check("05-layouts", layouts)
 #
 # Nobody has to write the layouts:
 # `make_layouts`, below, makes them from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
-# `one` stands for one device without DTensor: no tensor has a layout.
+# `LAYOUTS` holds them, scheme by scheme.
+# Its `one` stands for one device without DTensor: no tensor has a layout.
 # The cell also counts how many model-parallel layouts equal those written by hand.
 
 
@@ -339,7 +342,8 @@ for name in ("x", "W1", "W2"):
 # This lesson does not run that.
 # It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
 # calls spatial: the feature axis is split.
-# Our features are words, and a dense layer has no window that reaches into a neighbour's part:
+# Our features are words, column 0 all the rest,
+# and a dense layer has no window that reaches into a neighbour's part:
 # no border is exchanged.
 # What stays of spatial parallelism is that no device holds a whole example.
 
@@ -507,7 +511,8 @@ reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())
 # Eight devices hold 460,800 bytes of `W1`, and 230,400 of them are in the files.
 #
 # An index in the checkpoint says which part of the *whole* variable each block is.
-# So TensorFlow lists `W1` with its global shape, and can give any mesh other parts of it.
+# So `tf.train.list_variables` shows `W1` with its global shape,
+# and TensorFlow can give any mesh other parts of it.
 # The cell saves the spatial-parallel model and prints that list.
 # Then it restores the checkpoint under each scheme, into a model of zeros,
 # and counts the numbers on all devices that differ from those that were saved.
@@ -532,7 +537,7 @@ for scheme in MESHES:
 #
 # The next cell compares the schemes, for a batch of 64 and one of 1,024 reviews.
 # `in_one_step` counts the bytes of `x` and of the variables that device 0 holds (`held`),
-# and lists the collectives of a step before TensorFlow combines any (`found`).
+# and lists the collectives of a step before TensorFlow joins several into one (`found`).
 # `payload` is what a device holds after all of them.
 
 
@@ -557,11 +562,12 @@ for rows in (64, 1024):
 # But it has the most collectives, and in each of them devices wait for each other.
 #
 # With 1,024 reviews its payload is still the smallest, but the data-parallel scheme holds least:
-# in the other two `model` splits no axis of `x`, so the devices of a pair hold the same part of it.
+# in the other two `model` splits no axis of `x`,
+# so devices that differ only along `model` hold the same part of it.
 # Gradients, hidden layers and an optimizer's averages come on top.
 #
 # Of the payload, gradients do not depend on the batch;
-# partial sums of products have a row for each review.
+# partial sums of products grow in proportion to it.
 #
 # How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
 # Neither those times nor their order need hold for GPUs.

@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Lessons 3 to 5 trained on rows of numbers.
 # A server gets texts, so it must make the same rows.
-# It takes a layer of Keras, here called the *vectorizer*, and three steps:
+# It takes a layer of Keras, here called the *vectorizer*, and these steps:
 #
 # - Before the training `adapt` counts the words of 4,096 training reviews.
 #   The 1,199 most frequent get a column each, the most frequent one first;
@@ -67,10 +67,10 @@ print(f"{len(row)=}, {not_zero=}")
 # The layouts are the model-parallel ones of lesson 5:
 # `batch` splits the rows over four pairs,
 # and `model` splits the 48 hidden units over the two devices of a pair.
-# Without layouts the same class makes ordinary variables.
 #
 # Model and training step are those of lesson 4, but the step returns the loss alone,
 # and the model has two methods, `hidden` and `logits`, which the export will need.
+# Without layouts the class `MLP` makes ordinary variables.
 
 # %% layouts
 import numpy as np
@@ -167,12 +167,12 @@ times_saved = sum(file.read_bytes().count(left_half) for file in checkpoints.ite
 print(f"{times_saved=}")
 
 # %% restore-text [markdown]
-# Once is enough, since the four are equal.
+# The four are equal, and one of them is written.
 #
 # To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
 # Was the right value restored?
 # The picture cuts the restored `W1` for the devices (*prediction*)
-# and compares the blocks with those that the devices hold on the mesh (*reality*).
+# and compares these shards with those that the devices hold on the mesh (*reality*).
 
 # %% restore
 restored = MLP(initial_values(seed=1))
@@ -293,8 +293,8 @@ class Classifier(tf.Module):
 
 # %% signatures-text [markdown]
 # `export` writes the folder.
-# A server that runs no Python calls its functions by the names in `signatures`,
-# the *signatures* of the SavedModel:
+# A server that runs no Python calls the *signatures* of the SavedModel,
+# by the names that `signatures` gives them:
 # here `serving_default`, the usual one, for texts, and `rows`.
 # The cell prints the files, and whether the word "story" is in the one with the graphs.
 
@@ -334,7 +334,7 @@ class Forgetful(tf.Module):
 print(outcome(tf.saved_model.save, Forgetful(), str(Path(exports, "forgetful"))))
 
 # %% process-text [markdown]
-# TensorFlow refused to export it.
+# TensorFlow refused to export it: no attribute leads to the variables of `restored`.
 #
 # ## In another process
 #
@@ -389,14 +389,14 @@ accuracy = float(np.mean(together.argmax(axis=1) == test.labels[:2000]))
 print(f"{accuracy > 0.8=}")
 
 # %% server-text [markdown]
-# To five digits, what is predicted for a review does not depend on what else is asked for,
-# and the model on the mesh predicts the same.
-# With the moments of the batch, which couple the rows, it would depend on the others.
+# To five digits, the first review alone gets the same prediction as among 2,000,
+# the reverse order changes none, and the model on the mesh predicts the same.
+# With the moments of the batch, which couple the rows, predictions would depend on the other reviews.
 #
 # **Exercise 2.** A web page that shows a prediction needs words, not columns.
 # Write the class `Labeller`: its `__call__`, with an input signature, takes a tensor of any number of texts
 # and returns a dictionary.
-# `"label"` holds `"good"` or `"bad"` for each text, a tensor of strings,
+# `"label"` is a tensor of strings, for each text the likelier of `"bad"` (column 0) and `"good"` (column 1),
 # and `"probability"` that of the label.
 #
 # `vectorizer` and `model` are as above, and rows are scaled to length 1 as above.
@@ -550,7 +550,7 @@ reveal("06-vocabulary", strange)
 #
 # The widget asks the loaded export.
 # Try in English what counting words cannot tell: "not good", irony, a sad story in a good film.
-# It was trained on 4,096 reviews of the stand-in, and all words but 1,199 are the same to it.
+# It was trained on 4,096 reviews, by default of the stand-in, and all words but 1,199 are the same to it.
 #
 # On a page of the book no kernel runs.
 # There the widget shows predictions that were recorded,
