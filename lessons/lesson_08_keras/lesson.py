@@ -402,7 +402,7 @@ for combine in (False, True):
 # the slot is read before it is written.
 # In lesson 7 the variable of the last all-reduce was spared; here it is not.
 # We do not know what decides whether the last one is read rightly, so rely on no order.
-# Adam of tf_keras writes and then reads as well.
+# Adam of tf_keras writes and then reads as well, and is late in the same way.
 #
 # TensorFlow leaves the all-reduces apart if an environment variable says so while it compiles:
 

@@ -140,7 +140,7 @@ for copy in two.experimental_local_results(weight):
 #
 # The optimizer updates all copies alike, and so keeps them equal:
 # `optimizer.apply_gradients` adds up the gradients of all replicas before it uses them.
-# You can add up in the same way.
+# You can add up likewise.
 # `two.run(function)` calls a function once on each replica.
 # There, `tf.distribute.get_replica_context()` is the replica's *context*, with an `all_reduce`:
 
