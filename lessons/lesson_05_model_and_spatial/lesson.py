@@ -473,7 +473,7 @@ print(f"{largest_difference=:.3f}")
 # %% disk-text [markdown]
 # The differences are rounding; that the loss rises from step 6 to 9 is so on one device too.
 # Over many steps rounding can part the runs, as lesson 3 showed.
-# The book's page *Results on real data* says how far, in three epochs.
+# The book's page *Measured results* says how far, in three epochs.
 #
 # ## A checkpoint belongs to no mesh
 #

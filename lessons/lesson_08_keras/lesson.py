@@ -545,7 +545,7 @@ except AttributeError as error:  # raised by Keras 3.13
 # Where it trains, it does so with Adam.
 # "Equals one device" means that the variables are split as they were to be, and the values are right.
 # A dash stands where nothing was tried.
-# The page *Results on real data* of the course's book has the details and the versions.
+# The page *Measured results* of the course's book has the details and the versions.
 
 # %% table
 measured.table(measured.load("08_keras").support)
