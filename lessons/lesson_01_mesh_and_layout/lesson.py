@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Eight virtual devices on one CPU
 #
 # TensorFlow takes a machine's CPU, with all its cores, for one device.
-# In a program of your own, two lines after `import tensorflow as tf` make eight *virtual devices* of it:
+# Two lines after `import tensorflow as tf` make eight *virtual devices* of it:
 #
 # ```python
 # cpu = tf.config.list_physical_devices("CPU")[0]
@@ -198,7 +198,8 @@ check("01-explore-one-copy", explorer)
 # `mesh.local_device_locations()` lists the positions of the devices,
 # in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
-# The cell cuts a matrix of 24 rows into `parts`, for a mesh of all eight devices,
+#
+# The cell cuts 24 rows into `parts` for `[batch, unsharded]` on a mesh of all eight devices,
 # with the usual names, `batch` and `model`.
 # Each device gets the part whose number is its position along `batch`.
 
@@ -273,14 +274,16 @@ check("01-cut", cut)
 # %% reading [markdown]
 # With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array
 # that the layout can divide.
-# The course's `shard(array, layout)` does just this.
+# The course's `shard(array, layout)` does this.
 #
 # ## Read and join
 #
 # `.numpy()` works for a replicated DTensor: it gives the component of the first device.
 # Of a split one it does not collect the parts: TensorFlow refuses it.
 # Either move the DTensor to a replicated layout first, with the `dtensor.relayout` of the next section,
-# or fetch the components and put each in its place, as `join` does.
+# or fetch the components and put each in its place.
+#
+# `join` does that.
 # The position of a device along the mesh dimension that splits an axis, `place.get(dim, 0)`
 # (0 where none does), times the component's length is where the component begins.
 
@@ -339,14 +342,15 @@ columns = dtensor.relayout(rows, columns_over_y)
 show(columns)
 
 # %% random-text [markdown]
-# Each of the six devices now holds 48 bytes, 288 in all:
+# Each device now holds 48 bytes, 288 in all:
 # three copies of each half need more memory than two of each third.
 #
 # ## Make it where it belongs: `call_with_layout`
 #
 # `dtensor.call_with_layout` runs a function so that its result has a given layout.
 # Each device makes its own block, without the whole tensor.
-# Random numbers can then differ from those of an ordinary call:
+#
+# Random numbers can then differ from ordinary ones:
 # from one seed, `draw` makes an ordinary matrix, a replicated and a split one,
 # and the cell counts how many numbers of the last two equal those of `ordinary`.
 
@@ -383,9 +387,11 @@ print("whole:", outcome(variable.assign, whole))
 
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array `whole` is refused: besides DTensors a variable takes only a scalar, if it is one,
-# and arrays of fewer than 20 numbers of int32 or int64.
-# An operation takes these, any scalar and arrays of strings, but not `columns + whole`.
+# The ordinary array `whole` is refused: besides DTensors
+#
+# - a variable takes only arrays of fewer than 20 numbers of int32 or int64, and a scalar, if it is one;
+# - an operation takes these, any scalar and arrays of strings, but not `columns + whole`.
+#
 # Inside a `tf.function`, tensors that it makes and NumPy arrays that it captures are given a layout;
 # ordinary tensors that it captures or is passed have the same limits.
 #
@@ -450,7 +456,7 @@ for number, mistake in enumerate(mistakes, 1):
 #
 # Two cards showed such mistakes; here are two more, and the count of right numbers:
 # components packed in a wrong order, and a slice to turn the rows round.
-# It turns each device's own block round and leaves the blocks where they are; `tf.gather` is right.
+# It turns each device's block round and leaves the blocks in place; `tf.gather` is right.
 
 # %% silent
 backwards = dtensor.pack(dtensor.unpack(rows)[::-1], rows_over_x)
@@ -462,8 +468,8 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These are the known mistakes that raise no error.
-# `[::-2]` and the last four are not tried in this lesson.
+# These mistakes raise no error; there may be others.
+# `[::-2]` and the last five are not tried here.
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
@@ -472,12 +478,13 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | adding 1 four times gives another number than 4, each time another | change it outside, or take a `DVariable` |
-# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | adding 1 four times gives another number than 4 | change it outside, or take a `DVariable` |
+# | `t[k:k+3]` with a tensor `k`, in a `tf.function` | empty blocks | Python numbers, or `tf.gather` |
+# | `tf.where(condition)`, `tf.boolean_mask` with a split condition or mask | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
 # | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
 #
-# Where you know the array, compare what the devices hold with what they should hold, as `compare` does.
+# Where you know the array, compare what the devices hold with it, as `compare` does.
 # Otherwise compare the result with that of ordinary tensors.
 #
 # ### The process ends
@@ -507,13 +514,14 @@ print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float6
 # %% takeaways [markdown]
 # `program` printed no sum: its process (in a notebook: the kernel) ended on the way,
 # which no `except` can catch.
+#
 # It can happen outside a `tf.function` in an operation on two tensors of unlike number types,
 # if at least one is a DTensor whose layout splits an axis, even over one device, as in `program`.
 # `single + tf.constant(2)` would do it too; in `single + 2` the number is converted.
 # Write `dtype="float32"` where you make arrays.
 #
-# Other calls can, too: `dtensor.pack([], layout)`,
-# and `layout.num_shards(axis)` of an axis that the layout lacks (-1 is one).
+# Other calls can, too: `rows[:, None]` (take `tf.expand_dims`), `dtensor.pack([], layout)`,
+# and `layout.num_shards(axis)` of an axis that the layout lacks.
 #
 # ## The plain program
 #

@@ -140,7 +140,7 @@ reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide
 explain(tf.matmul, by_rows, by_rows)
 
 # %% refused-text [markdown]
-# On CPUs, also below, TensorFlow ran an all-reduce in place of every all-gather that we have seen.
+# On CPUs, also below, TensorFlow ran an all-reduce in place of every all-gather we have seen.
 # In a ring each device sends twice as much; payload and result are the same.
 #
 # The next cell runs the last line of the table, then repairs it.
@@ -160,7 +160,7 @@ print("repaired:", np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 
 # %% product-explorer-text [markdown]
 # The *contracting dimension* is the inner axis.
-# Here you must change the layout of a factor yourself, as the cell does for `repaired`.
+# You must change the layout of a factor yourself, as for `repaired`.
 #
 # ## Explore
 #
@@ -269,7 +269,8 @@ def collectives_that_ran(mesh, function, *arguments):
 
 # %% merged-text [markdown]
 # In `two_sums` each sum needs an all-reduce of one number;
-# an environment variable decides whether TensorFlow may merge the two.
+# the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE` decides
+# whether TensorFlow may merge the two.
 # The course's `collectives` reads them, too.
 
 
@@ -290,7 +291,7 @@ del os.environ[group_size]
 print("collectives:", *collectives(two_sums, by_columns, by_rows), sep="\n  ")
 
 # %% naive-text [markdown]
-# Left to itself, TensorFlow merges all-reduces that do not depend on each other, and pads what it merged,
+# By default TensorFlow can merge all-reduces that do not depend on each other, and pads what it merged,
 # once, to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
 # With the environment variable 1 before a function is compiled, each stays by itself.
 # `collectives` sets it too, and undoes what the function wrote to variables.
@@ -428,11 +429,12 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # A change of a matrix's layout takes one of three ways:
 #
 # 1. What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
-# 2. Where only one mesh dimension moves to the other axis, an all-to-all exchanges parts of the blocks.
+# 2. Where one mesh dimension moves to the other axis and nothing else changes,
+#    an all-to-all exchanges parts of the blocks.
 # 3. Else one all-gather undoes the splits that are not to stay,
 #    and the new ones are cut: before it, where the axis is whole and the mesh dimension free.
 #
-# `[unsharded, x]` to `[x, y]` goes the third way, and `x` is not free:
+# `[unsharded, x]` to `[x, y]`, on 4 × 2 devices, goes the third way, and `x` is not free:
 # every device receives the whole matrix, to keep an eighth of it.
 #
 # A product, too, can cost more where TensorFlow does not know in which layout it is used:
@@ -511,6 +513,7 @@ for mesh, *specs in moves:
 # On twelve CPUs even a matrix can go wrong.
 # `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in other processes,
 # since some errors of this move leave a process without collectives.
+#
 # It repeats this until each message that can bring another device's number has done so, and returns these.
 
 # %% twelve
@@ -544,7 +547,7 @@ print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swap
 #   nothing, an all-reduce of partial sums, all-gathers, or both.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
 #   half of that for a reduce-scatter or an all-gather.
-# - TensorFlow inserts some exchanges that are needless and a few that give wrong values:
+# - TensorFlow runs some needless exchanges and a few that give wrong values:
 #   read them from the graphs that ran, and compare values with one device.
 #
 # Lesson 3 trains a model.
