@@ -34,9 +34,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # `split_rows` does what `distribute` of lesson 3 did, for rows alone: each device gets an eighth.
 # Where the number of rows does not divide by 8, it adds rows of zeros.
-# Evaluation leaves these out again.
-# `train_step`, below, would take them into its moments, its gradients and its mean loss:
-# to train on a smaller last batch too, pad it with weights, as in lesson 3.
+# Evaluation leaves these out again; `train_step`, below, would train on them:
+# to use a smaller last batch too, give its rows weights, as in lesson 3.
 
 # %% reviews
 import numpy as np
@@ -119,9 +118,10 @@ def train_step(model, x, y, learning_rate):
 # The loop, `records`, is a *generator*: for each step it yields a record,
 # and waits until the next one is asked for.
 #
-# From `step`, an ordinary variable, follow the epoch, the order of its rows, and the 64 rows of this step.
-# Change it outside `train_step`: inside, every device changes it, at its own time.
-# There it was 5 to 32 after 4 steps, without an error.
+# From a fixed seed and `step`, an ordinary variable, follow the epoch, the order of its rows,
+# and the 64 rows of this step.
+# Change `step` outside `train_step`: inside, every device changes it, at its own time,
+# and it becomes wrong without an error.
 # A learning rate that changes from step to step goes in as a `tf.constant`:
 # for each new Python number TensorFlow traces the function again.
 
@@ -153,18 +153,18 @@ print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 # `live.watch` asks the generator for records in a thread, and draws them.
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 #
-# Of the loss at the end, a mean of 50 steps, the cell says only whether it is below 0.4:
+# The cell says only whether the loss at the end is below 0.4:
 # CPUs round differently, and over a training that grows.
 #
 # ## Evaluate: every review, and none twice
 #
 # `evaluate` gives the model the moving moments.
-# Then no review depends on those beside it, and it does not matter how eight devices share them.
+# Then no review depends on those beside it, however eight devices share them.
 # 1,001 reviews become 1,008 rows, so each row gets a weight, 1 for a review and 0 for padding.
 # `live.watch` draws the fields `test_loss` and `test_accuracy`,
 # whichever reviews they come from, and calls them *held out*.
 #
-# As a test, the cell evaluates the first 333 and the other 668 apart, and adds them up as `in_parts`.
+# As a test, the cell adds up the first 333 and the other 668 (`in_parts`).
 
 
 # %% evaluate
@@ -242,11 +242,11 @@ check("04-errors", errors)
 # the model, whose variables lie on eight devices, and the ordinary variable `step`.
 # A `tf.train.CheckpointManager` writes that state into a folder, numbers the checkpoints,
 # and with `max_to_keep=3` keeps the last three.
-# If there is a newest one, `restore` gives the variables its values,
+# If there is one, `restore` gives the variables its values,
 # and `assert_existing_objects_matched` raises an error where it has none for a variable.
 #
 # `train` adds evaluation and saving to the loop.
-# It saves after each epoch, so that a process killed between two saves loses an epoch at most.
+# After each epoch it evaluates and saves, so that a process killed between two saves loses an epoch at most.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
 # There `step` and the model agree, and `train` saves once more.
 # It does not save in `finally`: an error or Ctrl-C can come between `train_step` and `step.assign_add`,
@@ -274,7 +274,7 @@ folder, stoppable = tempfile.mkdtemp(), None
 
 # %% stoppable-text [markdown]
 # Run the next cell and press **Stop** before it ends.
-# Then run it again: a new model takes over, and the curves go on.
+# Then run it again: from the checkpoint a new model goes on, and so do the curves.
 # If no step is left, begin with the cell above.
 # (Nobody stopped the stored run.)
 
@@ -315,7 +315,7 @@ print(f"{difference(WEIGHTS + MOMENTS, resumed, undisturbed)=}")
 
 # %% left-out-text [markdown]
 # No variable of the two models differs by a bit.
-# Machine, layout and program are the same, and everything that the run still uses came back:
+# Machine, layout and program are the same, and the whole state of the run came back:
 #
 # - every variable: weights, moving moments, and an optimizer's slots
 #   (plain SGD has none; make one a DVariable with `trainable=False`);
@@ -354,9 +354,10 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 #
 # `restore` alone does not complain if the checkpoint lacks a variable of the program;
 # so `train` calls `assert_existing_objects_matched`.
-# But it looks only at what the `Checkpoint` was given:
+# (`expect_partial` silences warnings of values that nothing takes.)
+# But the assertion looks only at what the `Checkpoint` was given:
 # below, without `step`, the run starts at the first batch and does 100 steps, not 30.
-# Then someone adds momentum to the model, with a slot for `b1`, and restores the old checkpoint.
+# Then `b1` gets a slot for momentum, and the old checkpoint is restored.
 
 # %% missing tags=["error"]
 model, step = MLP(seed=5), tf.Variable(0, dtype=tf.int64)
@@ -377,8 +378,10 @@ except AssertionError as error:
 #
 # Compare shapes before you restore, with `tf.train.list_variables`.
 # For a DVariable of another shape `restore` raises an error,
-# and `Checkpoint.read` lets the next operation of DTensor fail, whichever that is.
-# After either, later operations failed or ended the process: restart it.
+# and later operations failed or ended the process.
+# With `Checkpoint.read` the next operation of DTensor fails, whichever that is;
+# those after it may run, with a variable that was not restored.
+# After either, restart the process.
 #
 # ## Killed while it saves
 #
@@ -428,8 +431,8 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 #
 # If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
-# Whenever `save` had returned in our trials, the files were in place.
-# But TensorFlow does not force them to the disk: a power failure can lose them.
+# Once `save` had returned, the files were in place in our trials, but not forced to the disk:
+# a power failure can lose them.
 #
 # ## Several steps in one call
 #
@@ -512,15 +515,15 @@ BatchSizeExplorer(step_times.measure)
 # The lines above the widget are milliseconds a step, on one device and on eight,
 # as `make results` recorded them on two cores.
 # From 64 to 512 reviews the time on eight devices changes little:
-# most of it is a fixed cost, which more rows do not raise.
+# most of it is a fixed cost.
 #
-# At 8,192 eight devices are clearly faster.
+# At 4,096 both take about equally long; at 8,192 eight devices are clearly faster.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
+# And there one device copies 39 MB, into pages of memory new in each step.
 #
 # In a training three things limit the speed-up:
 #
-# - **The all-reduce.** Gradients are as large as the weights:
-#   a smaller batch does not make it cheaper.
+# - **The all-reduce.** Gradients are as large as the weights, however few rows a device has.
 # - **What is not split.** The host prepares each batch,
 #   and each device starts each step and updates all variables.
 # - **The slowest device.** The all-reduce needs its gradients, so in every step all wait for it.
@@ -547,14 +550,14 @@ check("04-break-even", break_even)
 # %% real-text [markdown]
 # ## Results on real data
 #
-# These are results on the 50,000 real reviews, recorded by `make results`.
+# These are results on the real reviews, 25,000 to train and 25,000 to test, recorded by `make results`.
 # Four settings were each trained for three epochs from three seeds:
 # `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as in
 # [TensorFlow's tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
 # `he` has He's initial values, `unit` scales the rows to unit length,
 # and `ours`, which this course uses, does both.
 # The numbers are accuracies on the test data, *held out* in the picture, which shows the first seed.
-# The moving moments had caught up before.
+# The moving moments had caught up before each evaluation.
 
 # %% real-results
 results = measured.load("04_imdb")
@@ -565,20 +568,19 @@ measured.picture(results.runs)
 
 # %% takeaways [markdown]
 # A seed is one try: with `he`, two of three stay near a guess, and one comes to 0.69.
-# The test data is used here to show the settings; to choose one, use a validation split.
-# The book's page *Initial values* has the reasons and the figures of the stand-in.
+# To choose a setting, use a validation split, not the test data as here.
+# The book's page *Initial values* has the reasons.
 #
 # ## The plain program
 #
 # [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes,
 # in one file that needs TensorFlow and NumPy alone.
 # Its functions are those above, name by name.
-# Run it with a folder, kill it between two saves, and run it again.
+# Run it with a folder, kill it (it ends in seconds), and run it again.
 #
 # ## Takeaways
 #
-# - A run resumes to the bit if all that it still uses comes back:
-#   the variables, the position, and the order of the data.
+# - A run resumes to the bit if its whole state comes back: variables, position, and the order of the data.
 # - What evaluation alone reads, such as moving moments, can be lost without a trace in the training loss.
 # - More devices pay when the work they save is more than the fixed cost they add.
 #   Measure it where you will train.

@@ -62,13 +62,13 @@ for scheme, dims in MESHES.items():
 # The picture *data* is of *data parallelism*: the rows of `x` are split,
 # and every device holds both weights whole.
 # *model* is *model parallelism*: the hidden units are split too, the columns of `W1` and the rows of `W2`.
-# *spatial* is what TensorFlow's tutorial calls *spatial parallelism*: the features are split as well,
-# the columns of `x` and the rows of `W1`.
+# *spatial* is what TensorFlow's tutorial calls *spatial parallelism* (not its usual sense):
+# the features are split as well, the columns of `x` and the rows of `W1`.
 #
 # ## One model and one step for all three
 #
-# The next cell loads the reviews.
-# The model and the step are those of lesson 3;
+# The next cell loads the reviews and draws initial values.
+# Model and step compute what those of lesson 3 do;
 # neither says what is split, since the class asks a dictionary for the layout of each variable.
 #
 # `shard` sends each device its part of an array, as `distribute` of lesson 3 does.
@@ -133,7 +133,7 @@ def train_step(model, x, y, learning_rate):
 # So split the weight.
 #
 # Here are the layouts of the model-parallel scheme, tensor by tensor,
-# and the shapes of what device 0 then holds.
+# and the shapes of what device 0 holds.
 
 # %% by-hand
 mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -158,7 +158,6 @@ for name, tensor in {"x": x, "W1": mlp.W1.read_value(), "W2": mlp.W2.read_value(
 # The gradients are still summed over the reviews, that is over `batch`.
 # But each device needs the gradient of its own half of `W1` alone:
 # the payload of that all-reduce is 115,200 bytes, and not 230,400.
-# How often must the two devices of a pair exchange something?
 
 # %% predict-sums [markdown]
 # An MLP has one hidden layer, with batch normalisation.
@@ -298,8 +297,7 @@ check("05-layouts", layouts)
 # %% table [markdown]
 # ## Or names of axes
 #
-# Nobody has to write the layouts:
-# `make_layouts`, below, makes them from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
+# `make_layouts` makes the layouts from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
 # `LAYOUTS` holds them, scheme by scheme.
 # Its `one` stands for one device without DTensor: no tensor has a layout.
 # The cell also counts how many model-parallel layouts equal those written by hand.
@@ -327,8 +325,8 @@ for name in ("x", "W1", "W2"):
 #
 # But where tensors are to split one axis differently, such as `W1` split and `W2` whole,
 # the axis needs two names, say `hidden_in` and `hidden_out`.
-# Nothing checks the names: one that `SPLITS` lacks, or that is misspelt, is not split.
-# And one mesh dimension cannot split two axes of a tensor: such a layout is refused.
+# Nothing checks the names: one that `SPLITS` lacks, as it lacks `classes`, or that is misspelt, is not split.
+# And, as by hand, one mesh dimension cannot split two axes of a tensor: such a layout is refused.
 #
 # ## Split the features as well
 #
@@ -452,7 +450,6 @@ history = await live.watch(through_all(folder), steps=3 * per_epoch, epochs=3)
 # %% same-text [markdown]
 # A mean of 20 steps shows no break there.
 # But does each scheme compute what one device computes?
-# Compare losses step by step.
 # Five data-parallel steps are saved; from that checkpoint each scheme, and one device without DTensor,
 # takes the next five.
 # `islice` stops each run before it can save.
@@ -471,7 +468,8 @@ largest_difference = np.ptp(list(losses.values()), axis=0).max()
 print(f"{largest_difference=:.3f}")
 
 # %% disk-text [markdown]
-# The differences are rounding; that the loss rises from step 6 to 9 is so on one device too.
+# To three digits the losses are equal; the rest is rounding.
+# That the loss rises from step 6 to 9 is so on one device too.
 # Over many steps rounding can part the runs, as lesson 3 showed.
 # The book's page *Measured results* says how far, in three epochs.
 #
@@ -508,7 +506,7 @@ reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())
 
 # %% blocks-text [markdown]
 # Each block of `W1` has 57,600 bytes.
-# Eight devices hold 460,800 bytes of `W1`, and 230,400 of them are in the files.
+# Eight devices hold 460,800 bytes of `W1`; the files, by the ratio, hold it once, 230,400.
 #
 # An index in the checkpoint says which part of the *whole* variable each block is.
 # So `tf.train.list_variables` shows `W1` with its global shape,
@@ -584,6 +582,7 @@ for rows in (64, 1024):
 # under which variables, rows and labels take less than 700,000 bytes on a device,
 # and the device sends less than 300,000 in a step.
 # What is sent is counted around a ring: it is not the payload above.
+# Nor did `held` count labels.
 
 # %% lab
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
