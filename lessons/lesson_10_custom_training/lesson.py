@@ -34,9 +34,9 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # It runs, and its curves look as they should.
 # Yet it has a mistake that raises no error: look for it.
 #
-# The images are a stand-in that the course draws.
+# The images are a stand-in that the course draws, 2,500 for training and 1,000 for testing.
 # With `"tfds"` as `SOURCE` in the next cell, or in `COURSE_DATA`,
-# they are real data: the 70,000 photographs of Fashion-MNIST.
+# they are as many photographs of the real Fashion-MNIST.
 # An image has 28 × 28 pixels, divided by 255, and one channel, which a convolution asks for.
 
 # %% garments
@@ -155,10 +155,11 @@ print(f"{first_loss=:.1f}")
 # A model that guesses among ten classes has a loss of about $\ln 10 = 2.3$: four times less.
 #
 # `strategy.run` calls a function once on each replica, with its part of the batch.
-# Here each replica returns the mean loss of its own images, and `reduce` adds the four means up.
+# Here each replica returns the mean loss of its own images, and `reduce` adds the four means up:
+# the picture calls their sum the loss per example.
 # With `axis=None` it adds up the replicas, and no axis of the values.
-# To print a mean in place of the sum would mend the picture.
-# Would it mend the training?
+# A mean in place of the sum would mend the picture.
+# But is the training right?
 #
 # ## What to divide by
 #
@@ -168,9 +169,9 @@ print(f"{first_loss=:.1f}")
 # The mean of the four is $14 / 4 = 3.5$.
 # It is a sum over the replicas if each of them divides the sum of its own losses by 4,
 # the size of the global batch.
-# `tf.nn.compute_average_loss` does that; a `sample_weight` is multiplied in first.
+# `tf.nn.compute_average_loss` does that.
 #
-# What a replica returns is its *share*.
+# What a replica adds to the whole is its *share*.
 # The next cell also gives the two shares to a `Mean` metric.
 
 # %% shares
@@ -200,8 +201,7 @@ print(f"{shares=} {total=} metric={float(metric.result())}")
 # A loss that is only printed can be mended later; a gradient is used at once.
 # A Keras optimizer adds up the gradients of all replicas,
 # and every copy of a variable takes the same step.
-# With `clipnorm` it clips those of each replica before it adds them up,
-# which is not the step of one device.
+# With `clipnorm` it clips them before, on each replica, and the step is not that of one device.
 #
 # The gradient of each loss above with respect to $w$ is its $x$: 1 and 2, 3 and 4.
 # If each replica divides by 4, their gradients are 0.75 and 1.75, in all 2.5,
@@ -254,7 +254,8 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # %% own-why [markdown]
 # Where parts are equal, the sum of two means is twice the mean of all, and that of four is four times.
 # For SGD that is another learning rate.
-# Adam divides by the size of the gradients so far: a factor that stays the same hardly changes its steps.
+# Adam divides its steps by the size of the gradients so far:
+# a factor of all gradients hardly changes them.
 # That is why the curves above look as they should.
 #
 # Where parts are unequal, no learning rate mends it:
@@ -266,7 +267,7 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # %% predict-empty [markdown]
 # Five examples fall to four replicas in parts of 2, 2, 1 and 0.
 # Each replica takes the mean over its own losses with `tf.reduce_mean`,
-# and SGD takes a step with the gradients of these means.
+# and SGD takes a step with the sum of the gradients of these means.
 # Which is not a number (NaN): the sum of the four means, which is reported as the loss,
 # or the weight after the step?
 #
@@ -289,7 +290,7 @@ reveal("10-empty", " ".join(nan) or "none")
 
 # %% empty-why [markdown]
 # A curve of the loss would have a hole there.
-# But the weight goes from 3 to −1, in silence:
+# But the weight goes from 3 to −1 without a warning:
 # the mean of the empty replica has the gradient 0, those of the others 1.5, 3.5 and 5, in all 10.
 # Shares of the true mean take it to 1.8.
 # `compute_average_loss` of no example is 0, and so is its gradient.
@@ -313,8 +314,6 @@ loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replic
 # Where parts are equal, the sum is the true mean.
 # Of the first three examples above, whose mean is 3, the first replica has two and the second has one.
 # Then the sum is $(2 + 3) / 2 / 2 + 4 / 2 = 3.25$: the third example counts a half, not a third.
-# On an empty replica Keras's loss is 0 only in a `tf.function` that was compiled for any number of rows.
-# Otherwise it is an empty tensor, and the sum over the replicas ends in an error.
 #
 # A loop that divides once more scales twice.
 # `compute_average_loss` refuses a loss that is one number already;
@@ -346,7 +345,7 @@ for attempt in (
 # `MeanSquaredError`, `MeanAbsoluteError` and `BinaryCrossentropy` take the mean over the last axis,
 # whatever it stands for, and over no other:
 # that is one loss for each example where labels and predictions have two axes.
-# For two images of 4 × 4 pixels it is not, neither without nor with a last axis of length 1:
+# Two images of 4 × 4 pixels have more losses than two, without a last axis of length 1 and with it:
 
 # %% axes
 ones, zeros = tf.ones((2, 4, 4)), tf.zeros((2, 4, 4))
@@ -364,7 +363,8 @@ print(f"{whole.shape=} {pointwise.shape=}")
 # ### Penalties
 #
 # A layer with `kernel_regularizer="l2"` adds a penalty to the list `model.losses`.
-# It depends on the variables alone, which are the same on all replicas: each computes the whole penalty.
+# It depends on the variables alone, which are the same on all replicas:
+# each computes the whole penalty, so their sum would count it once for each.
 #
 # **Exercise 1.** Write `objective(losses, penalties, size)`:
 # the scalar of which a replica takes the gradient.
@@ -372,7 +372,6 @@ print(f"{whole.shape=} {pointwise.shape=}")
 # and `size` is the number of examples in the global batch, an integer tensor.
 # Summed over the replicas, it has to be the mean loss of the global batch plus the sum of the penalties.
 # `tf.nn.scale_regularization_loss(penalties)` gives their sum divided by the number of replicas.
-# The check runs your function on two replicas and on four.
 
 
 # %% exercise-objective
@@ -394,11 +393,10 @@ check("10-objective", objective)
 # All replicas together are to take the step of one device, whatever their parts,
 # also if the model has penalties.
 # Return the replica's share of the objective, and the logits.
-# `size` is that of the global batch, as `train_step` counts it: an integer tensor.
+# `size` is that of the global batch, as `train_step` counts it.
 #
-# The check runs your function in a `tf.function`, on two replicas and on four,
-# with equal, unequal and empty parts, with penalties and without,
-# and compares losses and variables with NumPy.
+# The check compares losses and variables with NumPy, on two replicas and on four,
+# with equal, unequal and empty parts, with penalties and without.
 
 
 # %% exercise-step
@@ -421,9 +419,9 @@ check("10-replica-step", replica_step)
 # %% beside-text [markdown]
 # Now take two steps with `own_mean` and with `replica_step`, and compare with one device.
 # `tf.distribute.get_strategy()`, outside a scope, is the strategy of one device.
-# The optimizer is SGD, which hides no factor.
+# The optimizer is SGD, which hides no factor of the gradients.
 # 71 images make a batch of 64 and one of 7, with parts of 2, 2, 2 and 1.
-# `largest_gap` says by how much a variable then differs from that of one device at most.
+# `largest_gap` is the largest difference of a variable from that of one device.
 # From here on the lesson uses your `replica_step` if it is right, and ours if not yet.
 
 
@@ -447,8 +445,11 @@ for name, inner in {"own_mean": own_mean, "replica_step": right_step}.items():
     print(f"{name}: {losses=} {largest_gap=:.3f}")
 
 # %% saved-text [markdown]
-# With 71 images no replica is empty: on an empty one this model may fail.
-# The cause is oneDNN, which TensorFlow uses on many processors:
+# `replica_step` takes the steps of one device.
+# With `own_mean` losses are about four times too large, and variables off by up to 0.05.
+#
+# 71 images leave no replica empty.
+# On an empty one this model may fail with oneDNN, which TensorFlow uses on many processors:
 # in TensorFlow 2.21 its convolution of no images has a wrong shape, and the next one fails.
 # The course switches oneDNN off; in programs of your own
 # choose batches that leave no replica empty, or drop the last one.
@@ -498,12 +499,13 @@ ImageGrid(some.images, some.labels, predictions[:20], names=names)
 # The bend at step 20 does not come from resuming:
 # from there on a point is the mean of 20 steps, before it of all so far.
 # A row of the matrix is what the images show, a column what the model takes them for.
+# Below it are 20 test images with their predictions, right (✓) or wrong (✗).
 #
-# On photographs such a model has a test accuracy of 0.903 to 0.910,
-# after ten epochs with all 60,000 training images on two replicas.
-# After three epochs with 5,000 images on four replicas it is
-# 0.758 to 0.776; on those of the stand-in, 0.848 to 0.884.
-# These are three seeds each, from `make results`.
+# `make results` trained such models in three ways, with three seeds each.
+# The test accuracy on photographs was 0.903 to 0.910
+# after ten epochs with all 60,000 training images on two replicas,
+# and 0.758 to 0.776 after three epochs with 5,000 on four;
+# with 5,000 of the stand-in on four it was 0.848 to 0.884.
 # All nine models were also restored without a strategy: they gave every test image the same class.
 #
 # ## Restore without a strategy
@@ -513,7 +515,7 @@ ImageGrid(some.images, some.labels, predictions[:20], names=names)
 
 # %% predict-early [markdown]
 # The model, `adam = tf.keras.optimizers.Adam()` and the variable `epoch` are made anew, without a strategy.
-# Before any step, `tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)`
+# Then `tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)`
 # restores the last checkpoint of a training, and `assert_consumed()` is called on what `restore` returns.
 # What comes of this call?
 #
@@ -531,29 +533,32 @@ ImageGrid(some.images, some.labels, predictions[:20], names=names)
 path, epoch = tf.train.latest_checkpoint(folder), tf.Variable(0)
 alone, unbuilt = convolutional(), tf.keras.optimizers.Adam()
 early = tf.train.Checkpoint(model=alone, adam=unbuilt, epoch=epoch)
-told = outcome(lambda: early.restore(path).assert_consumed())
-reveal("10-early", str(told).partition(":")[0])
+found = outcome(lambda: early.restore(path).assert_consumed())
+reveal("10-early", str(found).partition(":")[0])
+
+# %% slots-text [markdown]
+# Adam had no slots yet, and a value of the checkpoint waits until its variable is made.
+# `build`, from the beginning of the lesson, makes the slots as well:
 
 # %% restored
 path, epoch = tf.train.latest_checkpoint(folder), tf.Variable(0)
 alone, its_adam = build(one)
 whole = tf.train.Checkpoint(model=alone, adam=its_adam, epoch=epoch)
 whole.restore(path).assert_consumed()
-apart = np.abs(alone(tests.features) - model(tests.features)).max()
+logits, expected = alone(tests.features), model(tests.features)
+largest_gap = np.abs(logits - expected).max()
 step = int(its_adam.iterations.numpy())
-print(f"epoch={int(epoch)} {step=} {apart=:.4f}")
+print(f"epoch={int(epoch)} {step=} {largest_gap=:.4f}")
 
 # %% dropout-text [markdown]
-# With the slots, which `build` makes, every value is used:
-# `epoch` and `step` are those of the training,
-# and no logit differs from that under the strategy (`apart`).
-# Before, Adam had no slots, and a value waits until its variable is made.
+# Now every value is used: `epoch` and `step` are those of the training,
+# and the logits are those under the strategy.
 #
 # `assert_consumed` does not miss what was never saved.
-# `Dropout` draws its masks from a seed and a counter, in a variable of the model,
+# `Dropout` draws its masks from a seed and a counter, both in one variable of the model,
 # which `tf.train.Checkpoint` does not find in a model of Keras 3.
-# The next cell saves a model with `Dropout` twice:
-# as it is, and with this variable named beside it in `Checkpoint`.
+# The next cell saves a model with `Dropout` as it is,
+# then with this variable named beside it in `Checkpoint`, and counts what was saved.
 
 
 # %% dropout
@@ -570,16 +575,17 @@ for named in ({}, {"seed": seed}):
     state = tf.train.Checkpoint(model=dropping, **named)
     held = tf.train.list_variables(state.write(f"{folder}/dropout"))
     in_it = [name for name, _shape in held if name.endswith("VALUE")]
-    print(f"named={list(named)} has={len(dropping.variables)} saved={len(in_it)}")
+    of_model, saved = len(dropping.variables), len(in_it)
+    print(f"named={list(named)} variables={of_model} {saved=}")
 
 # %% several-text [markdown]
-# Without the variable, a resumed training with a seed draws the masks of its first steps again.
+# The variable is saved only where it is named.
+# Without it, a resumed training with a seed draws the masks of its beginning again, in the same order.
 #
 # ## Three ways through an epoch
 #
 # - **A `for` loop in Python** starts each step, and Python sees every batch.
 # - **Several steps in a call**: a `tf.range` loop takes batches from an iterator with `next`.
-#   Where the dataset has no `repeat` and no batch is left, that is an `OutOfRangeError`.
 # - **The whole epoch in a call**: no Python runs between the steps,
 #   so no curve is drawn, and a Stop button waits.
 #
@@ -587,10 +593,10 @@ for named in ({}, {"seed": seed}):
 # `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace,
 # which TensorBoard's profile plugin reads.
 #
-# The next cell writes the three ways for a small model and an epoch of 20 steps.
-# The cell after it trains in each, and its explorer measures how long a step takes.
-# Choose a batch size and press, then a larger one:
-# what Python costs hardly depends on the batch, so it matters where steps are short.
+# The next cell has the three ways for a small model and an epoch of 20 steps,
+# the cell after it trains in each.
+# Its explorer measures how long a step takes: choose a batch size and press, then a larger one.
+# What Python costs hardly depends on the batch, so it matters where steps are short.
 
 
 # %% several
@@ -621,14 +627,14 @@ for at in range(3):
 measure = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure)
 
-# %% program-text [markdown]
+# %% takeaways [markdown]
+# All three ways take the same steps, with the same mean loss.
+#
 # ## The plain program
 #
-# [`10_custom_training.py`](../plain/10_custom_training.py) is this lesson without the course's library.
-# It trains for two epochs, goes on from the checkpoint with a new model to the fourth,
-# and compares its logits with those of a model restored without a strategy.
-
-# %% takeaways [markdown]
+# [`10_custom_training.py`](../plain/10_custom_training.py) is this lesson without the course's library:
+# it trains, resumes with a new model, and restores without a strategy.
+#
 # ## Takeaways
 #
 # - Each replica divides its losses by the examples of the global batch, once,

@@ -18,14 +18,14 @@ from lessons.lesson_11_many_processes.launcher import Cluster, Report, place
 
 HOSTS = ("host0", "host1")
 SETTINGS = ("index", "BATCH", "folder")
-SHARED, OWN = "/mnt/nfs/patterns", "/mnt/nas/patterns"  # which one holds the checkpoint, only the logs tell
+SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"  # which one holds the checkpoint, only the logs tell
 _BATCH, _STEPS = 32, 9
 _LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # once one has failed the other waits in vain
 
 Machines = Mapping[str, Mapping[str, object]]
 
 
-def start(machines: Machines, program: str | os.PathLike[str], checkpoints: str | os.PathLike[str]) -> Report:
+def start_both(machines: Machines, program: str | os.PathLike[str], checkpoints: str | os.PathLike[str]) -> Report:
     """Starts the workers' program on two machines, and returns what they said.
 
     Args:
@@ -57,7 +57,7 @@ def folder_of(folder: Path, host: str, path: str) -> Path:
     """Returns where a machine's path is found here: what lies below /mnt/nfs is the same for all.
 
     >>> [folder_of(Path("all"), "host1", path).as_posix() for path in (SHARED, OWN)]
-    ['all/mnt/nfs/patterns', 'all/host1/mnt/nas/patterns']
+    ['all/mnt/nfs/checkpoints', 'all/host1/mnt/nas/checkpoints']
     """
     return (folder if path.startswith("/mnt/nfs/") else folder / host) / path.strip("/")
 

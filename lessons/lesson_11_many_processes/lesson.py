@@ -28,9 +28,14 @@
 # which is set before the program starts.
 # It is a text in JSON: the addresses of all processes,
 # and which of them this one is, its *task*.
+# For the first of two workers:
 #
-# The next cell builds it.
-# Click through the tasks, then choose a mistake.
+# ```json
+# {"cluster": {"worker": ["host0:12345", "host1:12345"]},
+#   "task": {"type": "worker", "index": 0}}
+# ```
+#
+# The explorer below builds it: click through the tasks, then choose a mistake.
 
 # %%
 LANGUAGE = "en"
@@ -92,7 +97,7 @@ for text in wrong:
 
 # %% start-text [markdown]
 # The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
-# So would that of each other machine, and there would be several models:
+# Each machine would train alone, and there would be several models:
 # let a program first print how many replicas it has.
 #
 # ## A worker's program
@@ -102,7 +107,7 @@ for text in wrong:
 #
 # `MultiWorkerMirroredStrategy()` listens for the others, and waits for all of them.
 # With a `TF_CONFIG` it comes before anything else that TensorFlow computes,
-# or it raises an error: `Collective ops must be configured at program startup`.
+# or it raises an error.
 # For a worker that never comes TensorFlow waits an hour, in silence.
 # `faulthandler` ends the process after five minutes.
 
@@ -139,7 +144,6 @@ print(f"worker {worker} of {workers}", flush=True)
 # `AutoShardPolicy.DATA` gives each worker its part of every batch.
 #
 # `train_step` adds up the loss, and how many examples went into it, over the replicas of all workers.
-# The log shows the second as `patterns`.
 
 # %% model
 # %%writefile 11_programs/model.py
@@ -187,27 +191,19 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, patterns = train_step(*batch)
+        loss, examples = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} examples {examples}", flush=True)
         time.sleep(options.pause)
 
 # %% by-hand [markdown]
 # The next two cells join the three pieces to one program, `first.py`, and run it.
 # `Cluster` starts it: one process for each task, on free ports, each with its `TF_CONFIG`.
-# While it waits, the cell shows what they write.
 #
 # On two machines one would start the program on each with its `TF_CONFIG`.
-# On this one two terminals do, once the cells have run.
-# In the first:
-#
-# ```sh
-# export TF_CONFIG='{"cluster": {"worker": ["localhost:4001", "localhost:4002"]},
-#   "task": {"type": "worker", "index": 0}}'
-# python 11_programs/first.py
-# ```
-#
-# In the second it is the same with `"index": 1`.
+# Here two terminals do, once the cells have run:
+# in each set `TF_CONFIG`, with the addresses `localhost:4001` and `localhost:4002`,
+# and start `python 11_programs/first.py`.
 
 # %% joined
 import functools
@@ -249,7 +245,7 @@ print(f"{equal_to_9_decimals=} {alone_within_0_001=}")
 
 # %% shards-text [markdown]
 # Both workers print the loss of the global batch, from the all-reduce.
-# One process alone adds up the 32 losses in another order, so the last of the nine decimals may differ.
+# One process alone adds up the 32 losses in another order: rounding makes a difference, below 0.001.
 #
 # ## Which example goes where
 #
@@ -312,9 +308,10 @@ for rule in ("FILE", "DATA", "OFF"):
 
 # %% pipeline-text [markdown]
 # Each worker has one replica here.
-# By `FILE` files are dealt out in turn, as cards are, and the examples of a batch come from two files.
+# By `FILE` files are dealt out in turn, and a batch has examples of two files.
+# By `OFF` each worker gets all 16 numbers, two at a time: eight batches, with each number twice.
 # `FILE` needs as many files as workers at least,
-# or TensorFlow raises an error, `Could not apply FILE based sharding`, with `AUTO` too.
+# or TensorFlow raises an error, with `AUTO` too.
 #
 # Or divide yourself.
 # `strategy.distribute_datasets_from_function(function)` calls your function once on each worker,
@@ -351,7 +348,7 @@ check("11-pipeline", worker_batches)
 #   `tf.train.latest_checkpoint(folder)`.
 #   From `step` follow the epoch and the place in it.
 # - **Do all agree?** TensorFlow does not compare what the workers restored; `total` adds up their steps.
-#   Each waits there for the others, so worker 0 cannot save anew while another one still reads.
+#   Each waits there for the others, so worker 0 cannot save anew while another one still restores.
 # - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before a machine goes.
 #   If one worker gets it, `PreemptionCheckpointHandler` tells the others;
 #   all save after the same step, and call `leave`.
@@ -384,23 +381,23 @@ while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
     left = batches(epoch).skip(at).take(options.steps - int(step))
     for batch in strategy.experimental_distribute_dataset(left):
-        loss, patterns = train_step(*batch)
+        loss, examples = train_step(*batch)
         step.assign_add(1)
-        print(f"step {int(step)} loss {loss:.9f} patterns {patterns}", flush=True)
+        print(f"step {int(step)} loss {loss:.9f} examples {examples}", flush=True)
         handler.save_checkpoint_if_preempted()
         time.sleep(options.pause)
     manager.save()
 total(step.read_value())  # all end together
 
 # %% kill-given [markdown]
-# This is the whole program, [`11_worker.py`](../plain/11_worker.py).
+# This is the whole program; [`11_worker.py`](../plain/11_worker.py) has it in one file.
 # It saves at the end of each epoch, so after steps 3 and 6.
 #
 # ## Kill one
 #
-# In the next run worker 1 gets SIGKILL after step 4, as Linux sends it when memory runs out.
+# The next cell defines a run that starts after a question.
+# In it worker 1 gets SIGKILL after step 4, as Linux sends it when memory runs out.
 # Nothing can catch it.
-# `--pause` leaves time for it.
 
 # %% killed-run
 import shutil
@@ -438,8 +435,8 @@ ended = {None: "waits", 0: "goes on"}.get(report["worker 0"].status, "error")
 reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
-# Worker 0 ended with an `UnavailableError`, whose message says `Restart your program to reset.`
-# Nothing else helps: after a failure every later all-reduce of a process fails, too.
+# Worker 0 ended with an error: the all-reduce failed.
+# Only a new start helps, for every later all-reduce of the process fails, too.
 # If a worker left early, the others would fail just so:
 # the program's last line makes each wait for all.
 #
@@ -450,7 +447,8 @@ before, folder = killed()
 resuming = shutil.copytree(folder, tempfile.mkdtemp(), dirs_exist_ok=True)  # so that this cell can run again
 with Cluster([programs / "worker.py", resuming], {"worker": 2}) as cluster:
     resumed = cluster.wait()
-print(*(each.heading() for each in before.told), resumed, sep="\n")
+print("killed:", *(each.heading() for each in before.told), sep="\n- ")
+print("resumed:", resumed, sep="\n")
 losses = {**before["worker 0"].losses, **resumed["worker 0"].losses}
 undisturbed = two_workers("first.py")["worker 0"].losses
 print(f"{losses == undisturbed = }")
@@ -461,8 +459,8 @@ print(f"{losses == undisturbed = }")
 # model, optimizer and `step` came from the checkpoint,
 # and the order of the examples follows from a seed and the number of the epoch.
 #
-# Now worker 1 alone gets SIGTERM, early in its first epoch.
-# After it `first.py`, without a handler, gets it too.
+# Now worker 1 alone gets SIGTERM, after step 1 of a new training.
+# Then a worker of `first.py`, without a handler, gets it too.
 
 # %% preempted
 worker, folder = programs / "worker.py", tempfile.mkdtemp()
@@ -474,9 +472,9 @@ losses = {**before, **after}
 exit_statuses = [each.status for each in preempted.told]
 done_twice = sorted(before.keys() & after.keys())
 print(f"{exit_statuses=} {done_twice=} {losses == undisturbed = }")
-deaf = terminated(programs / "first.py", "--pause", "0.5")
-exit_statuses = [each.status for each in deaf.told]
-print(f"first.py: {exit_statuses=} steps={list(deaf['worker 1'].losses)}")
+no_handler = terminated(programs / "first.py", "--pause", "0.5")
+exit_statuses = [each.status for each in no_handler.told]
+print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 
 # %% client-text [markdown]
 # Both saved and ended with the status 75; no step was done twice.
@@ -490,7 +488,7 @@ print(f"first.py: {exit_statuses=} steps={list(deaf['worker 1'].losses)}")
 #
 # DTensor goes over several processes, too.
 # Each is a *client*: it has its own devices, and runs the whole program.
-# Other variables tell a client its place: `DTENSOR_JOBS` has all addresses,
+# Other variables tell a client its place: `DTENSOR_JOBS`, despite its name, has all addresses,
 # `DTENSOR_CLIENT_ID` says which one this is, `DTENSOR_JOB_NAME` what they are called together.
 # Then `dtensor.initialize_accelerator_system` joins them,
 # and `create_distributed_mesh` makes a mesh of the devices of all.
@@ -499,7 +497,7 @@ print(f"first.py: {exit_statuses=} steps={list(deaf['worker 1'].losses)}")
 # Packing does not: `mesh.local_device_locations()` says where in the mesh a client's devices stand,
 # and it makes their components alone.
 # All clients save into one checkpoint, to which each adds the parts that lie on its devices.
-# A client is deaf to SIGTERM too, and this program has no handler: it saves every five steps and at the end.
+# This program has no handler: it saves every five steps and at the end.
 
 # %% client
 # %%writefile 11_programs/client.py
@@ -607,8 +605,8 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # The file is [`11_client.py`](../plain/11_client.py).
 #
 # Devices 0 to 3 are those of client 0.
-# On the mesh of 4 × 2 groups along `model`, such as 0 and 1, stay within a process;
-# groups along `batch` have devices of both.
+# The rows of the 4 × 2 mesh are the groups along `model`, from 0 and 1 to 6 and 7.
+# They stay within a process; groups along `batch` have devices of both.
 # Data moves more slowly between machines,
 # so the dimension along which most is moved should be the last, which stays within one.
 #
@@ -625,7 +623,8 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # Workers and servers run the same file, and stop at `Server(...).join()`:
 # they serve until they are ended.
 # The coordinator waits for them, for five minutes at most.
-# An epoch is only a count here, five steps: each worker shuffles all examples for itself.
+# Each worker shuffles all examples for itself, so no epoch takes each example once:
+# five steps are called an epoch here.
 #
 # The next cell writes this program, [`11_coordinator.py`](../plain/11_coordinator.py).
 # After a question it runs with a chief, two workers and two servers, of which some are killed.
@@ -720,7 +719,7 @@ while done < options.epochs:
 # %% predict-worker [markdown]
 # The coordinator of a `ParameterServerStrategy` hands out five steps an epoch to two workers.
 # In the middle of the training worker 1 is killed.
-# What does the training do until it is back?
+# What does the training do then?
 #
 # - [ ] `error` It ends with an error.
 #   So it is with an all-reduce, for which all workers are needed.
@@ -752,11 +751,11 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 # A step whose worker dies before its result is back is done again,
 # so that all or some of its gradients may count twice.
 #
-# `W1`, the larger variable, lay in two parts, `W2` whole on one server:
-# `print(*lost.lines, sep="\n")` shows it.
+# `W1`, the larger variable, lay in two parts, `W2` whole on one server.
 # Then server 1 was killed.
-# Its values were in no other process, and the coordinator ended with an `UnavailableError`.
-# All are started again then, and go on from the checkpoint.
+# Its values were in no other process, and the coordinator ended with an error.
+# `print(*lost.lines, lost.heading(), sep="\n")` shows both.
+# All are started again then, from the checkpoint.
 #
 # ## Beyond this machine
 #
@@ -765,7 +764,7 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
-# | Kubernetes | the manifest: the host names in an Indexed Job are known before | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` too |
+# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` too |
 # | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
 #
 # Every machine must see the folder of checkpoints.
@@ -775,8 +774,6 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 # In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
 # `place.py` sets `TF_CONFIG` to what the function below returns,
 # here called as by the second of two tasks.
-# TensorFlow's resolver sorts host names as texts, `n10` before `n2`, and Slurm does not:
-# ask for machines whose numbers have equally many digits.
 
 
 # %% slurm
@@ -806,37 +803,39 @@ with patch.dict(os.environ, {f"SLURM_{name}": value for name, value in slurm.ite
 # The last line of either log was
 #
 # ```text
-# step 6 loss 1.11 patterns 32
+# step 6 loss 1.11 examples 32
 # ```
 #
 # Today somebody set both up anew, to go on to step 9, with three settings on each:
 # the index in `TF_CONFIG`, `BATCH` in its copy of the program,
 # and the path of the folder of checkpoints.
-# It does not go on as it should.
 #
-# **Exercise 2.** Find out why, and repair it.
+# **Exercise 2.** Find out why it does not go on as it should, and repair it.
 # There are three faults, and each hides the next; not each raises an error.
-# The logs that `start` shows, with what is said above, tell the right values.
-# Change a value, run `start(repaired, worker, resuming)`, read both logs, and so on,
-# until both go on after step 6 as yesterday.
+# The logs, with what is said above, tell the right values;
+# who finds the checkpoint says `goes on after step 6`.
+#
+# 1. In the exercise's cell set `repaired` to a dictionary like `machines`, with one value changed.
+# 2. Add the line `start_both(repaired, worker, resuming)`, run the cell, and read both logs.
+# 3. Repeat until both go on after step 6 as yesterday.
 #
 # A machine that waits says nothing.
-# `start` ends it soon after the other has failed; the report, made before, says that it runs.
+# `start_both` ends it soon after the other has failed; the report, made before, says that it runs.
 
 # %% drill
-from lessons.lesson_11_many_processes.checks_drill import start
+from lessons.lesson_11_many_processes.checks_drill import start_both
 
 machines = {
-    "host0": {"index": 1, "BATCH": 48, "folder": "/mnt/nas/patterns"},
-    "host1": {"index": 2, "BATCH": 48, "folder": "/mnt/nfs/patterns"},
+    "host0": {"index": 1, "BATCH": 48, "folder": "/mnt/nas/checkpoints"},
+    "host1": {"index": 2, "BATCH": 48, "folder": "/mnt/nfs/checkpoints"},
 }
-start(machines, worker, resuming)
+start_both(machines, worker, resuming)
 
 # %% exercise-drill
 # solution begin
 repaired = {
-    "host0": {"index": 0, "BATCH": 32, "folder": "/mnt/nfs/patterns"},
-    "host1": {"index": 1, "BATCH": 32, "folder": "/mnt/nfs/patterns"},
+    "host0": {"index": 0, "BATCH": 32, "folder": "/mnt/nfs/checkpoints"},
+    "host1": {"index": 1, "BATCH": 32, "folder": "/mnt/nfs/checkpoints"},
 }
 # solution end
 
@@ -846,7 +845,7 @@ check("11-drill", repaired)
 # %% repaired
 from course_lib import yours_or_ours
 
-start(yours_or_ours("11-drill", repaired), worker, resuming)
+start_both(yours_or_ours("11-drill", repaired), worker, resuming)
 
 # %% takeaways [markdown]
 # ## Takeaways

@@ -16,6 +16,7 @@
 #
 # > **Where this was run.** TensorFlow 2.15, the last that has Estimators.
 # > It takes an environment of its own, which no other lesson needs, with Python 3.11 and 1.4 GB.
+# > The course's library is not in it, so there are no cards and no checks here.
 # > `make estimator` in a terminal makes it and tries it out.
 # > Then open this notebook in JupyterLab, by `make lab`:
 # > its kernel is "TensorFlow 2.15 (Estimators)", which you can also choose under *Kernel*, *Change Kernel*.
@@ -50,7 +51,7 @@ tf.get_logger().setLevel("ERROR")
 #   here 1,000 times the same example: the feature `feats` is 1, and so is the label;
 # - a strategy;
 # - `RunConfig`, which holds the strategy for training and the one for evaluation,
-#   the folder for checkpoints, and settings of the session (below);
+#   the folder for checkpoints (`model_dir`), and settings of the session (below);
 # - the Estimator.
 #   A *pre-made* one, such as `LinearRegressor`, brings its model.
 
@@ -125,11 +126,12 @@ except RuntimeError as error:
     print(str(error).partition("RuntimeError: ")[2].partition(" Here")[0])
 
 # %% session-text [markdown]
-# ## Two CPUs in the session
+# ## Two virtual CPUs in the session
 #
 # An Estimator builds a graph and runs it in a *session*, as TensorFlow 1 did.
 # The strategy accepted `/cpu:1` without asking whether there is such a device, as lesson 9 showed.
-# The session makes devices of its own, and that is one CPU, unless `session_config` asks for more.
+# But the session, not the strategy, makes the devices to compute with:
+# one virtual CPU, unless `session_config` asks for more.
 
 # %% session
 for options in (None, two_cpus):
@@ -137,7 +139,8 @@ for options in (None, two_cpus):
         print(*(device.name.rpartition("/")[2] for device in session.list_devices()))
 
 # %% hangs [markdown]
-# On one CPU the two replicas hang, and you would have to interrupt the training.
+# With one virtual CPU in the session the two replicas hang, and you would have to interrupt the training:
+# no cell tries it.
 # A session finds all GPUs of a machine, so programs on GPUs do not need `session_config` for that.
 #
 # ## A model of one's own
@@ -194,8 +197,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # %% per-replica [markdown]
 # The batch of an `input_fn` is *per replica*: in a step, two replicas take two batches.
 # The batch of `fit` and of `experimental_distribute_dataset` is the global one, and the replicas share it.
-# A program that moves with its `batch(10)` and its number of steps unchanged trains on half the examples,
-# without an error: the first of the two mistakes.
+# A program for two replicas that moves with its `batch(10)` and its number of steps unchanged
+# trains on half the examples, without an error: the first of the two mistakes.
 # Only since all examples are equal, the weight is the same here.
 #
 # An `input_fn` is called once a worker, not once a replica.
@@ -204,9 +207,9 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # ## Two strategies
 #
 # Training and evaluation may have different strategies.
-# An `input_fn` may ask how many replicas there are.
+# An `input_fn` with the argument `input_context`, here `told`, can ask how many replicas there are.
 # The next cell trains on two replicas, evaluates on one device, and trains on:
-# `train` starts from the newest checkpoint in the Estimator's folder, if there is one.
+# `train` starts from the newest checkpoint in `model_dir`, if there is one.
 
 
 # %% two-strategies
@@ -228,7 +231,7 @@ print(other.get_variable_value("global_step"), "steps")
 # A *hook* is called before and after each step; here it counts the calls after a step.
 # `train_and_evaluate` trains until `max_steps` and evaluates on the way and at the end.
 # On several machines each process finds its task in `TF_CONFIG`;
-# the next cell has one process, and needs none.
+# the next cell uses only one process, and needs none.
 
 
 # %% hook
@@ -273,16 +276,16 @@ for name, given in (("one device", None), ("two replicas", strategy)):
     print(f"evaluated on {name}: loss {metrics['loss']:.3g}, metric {metrics['mse']:.3g}")
 
 # %% halved [markdown]
-# The training is right: the metric is that of before.
+# The training is right: the metric is 0.189 twice, the loss of the first program.
 # But the loss told by the evaluation on two replicas is half the right one.
-# Keras divides the loss of each replica by the number of replicas, so that their sum is the loss.
+# Keras divides the loss of each replica by the number of replicas, so that their sum is the right loss.
 # The Estimator takes their mean.
 # To hold such a loss from an old log against `evaluate` of today is the second mistake: compare metrics.
 #
 # ## The same today
 #
 # This is all that is left of the first program.
-# In the environment of the course, on two virtual CPUs, it gives the weight and the bias of above;
+# In the environment of the course, on two virtual CPUs, it gives the same weight and bias;
 # the `import` and the setting of the CPUs are left out.
 #
 # ```python
@@ -305,7 +308,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `RunConfig(train_distribute=..., eval_distribute=...)` | a strategy, and its `scope()` around model, optimizer and metrics | 9 |
 # | different strategies for training and evaluation | a checkpoint, restored under the other strategy or under none | 10 |
 # | `session_config` | `tf.config`, before TensorFlow starts | 1 |
-# | `input_fn`, called by the Estimator | a `tf.data.Dataset`, in batches for all replicas | 9, 10 |
+# | `input_fn`, called by the Estimator | a `tf.data.Dataset` of global batches | 9, 10 |
 # | `input_context` | `distribute_datasets_from_function` | named; an exercise of lesson 11 has such a function |
 # | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | named |
 # | `LinearRegressor`, `DNNClassifier` and other pre-made Estimators | a Keras model | 9 |
@@ -321,8 +324,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `model_to_estimator` | nothing: the Keras model | 9 |
 # | `TPUEstimator` | `TPUStrategy` | named |
 #
-# TensorFlow's guide set two more limits:
-# no `TPUStrategy` for Estimators, and no `Scaffold` in a `model_fn` under a strategy.
+# TensorFlow's guide named two limits of training Estimators under a strategy:
+# no `TPUStrategy`, and no `Scaffold` in a `model_fn`.
 # But version 2.15 accepts a `Scaffold` under a strategy without a word.
 #
 # ## Exercise
@@ -344,7 +347,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # %% [markdown]
 # ## Takeaways
 #
-# - A distributed Estimator had its strategy in `RunConfig` and built the model itself;
+# - A distributed Estimator has its strategy in `RunConfig` and builds the model itself;
 #   today you make the model in the strategy's scope.
 # - The batch of an `input_fn` is per replica: multiply it by the number of replicas for `fit`.
 # - Compare weights or metrics when you move a program, not losses:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from lessons.lesson_11_many_processes.checks_drill import BROKEN, start
+from lessons.lesson_11_many_processes.checks_drill import BROKEN, SHARED, start_both
 from lessons.lesson_11_many_processes.launcher import Cluster
 
 PLAIN = Path(__file__).parents[2] / "notebooks" / "plain"
 WORKER, CLIENT, COORDINATOR = (PLAIN / f"11_{name}.py" for name in ("worker", "client", "coordinator"))
 BOTH = ("worker 0", "worker 1")
-REPAIRED = {host: {"index": at, "BATCH": 32, "folder": "/mnt/nfs/patterns"} for at, host in enumerate(BROKEN)}
+REPAIRED = {host: {"index": at, "BATCH": 32, "folder": SHARED} for at, host in enumerate(BROKEN)}
 
 
 def run(*command, tasks=2, job="worker", **options):
@@ -96,8 +96,8 @@ def test_a_strategy_that_is_made_too_late_says_so(tmp_path):
 def test_other_batches_train_in_silence_and_other_folders_are_refused(tmp_path):
     other = changed(WORKER, tmp_path, "BATCH = 32", "BATCH = 48")
     report = run(WORKER, "--steps", "3", others={"worker 1": [other, "--steps", "3"]})
-    patterns = [line.split()[-1] for line in report["worker 0"].lines[1:]]
-    assert patterns == ["40", "40", "16"]
+    examples = [line.split()[-1] for line in report["worker 0"].lines[1:]]
+    assert examples == ["40", "40", "16"]
     run(WORKER, tmp_path / "kept", "--steps", "3")
     elsewhere = {"worker 1": [WORKER, tmp_path / "elsewhere", "--steps", "6"]}
     with Cluster([WORKER, tmp_path / "kept", "--steps", "6"], {"worker": 2}, others=elsewhere) as cluster:
@@ -152,10 +152,10 @@ def test_a_lost_worker_comes_back_and_a_lost_server_ends_the_coordinator(tmp_pat
 @pytest.mark.drill
 def test_the_drill_fails_and_is_repaired(tmp_path):
     run(WORKER, tmp_path)
-    broken = start(BROKEN, WORKER, tmp_path)
+    broken = start_both(BROKEN, WORKER, tmp_path)
     assert broken["host1"].heading() == "host1: ended by ValueError"
-    report = start(REPAIRED, WORKER, tmp_path)
+    report = start_both(REPAIRED, WORKER, tmp_path)
     for told in report.told:
         assert (told.status, told.lines[1], list(told.losses)) == (0, "goes on after step 6", [7, 8, 9])
     wrong = {host: {**settings, "BATCH": 48} for host, settings in REPAIRED.items()}
-    assert start(wrong, WORKER, tmp_path)["host0"].lines[-1].endswith("patterns 48")
+    assert start_both(wrong, WORKER, tmp_path)["host0"].lines[-1].endswith("examples 48")
