@@ -18,14 +18,16 @@ from lessons.lesson_11_many_processes.launcher import Cluster, Report, place
 
 HOSTS = ("host0", "host1")
 SETTINGS = ("index", "BATCH", "folder")
-SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"  # which one holds the checkpoint, only the logs tell
+SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"  # the logs tell which is right
 _BATCH, _STEPS = 32, 9
 _LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # once one has failed the other waits in vain
 
 Machines = Mapping[str, Mapping[str, object]]
 
 
-def start_both(machines: Machines, program: str | os.PathLike[str], checkpoints: str | os.PathLike[str]) -> Report:
+def start_both(
+    machines: Machines, program: str | os.PathLike[str], checkpoints: str | os.PathLike[str]
+) -> Report:
     """Starts the workers' program on two machines, and returns what they said.
 
     Args:
