@@ -8,7 +8,7 @@
 #
 # - describe devices as a *mesh* and the split of a tensor as a *layout*;
 # - tell, before anything runs, what each device holds, how many bytes that is and how many copies exist;
-# - cut an array, make a DTensor of the parts, move it, and join the parts again, in TensorFlow alone;
+# - cut an array, make a DTensor of the parts, move it, and join the parts again;
 # - say which mistakes TensorFlow refuses, which it takes in silence, and which end the process.
 #
 # **Time:** 40 minutes.
@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## Eight virtual devices on one CPU
 #
 # TensorFlow takes a machine's CPU, with all its cores, for one device.
-# In a program of your own, two lines after `import tensorflow as tf` make eight *virtual devices* of it:
+# Two lines after `import tensorflow as tf` make eight *virtual devices* of it:
 #
 # ```python
 # cpu = tf.config.list_physical_devices("CPU")[0]
@@ -40,7 +40,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # They must run before TensorFlow first uses a device.
 # In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
-# imports TensorFlow, hides GPUs, runs these two lines and returns the module.
+# imports TensorFlow, hides GPUs, runs these two lines, starts TensorFlow and returns the module.
 #
 # The last line asks for four devices, too late.
 # `outcome` calls a function, and returns its result, or the kind and first sentence of its error.
@@ -89,6 +89,7 @@ show(mesh)
 #
 # The cell makes one of each kind, and draws the first two for a matrix of 6 rows and 4 columns.
 # Texts and pictures write the third, `rows_over_x`, as `[x, unsharded]`.
+# The *global shape* in a picture is that of the whole tensor, the *local shape* that of one device's part.
 # Within a picture, blocks of equal letter and colour hold equal data.
 
 # %% two-layouts
@@ -116,12 +117,12 @@ display(show(nothing_split, (6, 4)), show(all_split, (6, 4)))
 reveal("01-hybrid", outcome(rows_over_x.local_shape_from_global_shape, (6, 4)))
 
 # %% first-dtensor-text [markdown]
-# Under `[x, unsharded]` each device holds 2 rows and 4 columns.
+# Each device holds 2 rows and 4 columns.
 # The layout does not use `y`, so the two devices that differ only along `y` hold the same block.
 # Two rules cover every layout:
 #
-# - The *local shape*, of what one device holds, is the *global shape*, of the whole tensor,
-#   with each axis divided by the size of the mesh dimension that splits it.
+# - The local shape is the global shape with each axis divided by the size of the mesh dimension
+#   that splits it.
 #   Its bytes are elements times bytes per element: here $2 \cdot 4 \cdot 4 = 32$ in float32.
 # - The number $r$ of copies is the product of the sizes $n_d$ of the mesh dimensions $d$ that the layout
 #   $L$ does not use:
@@ -158,7 +159,7 @@ compare(whole, rows)
 #
 # ## Explore
 #
-# Choose the mesh, the shape of the tensor and the layout.
+# Choose mesh, tensor shape and layout.
 # Select a device to see what it holds and who holds the same.
 # The button calls `observe`, which makes the real DTensor.
 # With more than eight devices it ends in an error.
@@ -197,8 +198,9 @@ check("01-explore-one-copy", explorer)
 # `mesh.local_device_locations()` lists the positions of the devices,
 # in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
-# The cell cuts a matrix of 24 rows for a mesh of all eight devices,
-# with the usual names of training, `batch` and `model`.
+#
+# The cell cuts 24 rows into `parts` for `[batch, unsharded]` on a mesh of all eight devices,
+# with the usual names, `batch` and `model`.
 # Each device gets the part whose number is its position along `batch`.
 
 # %% by-hand
@@ -272,14 +274,16 @@ check("01-cut", cut)
 # %% reading [markdown]
 # With `cut`, `dtensor.pack(cut(array, layout), layout)` makes a DTensor of any array
 # that the layout can divide.
-# The course's `shard(array, layout)` does just this.
+# The course's `shard(array, layout)` does this.
 #
 # ## Read and join
 #
 # `.numpy()` works for a replicated DTensor: it gives the component of the first device.
 # Of a split one it does not collect the parts: TensorFlow refuses it.
 # Either move the DTensor to a replicated layout first, with the `dtensor.relayout` of the next section,
-# or fetch the components and put each in its place, as `join` does.
+# or fetch the components and put each in its place.
+#
+# `join` does that.
 # The position of a device along the mesh dimension that splits an axis, `place.get(dim, 0)`
 # (0 where none does), times the component's length is where the component begins.
 
@@ -338,14 +342,15 @@ columns = dtensor.relayout(rows, columns_over_y)
 show(columns)
 
 # %% random-text [markdown]
-# Each of the six devices now holds 48 bytes, 288 in all:
+# Each device now holds 48 bytes, 288 in all:
 # three copies of each half need more memory than two of each third.
 #
 # ## Make it where it belongs: `call_with_layout`
 #
 # `dtensor.call_with_layout` runs a function so that its result has a given layout.
 # Each device makes its own block, without the whole tensor.
-# Random numbers can then differ from those of an ordinary call:
+#
+# Random numbers can then differ from ordinary ones:
 # from one seed, `draw` makes an ordinary matrix, a replicated and a split one,
 # and the cell counts how many numbers of the last two equal those of `ordinary`.
 
@@ -382,9 +387,11 @@ print("whole:", outcome(variable.assign, whole))
 
 # %% mistakes-text [markdown]
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
-# The ordinary array `whole` is refused: besides DTensors a variable takes only a scalar, if it is one,
-# and arrays of fewer than 20 numbers of int32 or int64.
-# An operation takes these, any scalar and arrays of strings, but not `columns + whole`.
+# The ordinary array `whole` is refused: besides DTensors
+#
+# - a variable takes only arrays of fewer than 20 numbers of int32 or int64, and a scalar, if it is one;
+# - an operation takes these, any scalar and arrays of strings, but not `columns + whole`.
+#
 # Inside a `tf.function`, tensors that it makes and NumPy arrays that it captures are given a layout;
 # ordinary tensors that it captures or is passed have the same limits.
 #
@@ -396,8 +403,7 @@ print("whole:", outcome(variable.assign, whole))
 # A matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[unsharded, y]`:
 # devices 0, 2 and 4 hold its left half, and 1, 3 and 5 its right half.
 # By mistake `dtensor.pack` gets six unlike halves: each number of device `d`'s 6 × 2 block is `d`.
-# `.numpy()` reads the component of the first device.
-# What does it give for `tf.reduce_sum` of the resulting DTensor?
+# What does `.numpy()` give for `tf.reduce_sum` of the resulting DTensor?
 #
 # - [x] `12`
 #   `dtensor.pack` compares no values.
@@ -417,7 +423,8 @@ total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
 reveal("01-replicas", int(total.numpy()))
 
 # %% refused-text [markdown]
-# Devices 0 to 5 hold the sums 12, 12, 60, 60, 108 and 108: one DTensor with three values.
+# Devices that differ only along `y` add up their blocks.
+# So devices 0 to 5 hold 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
 # ### Refused
 #
@@ -447,9 +454,9 @@ for number, mistake in enumerate(mistakes, 1):
 #
 # ### Taken in silence
 #
-# The card's mistake is one of these; here are two more, and the count of right numbers:
+# Two cards showed such mistakes; here are two more, and the count of right numbers:
 # components packed in a wrong order, and a slice to turn the rows round.
-# It turns each device's own block round and leaves the blocks where they are; `tf.gather` is right.
+# It turns each device's block round and leaves the blocks in place; `tf.gather` is right.
 
 # %% silent
 backwards = dtensor.pack(dtensor.unpack(rows)[::-1], rows_over_x)
@@ -461,8 +468,8 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These mistakes are known to raise no error, though what comes out is not what was meant.
-# `[::-2]` and the last four are not tried in this lesson.
+# These mistakes raise no error; there may be others.
+# `[::-2]` and the last five are not tried here.
 #
 # | mistake | what came out | instead |
 # | --- | --- | --- |
@@ -471,12 +478,13 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | adding 1 four times gives another number than 4, each time another | change it outside, or take a `DVariable` |
-# | `tf.where(condition)`, `tf.boolean_mask` along a split axis | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | adding 1 four times gives another number than 4 | change it outside, or take a `DVariable` |
+# | `t[k:k+3]` with a tensor `k`, in a `tf.function` | empty blocks | Python numbers, or `tf.gather` |
+# | `tf.where(condition)`, `tf.boolean_mask` with a split condition or mask | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
 # | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
 #
-# Where you know the array, compare what the devices hold with what they should hold, as `compare` does.
+# Where you know the array, compare what the devices hold with it, as `compare` does.
 # Otherwise compare the result with that of ordinary tensors.
 #
 # ### The process ends
@@ -506,13 +514,14 @@ print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float6
 # %% takeaways [markdown]
 # `program` printed no sum: its process (in a notebook: the kernel) ended on the way,
 # which no `except` can catch.
+#
 # It can happen outside a `tf.function` in an operation on two tensors of unlike number types,
-# if one is a DTensor whose layout splits an axis, even over one device, as in `program`.
+# if at least one is a DTensor whose layout splits an axis, even over one device, as in `program`.
 # `single + tf.constant(2)` would do it too; in `single + 2` the number is converted.
 # Write `dtype="float32"` where you make arrays.
 #
-# Other calls can, too: `dtensor.pack([], layout)`,
-# and `layout.num_shards(axis)` of an axis that the layout lacks (-1 is one).
+# Other calls can, too: `rows[:, None]` (take `tf.expand_dims`), `dtensor.pack([], layout)`,
+# and `layout.num_shards(axis)` of an axis that the layout lacks.
 #
 # ## The plain program
 #

@@ -3,14 +3,15 @@
 #
 # Two matrices lie split over eight devices, and you multiply them.
 # Under some layouts no device needs anything of the others; under others, whole matrices travel.
-# What decides that, and how do you find it out for a function of your own?
+# What decides that, and how do you find out for your own function?
 #
 # After this lesson you can
 #
 # - tell from the layouts of two factors what the devices exchange, and how many bytes;
 # - read from the graphs that TensorFlow ran which exchanges there were;
 # - write the all-reduce of devices that stand in a ring, and say how much each of them sends;
-# - spare needless exchanges, and find results that an exchange made wrong in silence.
+# - spare needless exchanges;
+# - find results that an exchange made wrong in silence.
 #
 # **Time:** 45 minutes.
 # **You need to know:** lesson 1, and how two matrices are multiplied.
@@ -37,7 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Let A and B be the same 8 × 8 numbers over eight devices:
 # each holds one column of A and one row of B.
-# The letters A to H in the two pictures name blocks, not the matrices A and B.
+# The pictures show first A, then B; in them, the letters A to H name blocks.
 
 # %% factors
 tf = course_lib.start_tensorflow()
@@ -82,11 +83,11 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 # Nothing splits the rows of A or the columns of B, so A @ B is to be whole on every device:
 # each must receive the total of the eight partial sums.
 # That is an *all-reduce*.
-# An exchange in which all devices of a fixed group take part is called a *collective*.
+# An exchange of all devices of a fixed group is a *collective*.
 #
 # `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
 # In the picture AB is the product, and I the group of devices.
-# The *payload* is what one device receives as the result of the exchange, here 64 elements of 4 bytes.
+# The *payload* is what one device holds as the result of the exchange, here 64 elements of 4 bytes.
 # What it *sends* depends on how that is done: the ring below counts it.
 
 # %% partial-sum
@@ -96,8 +97,7 @@ explain(tf.matmul, by_columns, by_rows)
 # A of 16 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
 # B of 64 × 8 is whole on every device.
 # They are multiplied.
-# How many bytes is the payload of the exchange, that is what one device receives as its result?
-# If none is needed, answer 0.
+# How many bytes is the payload of the exchange, that is what one device holds as its result?
 #
 # - [x] `512`
 #   Each device takes the rows of B that belong to its columns of A,
@@ -140,7 +140,7 @@ reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide
 explain(tf.matmul, by_rows, by_rows)
 
 # %% refused-text [markdown]
-# On CPUs, also below, TensorFlow ran an all-reduce in place of every all-gather that we have seen.
+# On CPUs, also below, TensorFlow ran an all-reduce in place of every all-gather we have seen.
 # In a ring each device sends twice as much; payload and result are the same.
 #
 # The next cell runs the last line of the table, then repairs it.
@@ -160,7 +160,7 @@ print("repaired:", np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 
 # %% product-explorer-text [markdown]
 # The *contracting dimension* is the inner axis.
-# Here you must change the layout of a factor yourself, as the cell does for `repaired`.
+# You must change the layout of a factor yourself, as for `repaired`.
 #
 # ## Explore
 #
@@ -269,7 +269,8 @@ def collectives_that_ran(mesh, function, *arguments):
 
 # %% merged-text [markdown]
 # In `two_sums` each sum needs an all-reduce of one number;
-# an environment variable decides whether TensorFlow may merge the two.
+# the environment variable `DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE` decides
+# whether TensorFlow may merge the two.
 # The course's `collectives` reads them, too.
 
 
@@ -290,18 +291,18 @@ del os.environ[group_size]
 print("collectives:", *collectives(two_sums, by_columns, by_rows), sep="\n  ")
 
 # %% naive-text [markdown]
-# Left to itself, TensorFlow merges all-reduces that do not depend on each other, and pads what it merged,
+# By default TensorFlow can merge all-reduces that do not depend on each other, and pads what it merged,
 # once, to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
-# With the environment variable set before a function is compiled, each stays by itself.
+# With the environment variable 1 before a function is compiled, each stays by itself.
 # `collectives` sets it too, and undoes what the function wrote to variables.
 #
 # ## All-reduce in a ring
 #
-# The simplest all-reduce is that each device sends all it has to every other one, and all add.
+# In the simplest all-reduce each device sends all it has to every other one, and all add.
 # `naive_all_reduce` says so for one device: `mine` is its array, `device.id` its number,
 # and `device.count` how many devices there are.
 # `device.send` sends a copy of an array to another device;
-# `device.receive` waits for the next array of another device, and returns it.
+# `device.receive` waits for another's next array, and returns it.
 #
 # `run_on_each` has threads of Python play the devices, one for each array: here each partial sum of A @ B.
 # `equal` counts the numbers that are TensorFlow's on every device.
@@ -428,11 +429,12 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # A change of a matrix's layout takes one of three ways:
 #
 # 1. What is whole can be cut for nothing: `[unsharded, unsharded]` to `[x, y]`.
-# 2. Where only one mesh dimension moves to the other axis, an all-to-all exchanges parts of the blocks.
+# 2. Where one mesh dimension moves to the other axis and nothing else changes,
+#    an all-to-all exchanges parts of the blocks.
 # 3. Else one all-gather undoes the splits that are not to stay,
-#    and the new ones are cut, if possible before it.
+#    and the new ones are cut: before it, where the axis is whole and the mesh dimension free.
 #
-# `[unsharded, x]` to `[x, y]` goes the third way:
+# `[unsharded, x]` to `[x, y]`, on 4 × 2 devices, goes the third way, and `x` is not free:
 # every device receives the whole matrix, to keep an eighth of it.
 #
 # A product, too, can cost more where TensorFlow does not know in which layout it is used:
@@ -460,7 +462,7 @@ print("product_in_columns:", *collectives(product_in_columns, *factors), sep="\n
 # **Exercise 2.** Find a cheaper way from `[unsharded, x]` to `[x, y]`, by `dtensor.relayout` alone.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
-# A device need send only an eighth of the bytes that it sends in `relayout` above.
+# A device need send only an eighth of what it sends in `relayout` above.
 
 
 # %% exercise-blocks
@@ -505,12 +507,13 @@ for mesh, *specs in moves:
 # On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change, but the layout says both were made.
 #
-# With four axes we tried all moves of a split: those to or from the first axis are right.
+# With four axes we tried all moves of `x`: those to or from the first axis are right.
 # Of the six others five are wrong for this shape, and all if the last axis is longer than there are devices.
 #
 # On twelve CPUs even a matrix can go wrong.
 # `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in other processes,
 # since some errors of this move leave a process without collectives.
+#
 # It repeats this until each message that can bring another device's number has done so, and returns these.
 
 # %% twelve
@@ -544,7 +547,7 @@ print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swap
 #   nothing, an all-reduce of partial sums, all-gathers, or both.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
 #   half of that for a reduce-scatter or an all-gather.
-# - TensorFlow inserts some exchanges that are needless and a few that give wrong values:
+# - TensorFlow runs some needless exchanges and a few that give wrong values:
 #   read them from the graphs that ran, and compare values with one device.
 #
 # Lesson 3 trains a model.

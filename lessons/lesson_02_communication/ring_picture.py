@@ -42,7 +42,7 @@ def legend(moment: RingMoment) -> list[str]:
         return told
     return [
         *told,
-        _("Stripes mark a partial sum that waits to be added."),
+        _("Stripes mark a partial sum, not yet the sum over all devices."),
         _("Dashed: sent on and not needed any more."),
     ]
 

@@ -133,7 +133,7 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # %% [markdown]
 # `train` is a generator: it does a step and yields a dictionary;
 # `live.watch` takes these and draws the curves.
-# They show the loss and the accuracy of each batch just before its update, as means of 20 steps.
+# They show the mean loss and the accuracy of each batch just before its update, as means of 20 steps.
 # In three epochs the loss falls from about 1 to below 0.3.
 #
 # ## What goes in
@@ -162,7 +162,7 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # $x$ and $W$ share the letter $i$, over which the product sums.
 # The product and the bias share $j$, so the bias is laid out like the last axis of the weight.
 # `WEIGHT.delete([0])` is the weight's layout without its first entry.
-# The labels likewise have the layout of the rows without the second entry.
+# The labels likewise have the layout `ROWS` without the second entry.
 #
 # In `LAYOUTS` the batch is split, and the variables are whole on every device:
 # this choice of layouts is *data parallelism*.
@@ -217,13 +217,13 @@ check("03-layouts", image_layouts)
 #
 # All gradients are there before the first variable changes:
 # a variable that is written and then read in one `tf.function` can give its old value (lesson 1).
-# Use no optimizer of Keras here (lesson 7 writes its own).
-# Those with momentum, Adam among them, read what they have just written and train wrongly in silence,
+# Use no optimizer of Keras 3 here (lesson 7 writes its own).
+# Those with momentum, Adam among them, read what they have just written and train wrongly, mostly in silence,
 # and even without momentum the step counter goes wrong.
 #
 # The layouts of the batch and of the variables decide what each device computes.
-# Operation by operation, TensorFlow finds the layout of the result from those of the arguments,
-# and adds the communication that it needs.
+# Operation by operation, TensorFlow finds the layout of the result from its arguments
+# and from where it is used, and adds the communication that it needs.
 #
 # `tf.function` compiles the step.
 # `train_step.python_function` is the same step uncompiled, as TensorFlow runs it operation by operation.
@@ -267,9 +267,11 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # A distributed step can be wrong in silence.
 # So run the same steps on one device and compare:
 # without layouts, `MLP` makes ordinary variables, and the same `train_step` is an ordinary step.
+#
 # `differences` takes twenty steps on both, and returns the model on eight devices
 # and how far the losses are apart, step by step.
-# The cell calls it in float32 and in float64, and prints the largest difference in some steps:
+# The cell calls it in float32 and in float64,
+# and prints the largest difference in the first five steps and in all twenty.
 
 
 # %% both
@@ -300,7 +302,8 @@ differences_picture({"float32": in_float32, "float64": in_float64})
 # Sums in another order round differently, and training magnifies that from step to step, though not in each.
 #
 # In float32 the losses agree to five digits at first;
-# within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong.
+# within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong;
+# how far depends on the machine.
 # In float64 the differences start so low that all 20 steps agree to eight digits.
 # A mistake in the step makes as large a difference in float64 as in float32.
 # So compare the first steps, or compare in float64.
@@ -325,6 +328,7 @@ reveal("03-copies", "equal" if apart == 0 else "rounding" if apart < 1e-9 else "
 
 # %% [markdown]
 # In each step a device gets 8 rows, and still it subtracts the gradient of all 64.
+# An all-reduce in a ring finishes each chunk of it once and copies it, so all subtract the same bits.
 #
 # ## From partial sums to an all-reduce
 #
@@ -367,7 +371,8 @@ print("b2:", [each["b2"].device[-5:] for each in partial])
 # `all_reduced` sums over that axis, and this sum is the all-reduce.
 #
 # The picture shows it for the gradient of `b2`, two numbers: the partial sums, their total,
-# and what each device receives, all rounded to two digits.
+# and what each device receives, all rounded to two digits:
+# what is shown can add up to a little more or less than the total shown.
 
 
 # %% all-reduce
@@ -392,7 +397,8 @@ Reduction(show(mesh), "batch", [each["b2"] for each in partial], received, digit
 # %% compared-text [markdown]
 # `relative_differences` compares these sums, for all four variables, with the gradients
 # that DTensor computes for the whole batch at once.
-# It returns the length of each difference, relative to that of the whole batch's gradient.
+# It returns the length of each difference, relative to that of the whole batch's gradient
+# (the length of a matrix is that of the vector of all its elements).
 
 
 # %% compared
@@ -460,7 +466,9 @@ print("combine=True:", len(collectives(train_step, probe, x, y, 1e-2, combine=Tr
 # | backward | 8, 384, 230,400, 192 | the gradients of `b2`, `W2`, `W1` and `b1` |
 # | backward | 192, 192 | the gradients of a scale and a shift, which TensorFlow makes of mean and variance |
 #
-# So batch normalisation adds four all-reduces, two in each direction:
+# With `combine=True` these ten become four.
+#
+# Batch normalisation adds four of the ten, two in each direction:
 # the list for `plain`, the model without it, lacks them.
 
 # %% predict-bytes [markdown]
@@ -482,7 +490,8 @@ before, after = (sum(each.payload_bytes for each in found) for found in (step_co
 reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 
 # %% [markdown]
-# In data parallelism what a step sends does not depend on the batch size:
+# In data parallelism what a step sends does not depend on the batch size,
+# since the number of rows changes no shape of what is added:
 # a larger batch means more computing for the same communication.
 #
 # ## The last, smaller batch
@@ -519,8 +528,6 @@ print(f"alone:          {np.mean(alone):.2f}")
 # Even with weights and divided by 20 the mean is 1.15, and not 1.01.
 # The 44 rows of zeros took part in the moments, and so they changed the losses of the 20 reviews.
 # The weights must go into the moments too.
-# Evaluation can do without:
-# lesson 4 uses moving moments, collected in training, which do not depend on the batch.
 #
 # **Exercise 2.** Write `moments_of_reviews(hidden, weights)` for eight devices:
 # the mean and the variance over the rows of weight 1, each of the shape (units,).
@@ -544,10 +551,12 @@ check("03-moments", moments_of_reviews)
 
 # %% weighted-text [markdown]
 # With these moments the 20 losses are those of the 20 reviews alone.
-# `tf.nn.weighted_moments` computes them too.
+# (The evaluation of lesson 4 needs no weights in them:
+# it uses moving moments, collected in training, which do not depend on the batch.)
 #
-# So training need not drop the last batch: `weighted_step` weights the moments and the losses.
-# Always pad to the full batch: then one compiled step serves all batches,
+# So training need not drop the last batch: `weighted_step` weights the losses and the moments,
+# which `tf.nn.weighted_moments` computes as in exercise 2.
+# Always pad to the full batch, here 64 rows: then one compiled step serves all batches,
 # on any mesh whose dimension `batch` divides the full batch.
 #
 # After it, a step with the 20 reviews runs padded on eight devices (`weighted_step`),
@@ -579,7 +588,7 @@ print(f"on_eight: {float(on_eight):.2f}, on_one: {float(on_one):.2f}")
 print(f"W1, largest difference: {np.abs(difference).max():.5f}")
 
 # %% takeaways [markdown]
-# Mean losses and updated weights agree.
+# The mean losses and the updated `W1` agree to the digits shown.
 #
 # ## The plain program
 #
@@ -593,7 +602,7 @@ print(f"W1, largest difference: {np.abs(difference).max():.5f}")
 #
 # - Data parallelism is a choice of layouts: split the batch, replicate the variables.
 #   The step, in a `tf.function`, names no device; TensorFlow adds the all-reduces.
-# - Gradients of parts may be added only where no row sees another.
+# - Gradients that devices compute alone may be added only where no row sees one of another device.
 #   Batch normalisation needs the moments of all rows first.
 # - Compare with one device: the first steps, or in float64, where rounding cannot hide a mistake.
 #

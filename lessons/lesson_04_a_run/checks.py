@@ -161,7 +161,8 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 "This forgets that each of the devices still computes its share of the rows."
             ),
             lambda fixed, per_row, devices: fixed * devices / per_row: _(
-                "Shared by several devices, a row costs `per_row / devices`. How much less is that than on one?"
+                "Shared by several devices, a row costs `per_row / devices`. "
+                "How much less is that than on one?"
             ),
             lambda fixed, per_row, devices: fixed / (per_row * devices): _(
                 "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"

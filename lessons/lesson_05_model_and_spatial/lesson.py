@@ -62,13 +62,13 @@ for scheme, dims in MESHES.items():
 # The picture *data* is of *data parallelism*: the rows of `x` are split,
 # and every device holds both weights whole.
 # *model* is *model parallelism*: the hidden units are split too, the columns of `W1` and the rows of `W2`.
-# *spatial* is what TensorFlow's tutorial calls *spatial parallelism*: the features are split as well,
-# the columns of `x` and the rows of `W1`.
+# *spatial* is what TensorFlow's tutorial calls *spatial parallelism* (not its usual sense):
+# the features are split as well, the columns of `x` and the rows of `W1`.
 #
 # ## One model and one step for all three
 #
-# The next cell loads the reviews.
-# The model and the step are those of lesson 3;
+# The next cell loads the reviews and draws initial values.
+# Model and step compute what those of lesson 3 do;
 # neither says what is split, since the class asks a dictionary for the layout of each variable.
 #
 # `shard` sends each device its part of an array, as `distribute` of lesson 3 does.
@@ -133,7 +133,7 @@ def train_step(model, x, y, learning_rate):
 # So split the weight.
 #
 # Here are the layouts of the model-parallel scheme, tensor by tensor,
-# and the shapes of what device 0 then holds.
+# and the shapes of what device 0 holds.
 
 # %% by-hand
 mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -158,7 +158,6 @@ for name, tensor in {"x": x, "W1": mlp.W1.read_value(), "W2": mlp.W2.read_value(
 # The gradients are still summed over the reviews, that is over `batch`.
 # But each device needs the gradient of its own half of `W1` alone:
 # the payload of that all-reduce is 115,200 bytes, and not 230,400.
-# How often must the two devices of a pair exchange something?
 
 # %% predict-sums [markdown]
 # An MLP has one hidden layer, with batch normalisation.
@@ -188,6 +187,7 @@ reveal("05-sums", sum("model" in each.mesh_dims for each in found))
 # The normalisation takes each hidden unit by itself, over the reviews.
 # Then the second product sums over the hidden units.
 # Each device of a pair gets partial sums of 16 × 2 logits, 128 bytes, and an all-reduce adds the two.
+#
 # The way back needs none over `model` here.
 # With a layer in front it would: that layer needs the gradient of `x`, which sums over the hidden units.
 #
@@ -252,12 +252,13 @@ except tf.errors.OpError as error:
     print("rows    ", error.message.partition("error: ")[2].splitlines()[0])
 
 # %% layouts-text [markdown]
-# If `model` splits the columns of `W2`, it also splits those of the result.
+# If `model` splits the columns of `W2` (`columns`), it also splits those of the result.
 # Each device of a pair then needs all hidden units, which both gather:
 # on CPUs by an all-reduce of 16 × 48 numbers, 3,072 bytes.
-# Rows over `batch` are refused: the two factors split the axis of the sum over different dimensions.
+# Rows of `W2` over `batch` (`rows`) are refused:
+# the two factors split the axis of the sum over different dimensions.
 #
-# A whole `W2` costs the two products nothing more than the right layout, but memory.
+# A whole `W2` (`whole`) costs the two products nothing more than `right`, but memory.
 # And a training step?
 
 # %% whole-step
@@ -296,9 +297,9 @@ check("05-layouts", layouts)
 # %% table [markdown]
 # ## Or names of axes
 #
-# Nobody has to write the layouts:
-# `make_layouts`, below, makes them from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
-# `one` stands for one device without DTensor: no tensor has a layout.
+# `make_layouts` makes the layouts from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
+# `LAYOUTS` holds them, scheme by scheme.
+# Its `one` stands for one device without DTensor: no tensor has a layout.
 # The cell also counts how many model-parallel layouts equal those written by hand.
 
 
@@ -324,8 +325,8 @@ for name in ("x", "W1", "W2"):
 #
 # But where tensors are to split one axis differently, such as `W1` split and `W2` whole,
 # the axis needs two names, say `hidden_in` and `hidden_out`.
-# Nothing checks the names: one that `SPLITS` lacks, or that is misspelt, is not split.
-# And one mesh dimension cannot split two axes of a tensor: such a layout is refused.
+# Nothing checks the names: one that `SPLITS` lacks, as it lacks `classes`, or that is misspelt, is not split.
+# And, as by hand, one mesh dimension cannot split two axes of a tensor: such a layout is refused.
 #
 # ## Split the features as well
 #
@@ -339,7 +340,8 @@ for name in ("x", "W1", "W2"):
 # This lesson does not run that.
 # It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
 # calls spatial: the feature axis is split.
-# Our features are words, and a dense layer has no window that reaches into a neighbour's part:
+# Our features are words, column 0 all the rest,
+# and a dense layer has no window that reaches into a neighbour's part:
 # no border is exchanged.
 # What stays of spatial parallelism is that no device holds a whole example.
 
@@ -448,7 +450,6 @@ history = await live.watch(through_all(folder), steps=3 * per_epoch, epochs=3)
 # %% same-text [markdown]
 # A mean of 20 steps shows no break there.
 # But does each scheme compute what one device computes?
-# Compare losses step by step.
 # Five data-parallel steps are saved; from that checkpoint each scheme, and one device without DTensor,
 # takes the next five.
 # `islice` stops each run before it can save.
@@ -467,9 +468,10 @@ largest_difference = np.ptp(list(losses.values()), axis=0).max()
 print(f"{largest_difference=:.3f}")
 
 # %% disk-text [markdown]
-# The differences are rounding; that the loss rises from step 6 to 9 is so on one device too.
+# To three digits the losses are equal; the rest is rounding.
+# That the loss rises from step 6 to 9 is so on one device too.
 # Over many steps rounding can part the runs, as lesson 3 showed.
-# The book's page *Results on real data* says how far, in three epochs.
+# The book's page *Measured results* says how far, in three epochs.
 #
 # ## A checkpoint belongs to no mesh
 #
@@ -504,10 +506,11 @@ reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())
 
 # %% blocks-text [markdown]
 # Each block of `W1` has 57,600 bytes.
-# Eight devices hold 460,800 bytes of `W1`, and 230,400 of them are in the files.
+# Eight devices hold 460,800 bytes of `W1`; the files, by the ratio, hold it once, 230,400.
 #
 # An index in the checkpoint says which part of the *whole* variable each block is.
-# So TensorFlow lists `W1` with its global shape, and can give any mesh other parts of it.
+# So `tf.train.list_variables` shows `W1` with its global shape,
+# and TensorFlow can give any mesh other parts of it.
 # The cell saves the spatial-parallel model and prints that list.
 # Then it restores the checkpoint under each scheme, into a model of zeros,
 # and counts the numbers on all devices that differ from those that were saved.
@@ -532,7 +535,7 @@ for scheme in MESHES:
 #
 # The next cell compares the schemes, for a batch of 64 and one of 1,024 reviews.
 # `in_one_step` counts the bytes of `x` and of the variables that device 0 holds (`held`),
-# and lists the collectives of a step before TensorFlow combines any (`found`).
+# and lists the collectives of a step before TensorFlow joins several into one (`found`).
 # `payload` is what a device holds after all of them.
 
 
@@ -557,11 +560,12 @@ for rows in (64, 1024):
 # But it has the most collectives, and in each of them devices wait for each other.
 #
 # With 1,024 reviews its payload is still the smallest, but the data-parallel scheme holds least:
-# in the other two `model` splits no axis of `x`, so the devices of a pair hold the same part of it.
+# in the other two `model` splits no axis of `x`,
+# so devices that differ only along `model` hold the same part of it.
 # Gradients, hidden layers and an optimizer's averages come on top.
 #
 # Of the payload, gradients do not depend on the batch;
-# partial sums of products have a row for each review.
+# partial sums of products grow in proportion to it.
 #
 # How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
 # Neither those times nor their order need hold for GPUs.
@@ -578,6 +582,7 @@ for rows in (64, 1024):
 # under which variables, rows and labels take less than 700,000 bytes on a device,
 # and the device sends less than 300,000 in a step.
 # What is sent is counted around a ring: it is not the payload above.
+# Nor did `held` count labels.
 
 # %% lab
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab

@@ -96,8 +96,8 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
         run=run,
         tolerance=0.0,
         advice=_(
-            "For an axis that is split the layout names a mesh dimension: the place of the device along it counts"
-            " blocks."
+            "For an axis that is split the layout names a mesh dimension: "
+            "the place of the device along it counts blocks."
         ),
     )
 

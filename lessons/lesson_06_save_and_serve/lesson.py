@@ -3,12 +3,12 @@
 #
 # A model lies on eight devices in *shards*, the parts that the devices hold.
 # It is to say whether a review that somebody types praises the film.
-# What has to be taken off the mesh for that, and what is lost on the way?
+# Does it have to leave the mesh for that, and what is lost on the way?
 #
 # After this lesson you can
 #
 # - restore the checkpoint of a sharded model on one device, and check which values came back;
-# - export vectorizer and weights as one SavedModel that takes texts, also straight from the shards;
+# - export vectorizer and model as one SavedModel that takes texts, also straight from the shards;
 # - load it in another process and test what it predicts there.
 #
 # **Time:** 40 minutes.
@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Lessons 3 to 5 trained on rows of numbers.
 # A server gets texts, so it must make the same rows.
-# It takes a layer of Keras, here called the *vectorizer*, and three steps:
+# It takes a layer of Keras, here called the *vectorizer*, and these steps:
 #
 # - Before the training `adapt` counts the words of 4,096 training reviews.
 #   The 1,199 most frequent get a column each, the most frequent one first;
@@ -67,10 +67,10 @@ print(f"{len(row)=}, {not_zero=}")
 # The layouts are the model-parallel ones of lesson 5:
 # `batch` splits the rows over four pairs,
 # and `model` splits the 48 hidden units over the two devices of a pair.
-# Without layouts the same class makes ordinary variables.
 #
 # Model and training step are those of lesson 4, but the step returns the loss alone,
 # and the model has two methods, `hidden` and `logits`, which the export will need.
+# Without layouts the class `MLP` makes ordinary variables.
 
 # %% layouts
 import numpy as np
@@ -167,12 +167,13 @@ times_saved = sum(file.read_bytes().count(left_half) for file in checkpoints.ite
 print(f"{times_saved=}")
 
 # %% restore-text [markdown]
-# Once is enough, since the four are equal.
+# The four are equal, and one of them is written.
 #
 # To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
-# Was the right value restored?
-# The picture cuts the restored `W1` for the devices (*prediction*)
-# and compares the blocks with those that the devices hold on the mesh (*reality*).
+# Was the right value restored into `W1`?
+# `compare` cuts an array for the devices, and compares these shards with those that the devices hold.
+# It calls the former *prediction*, here from the restored `W1`, and the latter *reality*,
+# here those on the mesh, which are the standard.
 
 # %% restore
 restored = MLP(initial_values(seed=1))
@@ -203,13 +204,15 @@ reveal("06-names", "error" if isinstance(given, str) else "kept" if kept else "r
 # `other` kept its initial values.
 # TensorFlow goes from name to name: from the `Checkpoint` its attribute `model`,
 # and of that the attribute `W1`, lead to `model/W1`.
+# The attributes of `other` begin with `network`, which the checkpoint does not have.
 # A model that got nothing would be exported with its initial values.
+#
 # So after every `restore` call `assert_existing_objects_matched`, as in lesson 4.
 # It looks at variables that exist: build a Keras model before you restore into it.
 # It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
 #
 # Below, `assert_existing_objects_matched` is asked of `unmatched`, a restore whose names do not fit,
-# and `assert_consumed` of `status`, the restore on one device.
+# and `assert_consumed` of `status`, the restore on one device, which left out the step.
 # Then two models, each on a mesh of its own, are to be saved in one checkpoint.
 
 # %% refused tags=["error"]
@@ -231,8 +234,8 @@ except tf.errors.OpError as error:
 # So write a checkpoint for each mesh.
 #
 # **Exercise 1.** The checkpoint put the halves of `W1` together.
-# Do that by hand, as `join` of lesson 1 does:
-# write `gather(variable)` for a DVariable of any layout on any mesh.
+# Do that by hand for a DVariable, as `join` of lesson 1 does for a DTensor:
+# write `gather(variable)`, for any layout on any mesh.
 # Return the whole value as a NumPy array.
 #
 # `dtensor.unpack(variable.read_value())` lists the shards,
@@ -269,9 +272,10 @@ check("06-gather", gather)
 #
 # `Classifier` below holds vectorizer and model as attributes.
 # It has a function for rows, `of_rows`, and one for any number of texts, `__call__`.
-# Each has an *input signature*, so that TensorFlow knows what to trace,
-# and takes the moving moments, `model.mean` and `model.variance`, never those of a batch.
-# Column 0 of the probabilities is that of a bad review, column 1 that of a good one.
+# Each has an *input signature*, so that TensorFlow knows what to trace.
+# The batch normalisation takes the moving moments, `model.mean` and `model.variance`, never those of a batch.
+# Both return a dictionary: in its `"probabilities"`, column 0 is that of a bad review,
+# column 1 that of a good one.
 
 
 # %% classifier
@@ -293,8 +297,8 @@ class Classifier(tf.Module):
 
 # %% signatures-text [markdown]
 # `export` writes the folder.
-# A server that runs no Python calls its functions by the names in `signatures`,
-# the *signatures* of the SavedModel:
+# A server that runs no Python calls the *signatures* of the SavedModel,
+# by the names that `signatures` gives them:
 # here `serving_default`, the usual one, for texts, and `rows`.
 # The cell prints the files, and whether the word "story" is in the one with the graphs.
 
@@ -334,7 +338,7 @@ class Forgetful(tf.Module):
 print(outcome(tf.saved_model.save, Forgetful(), str(Path(exports, "forgetful"))))
 
 # %% process-text [markdown]
-# TensorFlow refused to export it.
+# TensorFlow refused to export it: no attribute leads to the variables of `restored`.
 #
 # ## In another process
 #
@@ -369,6 +373,7 @@ def ask(path, *requests):
 # then all of them in reverse order.
 # Then this process asks the model on the mesh, with rows that `batch` splits.
 # Differences of probabilities are rounded to five digits.
+# The cell also checks that the accuracy is above 0.8.
 
 
 # %% ask
@@ -389,14 +394,14 @@ accuracy = float(np.mean(together.argmax(axis=1) == test.labels[:2000]))
 print(f"{accuracy > 0.8=}")
 
 # %% server-text [markdown]
-# To five digits, what is predicted for a review does not depend on what else is asked for,
-# and the model on the mesh predicts the same.
-# With the moments of the batch, which couple the rows, it would depend on the others.
+# To five digits, the first review alone gets the same prediction as among 2,000,
+# the reverse order changes none, and the model on the mesh predicts the same.
+# With the moments of the batch, which couple the rows, predictions would depend on the other reviews.
 #
 # **Exercise 2.** A web page that shows a prediction needs words, not columns.
 # Write the class `Labeller`: its `__call__`, with an input signature, takes a tensor of any number of texts
 # and returns a dictionary.
-# `"label"` holds `"good"` or `"bad"` for each text, a tensor of strings,
+# `"label"` is a tensor of strings, for each text the likelier of `"bad"` (column 0) and `"good"` (column 1),
 # and `"probability"` that of the label.
 #
 # `vectorizer` and `model` are as above, and rows are scaled to length 1 as above.
@@ -431,7 +436,8 @@ check("06-server", Labeller)
 # The model need not be restored on one device before:
 # `tf.saved_model.save` takes the model on the mesh as well.
 # This was tried with TensorFlow 2.21.
-# The next cell does so, and loads the export in this process, which has eight devices.
+# The next cell does so, counts again how often the left half of `W1` is in the files,
+# and loads the export in this process, which has eight devices.
 
 # %% from-shards
 from_shards = export(vectorizer, sharded, "from_shards")
@@ -469,6 +475,8 @@ print(f"{largest_difference(predicted, together)=}")
 # %% dtensors-text [markdown]
 # The predictions are those of the export from one device.
 # But two things are lost, the mesh and the layouts.
+# The files hold each half of `W1` once, and on loading the halves became an ordinary variable on CPU 0.
+# So `fetch_layout`, which is for DTensors, raises an error.
 # Who loads the export needs a device with room for whole variables.
 # Who wants shards again must say how: `MLP` with the loaded values and `LAYOUTS`,
 # or the checkpoint restored into a model with layouts, as in lesson 5, without any export.
@@ -494,15 +502,16 @@ except tf.errors.UnimplementedError as error:
     print(error.message.partition(" got ")[2].partition(". For")[0])
 
 # %% dtensors-why [markdown]
-# The exported function has no layouts in it, so DTensor lays it out for the rows that it gets.
+# For ordinary rows, the NumPy array, the function returns an ordinary tensor.
+# For a DTensor, since no layouts were exported, DTensor lays the function out for the rows that it gets.
 # The weights stay ordinary variables, which are not split:
 # split rows share the work, but not the memory for the weights.
 # TensorFlow's tutorial, written for 2.9, names ordinary tensors and replicated DTensors alone.
 # That split rows are taken too was tried on CPUs.
 #
 # A DTensor of texts is refused, even a replicated one.
-# The function also needs the factors of the words, a tensor of shape [1200].
-# They are no variable, as the weights are, and DTensor sends no such tensor to a mesh by itself.
+# The function also uses the factors of the words, as a tensor of shape [1200].
+# That tensor is no variable, as the weights are, and DTensor sends no such tensor to a mesh by itself.
 # So make rows on the host, and split the rows.
 #
 # ## Another vectorizer
@@ -541,7 +550,7 @@ else:
 reveal("06-vocabulary", strange)
 
 # %% widget-text [markdown]
-# Nothing warned of it.
+# The vocabulary did not fit, and neither the export nor the prediction warned of it.
 # On the stand-in the two vocabularies have 1,050 words in common, and 46 of these have the same column.
 # So export the vectorizer of the training with the weights,
 # and test the export with texts whose labels are known.
@@ -550,7 +559,7 @@ reveal("06-vocabulary", strange)
 #
 # The widget asks the loaded export.
 # Try in English what counting words cannot tell: "not good", irony, a sad story in a good film.
-# It was trained on 4,096 reviews of the stand-in, and all words but 1,199 are the same to it.
+# It was trained on 4,096 reviews, by default of the stand-in, and all words but 1,199 are the same to it.
 #
 # On a page of the book no kernel runs.
 # There the widget shows predictions that were recorded,
@@ -576,10 +585,10 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # ## Takeaways
 #
 # - Restore the checkpoint of a sharded model into ordinary variables, or export straight from the shards:
-#   the export holds whole values, and neither mesh nor layouts.
-# - Vectorizer and weights belong in one export, with moving moments and a signature of texts.
+#   who loads the export gets whole values, and neither mesh nor layouts.
+# - Vectorizer and model belong in one export, with moving moments and a signature of texts.
 # - Test what was loaded, in another process, with labelled texts, alone and in a batch:
-#   a checkpoint that restored nothing and a strange vocabulary raise no error.
+#   `restore` with no fitting name and a strange vocabulary raise no error.
 #
 # Lesson 7 writes the optimizer by hand, right on eight devices.
 

@@ -179,7 +179,8 @@ moved = one_step(np.zeros(2), [np.array([0.5, 500.0])], 1e-3)
 reveal("07-first-step", float(moved[1] / moved[0]))
 
 # %% [markdown]
-# In the first step $c_1\, m / \sqrt{v}$ is $g / |g|$, so every element moves by $\alpha$.
+# In the first step $c_1\, m / \sqrt{v}$ is $g / |g|$,
+# so every element whose gradient is not zero moves by $\alpha$.
 # Only a tiny gradient moves it less, since $\epsilon$ then counts beside $\sqrt{v}$:
 # a gradient of $10^{-5}$ by $0.76\,\alpha$.
 #
@@ -187,8 +188,8 @@ reveal("07-first-step", float(moved[1] / moved[0]))
 #
 # A slot has an element for each element of its variable, so it is laid out like the variable:
 # `tf.zeros_like` of a variable on a mesh is a DTensor of the same layout.
-# The counter $t$ is a variable too.
-# It begins as the sum of the zeros of the first $m$: a scalar, zero, on the same devices.
+# The counter $t$ of the steps is a variable too.
+# It begins as the sum of `self.m[0]`, whose elements are all zero: a scalar, zero, on the same devices.
 #
 # `apply` computes every new value as a tensor and assigns last.
 # Nothing in it says how many devices there are.
@@ -242,8 +243,9 @@ def train_step(model, optimizer, x, y):
 # Now train.
 # `batch` gives the 128 images of a step, in a new order in each epoch.
 # 5,000 images are 39 batches; 8 are left over, other ones in each epoch.
-# A step with these 8 would do harm: the loss is a mean, so each of them would count 16 times as much.
-# After each epoch `evaluate` gives loss and accuracy on the test data.
+# That epoch leaves them out: the loss is a mean, so in a step with these 8 alone
+# each of them would count 16 times as much, and do harm.
+# After each epoch `evaluate` gives loss and accuracy on the test data, which the picture calls "held out".
 
 
 # %% records
@@ -397,7 +399,7 @@ class CountsInPython(Adam):
 #
 # The third: `units` is used for two layers, so the second one gets 10 units like the last, in place of 500.
 #
-# The picture after that has the losses of 30 steps.
+# The picture after that has the losses of 30 steps, of the right Adam as well.
 
 
 # %% writes-then-reads
@@ -461,14 +463,14 @@ known |= {("CountsInPython", "WritesThenReads"): "adams", (*WRONG,): "all"}
 reveal("07-caught", known[other])
 
 # %% table-text [markdown]
-# `tf.function` runs the Python code only while it builds a graph, here once.
+# `tf.function` runs the Python code only while it builds a graph, once for each training.
 # So `count` stays 1, and $c_t$ stays $c_1 = 0.32$.
 # The true factor falls to 0.15, passes 0.32 again after a hundred steps and ends at 1.
 #
 # No mistake raises an error, and in the picture each loss falls, though with ups and downs;
 # `CountsInPython` even ends lowest.
 # So hold each against the three answers.
-# Keras's network has 500 units and refuses the values of the one with 10.
+# The second layer of Keras's network has 500 units, so it refuses the values for 10.
 
 # %% table tags=["error"]
 for name, (weights, _losses, gradients) in runs.items():
@@ -528,17 +530,18 @@ print("combine=True:", *combined, sep="\n  ")
 #
 # The last all-reduce did not move, so its variable was read rightly.
 #
-# Which one is the last, the program does not tell:
-# the compiled graph may have another order, though here it is that of the arguments.
-# And in lesson 8 not even the last is spared.
-# A write that uses no result of an all-reduce, as that of the counter `t`, keeps its place.
+# But do not rely on that: which one is the last, the program does not tell.
+# Here they come in the order of the arguments, but the compiled graph may have another order,
+# and in lesson 8 not even the last is spared.
+# A write that uses no result of an all-reduce, as that of the counter `t`, does keep its place.
 #
-# In a training step the gradients are such sums.
+# In a training step the gradients, which come from all-reduces, stand where the sums stand here.
 
 # %% predict-spared [markdown]
-# An Adam writes its slots and then reads them, in one step on eight devices.
+# An Adam writes its slots, which are zero at first, and then reads them, in one step on eight devices.
 # TensorFlow makes one of the all-reduces of the gradients; before that they come in the order
-# `b3` (40 bytes), `b2` (2,000), `b1` (2,800), `W1` (2,195,200), `W2` (1,400,000), `W3` (20,000).
+# `b3` (40 bytes), `b2` (2,000 bytes), `b1` (2,800 bytes), `W1` (2,195,200 bytes),
+# `W2` (1,400,000 bytes), `W3` (20,000 bytes).
 # Which of the model's six variables does the first step move?
 #
 # - [ ] `all` all six
@@ -568,7 +571,7 @@ reveal("07-spared", {0: "none", 6: "all"}.get(len(moved), ", ".join(moved)))
 # To be safe, write in the order of `Adam.apply`:
 # compute all new values as tensors, use these, and assign last.
 # What matters is that no variable is read after it was written.
-# Lesson 8 turns the combining off, which tests such a suspicion.
+# To test such a suspicion, turn the combining off; lesson 8 shows how.
 #
 # **Exercise 2.** *Momentum* keeps one slot $u$ for each variable $w$, its velocity:
 #
@@ -623,7 +626,8 @@ print(f"{gap(losses, right_losses)=:.5f}")
 print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 
 # %% mirrored-text [markdown]
-# The slot $m$ of `W1` is split like `W1`, and the losses are those above.
+# The slot $m$ of `W1` is split like `W1`, and the losses are those of the first five steps above,
+# where the eight devices split nothing but the batch.
 #
 # The first all-reduce adds the parts of the second layer's sums, two belong to loss and accuracy,
 # and six to the gradients.
@@ -639,10 +643,13 @@ print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 # `tf.distribute.MirroredStrategy`, which is the subject of lesson 9, distributes in another way:
 #
 # - In its scope `tf.Variable` makes a copy on each device.
-# - `strategy.run` calls a function once for each *replica*, with its part of the batch, here 16 rows.
+# - `strategy.run` calls a function once for each replica, with its part of the batch, here 16 rows.
+#   Here each device has one replica; lesson 9 says more of them.
 # - `strategy.reduce` puts the results together.
 #   Each replica has as many rows, so the mean of their gradients is that of the batch.
 # - `apply` then writes each new value into all copies.
+#
+# The losses of ten steps are those of DTensor:
 
 # %% mirrored
 ops = tf.distribute.ReductionToOneDevice()
@@ -663,8 +670,6 @@ for arrays in strategy.experimental_distribute_dataset(dataset):
 print(f"{gap(losses, right_losses)=:.5f}")
 
 # %% takeaways [markdown]
-# `MirroredStrategy` has the losses of DTensor.
-#
 # ## The plain program
 #
 # [`07_from_scratch.py`](../plain/07_from_scratch.py) has the model, Adam and the step as above,

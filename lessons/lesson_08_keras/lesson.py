@@ -107,8 +107,9 @@ print(f"{gap(to_numpy(eight), one)=:.5f}")
 
 # %% refused-text [markdown]
 # That is the first kind of problem: an *error*.
-# DTensor has no rule for the fused operation, not even where nothing is split.
-# With `fused=False` the layer uses ordinary operations, and eight devices equal one.
+# DTensor has no rule that gives the results of the fused operation their layouts,
+# so it raises this error even where nothing is split.
+# With `fused=False` the layer uses ordinary operations, and the result is that of one device.
 #
 # ## A model by patterns of names
 #
@@ -130,8 +131,8 @@ def mlp():
 # %% map-text [markdown]
 # A map has these rules:
 #
-# - It calls a variable by the name of its layer, a dot, and the attribute, such as `hidden.kernel`;
-#   `weight.name` writes it with a slash.
+# - It looks a variable up by the name of the layer, a dot, and the attribute, such as `hidden.kernel`.
+#   It does not use `weight.name`, such as `hidden/kernel:0`.
 # - Each pattern is a regular expression.
 #   A variable gets the layout of the first one that fits the beginning of its name;
 #   a pattern that is the whole name goes before all others.
@@ -178,10 +179,11 @@ print(f"{gap(eight, one)=:.5f}")
 # %% classes-text [markdown]
 # For 64 reviews of lesson 3's stand-in the logits are those of one device:
 # the initial values are equal, and the split model computes rightly.
-# With two axes the normalisation needs no `fused=False`.
+# Unlike with images, the normalisation needs no `fused=False`:
+# with inputs of two axes it uses no fused operation.
 #
-# A functional model names its variables in the same way, but not a class that inherits from `Model`.
-# Here are two dense layers written both ways.
+# The variables of a functional model are looked up by the same names.
+# Here are two dense layers as a functional model, and as a class that inherits from `Model`.
 
 
 # %% classes
@@ -224,14 +226,17 @@ specs = by_class.first.kernel.layout.sharding_specs
 reveal("08-pattern", "split" if "model" in specs else "whole")
 
 # %% silent-text [markdown]
-# In such a class a name is the path of attributes that leads from the model to the variable:
-# the kernel is called `first.kernel`, which the pattern does not fit.
+# In a class that inherits from `Model` a map looks a variable up by another name:
+# the path of attributes that leads to it from the model.
+# This kernel is `first.kernel` there, which the pattern does not fit.
 # That is the second kind of problem: something is *left unsplit in silence*.
 # A misspelt pattern does the same: no error says so, and each device holds the whole variable.
-# The logits come out right, so look at `weight.layout`.
-# In training it can end in a compiler error that does not name the pattern: here with `logits.kernel`.
+# The logits are right all the same and show nothing, so look at `weight.layout`.
+# Only in training, and with some patterns, a compiler error can follow.
+# In this model `logits.kernel` is such a pattern, but the message does not name it.
 #
-# These patterns fit the names in both models; `weight.name` has the layer's name in both.
+# These patterns fit the names in both models.
+# `weight.name` has the layer's name in both, in the class after that of the model, `two_layers_1`.
 
 # %% class-patterns
 both = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
@@ -276,7 +281,7 @@ check("08-layout-map", small_enough)
 # %% step-text [markdown]
 # ## A training step
 #
-# The step is the one that you would write for one device.
+# First, the step as you would write it for one device.
 
 
 # %% one-function
@@ -300,12 +305,14 @@ def in_one_function(model, optimizer):
 
 
 # %% probe-text [markdown]
-# An optimizer has variables too: a counter, and slots, each to be laid out like its variable.
+# An optimizer has variables too: `iteration`, which counts its steps,
+# and slots, each to be laid out like its variable.
 # Told `mesh=mesh`, the optimizer lays out each slot in this way.
 # Without it no error comes, but every device holds every slot whole,
-# and the function above counts its steps wrongly.
+# and in the function above `iteration` comes out wrong.
 #
-# `build` makes these variables; `first_losses` takes five steps with five batches.
+# `build` makes these variables; without it the first `apply_gradients` does.
+# `first_losses` takes five steps with five batches.
 
 # %% probe
 probe = split_mlp()
@@ -346,7 +353,8 @@ reveal("08-collectives", len(collectives(probe_step, x, y)))
 # and each device has what the moving moments need.
 #
 # Now the optimizer.
-# SGD of tf_keras has a slot `m` for each variable, the velocity of lesson 7, which is 0 at first.
+# SGD of tf_keras has a slot `m` for each variable, the velocity of lesson 7, there called $u$.
+# It is 0 at first.
 # It has it also where `momentum` is 0, as here.
 # For each gradient it does this
 # ([source](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/optimizers/sgd.py)):
@@ -356,7 +364,7 @@ reveal("08-collectives", len(collectives(probe_step, x, y)))
 
 # %% predict-late [markdown]
 # One compiled function computes the gradients and applies them with SGD of tf_keras:
-# for each variable `m.assign(-gradient * lr + m * momentum)`, where `m` is 0 at first,
+# for each variable `m.assign(-gradient * lr + m * momentum)`, where `momentum` is 0 and `m` is 0 at first,
 # and then `variable.assign_add(m)`.
 # It takes five batches, on one device and on eight.
 # Which of the five losses is the first that differs by more than rounding?
@@ -386,15 +394,15 @@ for combine in (False, True):
 
 # %% late-text [markdown]
 # That is the third kind of problem: a value that is *wrong in silence*.
-# With the learning rate 0 no weight moves.
-# The second loss of eight devices is that of such a run, 0.80: the first update has not arrived.
+# The second loss of eight devices, 0.80, is that of the run with `rate=0.0`, in which no weight moves:
+# the first update has not arrived.
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
 # TensorFlow combines all-reduces, here the ten of a step to six, and thereby changes the order:
 # the slot is read before it is written.
 # In lesson 7 the variable of the last all-reduce was spared; here it is not.
-# We do not know which rule decides that, so rely on no order.
-# Adam of tf_keras writes and then reads as well.
+# We do not know what decides whether the last one is read rightly, so rely on no order.
+# Adam of tf_keras writes and then reads as well, and is late in the same way.
 #
 # TensorFlow leaves the all-reduces apart if an environment variable says so while it compiles:
 
@@ -447,8 +455,7 @@ check("08-step", make_step)
 # ## Metrics and their mesh
 #
 # Metrics have variables as well, and take `mesh=mesh`.
-# Without it their variables are ordinary ones, outside the mesh,
-# and a compiled function on a mesh runs on each of its devices.
+# Without it their variables are ordinary ones, outside the mesh.
 # `SparseCategoricalAccuracy` adds up hits and examples, and divides.
 # `counted` updates one with four batches of 64 reviews and returns how many examples it has counted.
 
@@ -493,10 +500,12 @@ reveal("08-metric", "more" if count > 256 else "fewer" if count < 256 else 256)
 print(f"{counted(Accuracy(mesh=mesh))=}")
 
 # %% [markdown]
-# Without the mesh, in a compiled function, each device adds the 64 of the whole batch,
-# so the metric can come to 8 × 256 = 2,048.
+# A compiled function on a mesh runs on each of its devices.
+# A metric without the mesh has one ordinary variable for the count, to which all eight add.
+# Each adds the 64 of the whole batch, so the metric can come to 8 × 256 = 2,048.
 # Some additions are lost, and the count varies from run to run.
-# The hits are counted once, so the accuracy is too small, in silence: the third kind of problem again.
+# The hits are counted once, and divided by too many examples, so the accuracy is too small, in silence:
+# the third kind of problem again.
 # With its mesh the metric counts 256.
 # So give every optimizer and every metric its mesh.
 #
@@ -536,7 +545,7 @@ except AttributeError as error:  # raised by Keras 3.13
 # Where it trains, it does so with Adam.
 # "Equals one device" means that the variables are split as they were to be, and the values are right.
 # A dash stands where nothing was tried.
-# The page *Results on real data* of the course's book has the details and the versions.
+# The page *Measured results* of the course's book has the details and the versions.
 
 # %% table
 measured.table(measured.load("08_keras").support)
@@ -544,8 +553,9 @@ measured.table(measured.load("08_keras").support)
 # %% choose [markdown]
 # `fit` of tf_keras ends in an error with arrays.
 # Its data set here is a `DTensorDataset`, DTensor's own.
-# With it `fit` comes to wrong values, since it computes and applies the gradients in one function,
-# and to the right ones once the all-reduces are left apart.
+# With it `fit` ends with wrong values of the variables,
+# since it computes and applies the gradients in one function,
+# and with the right ones once the all-reduces are left apart.
 #
 # What to choose today:
 #

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # 9. Strategies
 #
-# A model trains on one device with Keras.
-# Two changes are said to be enough to train it on many.
+# With Keras, two changes are said to take a training from one device to many.
 # What happens on the devices then, and are the numbers still those of one device?
 #
 # After this lesson you can
@@ -60,7 +59,7 @@ print(f"evaluate loss={on_one.evaluate(ones, ones, verbose=0):.5f}")
 # 1. make a strategy;
 # 2. make model, optimizer and metrics in its scope, `with strategy.scope():`.
 #
-# `fit` and `evaluate` stay as they are, and so does `predict`.
+# `fit`, `evaluate` and `predict` stay as they are.
 #
 # `MirroredStrategy` takes a list of devices, here two of the eight virtual CPUs;
 # without a list, all GPUs, or all CPUs if there are none.
@@ -91,7 +90,7 @@ print(f"{two.num_replicas_in_sync=}")
 
 # %% predict-steps [markdown]
 # `fit` was given 100 examples and `batch_size=10`.
-# How many updates does it make in one epoch on two replicas?
+# How many updates does it make in one epoch on two replicas of a `MirroredStrategy`?
 #
 # - [ ] `5`
 #   So it would be if each replica took a batch of 10 in every step.
@@ -108,9 +107,8 @@ reveal("09-steps", int(on_two.optimizer.iterations.numpy()) // epochs)
 
 # %% [markdown]
 # `batch_size` is the *global* batch, of all replicas together: in each step each of the two gets 5 examples.
-# The same holds for a `tf.data.Dataset`, made for example by `from_tensor_slices`: its batches are global.
-# `received_examples` splits a dataset by a strategy,
-# and shows which example went to which replica, here in two batches:
+# The batches of a `tf.data.Dataset` are global, too.
+# `received_examples` splits a dataset and shows which example went to which replica, here in two batches:
 
 # %% received
 from lessons.lesson_09_strategies.received import received_examples
@@ -120,14 +118,14 @@ received_examples(two, numbers.batch(10), most_batches=2)
 
 # %% settings [markdown]
 # Usually one gives *each replica* as many examples as one device had.
-# Then the global batch is the per-replica batch times `num_replicas_in_sync`, and an epoch has fewer steps.
+# Then the global batch is the per-replica batch times `num_replicas_in_sync`, and an epoch has fewer updates.
 # By the *linear scaling rule* ([Goyal and others](https://arxiv.org/abs/1706.02677), section 2.1)
 # the learning rate grows by the same factor.
-# That is only a start: so high a rate can fail without a *warm-up*, which raises it slowly.
+# But so high a rate can fail without a *warm-up*, which raises it slowly from a small value.
 #
 # ## One variable, a copy on each device
 #
-# Which variables did the replicas train?
+# What does each device have of a trained variable?
 # Keras 3 wraps a variable of TensorFlow, its `.value`:
 
 # %% copies
@@ -138,11 +136,11 @@ for copy in two.experimental_local_results(weight):
 
 # %% copies-why [markdown]
 # In the scope of a `MirroredStrategy` a variable is made once on each device.
-# The program sees one, a `MirroredVariable`; `experimental_local_results` gives what each replica has.
+# The program sees one, a `MirroredVariable`; `experimental_local_results` gives the copy of each device.
 #
-# The copies stay equal because all get the same updates:
+# The optimizer updates all copies alike, and so keeps them equal:
 # `optimizer.apply_gradients` adds up the gradients of all replicas before it uses them.
-# You can add up in the same way.
+# You can add up likewise.
 # `two.run(function)` calls a function once on each replica.
 # There, `tf.distribute.get_replica_context()` is the replica's *context*, with an `all_reduce`:
 
@@ -159,20 +157,20 @@ for total in two.experimental_local_results(two.run(added)):
 
 # %% by-hand-text [markdown]
 # One replica gave 1, the other 2, and both got 3.
-# TensorFlow has other `cross_device_ops`, and you may write your own:
-# `NcclAllReduce`, which calls NVIDIA's library, runs on GPUs alone.
+# There are other `cross_device_ops`: `NcclAllReduce`, which calls NVIDIA's library, runs on GPUs alone.
+# You may also write your own.
 #
 # **Exercise 1.** Write `replica_step(weight, features, labels, learning_rate, global_batch)`:
 # what one replica does in a step of gradient descent.
 #
 # - The model is `tf.linalg.matvec(features, weight)`; the loss of an example is its squared error.
-# - The loss to minimise is the mean over the *global* batch.
+# - The loss to minimise is the mean over the *global* batch, of `global_batch` examples.
 # - `features` and `labels` are this replica's part of it; parts may differ in size.
 # - `weight.assign_sub(change)` changes the copy of this replica.
 # - Return the replica's share of the loss: all shares add up to that mean.
 #
 # Call no `tf.function` in `replica_step`: that could not exchange data between the replicas.
-# The check runs your function on two and on three replicas, and compares with NumPy.
+# The check compares two and three replicas with NumPy.
 
 
 # %% exercise-by-hand
@@ -204,7 +202,7 @@ check("09-by-hand", replica_step)
 #
 # Each replica divides its losses by the size of the *global* batch, so that their sum is the mean:
 # `compute_average_loss` does it.
-# Lesson 7 took means, as its parts were equal.
+# Were all parts equal, the mean of the replicas' means would be the same.
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
 # `train` hands out what the replicas return in each step.
@@ -258,8 +256,10 @@ for strategy in (one, fourth, two, central):
 # %% evaluate-text [markdown]
 # In the first step the `shares` of the replicas add up to the loss, 1.
 # The mean over the epoch is that of `fit` on one device.
+# The three besides `MirroredStrategy`:
 #
-# - The *default strategy* is what `get_strategy` returns where none was chosen.
+# - The *default strategy*, `_DefaultDistributionStrategy`,
+#   is what `get_strategy` returns where none was chosen.
 #   It passes everything through, so code that serves with and without a strategy needs no `if`.
 # - `OneDeviceStrategy` places everything on the device that you name.
 #   With it a program is tried out before it is distributed.
@@ -274,9 +274,7 @@ for strategy in (one, fourth, two, central):
 #
 # - The replicas compute it, each from its part of every batch.
 # - `dataset` yields global batches of features and labels, both `[batch, 1]`, and so is `model(features)`.
-# - The last batch may be smaller, so small that a replica gets no example of it.
-#
-# No `tf.function` is needed.
+# - The last batch may be smaller, so small that a replica gets no example.
 
 
 # %% exercise-evaluate
@@ -338,6 +336,7 @@ reveal("09-last", round(weight.item(), 2))
 # A wrong step, without an error.
 # In `fit` each replica takes the mean over *its part*, and divides it by the number of replicas;
 # the gradients of these are added up.
+# Here replica 0 gives half a gradient and replica 1 none: the weight grows by 0.04, half of 0.08.
 # Does the reported loss show it?
 
 # %% epochs
@@ -350,8 +349,8 @@ for strategy in (one, two):
     print(f"{strategy.num_replicas_in_sync=}", *losses)
 
 # %% first-text [markdown]
-# Not in that epoch: a loss is computed before its step, and the reported mean counts each example once.
-# The next epoch starts from other weights, and differs.
+# Not in the first epoch: a loss is computed before its step, and the reported mean counts each example once.
+# The next starts from other weights than on one device, and differs.
 # All this holds for tf_keras, too.
 #
 # Where the *first* batch falls into unequal parts, `fit` and `evaluate` of Keras 3 stop.
@@ -384,11 +383,11 @@ except tf.errors.InvalidArgumentError as error:
 #
 # ## Mistakes and what helps
 #
-# What becomes of a variable that is made outside the scope?
+# What becomes of a variable made outside the scope?
 
 # %% predict-count [markdown]
 # `steps = tf.Variable(0)` is made outside the scope.
-# Four replicas run one step, in which each calls `steps.assign_add(1)`.
+# Four replicas of a `MirroredStrategy` run one step, in which each calls `steps.assign_add(1)`.
 # What is the value of `steps` then?
 #
 # - [ ] `1`
@@ -404,12 +403,12 @@ four.run(lambda: steps.assign_add(1))
 reveal("09-count", int(steps.numpy()))
 
 # %% [markdown]
-# Each of the four replicas has changed the one variable that there is.
+# Each replica has changed the one variable.
 #
-# A variable that is made in the scope can say what becomes of different values:
+# A variable made in the scope can say what becomes of different values:
 # `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what the replicas assign;
 # `MEAN`, of floats only, and `ONLY_FIRST_REPLICA` are other choices.
-# With none of them each copy keeps a value of its own, in silence.
+# Where none was chosen and they assign different values, each copy keeps its own, in silence.
 #
 # The next mistake: TensorFlow sees no GPU here, but is asked for two.
 # *Soft placement* decides whether it takes another device in place of one that does not exist.
@@ -456,9 +455,9 @@ except AssertionError as error:
 # | a device that does not exist | computes on `CPU:0` | call `set_soft_device_placement(False)` |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
-# | only SGD of Keras 3 made outside the scope | counts each step once for each replica: a learning-rate schedule runs too fast | make it in the scope |
-# | only Adam or SGD with momentum made outside the scope | an error; if it is built there by `build`, copies can drift apart in a loop | make it in the scope |
-# | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: `Shape mismatch in the collective instance` | one strategy, or `ReductionToOneDevice()` |
+# | only SGD of Keras 3, without momentum, made outside the scope | counts each update once for each replica: a learning-rate schedule runs too fast | make it in the scope |
+# | only Adam or SGD with momentum, of Keras 3, made outside the scope | an error; if it is built there by `build`, copies can drift apart in a loop | make it in the scope |
+# | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: an error, `Shape mismatch in the collective instance` | one strategy, or `ReductionToOneDevice()` |
 #
 # ## Which strategy?
 #
@@ -474,11 +473,11 @@ StrategyExplorer()
 
 # %% several-text [markdown]
 # Three strategies of [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training)
-# need more than this notebook has: several processes, or a TPU.
+# need several processes or a TPU, so they cannot run in this notebook.
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines.
 #   Each *worker* runs the same program and finds the others in the environment variable `TF_CONFIG`.
-#   They exchange values by `RING`, over gRPC, or by `NCCL`; `AUTO` leaves the choice to TensorFlow.
+#   They exchange values by `RING` (over gRPC), `NCCL`, or `AUTO` (TensorFlow chooses).
 # - `ParameterServerStrategy` keeps the variables on *servers*.
 #   Workers fetch them, compute, and send gradients without waiting for each other;
 #   a *coordinator* hands out the steps.
@@ -497,7 +496,7 @@ except ValueError as error:
 # %% table-text [markdown]
 # ## What works
 #
-# Each entry of the table is a run in processes of its own, with two replicas or workers where it has several.
+# Each entry of the table ran in processes of its own, with two replicas or workers where it has several.
 # Two dense layers train for 20 steps; with an Estimator, one weight and one bias for 10.
 # "Equals one device" means two things:
 # variables and losses differ by at most 0.00001 from those of one device, which NumPy computed,
@@ -516,13 +515,14 @@ for name, value in recorded.how.items():
 measured.table(recorded.support)
 
 # %% takeaways [markdown]
-# One entry has a wrong loss, `fit` of Keras 3 under `CentralStorageStrategy`.
+# `fit` of Keras 3 ends in an error under `MultiWorkerMirroredStrategy` and `ParameterServerStrategy`,
+# and under `CentralStorageStrategy` it reports a wrong loss.
 # To add to a metric, Keras 3 assigns the old value plus the new one.
 # `CentralStorageStrategy` adds up what the replicas assign, and so the old value once for each.
-# The training is right, and `fit` of tf_keras reports the right loss.
-# With Keras 3 a metric in a loop of your own goes wrong in the same way.
+# The training is right, and so is the loss of tf_keras.
+# A metric of Keras 3 goes wrong in a loop, too.
 #
-# *Estimators* are gone since TensorFlow 2.16; old programs still have them.
+# *Estimators* are gone since TensorFlow 2.16.
 # [Appendix A1](A1_estimators.ipynb) runs some, and says of each part what it became.
 #
 # ## The plain program
@@ -533,11 +533,12 @@ measured.table(recorded.support)
 #
 # ## Takeaways
 #
-# - Under a `MirroredStrategy` each replica has a copy of every variable, takes its part of the global batch,
-#   and makes the same update, from the sum of all gradients.
+# - Under a `MirroredStrategy` each device has a copy of every variable.
+#   Each replica computes gradients from its part of the global batch,
+#   and makes the same update, from their sum.
 # - With equal parts `fit` equals one device, with exceptions such as batch normalisation.
 #   With unequal parts `fit` ends in an error, or can take wrong steps.
-#   In the last batch, the loss of that epoch does not show them.
+#   In the last batch, the loss of the first epoch does not show them.
 # - Make everything in the scope, switch soft placement off, and hold the first steps against one device.
 #
 # Lesson 10 trains on images with a loop under a strategy.
