@@ -144,6 +144,16 @@ def test_where_and_boolean_mask_look_at_blocks_only():
     parts = dtensor.unpack(tf.where(numbers > 3))
     assert [part.numpy().ravel().tolist() for part in parts] == [[], [0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]]
     assert np.isnan(float(tf.reduce_mean(tf.boolean_mask(numbers, numbers > 3)).numpy()))
+    whole_mask = tf.reduce_mean(tf.boolean_mask(numbers, np.arange(16) > 3))
+    assert [float(part) for part in dtensor.unpack(whole_mask)] == [9.5] * 4
+
+
+@pytest.mark.parametrize("specs", [[FREE, FREE], ["x", FREE]])
+def test_a_slice_with_a_tensor_as_bound_is_empty_in_silence(mesh, specs):
+    whole = dtensor.copy_to_mesh(WHOLE, dtensor.Layout(specs, mesh))
+    found = tf.function(lambda tensor, k: tensor[k : k + 3])(whole, tf.constant(1))
+    assert found.shape == (3, 4)
+    assert {tuple(part.shape) for part in dtensor.unpack(found)} == {(0, 4)}
 
 
 def test_single_numbers_few_integers_and_a_captured_array_are_taken_but_another_array_is_not(mesh):
