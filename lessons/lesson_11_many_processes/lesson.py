@@ -343,7 +343,8 @@ check("11-pipeline", worker_batches)
 #
 # - **Who saves where.** All workers save: some kinds of variables must first be summed over all of them.
 #   Two that write into one folder would spoil it.
-#   So worker 0 saves into the folder that all see, and each other one into its own, which nobody reads.
+#   So worker 0 saves into the folder that all see, and each other one into an empty folder of its own:
+#   what the handler below finds there, it restores.
 # - **Who restores what.** All restore the newest checkpoint of the shared folder,
 #   `tf.train.latest_checkpoint(folder)`.
 #   From `step` follow the epoch and the place in it.
@@ -774,6 +775,8 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 # In a batch script one line starts all: `srun python place.py python worker.py checkpoints`.
 # `place.py` sets `TF_CONFIG` to what the function below returns,
 # here called as by the second of two tasks.
+# TensorFlow sorts the names of the hosts as texts, `n10` before `n2`, Slurm does not:
+# ask for hosts whose numbers have equally many digits.
 
 
 # %% slurm
