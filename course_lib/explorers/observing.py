@@ -72,7 +72,7 @@ class ObservingExplorer(Explorer):
         except CourseError as error:
             illegal = _("Nothing to run: the choice is illegal.")
             return [pieces.refusal(error), *pieces.button(self.button_text(), why_not=illegal)]
-        why_not = _on_a_page() if page else self.why_not(state)
+        why_not = why_not_on_a_page() if page else self.why_not(state)
         button = pieces.button(self.button_text(), why_not=why_not)
         return [*above, *button, pieces.spoken("verdict", "" if page and self.repeats else says), *below]
 
@@ -117,5 +117,6 @@ class ObservingExplorer(Explorer):
         self.show()
 
 
-def _on_a_page() -> str:
+def why_not_on_a_page() -> str:
+    """Returns why a button of a page does nothing: no kernel answers there."""
     return _("The button needs a running notebook: open the lesson in Jupyter or Colab.")

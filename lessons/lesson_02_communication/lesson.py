@@ -58,7 +58,7 @@ by_columns, by_rows = shard(numbers, columns_over_x), shard(numbers, rows_over_x
 display(show(by_columns), show(by_rows))
 
 # %% predict-own [markdown]
-# A and B are 8 × 8 matrices over eight devices: each holds one column of A and the same row of B.
+# A and B are 8 × 8 matrices over eight devices: device d holds column d of A and row d of B.
 # It multiplies the two.
 # How many of the 64 numbers of A @ B does device 0 then have?
 #

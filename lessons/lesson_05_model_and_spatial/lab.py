@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
+from course_lib.explorers.observing import why_not_on_a_page
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.shapes import Node
@@ -166,8 +167,7 @@ class TrainingLab(TreeWidget):
 
     def _buttons(self, *, legal: bool, page: bool) -> list[Node]:
         if page:
-            why_not = _("The button needs a running notebook: open this lesson in Jupyter or Colab.")
-            return pieces.button(_("Run"), name="run", why_not=why_not)
+            return pieces.button(_("Run"), name="run", why_not=why_not_on_a_page())
         illegal = "" if legal else _("This choice cannot be trained.")
         return [
             *pieces.button(_("Run"), name="run", why_not=illegal),

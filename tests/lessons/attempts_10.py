@@ -11,9 +11,17 @@ def share(losses, model, size):
     return average(losses, global_batch_size=size) + scaled(model.losses)
 
 
-def replica_step(
-    divide=share, *, training=True, variables=None, returned=lambda loss, logits: (loss, logits)
-):
+def by_the_optimizer(optimizer, gradients, variables):
+    optimizer.apply(gradients, variables)
+
+
+def by_hand(optimizer, gradients, variables):
+    gradients = tf.distribute.get_replica_context().all_reduce("SUM", gradients)
+    for variable, gradient in zip(variables, gradients, strict=True):
+        variable.assign_sub(optimizer.learning_rate * gradient)
+
+
+def replica_step(divide=share, *, training=True, variables=None, apply=by_the_optimizer, returned=None):
     """Returns an answer to 10-replica-step, with one of its parts in another way."""
 
     def answer(model, optimizer, images, labels, size):
@@ -22,8 +30,8 @@ def replica_step(
             logits = model(images, training=True) if training else model(images)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             loss = divide(losses, model, size)
-        optimizer.apply(tape.gradient(loss, trained), trained)
-        return returned(loss, logits)
+        apply(optimizer, tape.gradient(loss, trained), trained)
+        return returned(loss, logits) if returned else (loss, logits)
 
     return answer
 
@@ -45,18 +53,6 @@ def by_keras(model, optimizer, images, labels, size):
     gradients = tape.gradient(loss, model.trainable_variables)
     optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
     return [loss, logits]
-
-
-def without_the_optimizer(model, optimizer, images, labels, size):
-    with tf.GradientTape() as tape:
-        logits = model(images, training=True)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-        loss = share(losses, model, size)
-    context = tf.distribute.get_replica_context()
-    gradients = context.all_reduce("SUM", tape.gradient(loss, model.trainable_variables))
-    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-        variable.assign_sub(optimizer.learning_rate * gradient)
-    return loss, logits
 
 
 def objective(combine):
@@ -128,7 +124,8 @@ ATTEMPTS = {
                 ),
                 "step of the given optimizer",
             ),
-            (without_the_optimizer, "step of the given optimizer"),
+            (replica_step(apply=lambda *_given: None), "step of the given optimizer"),
+            (replica_step(apply=by_hand), "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, -logits)), "go to the metric"),
             (replica_step(returned=lambda loss, logits: (loss, tf.nn.softmax(logits))), "go to the metric"),
             (replica_step(returned=lambda loss, logits: (logits, loss)), "return loss, logits"),

@@ -62,6 +62,13 @@ def test_each_mesh_dimension_either_shards_or_replicates(layout):
     assert sorted([*layout.sharded_dims, *layout.replicated_dims]) == sorted(layout.mesh.names)
 
 
+def test_builders():
+    assert LayoutSpec.replicated(MESH, 2) == LayoutSpec([UNSHARDED, UNSHARDED], MESH)
+    assert str(LayoutSpec(["x", UNSHARDED], MESH)) == "[x, unsharded]"
+    assert LayoutSpec([], MESH).local_shape(()) == ()
+    assert LayoutSpec(["x"], MESH).local_shape(np.array([6])) == (2,)
+
+
 REFUSED = {
     "unknown dimension": (
         lambda: LayoutSpec(["z"], MESH),
