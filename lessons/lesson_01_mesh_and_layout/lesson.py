@@ -228,7 +228,7 @@ print("parts[0]:", parts[0].shape, "packed:", packed.shape)
 #   But `model` has two positions: two of the 4 parts reach no device.
 # - [ ] `6`
 #   That is one component.
-#   The DTensor is made of two, one for each position along `model`.
+#   The DTensor is made of two different ones, one for each position along `model`.
 # - [ ] `48`
 #   The devices along `batch` hold copies, which count once.
 # - otherwise

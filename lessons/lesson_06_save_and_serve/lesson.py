@@ -579,8 +579,8 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # with TensorFlow, its Keras and NumPy alone, but without the training: its weights are drawn at random.
 # It writes a checkpoint of such a model on a mesh of 4 by 2 and restores it on one device.
 # It exports the model with a signature of texts, from one device and from the shards,
-# and compares what another process predicts, for a text alone and among others,
-# with what the model predicted before.
+# and compares what another process predicts with what the model predicted before,
+# and a text alone with the same text among others.
 #
 # ## Takeaways
 #

@@ -528,7 +528,7 @@ print("combine=True:", *combined, sep="\n  ")
 # 2. A write uses its sum, so it comes after the one all-reduce.
 # 3. A read uses no value that the write makes, so it can stay in its place, before the write.
 #
-# The last all-reduce did not move, so its variable was read rightly.
+# The last all-reduce did not move here, so its variable was read rightly.
 #
 # But do not rely on that: which one is the last, the program does not tell.
 # Here they come in the order of the arguments, but the compiled graph may have another order,

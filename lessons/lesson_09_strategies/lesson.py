@@ -267,7 +267,7 @@ for strategy in (one, fourth, two, central):
 #
 # TensorFlow's guide advises to call `run` in a `tf.function`, as `step` does:
 # without one only to find mistakes, and not on TPUs.
-# The small examples here do without.
+# Some of the small examples here do without.
 #
 # **Exercise 2.** Write `mean_loss(strategy, model, dataset)`:
 # the mean squared error, a number, over all examples of the dataset.

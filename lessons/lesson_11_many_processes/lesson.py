@@ -202,7 +202,7 @@ while step < options.steps:
 #
 # On two machines one would start the program on each with its `TF_CONFIG`.
 # Here two terminals do, once the cells have run:
-# in each set `TF_CONFIG`, with the addresses `localhost:4001` and `localhost:4002`,
+# in each set `TF_CONFIG`, with the addresses `localhost:4001` and `localhost:4002` and an `index` of its own,
 # and start `python 11_programs/first.py`.
 
 # %% joined
@@ -754,7 +754,7 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 #
 # `W1`, the larger variable, lay in two parts, `W2` whole on one server.
 # Then server 1 was killed.
-# Its values were in no other process, and the coordinator ended with an error.
+# No other process kept its values, and the coordinator ended with an error.
 # `print(*lost.lines, lost.heading(), sep="\n")` shows both.
 # All are started again then, from the checkpoint.
 #
