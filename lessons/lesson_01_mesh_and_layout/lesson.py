@@ -162,7 +162,8 @@ compare(whole, rows)
 # Choose mesh, tensor shape and layout.
 # Select a device to see what it holds and who holds the same.
 # The button calls `observe`, which makes the real DTensor.
-# With more than eight devices it ends in an error.
+# With more than eight devices, which only a running notebook offers, it ends in an error.
+# Below is the choice's code; the next section explains `dtensor.pack`.
 #
 # **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
 # Find a layout under which each element is held by one device only.
@@ -199,8 +200,8 @@ check("01-explore-one-copy", explorer)
 # in the order in which `dtensor.pack` wants the components.
 # `layout.num_shards(axis)` is the number of parts into which an axis is cut.
 #
-# The cell cuts 24 rows into `parts` for `[batch, unsharded]` on a mesh of all eight devices,
-# with the usual names, `batch` and `model`.
+# The cell cuts 24 rows into `parts` for `[batch, unsharded]` on a mesh of all eight devices
+# (`device_type="CPU"`), with the usual names, `batch` and `model`.
 # Each device gets the part whose number is its position along `batch`.
 
 # %% by-hand
@@ -225,12 +226,13 @@ print("parts[0]:", parts[0].shape, "packed:", packed.shape)
 #   Two of the 4 parts of 6 rows, one for each position along `model`; the others reach no device.
 # - [ ] `24`
 #   So it should be.
-#   But `model` has two positions: two of the 4 parts reach no device.
+#   But `shape[0]` is 4, and `model` has two positions: two of the 4 parts reach no device.
 # - [ ] `6`
 #   That is one component.
 #   The DTensor is made of two different ones, one for each position along `model`.
 # - [ ] `48`
-#   The devices along `batch` hold copies, which count once.
+#   That is 8 devices times 6 rows.
+#   But the devices along `batch` hold copies, which count once.
 # - otherwise
 #   Into how many parts are the rows cut, and how many of these parts reach a device?
 
@@ -249,7 +251,7 @@ reveal("01-packer", packed.shape[0])
 #
 # **Exercise 2.** Write `cut(whole, layout)`: it returns a list with the component of each device,
 # in the order of `layout.mesh.local_device_locations()`.
-# `whole` is an array and `layout` a `dtensor.Layout`, both of any number of axes.
+# `whole` is an array of any number of axes, and `layout` a `dtensor.Layout` for it.
 # `layout.sharding_specs` has the name or `dtensor.UNSHARDED` for each axis.
 # Cut with `tf.split`, `np.split` or slices, and keep the number type of the array.
 
@@ -320,7 +322,7 @@ print("join:", np.sum(join(rows) == whole), "/", whole.size)
 # How many bytes do the six devices then hold in all?
 #
 # - [x] `288`
-#   Each holds 6 rows and 2 columns, 48 bytes.
+#   Each of the six holds 6 rows and 2 columns, 48 bytes.
 # - [ ] `192`
 #   The values stay the same, but not the number of devices that hold each of them.
 # - [ ] `96`
@@ -390,7 +392,8 @@ print("whole:", outcome(variable.assign, whole))
 # The ordinary array `whole` is refused: besides DTensors
 #
 # - a variable takes only arrays of fewer than 20 numbers of int32 or int64, and a scalar, if it is one;
-# - an operation takes these, any scalar and arrays of strings, but not `columns + whole`.
+# - an operation takes these, any scalar and arrays of strings, all of its number type,
+#   but not `columns + whole`.
 #
 # Inside a `tf.function`, tensors that it makes and NumPy arrays that it captures are given a layout;
 # ordinary tensors that it captures or is passed have the same limits.
@@ -515,8 +518,8 @@ print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float6
 # `program` printed no sum: its process (in a notebook: the kernel) ended on the way,
 # which no `except` can catch.
 #
-# It can happen outside a `tf.function` in an operation on two tensors of unlike number types,
-# if at least one is a DTensor whose layout splits an axis, even over one device, as in `program`.
+# It can happen outside a `tf.function` when a DTensor whose layout splits an axis, even over one device,
+# meets a tensor of another number type, as in `program`.
 # `single + tf.constant(2)` would do it too; in `single + 2` the number is converted.
 # Write `dtype="float32"` where you make arrays.
 #
@@ -526,8 +529,7 @@ print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float6
 # ## The plain program
 #
 # [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson in one file
-# that needs TensorFlow and NumPy alone.
-# It cuts and packs an array, moves it, keeps it in a variable and joins it, and compares after each step.
+# that needs TensorFlow and NumPy alone, and compares after each step.
 # What TensorFlow logs beside it, about CUDA or a DTensor cache, is no error.
 #
 # ## Takeaways

@@ -67,7 +67,8 @@ display(show(by_columns), show(by_rows))
 # - [ ] `1`
 #   It makes 64 numbers, but each is one term of a sum of eight.
 # - [ ] `8`
-#   It holds a column of A and a row of B, and not a column or a row of the product.
+#   It holds a column of A and a row of B, and not a column or a row of the product:
+#   each number that it makes is one term of a sum of eight.
 # - [ ] `64`
 #   It makes 64 numbers, and none is finished: each is one term of a sum of eight.
 # - otherwise
@@ -86,26 +87,27 @@ reveal("02-own", int(np.sum(own.numpy() == numbers @ numbers)))
 # An exchange of all devices of a fixed group is a *collective*.
 #
 # `explain` draws what follows from the layouts, and beside it what TensorFlow ran.
-# In the picture AB is the product, and I the group of devices.
+# In the picture AB is the product, I the group of devices,
+# and small letters name blocks, anew in each matrix.
 # The *payload* is what one device holds as the result of the exchange, here 64 elements of 4 bytes.
-# What it *sends* depends on how that is done: the ring below counts it.
+# What it *sends* depends on how; it is computed for the ring below, not observed.
 
 # %% partial-sum
 explain(tf.matmul, by_columns, by_rows)
 
 # %% predict-half [markdown]
-# A of 16 × 64, in float32, has its columns split over the eight devices of the mesh `x` 8;
-# B of 64 × 8 is whole on every device.
+# Eight devices form the mesh `x` 8.
+# A of 16 × 64, in float32, has its columns split over `x`; B of 64 × 8 is whole on every device.
 # They are multiplied.
 # How many bytes is the payload of the exchange, that is what one device holds as its result?
 #
 # - [x] `512`
 #   Each device takes the rows of B that belong to its columns of A,
-#   and the partial sums, of 16 × 8, are added.
+#   and the partial sums, 16 × 8 numbers of 4 bytes, are added.
 # - [ ] `0`
 #   B is everywhere, but a device has some columns of A only: it can make a partial sum.
 # - [ ] `4096`
-#   All of A on every device would do too.
+#   That is all of A, which on every device would do too.
 #   But a device can make its partial sum from what it has, and that has 128 elements only.
 # - otherwise
 #   Each number of A @ B is a sum: which of its terms can a device compute?
@@ -117,11 +119,11 @@ tall = shard(np.ones([64, 8], "float32"), nothing_split)
 reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide, tall)))
 
 # %% cases [markdown]
-# Each device *cuts* its rows out of the B that it holds, without an exchange;
+# Each device *cuts* its rows out of B without an exchange;
 # then the partial sums are added, 16 × 8 numbers of 4 bytes.
 #
-# What a product needs depends on how the inner axis is split,
-# unless one mesh dimension splits both the rows of A and the columns of B.
+# What a product needs depends on its factors' layouts (and, see below, on its use):
+# on how the inner axis is split, unless one mesh dimension splits both the rows of A and the columns of B.
 # In an *all-gather* every device receives the parts of all:
 #
 # | the inner axis is split | such as | what happens |
@@ -131,7 +133,7 @@ reveal("02-half", sum(each.payload_bytes for each in collectives(tf.matmul, wide
 # | in one factor, over a mesh dimension that also splits the rows of A or the columns of B | `[x, unsharded] @ [x, unsharded]` | **all-gather** of this factor |
 # | over one mesh dimension in A and another in B | `[unsharded, y] @ [x, unsharded]` | **refused** |
 #
-# With `[x, unsharded] @ [unsharded, x]`, `x` would split both axes of A @ B, and it can split one at most:
+# In `[x, unsharded] @ [unsharded, x]`, `x` cannot split both axes of A @ B:
 # two all-gathers make the product whole.
 #
 # The cell runs the all-gather:
@@ -164,7 +166,8 @@ print("repaired:", np.sum(to_numpy(repaired) == numbers @ numbers), "/ 64")
 #
 # ## Explore
 #
-# Choose the mesh, the layouts of both factors, and the layout in which AB is used.
+# Choose the mesh, the layouts of both factors, and the layout in which AB is used:
+# *as it comes* takes the product's.
 # The explorer shows what is exchanged, and why.
 # The button calls `observe`, which multiplies real DTensors.
 #
@@ -291,8 +294,8 @@ del os.environ[group_size]
 print("collectives:", *collectives(two_sums, by_columns, by_rows), sep="\n  ")
 
 # %% naive-text [markdown]
-# By default TensorFlow can merge all-reduces that do not depend on each other, and pads what it merged,
-# once, to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
+# By default TensorFlow can merge all-reduces that do not depend on each other, and pads what it merged
+# to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
 # With the environment variable 1 before a function is compiled, each stays by itself.
 # `collectives` sets it too, and undoes what the function wrote to variables.
 #
@@ -326,13 +329,14 @@ equal = np.all(np.array(exchange.results) == total, axis=0)
 print("equal:", np.sum(equal), "/ 64, bytes_sent:", exchange.bytes_sent)
 
 # %% stepper-text [markdown]
-# A *ring* sends less: each device sends to the next one only, and the last one to the first.
+# A *ring* sends less than these 7 × 256 bytes: each device sends to the next one only,
+# and the last one to the first.
 # The array is cut into *chunks*, as many as there are devices.
 # In each step every device sends one chunk.
 #
 # - First a *reduce-scatter*: a chunk that arrives is added to the device's own chunk of the same letter,
 #   and goes on.
-#   At the end each device has one finished chunk, a part of the total.
+#   At the end each device has one finished chunk.
 # - Then an *all-gather*: the finished chunks go round, and everyone keeps a copy.
 #
 # Step through it, with 2 to 8 devices.
@@ -348,7 +352,7 @@ RingExplorer("all-reduce", num_devices=4)
 # but a device sends to `device.next` only and receives from `device.previous` only.
 #
 # `np.array_split(mine, device.count)` cuts an array into chunks, and `np.concatenate` joins them.
-# Number the chunks from 0, so that A in the stepper is chunk 0.
+# Chunk 0 is A in the stepper.
 # As there, device $d$ begins with chunk $d - 1$, counted modulo `device.count`,
 # and ends the first half with chunk $d$ finished.
 # The check counts bytes too, and tries chunks of unequal lengths.
@@ -391,10 +395,11 @@ print("equal:", np.sum(equal), "/ 64, bytes_sent:", exchange.bytes_sent)
 # - [x] `480`
 #   There are 15 steps of adding and 15 of copying, and in each a device sends a chunk of 16 bytes.
 # - [ ] `896`
-#   The steps are about twice as many, but a chunk has half as many bytes.
+#   That is twice 448.
+#   The steps are about twice as many, 30 in place of 14, but a chunk has half as many bytes, 16.
 # - [ ] `448`
 #   Nearly.
-#   A chunk has half as many bytes, but the steps are a little more than twice as many.
+#   A chunk has half as many bytes, 16, but the steps are a little more than twice as many, 30 in place of 14.
 # - [ ] `3840`
 #   That is 15 × 256: everything to everyone.
 #   In a ring a step sends one chunk.
@@ -411,7 +416,7 @@ reveal("02-ring", max(sixteen.bytes_sent))
 #
 # $$2 (n - 1) \frac{S}{n} = 2 \frac{n - 1}{n} S$$
 #
-# less than twice the array, however many devices there are.
+# less than twice the array, however many devices there are: here 448 bytes, with 16 devices 480.
 # Sending all to everyone takes $(n - 1) S$.
 # TensorFlow's own all-reduce on CPUs is a ring, too.
 #
@@ -438,7 +443,7 @@ reveal("02-ring", max(sixteen.bytes_sent))
 # every device receives the whole matrix, to keep an eighth of it.
 #
 # A product, too, can cost more where TensorFlow does not know in which layout it is used:
-# `product_in_columns` says so by a `relayout` in the same function.
+# `product_in_columns`, on the mesh `x` 8, says so by a `relayout` in the same function.
 
 
 # %% needless
@@ -462,7 +467,7 @@ print("product_in_columns:", *collectives(product_in_columns, *factors), sep="\n
 # **Exercise 2.** Find a cheaper way from `[unsharded, x]` to `[x, y]`, by `dtensor.relayout` alone.
 # Write `in_blocks(matrix)`: it takes a DTensor of the shape (16, 16) in the layout `[unsharded, x]` on `grid`
 # and returns its values in the layout `blocks`, `[x, y]`.
-# A device need send only an eighth of what it sends in `relayout` above.
+# A device need send only 192 bytes; in `relayout` above it sends 1,536.
 
 
 # %% exercise-blocks
@@ -479,10 +484,8 @@ check("02-blocks", in_blocks)
 # %% silent-text [markdown]
 # ## Wrong in silence
 #
-# With TensorFlow 2.21 an exchange can give wrong values and raise no error.
-#
-# `dtensor.relayout` can mix up a tensor of three axes on a mesh of three dimensions,
-# and one of four axes on a mesh of one.
+# With TensorFlow 2.21 `dtensor.relayout` can, without an error, mix up a tensor of three axes
+# on a mesh of three dimensions, and one of four axes on a mesh of one.
 # The cell moves one of each, `directly` and by way of the `replicated` layout,
 # and counts the numbers in their places.
 
@@ -507,8 +510,8 @@ for mesh, *specs in moves:
 # On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change, but the layout says both were made.
 #
-# With four axes we tried all moves of `x`: those to or from the first axis are right.
-# Of the six others five are wrong for this shape, and all if the last axis is longer than there are devices.
+# Of all moves of `x` with four axes, those to or from the first axis are right, and of the six others
+# five are wrong for this shape, all if the last axis is longer than there are devices.
 #
 # On twelve CPUs even a matrix can go wrong.
 # `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in other processes,
@@ -523,8 +526,8 @@ swapped = silent.swapped()
 print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
 # %% takeaways [markdown]
-# On CPUs TensorFlow names each message of an all-to-all by the numbers of sender and receiver,
-# with nothing between them (`all_to_all.cc` in its source).
+# On CPUs TensorFlow names each message of an all-to-all by the joined numbers of sender and receiver
+# (`all_to_all.cc` in its source).
 # So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
 #
 # | wrong in silence | instead |
@@ -533,13 +536,12 @@ print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swap
 # | an all-to-all over a mesh dimension of 12 CPUs or more | the same, or for 12 a mesh of 4 × 3 |
 # | `DVariable.assign` of a value in another layout, in the same cases | move it before, in one of these ways |
 #
-# Lesson 7 shows one without `dtensor.relayout`, and there may be more: compare with one device.
+# Lesson 7 shows one of another kind, and there may be more.
 #
 # ## The plain program
 #
 # [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`,
-# `mesh_dims` and `collectives_that_ran`,
-# in one file that needs TensorFlow and NumPy alone.
+# `mesh_dims` and `collectives_that_ran`, and needs TensorFlow and NumPy alone.
 #
 # ## Takeaways
 #

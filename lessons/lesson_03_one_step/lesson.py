@@ -212,8 +212,9 @@ check("03-layouts", image_layouts)
 # ## The step names no device
 #
 # Look at `MLP` and `train_step` again: but for the layouts, they are what you would write for one device.
-# The gradient is that of the summed loss, because sums over parts of a batch can be added;
-# a learning rate of 0.01 on the sum of 64 losses is 0.64 on their mean.
+# The gradient is that of the summed loss.
+# Without batch normalisation such gradients of parts of a batch can simply be added.
+# A learning rate of 0.01 on the sum of 64 losses is 0.64 on their mean.
 #
 # All gradients are there before the first variable changes:
 # a variable that is written and then read in one `tf.function` can give its old value (lesson 1).
@@ -270,8 +271,8 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 #
 # `differences` takes twenty steps on both, and returns the model on eight devices
 # and how far the losses are apart, step by step.
-# The cell calls it in float32 and in float64,
-# and prints the largest difference in the first five steps and in all twenty.
+# The cells call it in float32 and in float64,
+# print the largest difference in the first five steps and in all twenty, and draw each step.
 
 
 # %% both
@@ -309,7 +310,8 @@ differences_picture({"float32": in_float32, "float64": in_float64})
 # So compare the first steps, or compare in float64.
 
 # %% predict-copies [markdown]
-# Eight devices trained a model for 20 steps, data parallel and in float64.
+# Eight devices began with equal copies of a model and trained it for 20 steps,
+# data parallel and in float64.
 # In each step a device got 8 reviews that no other device got.
 # How far apart are the eight copies of the first layer's weight `W1` now?
 #
@@ -371,8 +373,7 @@ print("b2:", [each["b2"].device[-5:] for each in partial])
 # `all_reduced` sums over that axis, and this sum is the all-reduce.
 #
 # The picture shows it for the gradient of `b2`, two numbers: the partial sums, their total,
-# and what each device receives, all rounded to two digits:
-# what is shown can add up to a little more or less than the total shown.
+# and what each device receives, all rounded to two digits, which need not quite add up.
 
 
 # %% all-reduce
@@ -399,6 +400,7 @@ Reduction(show(mesh), "batch", [each["b2"] for each in partial], received, digit
 # that DTensor computes for the whole batch at once.
 # It returns the length of each difference, relative to that of the whole batch's gradient
 # (the length of a matrix is that of the vector of all its elements).
+# Without batch normalisation only rounding should be left.
 
 
 # %% compared
@@ -448,7 +450,7 @@ print({name: f"{difference:.2f}" for name, difference in found.items()})
 # To get the gradient of the whole batch, the devices must all-reduce the moments *before*
 # they can compute a loss.
 # `train_step` does not say so; TensorFlow found it from the layouts.
-# `collectives` compiles the step anew and lists what ran;
+# `collectives` compiles the step anew, runs it once, puts the variables back, and lists what ran;
 # with `combine=True` all-reduces that do not depend on each other are combined, as they are in training.
 
 # %% collectives
@@ -472,7 +474,8 @@ print("combine=True:", len(collectives(train_step, probe, x, y, 1e-2, combine=Tr
 # the list for `plain`, the model without it, lacks them.
 
 # %% predict-bytes [markdown]
-# Eight devices train a model with batch normalisation, data parallel, on batches of 64 rows.
+# Eight devices train a model with 48 hidden units and batch normalisation,
+# data parallel, on batches of 64 rows.
 # The payloads of a step's all-reduces, before TensorFlow combines any, are 231,760 bytes in all.
 # How many bytes are they with a batch of 1,024 rows?
 #
@@ -503,8 +506,7 @@ reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 #
 # In evaluation each review must count once.
 # Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.
-# The cell pads 20 rows to 64, and finds the mean loss in three ways:
-# so many losses, added, and divided by so many.
+# The cell pads 20 rows to 64, and finds the mean loss in three ways.
 # The last line is right: `alone` has the losses of the 20 rows without padding, on one device.
 
 
@@ -525,7 +527,7 @@ print(f"20 losses / 20: {weights @ losses / 20:.2f}")
 print(f"alone:          {np.mean(alone):.2f}")
 
 # %% moments-text [markdown]
-# Even with weights and divided by 20 the mean is 1.15, and not 1.01.
+# The first mean counts the padding, the second divides by 64, and even the third is 1.15, not 1.01.
 # The 44 rows of zeros took part in the moments, and so they changed the losses of the 20 reviews.
 # The weights must go into the moments too.
 #

@@ -94,10 +94,10 @@ class MLP(tf.Module):
 # %% step-text [markdown]
 # The training step is that of lesson 3, and it also updates the moving moments from those of its batch.
 #
-# Where a function writes a variable and then reads it, DTensor may compute wrong values
+# Where a function writes a variable and then reads it, DTensor may give its old value
 # (*Several steps in one call*, and lesson 7).
 # This step reads each variable before it writes it, and not again.
-# Write momentum so, too: compute the new velocity, assign it, and use what you computed, not the variable.
+# Likewise with momentum: compute the new velocity, assign it, and use what you computed, not the variable.
 
 
 # %% train-step
@@ -153,7 +153,7 @@ print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 # `live.watch` asks the generator for records in a thread, and draws them.
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 #
-# The cell says only whether the loss at the end is below 0.4:
+# The cell says only whether the last 50 losses average below 0.4:
 # CPUs round differently, and over a training that grows.
 #
 # ## Evaluate: every review, and none twice
@@ -164,7 +164,7 @@ print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 # `live.watch` draws the fields `test_loss` and `test_accuracy`,
 # whichever reviews they come from, and calls them *held out*.
 #
-# As a test, the cell adds up the first 333 and the other 668 (`in_parts`).
+# As a test, the cell adds up the first 333 and the other 668 (`in_parts`): nothing should change.
 
 
 # %% evaluate
@@ -245,8 +245,8 @@ check("04-errors", errors)
 # If there is one, `restore` gives the variables its values,
 # and `assert_existing_objects_matched` raises an error where it has none for a variable.
 #
-# `train` adds evaluation and saving to the loop.
-# After each epoch it evaluates and saves, so that a process killed between two saves loses an epoch at most.
+# `train` adds to the loop: after each epoch it evaluates and saves,
+# so that a process killed between two saves loses an epoch at most.
 # **Stop** closes the generator: at the `yield` where it waits, Python raises `GeneratorExit`.
 # There `step` and the model agree, and `train` saves once more.
 # It does not save in `finally`: an error or Ctrl-C can come between `train_step` and `step.assign_add`,
@@ -322,16 +322,18 @@ print(f"{difference(WEIGHTS + MOMENTS, resumed, undisturbed)=}")
 # - the position: `step`;
 # - the order of the data.
 #   It is not in the checkpoint, since it follows from a fixed seed and the number of the epoch.
-#   With a generator whose state lives in the process it would be another one after a restart.
+#   A generator whose state lives in the process would give another after a restart.
 
 # %% predict-moments [markdown]
 # A model with batch normalisation is trained for 100 steps.
-# The checkpoint of step 70 gives a new model the weights and `step`, but not the moving moments.
-# These begin anew, at 0 and 1, and the new model trains the last 30 steps.
+# The checkpoint of step 70 gives a new model the weights, biases among them, and `step`,
+# but not the moving moments.
+# These begin anew, at 0 and 1, and the new model trains the last 30 steps on the same batches.
 # What equals, to the last bit, what a run that nobody stopped has at the end?
 #
 # - [ ] `everything` the weights and the moving moments
-#   After 30 steps the values they began with still count for about 4 %: 30 factors of 0.9.
+#   Each step keeps 0.9 of a moving moment and adds 0.1 of the batch's.
+#   After 30 steps the values they began with still count for about 4 %.
 # - [x] `weights` the weights alone
 #   A training step normalises with the moments of its batch.
 #   It updates the moving moments and uses them for nothing else.
@@ -356,7 +358,7 @@ reveal("04-moments", "everything" if same_moments else "weights" if same_weights
 # so `train` calls `assert_existing_objects_matched`.
 # (`expect_partial` silences warnings of values that nothing takes.)
 # But the assertion looks only at what the `Checkpoint` was given:
-# below, without `step`, the run starts at the first batch and does 100 steps, not 30.
+# below, without `step`, it would pass: the run starts anew and does 100 steps, not 30.
 # Then `b1` gets a slot for momentum, and the old checkpoint is restored.
 
 # %% missing tags=["error"]
@@ -422,14 +424,15 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 
 # %% killed-why [markdown]
 # The run goes on from the last whole checkpoint, which the file `checkpoint` still names.
+# (The cell imitated the kill in a copy of the folder.)
 #
 # But with variables on a mesh TensorFlow 2.21 often writes `checkpoint` before the other files are in place.
-# A process killed at that moment leaves a `checkpoint` that names what is not there,
+# A kill at that moment leaves a `checkpoint` that names what is not there,
 # and `restore` raises `NotFoundError`.
 # Then make `checkpoint` one line with the last checkpoint that has an `.index` file,
 # such as `model_checkpoint_path: "ckpt-3"`; if none has, delete `checkpoint` and begin again.
 #
-# If the file `checkpoint` is missing, the run begins at step 1 in silence, even where `ckpt-3` lies.
+# Without the file `checkpoint` the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
 # Once `save` had returned, the files were in place in our trials, but not forced to the disk:
 # a power failure can lose them.
@@ -485,13 +488,13 @@ print(f"{difference(WEIGHTS + MOMENTS, one_by_one, together) < 1e-4=}")
 #
 # - [x] `one` one device
 #   64 reviews are little work, so little can be saved.
-#   What is added is eight computations to start instead of one, and all-reduces.
+#   What is added takes longer: eight devices must be started, and all-reduces run.
 # - [ ] `equal` about equal: the longer time is less than 1.25 times the shorter one
 #   They would be if the time that is saved equalled the time that is added.
 #   But 64 reviews are little work, so little can be saved.
 # - [ ] `eight` eight devices
 #   Each of the eight computes less, but 64 reviews are little work in any case.
-#   What is added, the all-reduces and eight computations to start, takes longer than what is saved.
+#   To start eight devices and to run all-reduces takes longer than what is saved.
 
 # %% reveal-step
 from lessons.lesson_04_a_run import step_times
@@ -519,7 +522,7 @@ BatchSizeExplorer(step_times.measure)
 #
 # At 4,096 both take about equally long; at 8,192 eight devices are clearly faster.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
-# And there one device copies 39 MB, into pages of memory new in each step.
+# A step also copies its batch: on one device 39 MB, to pages of memory new each time.
 #
 # In a training three things limit the speed-up:
 #
@@ -528,12 +531,11 @@ BatchSizeExplorer(step_times.measure)
 #   and each device starts each step and updates all variables.
 # - **The slowest device.** The all-reduce needs its gradients, so in every step all wait for it.
 #
-# **Exercise 2.** Suppose that each device has a core of its own.
+# **Exercise 2.** Suppose each device has a core of its own.
 # A step with `rows` rows takes `per_row * rows` on one device,
 # and `fixed + per_row * rows / devices` on `devices` devices:
-# `fixed` is the fixed cost that several devices add.
-# Write `break_even(fixed, per_row, devices)`: the number of rows for which both take the same time.
-# Do not round it.
+# `fixed` is the cost that several devices add.
+# Write `break_even(fixed, per_row, devices)`: the unrounded number of rows for which both take the same time.
 
 
 # %% exercise-break-even
@@ -550,7 +552,7 @@ check("04-break-even", break_even)
 # %% real-text [markdown]
 # ## Results on real data
 #
-# These are results on the real reviews, 25,000 to train and 25,000 to test, recorded by `make results`.
+# `make results` recorded these results on the real reviews, 25,000 to train and 25,000 to test.
 # Four settings were each trained for three epochs from three seeds:
 # `tutorial` has the tf-idf rows as they are and initial weights from $N(0, 1)$, as in
 # [TensorFlow's tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial);
@@ -573,9 +575,8 @@ measured.picture(results.runs)
 #
 # ## The plain program
 #
-# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes,
-# in one file that needs TensorFlow and NumPy alone.
-# Its functions are those above, name by name.
+# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes with the functions above,
+# in one file that makes its data and needs TensorFlow and NumPy alone.
 # Run it with a folder, kill it (it ends in seconds), and run it again.
 #
 # ## Takeaways

@@ -30,7 +30,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% schemes-text [markdown]
 # ## Three ways to split one model
 #
-# Eight devices are to train one model together.
+# Eight devices are to train one model.
 # `AXES` gives the axes of its tensors names, `MESHES` lists three meshes,
 # and `SPLITS` says which mesh dimension splits which axis, if the mesh has it.
 # Dimension and axis may have one name, as `batch` has, or two:
@@ -38,6 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # A mesh with its splits is a `Plan`.
 # Each picture shows one, with the same batch `x` and weights `W1` and `W2`.
+# `SIZES` and `drawn` are for these pictures.
 
 # %% pictures
 from IPython.display import display
@@ -69,7 +70,7 @@ for scheme, dims in MESHES.items():
 #
 # The next cell loads the reviews and draws initial values.
 # Model and step compute what those of lesson 3 do;
-# neither says what is split, since the class asks a dictionary for the layout of each variable.
+# neither says what is split: the class takes each variable's layout from a dictionary.
 #
 # `shard` sends each device its part of an array, as `distribute` of lesson 3 does.
 # `place` makes an ordinary tensor where the layout is `None`, and else calls `shard`.
@@ -157,11 +158,11 @@ for name, tensor in {"x": x, "W1": mlp.W1.read_value(), "W2": mlp.W2.read_value(
 #
 # The gradients are still summed over the reviews, that is over `batch`.
 # But each device needs the gradient of its own half of `W1` alone:
-# the payload of that all-reduce is 115,200 bytes, and not 230,400.
+# the payload of that all-reduce is 115,200 bytes, not 230,400.
 
 # %% predict-sums [markdown]
-# An MLP has one hidden layer, with batch normalisation.
-# Its hidden units are split over `model`, on a mesh of `batch` 4 × `model` 2:
+# An MLP has one hidden layer of 48 units, with batch normalisation.
+# On a mesh of `batch` 4 × `model` 2 its inputs are split over `batch`, and its hidden units over `model`:
 # the columns of its first weights, their bias, and the rows of its second weights.
 # In one training step, forward and back, how many all-reduces run over `model`?
 #
@@ -175,7 +176,7 @@ for name, tensor in {"x": x, "W1": mlp.W1.read_value(), "W2": mlp.W2.read_value(
 #   One forward, for the logits.
 #   On the way back the gradient of a hidden unit sums over the classes, which every device has.
 # - [ ] `4`
-#   That would be one for the gradient of each variable.
+#   That would be one for the gradient of each variable, two weights and two biases.
 #   But these sum over the reviews, so they run over `batch`.
 
 # %% reveal-sums
@@ -222,15 +223,16 @@ W2_SPECS = {
 }
 
 # %% predict-second [markdown]
-# `x` is `[batch, unsharded]` and `W1` is `[unsharded, model]`, on a mesh of `batch` 4 × `model` 2.
-# Which layout of `W2` does TensorFlow refuse in `relu(x @ W1) @ W2`?
+# `x` of shape (64, 1200) is `[batch, unsharded]` and `W1` of shape (1200, 48) is `[unsharded, model]`,
+# on a mesh of `batch` 4 × `model` 2.
+# Which layout of `W2`, of shape (48, 2), does TensorFlow refuse in `relu(x @ W1) @ W2`?
 #
 # - [ ] `whole` whole: `[unsharded, unsharded]`
 #   Each device has all of `W2` and can take the rows that it needs.
 #   That costs memory.
 # - [ ] `columns` its columns over `model`: `[unsharded, model]`
-#   The hidden units are split and the rows of `W2` are not.
-#   TensorFlow then gathers the hidden units, which costs more, but it runs.
+#   Then `model` splits the columns of the product, so each device needs all hidden units.
+#   TensorFlow gathers them, which costs more, but it runs.
 # - [x] `rows` its rows over `batch`: `[batch, unsharded]`
 #   The product sums over an axis that `model` splits in one factor and `batch` in the other.
 # - [ ] `none` none of them
@@ -297,10 +299,11 @@ check("05-layouts", layouts)
 # %% table [markdown]
 # ## Or names of axes
 #
-# `make_layouts` makes the layouts from `AXES`, `SPLITS` and `MESHES`, which stand at the beginning.
+# `make_layouts` makes layouts from `AXES`, `SPLITS` and `MESHES` at the beginning.
 # `LAYOUTS` holds them, scheme by scheme.
-# Its `one` stands for one device without DTensor: no tensor has a layout.
-# The cell also counts how many model-parallel layouts equal those written by hand.
+# Its `one` is one device without DTensor: no layouts.
+# The cell also counts the model-parallel layouts that equal those by hand,
+# and prints three spatial-parallel ones.
 
 
 # %% make-layouts
@@ -319,14 +322,14 @@ for name in ("x", "W1", "W2"):
     print("spatial", name, LAYOUTS["spatial"][name].sharding_specs)
 
 # %% features [markdown]
+# All six are equal.
 # `SPLITS` splits each axis in one place, so layers that give an axis the same name cannot disagree.
 # By hand a slip is refused, as the rows of `W2` over `batch` were,
 # or costs more in silence, as its columns over `model` did.
 #
-# But where tensors are to split one axis differently, such as `W1` split and `W2` whole,
-# the axis needs two names, say `hidden_in` and `hidden_out`.
+# But to split an axis in `W1` and not in `W2`, give it two names, say `hidden_in` and `hidden_out`.
 # Nothing checks the names: one that `SPLITS` lacks, as it lacks `classes`, or that is misspelt, is not split.
-# And, as by hand, one mesh dimension cannot split two axes of a tensor: such a layout is refused.
+# And, as by hand, a layout in which one mesh dimension splits two axes is refused.
 #
 # ## Split the features as well
 #
@@ -337,19 +340,18 @@ for name in ("x", "W1", "W2"):
 # [Hou and others](https://arxiv.org/abs/1909.03108) train a network on such scans so.
 # There a convolution needs the borders of its neighbours' parts, and devices exchange these *halos*.
 #
-# This lesson does not run that.
-# It runs what TensorFlow's [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial)
-# calls spatial: the feature axis is split.
-# Our features are words, column 0 all the rest,
-# and a dense layer has no window that reaches into a neighbour's part:
-# no border is exchanged.
-# What stays of spatial parallelism is that no device holds a whole example.
+# This lesson runs instead what TensorFlow's
+# [tutorial](https://www.tensorflow.org/tutorials/distribute/dtensor_ml_tutorial) calls spatial:
+# the feature axis is split.
+# Our features are words (column 0 is all the rest),
+# and a dense layer reads no neighbour's border: none is exchanged.
+# But here too no device holds a whole example.
 
 # %% predict-features [markdown]
 # On a mesh of `batch` 2 × `feature` 2 × `model` 2, `x` of shape (64, 1200) is `[batch, feature]`
 # and `W1` of shape (1200, 48) is `[feature, model]`: the first product of an MLP with one hidden layer.
 # In a training step, forward and back, what is the payload of all all-reduces over `feature`, in bytes:
-# what a device holds after them?
+# what a device holds as their results?
 # A number takes 4 bytes.
 #
 # - [ ] `0`
@@ -362,7 +364,7 @@ for name in ("x", "W1", "W2"):
 #   That is its part of the gradient of `W1`.
 #   It sums over the reviews, so it runs over `batch`.
 # - [ ] `60672`
-#   That adds the gradient of `W1` to the sums of the first product.
+#   That adds the gradient of `W1`, 57,600 bytes, to the sums of the first product, 3,072 bytes.
 #   But the gradient sums over the reviews, not over the features.
 
 # %% reveal-features
@@ -409,9 +411,10 @@ check("05-product", multiply)
 # %% goes-on [markdown]
 # ## One training, three schemes
 #
-# If the folder has a checkpoint, `train` restores the newest, whatever layouts it was written under,
+# `train` is a generator of records, one a step.
+# If the folder has a checkpoint, it restores the newest, under whatever layouts that was written,
 # and checks that every variable was in it.
-# Then it does some steps, and saves.
+# It saves only when it is read to its end.
 
 
 # %% train
@@ -448,11 +451,11 @@ def through_all(folder):
 history = await live.watch(through_all(folder), steps=3 * per_epoch, epochs=3)
 
 # %% same-text [markdown]
-# A mean of 20 steps shows no break there.
+# A mean of 20 steps shows no jump there.
 # But does each scheme compute what one device computes?
 # Five data-parallel steps are saved; from that checkpoint each scheme, and one device without DTensor,
 # takes the next five.
-# `islice` stops each run before it can save.
+# Each is asked for six, and stopped by `islice` before it can save.
 
 # %% same
 from itertools import islice
@@ -468,8 +471,8 @@ largest_difference = np.ptp(list(losses.values()), axis=0).max()
 print(f"{largest_difference=:.3f}")
 
 # %% disk-text [markdown]
-# To three digits the losses are equal; the rest is rounding.
-# That the loss rises from step 6 to 9 is so on one device too.
+# To three digits the losses are equal; smaller differences are rounding.
+# The loss rises from step 6 to 9 on one device too.
 # Over many steps rounding can part the runs, as lesson 3 showed.
 # The book's page *Measured results* says how far, in three epochs.
 #
@@ -513,7 +516,7 @@ reveal("05-disk", round(on_disk / sum(value.nbytes for value in values.values())
 # and TensorFlow can give any mesh other parts of it.
 # The cell saves the spatial-parallel model and prints that list.
 # Then it restores the checkpoint under each scheme, into a model of zeros,
-# and counts the numbers on all devices that differ from those that were saved.
+# and counts the numbers on all devices that differ from those saved.
 
 # %% restored
 saved = tempfile.mkdtemp() + "/weights"
@@ -531,9 +534,11 @@ for scheme in MESHES:
     print(f"{scheme:8} differing={int(differing)}")
 
 # %% costs-text [markdown]
+# None differs; but `b1` and `b2` were zeros anyway.
+#
 # ## Which scheme?
 #
-# The next cell compares the schemes, for a batch of 64 and one of 1,024 reviews.
+# The next cell compares the schemes, for batches of 64 and 1,024 reviews.
 # `in_one_step` counts the bytes of `x` and of the variables that device 0 holds (`held`),
 # and lists the collectives of a step before TensorFlow joins several into one (`found`).
 # `payload` is what a device holds after all of them.
@@ -557,31 +562,33 @@ for rows in (64, 1024):
 
 # %% lab-text [markdown]
 # With 64 reviews the spatial scheme holds least, and its payload is the smallest.
-# But it has the most collectives, and in each of them devices wait for each other.
+# But it has the most collectives, and in each that is not joined devices wait for each other.
 #
 # With 1,024 reviews its payload is still the smallest, but the data-parallel scheme holds least:
-# in the other two `model` splits no axis of `x`,
-# so devices that differ only along `model` hold the same part of it.
+# in the other two, devices that differ only along `model` hold the same part of `x`.
 # Gradients, hidden layers and an optimizer's averages come on top.
 #
 # Of the payload, gradients do not depend on the batch;
 # partial sums of products grow in proportion to it.
 #
-# How long a step takes on two cores, and where the time goes, stands on the book's page *What a step takes*.
-# Neither those times nor their order need hold for GPUs.
+# The book's page *What a step takes* times a step on two cores, part by part.
+# On GPUs times and order may differ.
 #
 # ## The training lab
 #
 # The widget trains this model, with moving moments, under the schemes above or a `Plan` of your own.
+# It joins the exchanges of mean and variance, both ways: two collectives fewer.
+# In its list `n` is the normalised layer.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.
-# The curves nearly lie on each other, and the lab says how far loss and accuracy are apart at most.
+# The curves nearly coincide; the lab gives the largest differences of loss and accuracy.
 # Then ask for an epoch more, choose a checkpoint under *Start from*, and another scheme.
 #
-# With a batch size of 1,024, find a mesh and splits of your own
+# With a batch size of 1,024, find a mesh and splits
 # under which variables, rows and labels take less than 700,000 bytes on a device,
-# and the device sends less than 300,000 in a step.
-# What is sent is counted around a ring: it is not the payload above.
+# which sends less than 300,000 in a step.
+# What is sent is counted around a ring: only in rings of two, as in the spatial scheme,
+# does it equal the payload above.
 # Nor did `held` count labels.
 
 # %% lab
@@ -598,8 +605,8 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 # It trains ten steps under each scheme in turn, each from the checkpoint that the one before left,
 # and beside it on one device.
 # It ends with an error if two losses differ by 0.001 or more.
-# Give it a folder, and it goes on from there the next time;
-# names of schemes after the folder choose the order.
+# Given a folder, it goes on from there the next time;
+# names of schemes after it choose the order.
 #
 # ## Takeaways
 #

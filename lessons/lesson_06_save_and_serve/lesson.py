@@ -1,9 +1,10 @@
 # %% [markdown]
 # # 6. Save and serve
 #
-# A model lies on eight devices in *shards*, the parts that the devices hold.
+# To *serve* a model is to answer requests with its predictions.
+# Here a model lies on eight devices in *shards*, the parts that the devices hold.
 # It is to say whether a review that somebody types praises the film.
-# Does it have to leave the mesh for that, and what is lost on the way?
+# Can it do so on the mesh, and what is lost if it leaves?
 #
 # After this lesson you can
 #
@@ -33,11 +34,12 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # A server gets texts, so it must make the same rows.
 # It takes a layer of Keras, here called the *vectorizer*, and these steps:
 #
-# - Before the training `adapt` counts the words of 4,096 training reviews.
-#   The 1,199 most frequent get a column each, the most frequent one first;
+# - Before the training `adapt` counts the words of the first 4,096 training reviews.
+#   The 1,199 most frequent, the *vocabulary*, get a column each, the most frequent one first;
 #   all other words share column 0.
 # - Of a text the layer counts the words, and multiplies each count by the word's factor.
 #   A word that is in many reviews has a smaller one.
+#   The products are the tf-idf of lesson 3.
 # - `to_rows` applies the layer, and scales each row to length 1.
 #
 # The layer ignores capitals and punctuation: the text below has four different words.
@@ -70,7 +72,7 @@ print(f"{len(row)=}, {not_zero=}")
 #
 # Model and training step are those of lesson 4, but the step returns the loss alone,
 # and the model has two methods, `hidden` and `logits`, which the export will need.
-# Without layouts the class `MLP` makes ordinary variables.
+# Without layouts the class `MLP` makes ordinary variables, `tf.Variable`.
 
 # %% layouts
 import numpy as np
@@ -183,9 +185,9 @@ compare(restored.W1.numpy(), sharded.W1)
 
 # %% predict-names [markdown]
 # A checkpoint was written by `tf.train.Checkpoint(model=...)`.
-# Now `tf.train.Checkpoint(network=other)` restores it, and `other` is a model of the same class, with other
-# initial values.
-# What does this line do to `other`?
+# To restore it, `restore` of `tf.train.Checkpoint(network=other)` is called, and nothing else.
+# `other` is a model of the same class, with other initial values.
+# What does this do to `other`?
 #
 # - [ ] `restored` it gets the values, since classes and shapes fit
 #   The attributes `network` and `W1` lead to `network/W1`, and the checkpoint has `model/W1`.
@@ -276,6 +278,7 @@ check("06-gather", gather)
 # The batch normalisation takes the moving moments, `model.mean` and `model.variance`, never those of a batch.
 # Both return a dictionary: in its `"probabilities"`, column 0 is that of a bad review,
 # column 1 that of a good one.
+# The likelier one is the model's verdict.
 
 
 # %% classifier
@@ -297,10 +300,11 @@ class Classifier(tf.Module):
 
 # %% signatures-text [markdown]
 # `export` writes the folder.
-# A server that runs no Python calls the *signatures* of the SavedModel,
+# A server that runs no Python calls the *signatures* of the SavedModel
+# (these are functions, not the input signatures above),
 # by the names that `signatures` gives them:
 # here `serving_default`, the usual one, for texts, and `rows`.
-# The cell prints the files, and whether the word "story" is in the one with the graphs.
+# The cell prints the files, and whether the word "story" is in `saved_model.pb`, the one with the graphs.
 
 
 # %% export
@@ -369,10 +373,10 @@ def ask(path, *requests):
 
 
 # %% ask-text [markdown]
-# 2,000 test reviews go there in one request (`together`), then the first of them alone,
+# The first 2,000 test reviews go there in one request (`together`), then the first of them alone,
 # then all of them in reverse order.
 # Then this process asks the model on the mesh, with rows that `batch` splits.
-# Differences of probabilities are rounded to five digits.
+# Each time the cell prints the largest difference of probabilities, rounded to five digits.
 # The cell also checks that the accuracy is above 0.8.
 
 
@@ -396,7 +400,9 @@ print(f"{accuracy > 0.8=}")
 # %% server-text [markdown]
 # To five digits, the first review alone gets the same prediction as among 2,000,
 # the reverse order changes none, and the model on the mesh predicts the same.
-# With the moments of the batch, which couple the rows, predictions would depend on the other reviews.
+# So a model in shards can serve on its mesh.
+# With the moments of the batch, which couple the rows, predictions would depend on the other reviews:
+# lesson 4 said what becomes of one alone.
 #
 # **Exercise 2.** A web page that shows a prediction needs words, not columns.
 # Write the class `Labeller`: its `__call__`, with an input signature, takes a tensor of any number of texts
@@ -448,7 +454,8 @@ served = tf.saved_model.load(str(from_shards))
 
 # %% predict-layout [markdown]
 # A model was exported from a mesh of eight devices.
-# The weights `W1` of its first layer have 230,400 bytes; each device held the left or the right half.
+# The weights `W1` of its first layer, of shape (1200, 48), have 230,400 bytes;
+# each device held the left 24 columns or the right 24.
 # The export is loaded in a process that has eight devices.
 # Where does `W1` lie there?
 #
@@ -475,7 +482,7 @@ print(f"{largest_difference(predicted, together)=}")
 # %% dtensors-text [markdown]
 # The predictions are those of the export from one device.
 # But two things are lost, the mesh and the layouts.
-# The files hold each half of `W1` once, and on loading the halves became an ordinary variable on CPU 0.
+# The files hold the left half of `W1` once, and on loading the halves became an ordinary variable on CPU 0.
 # So `fetch_layout`, which is for DTensors, raises an error.
 # Who loads the export needs a device with room for whole variables.
 # Who wants shards again must say how: `MLP` with the loaded values and `LAYOUTS`,
@@ -512,7 +519,7 @@ except tf.errors.UnimplementedError as error:
 # A DTensor of texts is refused, even a replicated one.
 # The function also uses the factors of the words, as a tensor of shape [1200].
 # That tensor is no variable, as the weights are, and DTensor sends no such tensor to a mesh by itself.
-# So make rows on the host, and split the rows.
+# So make rows on the host, in the Python program, and split the rows.
 #
 # ## Another vectorizer
 #
@@ -521,7 +528,8 @@ except tf.errors.UnimplementedError as error:
 
 # %% predict-vocabulary [markdown]
 # A model was trained on reviews of the stand-in.
-# It reads rows of 1,200 columns: column 0 for all words that are not in the vocabulary,
+# It reads rows of 1,200 columns, which a vectorizer makes of texts:
+# column 0 for all words that are not in the vocabulary,
 # then one for each of its 1,199 words, the most frequent in the training reviews first.
 # On the test data its accuracy is above 0.8.
 # It is exported with another vectorizer, which was adapted to the test reviews, with the same settings.
@@ -533,7 +541,8 @@ except tf.errors.UnimplementedError as error:
 #   That needs the same words in the same columns, and counts differ from reviews to reviews.
 # - [ ] `between` it falls to between 0.65 and 0.8
 #   So it might if most words kept their columns.
-#   A word that is a little more frequent moves, and shifts those that it passes; there are many such words.
+#   A word that is a little more frequent than in the training reviews moves, and shifts those that it passes;
+#   there are many such words.
 # - [x] `guess` it falls below 0.65, near to guessing
 #   Most words are in both vocabularies, but in other columns.
 
@@ -562,7 +571,7 @@ reveal("06-vocabulary", strange)
 # It was trained on 4,096 reviews, by default of the stand-in, and all words but 1,199 are the same to it.
 #
 # On a page of the book no kernel runs.
-# There the widget shows predictions that were recorded,
+# There the widget offers a few reviews, with predictions that were recorded,
 # of a model that was trained on the 25,000 real reviews for three epochs.
 # Its accuracy on the 25,000 test reviews is 0.86,
 # and its export, asked in another process, gave each of them the label that the model on the mesh gave.
@@ -587,8 +596,9 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # - Restore the checkpoint of a sharded model into ordinary variables, or export straight from the shards:
 #   who loads the export gets whole values, and neither mesh nor layouts.
 # - Vectorizer and model belong in one export, with moving moments and a signature of texts.
-# - Test what was loaded, in another process, with labelled texts, alone and in a batch:
-#   `restore` with no fitting name and a strange vocabulary raise no error.
+# - Neither `restore` with no fitting name nor a strange vocabulary raises an error.
+#   So call `assert_existing_objects_matched`,
+#   and test what was loaded, in another process, with labelled texts, alone and in a batch.
 #
 # Lesson 7 writes the optimizer by hand, right on eight devices.
 

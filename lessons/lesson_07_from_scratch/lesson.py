@@ -113,9 +113,9 @@ for name, variable in zip(NAMES, on_eight(VALUES).weights):
 
 # %% adam-text [markdown]
 # Every axis is unsharded: each device holds each variable whole.
-# One generator draws all weights.
 # The guide gives each layer the same seed,
-# so its second weight repeats the numbers of the first, up to a factor.
+# so its second weight repeats the numbers of the first, up to a factor: the layers are not independent.
+# So one generator draws all weights here.
 #
 # ## Adam, element by element
 #
@@ -162,16 +162,18 @@ def adam_in_numpy(variable, gradients, learning_rate):
 check("07-adam", adam_in_numpy)
 
 # %% predict-first-step [markdown]
-# In Adam's first step one weight has the gradient 0.5, another one 500.
+# Adam moves a weight in proportion to `m`, the moving average of its gradient, divided by the root of `v`,
+# that of the gradient's square.
+# In the first step one weight has the gradient 0.5, another one 500.
 # How many times as far does Adam move the one with 500?
 #
 # - [x] `1.0` ± 0.01 as far as the other one
 #   In the first step `m` and the root of `v` are both the gradient times a constant, so it cancels.
 # - [ ] `31.6` about 32 times as far
-#   The root is taken of the *square* of the gradient, so it grows like the gradient.
+#   `v` is an average of *squares*, so its root grows like the gradient.
 # - [ ] `1000.0` 1,000 times as far
 #   So it is in gradient descent.
-#   Adam divides by the gradient's usual size.
+#   Adam divides by the root of `v`, which is 1,000 times as large too.
 
 # %% reveal-first-step
 one_step = yours_or_ours("07-adam", adam_in_numpy)
@@ -182,7 +184,7 @@ reveal("07-first-step", float(moved[1] / moved[0]))
 # In the first step $c_1\, m / \sqrt{v}$ is $g / |g|$,
 # so every element whose gradient is not zero moves by $\alpha$.
 # Only a tiny gradient moves it less, since $\epsilon$ then counts beside $\sqrt{v}$:
-# a gradient of $10^{-5}$ by $0.76\,\alpha$.
+# a gradient of $10^{-5}$, whose $\sqrt{v}$ is $3.2\,\epsilon$, by $0.76\,\alpha$.
 #
 # ## Slots on eight devices
 #
@@ -238,7 +240,7 @@ def train_step(model, optimizer, x, y):
 
 
 # %% records-text [markdown]
-# The step returns the gradients as well; a comparison below needs them.
+# `train_step` returns the gradients as well; a comparison below needs them.
 #
 # Now train.
 # `batch` gives the 128 images of a step, in a new order in each epoch.
@@ -369,7 +371,7 @@ print(*gaps(weights, gradients, right_on_one[0]))
 # and algorithm 1 of the paper add $\epsilon$ to the root of the *corrected* $v$.
 # With the $\epsilon$ of this lesson they move, in the first step, an element with the gradient $10^{-6}$
 # by $0.91\,\alpha$, and the Adam above moves it by $0.24\,\alpha$.
-# Over the 30 steps above, the losses of both differ by up to 0.006: two optimizers of one name.
+# Measured over the same 30 steps, the losses of both differ by up to 0.006: two optimizers of one name.
 #
 # ## Three mistakes
 #
@@ -448,12 +450,12 @@ display(figure, metadata={"image/png": {"alt": ", ".join(runs)}})
 # - [ ] `none` none of the three
 #   So it would be if each read waited for the write before it, on eight devices too.
 # - [x] `written` only the one that writes and then reads
-#   On one device a read waits for the write before it.
+#   On one device a read waits for the write before it, on eight it need not.
 #   The other two are wrong in the same way on any number of devices.
 # - [ ] `adams` the one that counts in Python, and the one that writes and then reads
-#   The Python number is frozen when the step is compiled, on one device too.
+#   The Python number is frozen when the step is compiled, on one device too, so both agree.
 # - [ ] `all` all three
-#   Ten units are ten units on any number of devices.
+#   Ten units are ten units on any number of devices, so both agree.
 
 # %% reveal-caught
 apart = {name: gap(runs[name][0], alone[name][0]) for name in WRONG}
@@ -463,11 +465,13 @@ known |= {("CountsInPython", "WritesThenReads"): "adams", (*WRONG,): "all"}
 reveal("07-caught", known[other])
 
 # %% table-text [markdown]
-# `tf.function` runs the Python code only while it builds a graph, once for each training.
+# `tf.function` runs the Python code only while it builds a graph, in the first step of each training.
 # So `count` stays 1, and $c_t$ stays $c_1 = 0.32$.
 # The true factor falls to 0.15, passes 0.32 again after a hundred steps and ends at 1.
 #
-# No mistake raises an error, and in the picture each loss falls, though with ups and downs;
+# No mistake raises an error.
+# Beside the right Adam, the losses of the second and the third are too high.
+# But each falls, though with ups and downs, so that alone they would not look wrong;
 # `CountsInPython` even ends lowest.
 # So hold each against the three answers.
 # The second layer of Keras's network has 500 units, so it refuses the values for 10.
@@ -519,18 +523,17 @@ print("combine=True:", *combined, sep="\n  ")
 # %% order-text [markdown]
 # Two of the three variables were read as they were before they were written.
 # The sums need three all-reduces.
-# For speed TensorFlow makes one of them, padded to 4,096 bytes, and thereby changes the order.
+# For speed TensorFlow makes one of them, padded to 4,096 bytes.
 # Its pass
 # [`DTensorAllReduceCombineOptimization`](https://github.com/tensorflow/tensorflow/tree/v2.21.0/tensorflow/dtensor/mlir)
-# works like this:
+# moves them down to the place of the last one, and thereby changes the order:
 #
-# 1. The all-reduces move down to the place of the last one.
-# 2. A write uses its sum, so it comes after the one all-reduce.
-# 3. A read uses no value that the write makes, so it can stay in its place, before the write.
+# - A write uses its sum, so it comes after the one all-reduce.
+# - In the graph a read does not depend on the write, so it can stay in its place, before it.
 #
 # The last all-reduce did not move here, so its variable was read rightly.
 #
-# But do not rely on that: which one is the last, the program does not tell.
+# But do not rely on that: which one is the last, `collectives` tells, but not the program.
 # Here they come in the order of the arguments, but the compiled graph may have another order,
 # and in lesson 8 not even the last is spared.
 # A write that uses no result of an all-reduce, as that of the counter `t`, does keep its place.
@@ -539,7 +542,8 @@ print("combine=True:", *combined, sep="\n  ")
 
 # %% predict-spared [markdown]
 # An Adam writes its slots, which are zero at first, and then reads them, in one step on eight devices.
-# TensorFlow makes one of the all-reduces of the gradients; before that they come in the order
+# TensorFlow moves the all-reduces of the gradients down to the last one, and makes one of them.
+# The model has three layers with weights (W) and biases (b); before that its all-reduces come in the order
 # `b3` (40 bytes), `b2` (2,000 bytes), `b1` (2,800 bytes), `W1` (2,195,200 bytes),
 # `W2` (1,400,000 bytes), `W3` (20,000 bytes).
 # Which of the model's six variables does the first step move?
@@ -570,7 +574,7 @@ reveal("07-spared", {0: "none", 6: "all"}.get(len(moved), ", ".join(moved)))
 #
 # To be safe, write in the order of `Adam.apply`:
 # compute all new values as tensors, use these, and assign last.
-# What matters is that no variable is read after it was written.
+# What matters is that no variable is read after it was written, so one variable after another is right too.
 # To test such a suspicion, turn the combining off; lesson 8 shows how.
 #
 # **Exercise 2.** *Momentum* keeps one slot $u$ for each variable $w$, its velocity:
@@ -602,7 +606,7 @@ check("07-momentum", momentum)
 #
 # On a mesh of 4 by 2, `model` splits the 700 units of the first layer, as in lesson 5:
 # the columns of `W1`, `b1`, and the rows of `W2`.
-# The same classes train there, here for five steps.
+# The same classes train there, here for five steps; `shard`, of lesson 1, distributes the arrays.
 
 # %% split
 grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
@@ -636,7 +640,7 @@ print(*collectives(train_step, model, adam, *steps[0]), sep="\n")
 # So what Adam costs is memory, not communication:
 # on each device its slots take twice as much as the variables.
 # Plain gradient descent has no slots.
-# But after the same two epochs as above, on the stand-in,
+# But measured after the same two epochs as above, on the stand-in,
 # its test accuracy was 0.86 with the learning rate 0.1 and 0.94 with 0.3, where Adam's was 0.96.
 #
 # The same `Adam` also works without DTensor.

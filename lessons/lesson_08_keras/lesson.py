@@ -4,10 +4,11 @@
 # So far you wrote layers, optimizers and training steps by hand.
 # Keras has them ready.
 # Which Keras takes layouts, and does a model that is split train as it does on one device?
+# What goes wrong does not always raise an error.
 #
 # After this lesson you can
 #
-# - lay out a Keras model, layer by layer or by patterns of names;
+# - lay out a Keras model, by arguments of its layers or by patterns of names;
 # - write a training step for it that equals one device;
 # - tell three problems apart: an error, a variable left unsplit in silence, a value that is wrong in silence;
 # - choose a Keras for a model that has to be split.
@@ -25,7 +26,7 @@
 # Keras 2 lives on as a package of its own, `tf_keras`, and one program can import both.
 # In `tf_keras` some layers take DTensor's layouts as arguments: `Dense`, `Embedding`,
 # convolutions (but no depthwise or separable one), batch and layer normalisation.
-# Keras calls the weight of a layer its *kernel*.
+# The weight of a dense layer is called its *kernel* in Keras.
 
 # %%
 LANGUAGE = "en"
@@ -106,9 +107,8 @@ one = Normalisation(fused=False)(images, training=True)
 print(f"{gap(to_numpy(eight), one)=:.5f}")
 
 # %% refused-text [markdown]
-# That is the first kind of problem: an *error*.
-# DTensor has no rule that gives the results of the fused operation their layouts,
-# so it raises this error even where nothing is split.
+# That is the first of the three problems: an *error*.
+# DTensor has no rule that gives the results of the fused operation their layouts.
 # With `fused=False` the layer uses ordinary operations, and the result is that of one device.
 #
 # ## A model by patterns of names
@@ -129,11 +129,11 @@ def mlp():
 
 
 # %% map-text [markdown]
-# A map has these rules:
+# For a sequential model a map has these rules:
 #
 # - It looks a variable up by the name of the layer, a dot, and the attribute, such as `hidden.kernel`.
 #   It does not use `weight.name`, such as `hidden/kernel:0`.
-# - Each pattern is a regular expression.
+# - Each pattern is a regular expression, in which a dot fits any character.
 #   A variable gets the layout of the first one that fits the beginning of its name;
 #   a pattern that is the whole name goes before all others.
 # - What no pattern fits, such as `logits.bias`, is whole on every device of the map's mesh.
@@ -177,7 +177,7 @@ one = mlp()(train_x[:64])
 print(f"{gap(eight, one)=:.5f}")
 
 # %% classes-text [markdown]
-# For 64 reviews of lesson 3's stand-in the logits are those of one device:
+# For 64 reviews of lesson 3's data the logits are those of one device:
 # the initial values are equal, and the split model computes rightly.
 # Unlike with images, the normalisation needs no `fused=False`:
 # with inputs of two axes it uses no fused operation.
@@ -213,8 +213,8 @@ class TwoLayers(tf_keras.Model):
 #   In a sequential or functional model it would be.
 #   In a class the names are paths of attributes, so this kernel is called `first.kernel`.
 # - [x] `whole` whole on every device
-#   In a class it is called `first.kernel`.
-#   No pattern fits that name, and what no pattern fits is whole.
+#   In a class the `name` does not count: this kernel is called `first.kernel`.
+#   No pattern fits that, and what no pattern fits is whole.
 # - [ ] `error` not at all: an error says that the pattern fits no name
 #   Such an error would help, but there is none.
 
@@ -229,11 +229,11 @@ reveal("08-pattern", "split" if "model" in specs else "whole")
 # In a class that inherits from `Model` a map looks a variable up by another name:
 # the path of attributes that leads to it from the model.
 # This kernel is `first.kernel` there, which the pattern does not fit.
-# That is the second kind of problem: something is *left unsplit in silence*.
+# That is the second problem: a variable *left unsplit in silence*.
+#
 # A misspelt pattern does the same: no error says so, and each device holds the whole variable.
 # The logits are right all the same and show nothing, so look at `weight.layout`.
-# Only in training, and with some patterns, a compiler error can follow.
-# In this model `logits.kernel` is such a pattern, but the message does not name it.
+# With some patterns a compiler error follows in training, but it does not name the pattern.
 #
 # These patterns fit the names in both models.
 # `weight.name` has the layer's name in both, in the class after that of the model, `two_layers_1`.
@@ -309,10 +309,11 @@ def in_one_function(model, optimizer):
 # and slots, each to be laid out like its variable.
 # Told `mesh=mesh`, the optimizer lays out each slot in this way.
 # Without it no error comes, but every device holds every slot whole,
-# and in the function above `iteration` comes out wrong.
+# and in the function above `iteration` counts too far, for a reason that metrics show below.
 #
 # `build` makes these variables; without it the first `apply_gradients` does.
-# `first_losses` takes five steps with five batches.
+# The next cell makes them for a model `probe`, and prints their layouts.
+# Its `first_losses` takes five steps with five batches, and returns the losses.
 
 # %% probe
 probe = split_mlp()
@@ -330,10 +331,12 @@ def first_losses(make_step, model, mesh=None, rate=0.1):
 
 
 # %% predict-collectives [markdown]
-# A network whose batch normalisation had no `gamma`, no `beta` and no moving moments
-# took 10 all-reduces a step in lesson 5, not counting that for the accuracy.
-# The same network of tf_keras, split in the same way, trains `gamma` and `beta` and keeps moving moments.
-# How many all-reduces does its step take, before TensorFlow combines any?
+# A dense layer of 48 units, a batch normalisation and a dense layer of 2 lie on a mesh
+# with `batch` 4 × `model` 2; `batch` splits the rows, and `model` the hidden units.
+# Without `gamma`, `beta` and moving moments, as in lesson 5, a training step takes 10 all-reduces:
+# 1 for the logits, 1 for the loss, 2 for the normalisation, 2 for its way back, 4 for weights and biases.
+# Now it trains `gamma` and `beta` as well, and keeps moving moments.
+# How many all-reduces does the step take, before TensorFlow combines any?
 #
 # - [x] `10`
 #   The gradients of `gamma` and `beta` need two sums over the batch.
@@ -354,19 +357,19 @@ reveal("08-collectives", len(collectives(probe_step, x, y)))
 #
 # Now the optimizer.
 # SGD of tf_keras has a slot `m` for each variable, the velocity of lesson 7, there called $u$.
-# It is 0 at first.
-# It has it also where `momentum` is 0, as here.
-# For each gradient it does this
+# It is 0 at first, and used even where `momentum` is 0, as here.
+# Two lines update a variable
 # ([source](https://github.com/keras-team/tf-keras/blob/v2.21.0/tf_keras/src/optimizers/sgd.py)):
 #
 # 1. `m.assign(-gradient * lr + m * momentum)`
 # 2. `variable.assign_add(m)`
 
 # %% predict-late [markdown]
-# One compiled function computes the gradients and applies them with SGD of tf_keras:
-# for each variable `m.assign(-gradient * lr + m * momentum)`, where `momentum` is 0 and `m` is 0 at first,
-# and then `variable.assign_add(m)`.
-# It takes five batches, on one device and on eight.
+# DTensor splits a model of tf_keras over eight devices.
+# One compiled function computes the gradients and applies them with SGD: for each variable it writes a slot,
+# `m.assign(-gradient * lr + m * momentum)`, where `momentum` is 0 and `m` is 0 at first,
+# and then the variable, `variable.assign_add(m)`.
+# The same model on one device is given the same five batches.
 # Which of the five losses is the first that differs by more than rounding?
 #
 # - [ ] `none` none of the five
@@ -374,7 +377,8 @@ reveal("08-collectives", len(collectives(probe_step, x, y)))
 # - [ ] `first` the first of the five
 #   It is computed from the initial values, before anything is written.
 # - [x] `second` the second of the five
-#   On eight devices the slots are read before they are written: they are still 0, and nothing moves.
+#   On eight devices the slots are read before they are written.
+#   They are still 0, so the first step moves no trained variable, and the second loss differs.
 
 # %% reveal-late
 eight = first_losses(in_one_function, split_mlp(), mesh)
@@ -393,15 +397,17 @@ for combine in (False, True):
     print(f"{combine=} {len(found)=}")
 
 # %% late-text [markdown]
-# That is the third kind of problem: a value that is *wrong in silence*.
-# The second loss of eight devices, 0.80, is that of the run with `rate=0.0`, in which no weight moves:
-# the first update has not arrived.
+# The second loss of eight devices, 0.80, is that of the run with `rate=0.0`, in which no trained variable
+# moves: the first update has not arrived.
+# That is the third problem: a value that is *wrong in silence*.
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
-# TensorFlow combines all-reduces, here the ten of a step to six, and thereby changes the order:
-# the slot is read before it is written.
-# In lesson 7 the variable of the last all-reduce was spared; here it is not.
-# We do not know what decides whether the last one is read rightly, so rely on no order.
+# TensorFlow combines all-reduces that do not wait for each other, here the ten of a step to six,
+# and thereby changes the order: the slot is read before it is written.
+#
+# In lesson 7 the variable of the last all-reduce was spared.
+# Here, as we found in another run, none of the six trained variables moves in the first step.
+# We do not know what decides that, so rely on no order.
 # Adam of tf_keras writes and then reads as well, and is late in the same way.
 #
 # TensorFlow leaves the all-reduces apart if an environment variable says so while it compiles:
@@ -422,8 +428,9 @@ print(f"{gap(apart, one)=:.5f}")
 # compute the gradients in a compiled function, and apply them outside it.
 # There no all-reduce of a gradient is left that could be moved.
 #
-# **Exercise 2.** Write `make_step(model, optimizer)` in this way.
-# It returns a function `step(x, y)`, which takes a step with the given optimizer and returns the mean loss.
+# **Exercise 2.** Write `make_step(model, optimizer)`.
+# It returns a function `step(x, y)`, which takes a step and returns the mean loss:
+# it computes the gradients in a compiled function, and applies them outside with the given optimizer.
 # The check takes several steps on eight devices with a model that has a batch normalisation,
 # and compares losses and variables with one device.
 
@@ -479,19 +486,20 @@ def counted(metric):
 
 # %% predict-metric [markdown]
 # A metric of tf_keras is made without `mesh=mesh`.
-# A compiled function on eight devices updates it with four batches of 64 reviews.
+# A compiled function on eight devices updates it with four batches of 64 reviews,
+# of each of which a device holds 16.
 # How many examples has it counted then?
 #
 # - [ ] `256` 256 examples
 #   That is right, and a metric with `mesh=mesh` counts it.
 #   Here eight devices share one ordinary variable.
 # - [x] `more` more than 256
-#   The compiled function runs on every device, and each adds to the same variable.
+#   The compiled function runs on every device, and each adds the 64 of the whole batch to the same variable.
 # - [ ] `fewer` fewer than 256
-#   So it would be if one device alone counted the reviews that it has.
+#   So it would be if one device alone counted the 16 reviews that it has of each batch.
 #   But each of the eight adds.
 # - [ ] `error` none: the function raises an error
-#   An ordinary variable is accepted in a compiled function on a mesh.
+#   An ordinary variable is accepted in a compiled function on a mesh, and each device adds to it.
 
 # %% reveal-metric
 count = counted(Accuracy())
@@ -503,17 +511,18 @@ print(f"{counted(Accuracy(mesh=mesh))=}")
 # A compiled function on a mesh runs on each of its devices.
 # A metric without the mesh has one ordinary variable for the count, to which all eight add.
 # Each adds the 64 of the whole batch, so the metric can come to 8 × 256 = 2,048.
-# Some additions are lost, and the count varies from run to run.
-# The hits are counted once, and divided by too many examples, so the accuracy is too small, in silence:
-# the third kind of problem again.
+# Some additions are lost, and the count varies from run to run: we had 896 to 2,048.
+#
+# The hits were right in these runs.
+# Divided by too many examples, they give too small an accuracy, in silence: the third problem again.
 # With its mesh the metric counts 256.
 # So give every optimizer and every metric its mesh.
 #
 # ## Which Keras takes what
 #
-# Layers of Keras 3 take no layouts.
+# Layers of Keras 3 take no layouts as arguments.
 # It has an interface of its own, `keras.distribution`, with a mesh, layouts and patterns.
-# The Keras 3 of this notebook computes with TensorFlow.
+# Keras 3 has several backends; that of this notebook is TensorFlow.
 # The next cell asks it to split the columns of a kernel over `model`,
 # and prints the device that holds the kernel, with the shape that it has there.
 
@@ -543,7 +552,9 @@ except AttributeError as error:  # raised by Keras 3.13
 #
 # Each entry of the table is a run in a process of its own, of a model with two dense layers.
 # Where it trains, it does so with Adam.
-# "Equals one device" means that the variables are split as they were to be, and the values are right.
+# "Equals one device" means split as asked, with the right values;
+# "wrong values", split, but with other values; "not split", not as asked;
+# "accepted", no error for a pattern that fits no variable.
 # A dash stands where nothing was tried.
 # The page *Measured results* of the course's book has the details and the versions.
 
@@ -573,7 +584,7 @@ measured.table(measured.load("08_keras").support)
 # ## The plain program
 #
 # [`08_keras.py`](../plain/08_keras.py) has nothing of the course's library.
-# `mlp`, `split_mlp`, `distribute`, `batch` and `make_step` are those above.
+# `mlp`, `split_mlp`, `distribute` and `batch` are those above, `make_step` is the solution of exercise 2.
 # It trains the model with Adam on eight devices and on one,
 # and ends with an error if the losses differ, if the kernel of `hidden` or one of its slots is not split,
 # or if the metric miscounts.
@@ -583,7 +594,7 @@ measured.table(measured.load("08_keras").support)
 #
 # - tf_keras takes layouts, by arguments or by patterns of names.
 #   A pattern that fits nothing raises no error of its own: look at the layouts of the variables.
-# - Its optimizers write slots and then read them.
+# - SGD and Adam of tf_keras write slots and then read them.
 #   Apply the gradients outside the function that computes them, and give optimizers and metrics their mesh.
 # - Keras 3 splits variables with JAX, not with TensorFlow.
 #   Whether the splitting broke a training, only a comparison with one device tells.

@@ -15,7 +15,7 @@
 # **You need to know:** how to train a Keras model, and the training step of lesson 3.
 #
 # > **Where this was run.** TensorFlow 2.21 with Keras 3.15 on eight virtual CPUs, not on GPUs or TPUs.
-# > The table at the end comes from other runs; command and versions stand above it.
+# > The table at the end comes from other runs.
 
 # %%
 LANGUAGE = "en"
@@ -64,7 +64,8 @@ print(f"evaluate loss={on_one.evaluate(ones, ones, verbose=0):.5f}")
 # `MirroredStrategy` takes a list of devices, here two of the eight virtual CPUs;
 # without a list, all GPUs, or all CPUs if there are none.
 # `cross_device_ops` says how values of several devices are added up.
-# With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back.
+# With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back;
+# the last of the mistakes below says why.
 
 # %% two
 two = tf.distribute.MirroredStrategy(
@@ -95,7 +96,7 @@ print(f"{two.num_replicas_in_sync=}")
 # - [ ] `5`
 #   So it would be if each replica took a batch of 10 in every step.
 # - [x] `10`
-#   As on one device: the replicas share each batch.
+#   100 / 10, as on one device: the replicas share each batch.
 # - [ ] `20`
 #   So it would be if the replicas took batches of 5 in turn.
 # - otherwise
@@ -142,7 +143,7 @@ for copy in two.experimental_local_results(weight):
 # `optimizer.apply_gradients` adds up the gradients of all replicas before it uses them.
 # You can add up likewise.
 # `two.run(function)` calls a function once on each replica.
-# There, `tf.distribute.get_replica_context()` is the replica's *context*, with an `all_reduce`:
+# There, `tf.distribute.get_replica_context()` is the replica's *context*, with an `all_reduce` (lesson 2):
 
 
 # %% all-reduce
@@ -158,7 +159,6 @@ for total in two.experimental_local_results(two.run(added)):
 # %% by-hand-text [markdown]
 # One replica gave 1, the other 2, and both got 3.
 # There are other `cross_device_ops`: `NcclAllReduce`, which calls NVIDIA's library, runs on GPUs alone.
-# You may also write your own.
 #
 # **Exercise 1.** Write `replica_step(weight, features, labels, learning_rate, global_batch)`:
 # what one replica does in a step of gradient descent.
@@ -202,10 +202,9 @@ check("09-by-hand", replica_step)
 #
 # Each replica divides its losses by the size of the *global* batch, so that their sum is the mean:
 # `compute_average_loss` does it.
-# Were all parts equal, the mean of the replicas' means would be the same.
 # The loss object must leave the division alone, hence `reduction="none"`; lesson 10 takes this apart.
 #
-# `train` hands out what the replicas return in each step.
+# `train`, a generator, yields what the replicas return in each step.
 # It names no strategy.
 
 # %% on-replica
@@ -267,7 +266,7 @@ for strategy in (one, fourth, two, central):
 #
 # TensorFlow's guide advises to call `run` in a `tf.function`, as `step` does:
 # without one only to find mistakes, and not on TPUs.
-# Some of the small examples here do without.
+# Some small examples here, and the next solution, do without.
 #
 # **Exercise 2.** Write `mean_loss(strategy, model, dataset)`:
 # the mean squared error, a number, over all examples of the dataset.
@@ -299,7 +298,7 @@ check("09-evaluate", mean_loss)
 # %% last-text [markdown]
 # ## Parts that are not equal
 #
-# So far each batch fell into equal parts.
+# So far, exercises aside, each batch fell into equal parts.
 # What if it cannot?
 # Take five examples, numbered in the picture, in batches of four:
 
@@ -351,7 +350,7 @@ for strategy in (one, two):
 # %% first-text [markdown]
 # Not in the first epoch: a loss is computed before its step, and the reported mean counts each example once.
 # The next starts from other weights than on one device, and differs.
-# All this holds for tf_keras, too.
+# All this holds for tf_keras (Keras 2), too.
 #
 # Where the *first* batch falls into unequal parts, `fit` and `evaluate` of Keras 3 stop.
 # To learn the shape of a batch they add up the parts of the first one.
@@ -370,9 +369,10 @@ except tf.errors.InvalidArgumentError as error:
     print(str(error).partition("}} ")[2].partition("  Input")[0])
 
 # %% count-given [markdown]
-# So make every batch, also the last, a multiple of the number of replicas,
-# or leave that out: `batch(size, drop_remainder=True)`.
-# In your own loop you choose the divisor: the number of examples that the batch really has.
+# So make the batch size a multiple of the number of replicas.
+# If the last batch is no multiple, leave it out: `batch(size, drop_remainder=True)`.
+# In your own loop you choose the divisor:
+# the number of examples that the batch really has (in `train` every batch is full).
 #
 # With equal parts `fit` equals one device, with exceptions such as these:
 #
@@ -446,11 +446,11 @@ except AssertionError as error:
     print(f"{type(error).__name__} {str(error)=}")
 
 # %% mistakes [markdown]
-# The message is empty.
-# Where `fit` of Keras 3 ends in such an `AssertionError`, look for a model made outside the scope.
+# Where `fit` of Keras 3 ends in an `AssertionError` without a message,
+# look for a model made outside the scope.
 # With `fit` outside the scope, too, there is no error: the model trains on one device.
 #
-# | mistake | what TensorFlow does | what helps |
+# | mistake | what TensorFlow or Keras does | what helps |
 # | --- | --- | --- |
 # | a device that does not exist | computes on `CPU:0` | call `set_soft_device_placement(False)` |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
@@ -504,7 +504,7 @@ except ValueError as error:
 # With an Estimator, TensorFlow's older way to train,
 # the number of replicas was looked at in place of the second.
 # Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
-# A dash stands where nothing was tried.
+# A dash stands where nothing was tried; the last row fails for want of a TPU.
 
 # %% table
 from course_lib import measured
@@ -518,9 +518,9 @@ measured.table(recorded.support)
 # `fit` of Keras 3 ends in an error under `MultiWorkerMirroredStrategy` and `ParameterServerStrategy`,
 # and under `CentralStorageStrategy` it reports a wrong loss.
 # To add to a metric, Keras 3 assigns the old value plus the new one.
-# `CentralStorageStrategy` adds up what the replicas assign, and so the old value once for each.
+# `CentralStorageStrategy` adds up what the replicas assign, and so the old value once for each,
+# with a metric in your own loop, too.
 # The training is right, and so is the loss of tf_keras.
-# A metric of Keras 3 goes wrong in a loop, too.
 #
 # *Estimators* are gone since TensorFlow 2.16.
 # [Appendix A1](A1_estimators.ipynb) runs some, and says of each part what it became.
@@ -529,7 +529,7 @@ measured.table(recorded.support)
 #
 # [`09_strategies.py`](../plain/09_strategies.py) is `fit` and the loop without the course's library.
 # It trains the line on one, two and four replicas,
-# and ends with an error if a weight or a loss is not that of one device, which it computes from a formula.
+# and ends with an error if a weight or a loss is not that of one device.
 #
 # ## Takeaways
 #
@@ -541,7 +541,7 @@ measured.table(recorded.support)
 #   In the last batch, the loss of the first epoch does not show them.
 # - Make everything in the scope, switch soft placement off, and hold the first steps against one device.
 #
-# Lesson 10 trains on images with a loop under a strategy.
+# Lesson 10 trains on images with its own loop.
 
 # %% score
 score("09")

@@ -9,7 +9,7 @@
 #
 # - write a training loop with `strategy.run` and `reduce` that takes the steps of one device,
 #   also where the replicas get unequal parts of a batch;
-# - scale losses, penalties and metrics, and say what a loss of Keras has divided already;
+# - scale losses and penalties, feed metrics, and say what a loss of Keras has divided already;
 # - resume a training from its checkpoint, and restore the model without a strategy.
 #
 # **Time:** 45 minutes.
@@ -152,11 +152,11 @@ print(f"{first_loss=:.1f}")
 # %% shares-text [markdown]
 # The accuracy rises, the loss falls.
 # But the first loss is 9.1.
-# A model that guesses among ten classes has a loss of about $\ln 10 = 2.3$: four times less.
+# A model that guesses among ten classes has a loss of about $\ln 10 \approx 2.3$: four times less.
 #
 # `strategy.run` calls a function once on each replica, with its part of the batch.
 # Here each replica returns the mean loss of its own images, and `reduce` adds the four means up:
-# the picture calls their sum the loss per example.
+# the picture calls their sum, averaged over the steps so far, the loss per example.
 # With `axis=None` it adds up the replicas, and no axis of the values.
 # A mean in place of the sum would mend the picture.
 # But is the training right?
@@ -252,6 +252,7 @@ print(f"{loss=} {weight=}")
 reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 
 # %% own-why [markdown]
+# So `own_mean` is the mistake.
 # Where parts are equal, the sum of two means is twice the mean of all, and that of four is four times.
 # For SGD that is another learning rate.
 # Adam divides its steps by the size of the gradients so far:
@@ -272,7 +273,7 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # or the weight after the step?
 #
 # - [ ] `none` neither of the two
-#   The sum of the replicas' means has one that is a mean over nothing, 0 / 0.
+#   The loss adds up the means, and the mean over nothing, 0 / 0, makes it NaN.
 # - [x] `loss` only the loss
 #   The mean over nothing is NaN.
 #   Its gradient is a sum over the examples, and a sum over nothing is 0.
@@ -280,7 +281,7 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 #   It would be if the gradient of that mean were NaN, too.
 #   But it is a sum over the examples.
 # - [ ] `weight` only the weight
-#   The loss is added up from the same four means.
+#   The loss adds up the means, of which one is NaN; the gradients are numbers.
 
 # %% reveal-empty
 loss, weight = after_step(four, tf.range(1.0, 6.0), tf.reduce_mean)
@@ -297,7 +298,7 @@ reveal("10-empty", " ".join(nan) or "none")
 #
 # The explorer has the model from above, with the losses 2, 3, 4 and so on, and five ways to divide.
 # It begins with the way of `own_mean` and a batch of eight.
-# Which are right for five examples on four replicas?
+# Which are right (✓) for five examples on four replicas?
 # Which for four, and which for eight?
 
 # %% scaling
@@ -318,8 +319,8 @@ loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replic
 # A loop that divides once more scales twice.
 # `compute_average_loss` refuses a loss that is one number already;
 # a division that is written out nobody refuses.
-# `tf_keras`, which is Keras 2, refuses its default under a strategy.
-# In a loop of your own choose `reduction="none"`, the losses of the examples, or `"sum"`,
+# In a loop under a strategy `tf_keras`, which is Keras 2, refuses its default.
+# There choose `reduction="none"`, the losses of the examples, or `"sum"`,
 # and divide once.
 
 # %% reductions tags=["error"]
@@ -418,11 +419,11 @@ check("10-replica-step", replica_step)
 
 # %% beside-text [markdown]
 # Now take two steps with `own_mean` and with `replica_step`, and compare with one device.
-# `tf.distribute.get_strategy()`, outside a scope, is the strategy of one device.
+# Outside a scope `tf.distribute.get_strategy()` is the default strategy: one device.
 # The optimizer is SGD, which hides no factor of the gradients.
 # 71 images make a batch of 64 and one of 7, with parts of 2, 2, 2 and 1.
 # `largest_gap` is the largest difference of a variable from that of one device.
-# From here on the lesson uses your `replica_step` if it is right, and ours if not yet.
+# From here on the lesson uses your `replica_step` if it is right, else ours.
 
 
 # %% beside-one
@@ -449,15 +450,15 @@ for name, inner in {"own_mean": own_mean, "replica_step": right_step}.items():
 # With `own_mean` losses are about four times too large, and variables off by up to 0.05.
 #
 # 71 images leave no replica empty.
-# On an empty one this model may fail with oneDNN, which TensorFlow uses on many processors:
+# TensorFlow uses oneDNN on many processors, and with it this model may fail on an empty one:
 # in TensorFlow 2.21 its convolution of no images has a wrong shape, and the next one fails.
-# The course switches oneDNN off; in programs of your own
+# The course switches oneDNN off, your programs may not:
 # choose batches that leave no replica empty, or drop the last one.
 #
 # ## Save and resume
 #
-# Look at `train` again.
-# As in lesson 4, a `CheckpointManager` saves what the next step depends on, here after every second epoch:
+# Look at `train`: as in lesson 4, a `CheckpointManager` saves what the next step depends on,
+# here after every second epoch:
 # the model, the optimizer with its count of steps, and the number of finished epochs.
 # The images come in the same order in each epoch, so nothing of them has to be saved.
 # Where they are shuffled anew in each, with a seed,
@@ -516,7 +517,8 @@ ImageGrid(some.images, some.labels, predictions[:20], names=names)
 # %% predict-early [markdown]
 # The model, `adam = tf.keras.optimizers.Adam()` and the variable `epoch` are made anew, without a strategy.
 # Then `tf.train.Checkpoint(model=model, adam=adam, epoch=epoch)`
-# restores the last checkpoint of a training, and `assert_consumed()` is called on what `restore` returns.
+# restores the last checkpoint of a training with Adam,
+# and `assert_consumed()` is called on what `restore` returns.
 # What comes of this call?
 #
 # - [ ] `passes` It passes, and all values are in their variables.
@@ -593,9 +595,9 @@ for named in ({}, {"seed": seed}):
 # `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace,
 # which TensorBoard's profile plugin reads.
 #
-# The next cell has the three ways for a small model and an epoch of 20 steps,
+# The next cell has the three ways for the `Dropout` model and an epoch of 20 steps,
 # the cell after it trains in each.
-# Its explorer measures how long a step takes: choose a batch size and press, then a larger one.
+# Its explorer measures how long a step takes: choose how many images a step has, and press; then more.
 # What Python costs hardly depends on the batch, so it matters where steps are short.
 
 
@@ -644,7 +646,6 @@ iterating_explorer.IterationExplorer(measure)
 #   and the optimizer clips no gradients.
 # - Metrics take what belongs to single examples; they divide by themselves.
 # - A checkpoint needs no strategy, but it does need all that the next step depends on.
-#   `assert_consumed` does not miss what was never saved.
 #
 # Lesson 11 has many processes.
 

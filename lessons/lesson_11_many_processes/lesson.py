@@ -2,7 +2,7 @@
 # # 11. Many processes
 #
 # A training on several machines is several processes.
-# Each connects to the others, and they exchange numbers as they train, but one day one dies.
+# They connect and exchange numbers as they train, but one day one dies.
 # What do the others do then, and what is lost?
 #
 # After this lesson you can
@@ -26,7 +26,7 @@
 # All machines run the same program.
 # What tells them apart is an environment variable, `TF_CONFIG`,
 # which is set before the program starts.
-# It is a text in JSON: the addresses of all processes,
+# It is a text in JSON: the addresses of the processes,
 # and which of them this one is, its *task*.
 # For the first of two workers:
 #
@@ -97,12 +97,12 @@ for text in wrong:
 
 # %% start-text [markdown]
 # The last one is no error: without `cluster`, or without any `TF_CONFIG`, the strategy works alone.
-# Each machine would train alone, and there would be several models:
-# let a program first print how many replicas it has.
+# Each machine would train a model of its own:
+# let a program first print how many replicas it has, here one a worker.
 #
 # ## A worker's program
 #
-# The next cells write it in three pieces.
+# The next cells write it in three pieces; it has no chief.
 # The first finds the others.
 #
 # `MultiWorkerMirroredStrategy()` listens for the others, and waits for all of them.
@@ -199,8 +199,9 @@ while step < options.steps:
 # %% by-hand [markdown]
 # The next two cells join the three pieces to one program, `first.py`, and run it.
 # `Cluster` starts it: one process for each task, on free ports, each with its `TF_CONFIG`.
+# The program prints nine decimals of a loss, this notebook shows two.
 #
-# On two machines one would start the program on each with its `TF_CONFIG`.
+# On two machines start the program on each with its `TF_CONFIG`.
 # Here two terminals do, once the cells have run:
 # in each set `TF_CONFIG`, with the addresses `localhost:4001` and `localhost:4002` and an `index` of its own,
 # and start `python 11_programs/first.py`.
@@ -249,7 +250,7 @@ print(f"{equal_to_9_decimals=} {alone_within_0_001=}")
 #
 # ## Which example goes where
 #
-# Both workers run the same `tf.data` pipeline, on the same files.
+# Both workers run the same `tf.data` pipeline, on the same data.
 # A distributed data set divides the examples, by a rule:
 #
 # - `FILE`: each worker reads files of its own;
@@ -286,7 +287,7 @@ for rule in (rules.FILE, rules.DATA, rules.OFF):
 # Which numbers does worker 1 get?
 #
 # - [ ] `(2, 3, 6, 7, 10, 11, 14, 15)`
-#   That is the second half of every batch: so it is divided by `DATA`.
+#   That is the second half of each batch of four: so `DATA` divides them.
 # - [x] `(4, 5, 6, 7, 12, 13, 14, 15)`
 #   Files are dealt like cards: of four files it gets the second and the fourth.
 # - [ ] `(8, 9, 10, 11, 12, 13, 14, 15)`
@@ -308,7 +309,7 @@ for rule in ("FILE", "DATA", "OFF"):
 
 # %% pipeline-text [markdown]
 # Each worker has one replica here.
-# By `FILE` files are dealt out in turn, and a batch has examples of two files.
+# By `FILE` a batch has examples of two files.
 # By `OFF` each worker gets all 16 numbers, two at a time: eight batches, with each number twice.
 # `FILE` needs as many files as workers at least,
 # or TensorFlow raises an error, with `AUTO` too.
@@ -391,7 +392,7 @@ while step < options.steps:
 total(step.read_value())  # all end together
 
 # %% kill-given [markdown]
-# This is the whole program; [`11_worker.py`](../plain/11_worker.py) has it in one file.
+# This is the whole program, joined below to `worker.py`; [`11_worker.py`](../plain/11_worker.py) has it, too.
 # It saves at the end of each epoch, so after steps 3 and 6.
 #
 # ## Kill one
@@ -439,7 +440,7 @@ reveal("11-kill", ended)
 # Worker 0 ended with an error: the all-reduce failed.
 # Only a new start helps, for every later all-reduce of the process fails, too.
 # If a worker left early, the others would fail just so:
-# the program's last line makes each wait for all.
+# the last line of `worker.py` makes each wait for all.
 #
 # The next cell starts both again, without `--pause`, on a copy of the folder.
 
@@ -460,8 +461,8 @@ print(f"{losses == undisturbed = }")
 # model, optimizer and `step` came from the checkpoint,
 # and the order of the examples follows from a seed and the number of the epoch.
 #
-# Now worker 1 alone gets SIGTERM, after step 1 of a new training.
-# Then a worker of `first.py`, without a handler, gets it too.
+# Now worker 1 alone gets SIGTERM, after step 1 of a new training; then both start again.
+# A worker of `first.py`, without a handler, gets it too.
 
 # %% preempted
 worker, folder = programs / "worker.py", tempfile.mkdtemp()
@@ -478,7 +479,7 @@ exit_statuses = [each.status for each in no_handler.told]
 print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 
 # %% client-text [markdown]
-# Both saved and ended with the status 75; no step was done twice.
+# Both saved and ended with the status 75; no step was done twice, and all losses are the same.
 #
 # But `first.py` trained on to its end.
 # In a cluster, making the strategy makes a process deaf to SIGTERM:
@@ -494,11 +495,11 @@ print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 # Then `dtensor.initialize_accelerator_system` joins them,
 # and `create_distributed_mesh` makes a mesh of the devices of all.
 #
-# Training code stays as it was on one process.
-# Packing does not: `mesh.local_device_locations()` says where in the mesh a client's devices stand,
+# Training code stays as it was, packing does not:
+# `mesh.local_device_locations()` says where in the mesh a client's devices stand,
 # and it makes their components alone.
 # All clients save into one checkpoint, to which each adds the parts that lie on its devices.
-# This program has no handler: it saves every five steps and at the end.
+# Without a handler, it saves every five steps and at the end.
 
 # %% client
 # %%writefile 11_programs/client.py
@@ -616,19 +617,18 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # A `ParameterServerStrategy` has no all-reduce.
 # Variables lie on parameter servers, *servers* for short; a *partitioner* cuts large ones into parts.
 # A *coordinator*, the chief, hands out steps:
-# `coordinator.schedule(step)` returns at once, and a worker that is free takes it.
+# `coordinator.schedule(train_step, ...)` returns at once, and a worker that is free takes it.
 # The worker fetches the variables, computes gradients,
 # and sends them to the servers, which may have moved on since.
 # `coordinator.join()` waits until all steps are done.
 #
 # Workers and servers run the same file, and stop at `Server(...).join()`:
 # they serve until they are ended.
-# The coordinator waits for them, for five minutes at most.
 # Each worker shuffles all examples for itself, so no epoch takes each example once:
 # five steps are called an epoch here.
 #
-# The next cell writes this program, [`11_coordinator.py`](../plain/11_coordinator.py).
-# After a question it runs with a chief, two workers and two servers, of which some are killed.
+# The next cell writes this program, also in [`11_coordinator.py`](../plain/11_coordinator.py).
+# After a question it runs with a chief, two workers and two servers; some are killed.
 
 # %% coordinator
 # %%writefile 11_programs/coordinator.py
@@ -861,7 +861,7 @@ start_both(yours_or_ours("11-drill", repaired), worker, resuming)
 # - With parameter servers the others go on without a lost worker.
 #   A lost server costs what was learned since the last checkpoint.
 #
-# Lesson 12, in preparation, is about scaling out.
+# Lesson 12, in preparation, scales out.
 
 # %% score
 score("11")

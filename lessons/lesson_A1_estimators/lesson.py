@@ -81,7 +81,7 @@ def config(train_distribute, eval_distribute):
 
 # %% train-text [markdown]
 # For each call of `train` and of `evaluate` the Estimator builds its model anew, under the strategy for it.
-# So no `scope()` is in sight, and no model.
+# So no `scope()` is in sight, nor, where the Estimator is pre-made, a model.
 
 
 # %% train
@@ -116,7 +116,7 @@ differences = np.abs([weight - by_hand[0], bias - by_hand[1], metrics["average_l
 print("All differ by less than 0.00001:", bool(max(differences) < 1e-5))
 
 # %% one-optimizer-text [markdown]
-# The optimizer is given as a function, which makes one for each replica.
+# A pre-made Estimator is given its optimizer as a function, which makes one for each replica.
 # One optimizer for both is refused:
 
 # %% one-optimizer tags=["error"]
@@ -230,7 +230,7 @@ print(other.get_variable_value("global_step"), "steps")
 #
 # A *hook* is called before and after each step; here it counts the calls after a step.
 # `train_and_evaluate` trains until `max_steps` and evaluates on the way and at the end.
-# On several machines each process finds its task in `TF_CONFIG`;
+# On several machines each process finds its task in `TF_CONFIG` (lesson 11);
 # the next cell uses only one process, and needs none.
 
 
@@ -350,5 +350,5 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # - A distributed Estimator has its strategy in `RunConfig` and builds the model itself;
 #   today you make the model in the strategy's scope.
 # - The batch of an `input_fn` is per replica: multiply it by the number of replicas for `fit`.
-# - Compare weights or metrics when you move a program, not losses:
-#   evaluated under a strategy, `model_to_estimator` reports the loss divided by the number of replicas.
+# - Compare metrics when you move a program with `model_to_estimator`, not losses:
+#   evaluated under a strategy, it reports the loss divided by the number of replicas.
