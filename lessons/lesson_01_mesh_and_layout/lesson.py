@@ -15,8 +15,8 @@
 # **You need to know:** Python, NumPy slices, and what a tensor is.
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
-# > They share the cores of one machine: they show which device does what,
-# > and say nothing about the speed of real devices.
+# > They share one machine's cores:
+# > they show which device does what, not the speed of real devices.
 # > DTensor is experimental: its names may change.
 
 # %%
@@ -162,7 +162,7 @@ compare(whole, rows)
 # Choose mesh, tensor shape and layout.
 # Select a device to see what it holds and who holds the same.
 # The button calls `observe`, which makes the real DTensor.
-# With more than eight devices, which only a running notebook offers, it ends in an error.
+# With more than eight devices it ends in an error.
 # Below is the choice's code; the next section explains `dtensor.pack`.
 #
 # **Exercise 1.** Leave the shape (8, 6) and take a mesh of eight devices.
@@ -194,7 +194,7 @@ check("01-explore-one-copy", explorer)
 # ## Cut and pack by hand
 #
 # `copy_to_mesh` takes the whole tensor.
-# `dtensor.pack` takes the components, one for each device: each receives its own part and no more.
+# `dtensor.pack` takes the components, one for each device: each receives its own part.
 #
 # `mesh.local_device_locations()` lists the positions of the devices,
 # in the order in which `dtensor.pack` wants the components.
@@ -247,7 +247,7 @@ reveal("01-packer", packed.shape[0])
 # and not how many rows there were.
 # `layout.shape` is the shape of the *mesh*, whichever dimension splits an axis.
 # For `[batch, unsharded]` above, `shape[0]` and `num_shards(0)` are both 4,
-# so there the mistake stays hidden.
+# which hides the mistake.
 #
 # **Exercise 2.** Write `cut(whole, layout)`: it returns a list with the component of each device,
 # in the order of `layout.mesh.local_device_locations()`.
@@ -281,7 +281,7 @@ check("01-cut", cut)
 # ## Read and join
 #
 # `.numpy()` works for a replicated DTensor: it gives the component of the first device.
-# Of a split one it does not collect the parts: TensorFlow refuses it.
+# Of a split one TensorFlow refuses it.
 # Either move the DTensor to a replicated layout first, with the `dtensor.relayout` of the next section,
 # or fetch the components and put each in its place.
 #
@@ -308,7 +308,7 @@ print("numpy:", outcome(rows.numpy))
 print("join:", np.sum(join(rows) == whole), "/", whole.size)
 
 # %% move-text [markdown]
-# The course's `to_numpy(tensor)` does the same as `join`.
+# The course's `to_numpy(tensor)` does the same as `join`, if copies are equal.
 #
 # ## Move: `relayout`
 #
@@ -344,17 +344,17 @@ columns = dtensor.relayout(rows, columns_over_y)
 show(columns)
 
 # %% random-text [markdown]
-# Each device now holds 48 bytes, 288 in all:
-# three copies of each half need more memory than two of each third.
+# Three copies of each half need more memory than two of each third.
 #
 # ## Make it where it belongs: `call_with_layout`
 #
-# `dtensor.call_with_layout` runs a function so that its result has a given layout.
-# Each device makes its own block, without the whole tensor.
+# `dtensor.call_with_layout` runs a `tf.function`, or one operation such as `tf.zeros`,
+# so that its result has a given layout.
+# For `tf.zeros` and random numbers each device makes its own block, without the whole tensor.
 #
 # Random numbers can then differ from ordinary ones:
 # from one seed, `draw` makes an ordinary matrix, a replicated and a split one,
-# and the cell counts how many numbers of the last two equal those of `ordinary`.
+# and the cell counts how many numbers equal those of `ordinary`.
 
 # %% random
 from course_lib import shard, to_numpy
@@ -371,7 +371,7 @@ for layout in (nothing_split, rows_over_x):
 
 # %% variable-text [markdown]
 # Drawn under a layout that splits, the numbers are others, though the seed is the same.
-# So two trainings under unlike layouts would start from unlike weights.
+# So two trainings under unlike layouts can start from unlike weights.
 # To compare them, draw once as an ordinary array and `shard` it under each layout.
 #
 # ## Variables keep their layout
@@ -391,16 +391,19 @@ print("whole:", outcome(variable.assign, whole))
 # The layout is that of `rows`, the values are those of `columns`, plus 100.
 # The ordinary array `whole` is refused: besides DTensors
 #
-# - a variable takes only arrays of fewer than 20 numbers of int32 or int64, and a scalar, if it is one;
-# - an operation takes these, any scalar and arrays of strings, all of its number type,
-#   but not `columns + whole`.
+# - a variable takes only arrays of fewer than 20 numbers of int32 or int64 and arrays of strings,
+#   and a scalar, if it is one;
+# - an operation takes these and any scalar, all of its number type, but not `columns + whole`.
 #
 # Inside a `tf.function`, tensors that it makes and NumPy arrays that it captures are given a layout;
-# ordinary tensors that it captures or is passed have the same limits.
+# ordinary tensors that it captures, and tensors and arrays that it is passed, have the same limits.
 #
 # ## Three ends of a mistake
 #
 # TensorFlow refuses some mistakes and takes others in silence; at some the process ends.
+#
+# In an operation each device uses its own block;
+# a sum over a split axis then adds up along the mesh dimension that splits it.
 
 # %% predict-replicas [markdown]
 # A matrix of 6 rows and 4 columns lies on the mesh `x` 3 × `y` 2 in the layout `[unsharded, y]`:
@@ -426,8 +429,7 @@ total = tf.reduce_sum(dtensor.pack(unlike, columns_over_y))
 reveal("01-replicas", int(total.numpy()))
 
 # %% refused-text [markdown]
-# Devices that differ only along `y` add up their blocks.
-# So devices 0 to 5 hold 12, 12, 60, 60, 108 and 108: one DTensor with three values.
+# Devices 0 to 5 hold 12, 12, 60, 60, 108 and 108: one DTensor with three values.
 #
 # ### Refused
 #
@@ -481,18 +483,18 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors changes | adding 1 four times gives another number than 4 | change it outside, or take a `DVariable` |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors on several devices changes | adding 1 four times gives another number than 4 | change it outside, or take a `DVariable` |
 # | `t[k:k+3]` with a tensor `k`, in a `tf.function` | empty blocks | Python numbers, or `tf.gather` |
 # | `tf.where(condition)`, `tf.boolean_mask` with a split condition or mask | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
 # | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
 #
-# Where you know the array, compare what the devices hold with it, as `compare` does.
-# Otherwise compare the result with that of ordinary tensors.
+# Compare what the devices hold with the array, as `compare` does,
+# or the result with that of ordinary tensors.
 #
 # ### The process ends
 #
-# For fractions NumPy's own number type is float64, the usual one of TensorFlow float32.
+# Fractions are float64 in NumPy by default, and usually float32 in TensorFlow.
 # The next cell adds a DTensor of each twice: in a process of its own,
 # whose exit status (`returncode`) should be 0, and then in a `tf.function`.
 
@@ -528,9 +530,9 @@ print("tf.function:", outcome(tf.function(tf.add), rows, tf.cast(rows, tf.float6
 #
 # ## The plain program
 #
-# [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson in one file
-# that needs TensorFlow and NumPy alone, and compares after each step.
-# What TensorFlow logs beside it, about CUDA or a DTensor cache, is no error.
+# [`01_mesh_and_layout.py`](../plain/01_mesh_and_layout.py) is this lesson, without its mistakes,
+# in one file that needs TensorFlow and NumPy alone, and compares after most steps.
+# Its logs about CUDA or a DTensor cache are no errors.
 #
 # ## Takeaways
 #

@@ -17,6 +17,7 @@ from lessons.lesson_02_communication.messages import Array, Device, Exchange, On
 _SECONDS = 2.0  # in which a group of devices has long ended, also on a busy machine
 _TRACED = 4  # devices, and numbers: one a chunk; the hints name it
 _BASE = 100  # no sum counts a value so often
+_UNIT = 1.5  # of what they bring: whoever drops fractions ends with no multiple of it
 
 
 def ring(mine: Array, device: Device) -> Array:
@@ -39,7 +40,7 @@ def ring_all_reduce(answer: OnDevice) -> str | None:
         exchanges.append((parts, exchange))
         return _by_device(exchange.results)
 
-    wrong = judge(answer, lambda parts: _by_device([sum(parts)] * len(parts)), _cases(), run=run)
+    wrong = judge(answer, lambda parts: _by_device([sum(parts)] * len(parts)), _cases(), run=run, tolerance=0)
     if wrong:
         return _traced(answer) or wrong
     return next(filter(None, (_too_much(*both) for both in exchanges)), None)
@@ -65,20 +66,21 @@ def _even_parts(random: np.random.Generator) -> tuple[list[Array]]:
 
 
 def _parts(random: np.random.Generator, count: int, length: int) -> list[Array]:
-    return list(random.integers(1, 10_000, size=(count, length)).astype(np.float32))  # too large for float16
+    halves = random.integers(1, 20_000, size=(count, length))  # too large for float16, exact in float32
+    return list(halves.astype(np.float32) / 2)
 
 
 def _traced(answer: OnDevice) -> str | None:
     """Returns what is wrong with a result, from a run whose numbers say what is in them.
 
-    Device d brings 100 ** d everywhere: the digits of a sum count the values of each device.
+    Device d brings 1.5 * 100 ** d everywhere: the digits of a sum / 1.5 count the values of each device.
     """
     try:
-        parts = [np.full(_TRACED, _BASE**at) for at in range(_TRACED)]
+        parts = [np.full(_TRACED, _UNIT * _BASE**at) for at in range(_TRACED)]
         run = run_on_each(answer, parts, ring=True, seconds=_SECONDS)
         if any(result is None for result in run.results):
             return _("Your function gives nothing. Does it end with `return`?")
-        results = [np.asarray(plain(answered(result)), float) for result in run.results]
+        results = [np.asarray(plain(answered(result)), float) / _UNIT for result in run.results]
     except Exception:
         return None
     if not any(run.sent):
@@ -95,7 +97,7 @@ def _traced(answer: OnDevice) -> str | None:
 
 def _miscounted(total: float, device_id: int, place: int) -> str | None:
     """Returns what to say of a sum in which values are missing or counted more than once, or of no sum."""
-    if total != int(total):
+    if not float(total).is_integer():
         return _(
             "Of four devices, device {device_id} ends at place {place} with a number that is no sum of the"
             " values. Return the sums as they are.",

@@ -416,7 +416,7 @@ reveal("02-ring", max(sixteen.bytes_sent))
 #
 # $$2 (n - 1) \frac{S}{n} = 2 \frac{n - 1}{n} S$$
 #
-# less than twice the array, however many devices there are: here 448 bytes, with 16 devices 480.
+# less than twice the array, however many devices there are.
 # Sending all to everyone takes $(n - 1) S$.
 # TensorFlow's own all-reduce on CPUs is a ring, too.
 #
@@ -514,10 +514,11 @@ for mesh, *specs in moves:
 # five are wrong for this shape, all if the last axis is longer than there are devices.
 #
 # On twelve CPUs even a matrix can go wrong.
-# `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in other processes,
+# `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in up to 20 other processes,
 # since some errors of this move leave a process without collectives.
 #
-# It repeats this until each message that can bring another device's number has done so, and returns these.
+# It repeats this until each message that can bring another device's number has done so,
+# and returns those that did.
 
 # %% twelve
 from lessons.lesson_02_communication import silent
@@ -545,8 +546,8 @@ print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swap
 #
 # ## Takeaways
 #
-# - The layouts of two factors, and that in which the product is used, decide what it costs:
-#   nothing, an all-reduce of partial sums, all-gathers, or both.
+# - The layouts of two factors, and that in which the product is used, decide which exchanges it takes,
+#   if any: an all-reduce of partial sums, all-gathers, an all-to-all.
 # - In a ring of $n$ devices each sends $2 (n - 1) / n$ times the array for an all-reduce,
 #   half of that for a reduce-scatter or an all-gather.
 # - TensorFlow runs some needless exchanges and a few that give wrong values:

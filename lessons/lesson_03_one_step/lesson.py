@@ -162,7 +162,7 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # $x$ and $W$ share the letter $i$, over which the product sums.
 # The product and the bias share $j$, so the bias is laid out like the last axis of the weight.
 # `WEIGHT.delete([0])` is the weight's layout without its first entry.
-# The labels likewise have the layout `ROWS` without the second entry.
+# Likewise the labels have `ROWS` without the second entry.
 #
 # In `LAYOUTS` the batch is split, and the variables are whole on every device:
 # this choice of layouts is *data parallelism*.
@@ -187,7 +187,7 @@ show(x)
 #
 # TensorFlow also has `dtensor.DTensorDataset`, which wraps a `tf.data` dataset and yields packed batches.
 # But its iterator cannot be saved in a checkpoint (tried with TensorFlow 2.21).
-# So the course packs arrays itself; then you also see what is sent where.
+# So the course packs arrays itself; you also see what is sent where.
 #
 # **Exercise 1.** Now the inputs are images, again data parallel on `mesh`.
 # A batch has the shape (64, 28, 28), and its labels (64,).
@@ -219,8 +219,8 @@ check("03-layouts", image_layouts)
 # All gradients are there before the first variable changes:
 # a variable that is written and then read in one `tf.function` can give its old value (lesson 1).
 # Use no optimizer of Keras 3 here (lesson 7 writes its own).
-# Those with momentum, Adam among them, read what they have just written and train wrongly, mostly in silence,
-# and even without momentum the step counter goes wrong.
+# Many, such as Adam, RMSprop, Adagrad and SGD with momentum, read what they have just written
+# and train wrongly, in silence; in all that we tried, even plain SGD, the step counter goes wrong.
 #
 # The layouts of the batch and of the variables decide what each device computes.
 # Operation by operation, TensorFlow finds the layout of the result from its arguments
@@ -306,8 +306,8 @@ differences_picture({"float32": in_float32, "float64": in_float64})
 # within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong;
 # how far depends on the machine.
 # In float64 the differences start so low that all 20 steps agree to eight digits.
-# A mistake in the step makes as large a difference in float64 as in float32.
-# So compare the first steps, or compare in float64.
+# A mistake in the step makes about as large a difference in float64 as in float32.
+# So compare the first steps, or in float64.
 
 # %% predict-copies [markdown]
 # Eight devices began with equal copies of a model and trained it for 20 steps,
@@ -421,9 +421,9 @@ print({name: f"{difference:.5f}" for name, difference in relative_differences(pl
 # Again each device computes the four gradients from its own 8 rows alone, and the eight of each are added.
 # Which of the four sums still equal the gradients that DTensor gives for the whole batch?
 #
-# - [ ] `all` all four
-#   So it was without normalisation.
-#   Here each device subtracts the mean of its own 8 rows and not that of all 64.
+# - [ ] `b2` that of `b2` alone, which is only added
+#   The gradient of `b2` adds up the derivatives of the losses by the logits,
+#   and these change with the moments.
 # - [ ] `last` those of `W2` and `b2`, which come after the normalisation
 #   What goes into the second layer has changed, and so have the logits:
 #   their gradients are wrong as well.
@@ -451,7 +451,8 @@ print({name: f"{difference:.2f}" for name, difference in found.items()})
 # they can compute a loss.
 # `train_step` does not say so; TensorFlow found it from the layouts.
 # `collectives` compiles the step anew, runs it once, puts the variables back, and lists what ran;
-# with `combine=True` all-reduces that do not depend on each other are combined, as they are in training.
+# with `combine=True` all-reduces of one group and number type that do not depend on each other
+# are combined, as in training.
 
 # %% collectives
 step_collectives = collectives(train_step, probe, x, y, 1e-2)
@@ -502,7 +503,7 @@ reveal("03-bytes", {1: "same", 16: "more"}.get(after / before, "fewer"))
 # The number of reviews is rarely a multiple of the batch size.
 # Say 20 are left: they cannot be split evenly over eight devices, and `tf.split` raises an error.
 # Training may drop them if the reviews are shuffled for each epoch: then others are left out each time.
-# (Our `train` does not shuffle, to be short, and leaves out the same 36 each time.)
+# (Our `train` does not shuffle, and leaves out the same 36 each time.)
 #
 # In evaluation each review must count once.
 # Then pad the batch with rows of zeros, and give each row a weight: 1 for a review, 0 for padding.

@@ -2,13 +2,13 @@
 # # 6. Save and serve
 #
 # To *serve* a model is to answer requests with its predictions.
-# Here a model lies on eight devices in *shards*, the parts that the devices hold.
+# Here a model lies on eight devices in *shards*, the parts that the devices hold (the blocks of lesson 5).
 # It is to say whether a review that somebody types praises the film.
 # Can it do so on the mesh, and what is lost if it leaves?
 #
 # After this lesson you can
 #
-# - restore the checkpoint of a sharded model on one device, and check which values came back;
+# - restore the checkpoint of a sharded model on one device, and check that no variable was left out;
 # - export vectorizer and model as one SavedModel that takes texts, also straight from the shards;
 # - load it in another process and test what it predicts there.
 #
@@ -42,7 +42,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #   The products are the tf-idf of lesson 3.
 # - `to_rows` applies the layer, and scales each row to length 1.
 #
-# The layer ignores capitals and punctuation: the text below has four different words.
+# The layer ignores capitals and punctuation:
+# the text below has four different words, so four numbers of its row are not zero.
 
 # %% rows
 from course_lib import data
@@ -127,7 +128,7 @@ def train_step(model, x, y, learning_rate):
 # %% training-text [markdown]
 # 64 steps, each with 64 reviews, are enough for this lesson.
 # It mainly compares one model before and after, so the moving moments need not catch up.
-# The picture shows which device holds which columns of `W1`.
+# The picture shows which device holds which columns of `W1`; it calls the shards *components*.
 
 
 # %% training
@@ -169,13 +170,15 @@ times_saved = sum(file.read_bytes().count(left_half) for file in checkpoints.ite
 print(f"{times_saved=}")
 
 # %% restore-text [markdown]
-# The four are equal, and one of them is written.
+# Four devices hold the left half of `W1`, but it was written once.
 #
 # To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
-# Was the right value restored into `W1`?
-# `compare` cuts an array for the devices, and compares these shards with those that the devices hold.
-# It calls the former *prediction*, here from the restored `W1`, and the latter *reality*,
-# here those on the mesh, which are the standard.
+# `assert_existing_objects_matched` of lesson 4 checks that each of them got a value.
+# Was it the right one? That is tested for `W1`, with `compare`.
+# It cuts an array for the devices, and compares the parts, the *prediction*,
+# with the shards on the mesh, the *reality*.
+# Here the shards are the standard and the array, the restored `W1`, is to be checked,
+# but the question is the same: are they equal?
 
 # %% restore
 restored = MLP(initial_values(seed=1))
@@ -190,9 +193,10 @@ compare(restored.W1.numpy(), sharded.W1)
 # What does this do to `other`?
 #
 # - [ ] `restored` it gets the values, since classes and shapes fit
-#   The attributes `network` and `W1` lead to `network/W1`, and the checkpoint has `model/W1`.
+#   Names decide: the attributes `network` and `W1`, for example, lead to the variable `network/W1`,
+#   and the checkpoint has `model/W1`.
 # - [ ] `error` nothing, and it raises an error
-#   It raises none: a checkpoint may be read before the variables are made that it is for.
+#   It raises none: a checkpoint may be read before its variables are made, which then get their values.
 # - [x] `kept` nothing, and there is no error
 #   Names did not fit, so there was nothing to restore.
 
@@ -209,12 +213,13 @@ reveal("06-names", "error" if isinstance(given, str) else "kept" if kept else "r
 # The attributes of `other` begin with `network`, which the checkpoint does not have.
 # A model that got nothing would be exported with its initial values.
 #
-# So after every `restore` call `assert_existing_objects_matched`, as in lesson 4.
+# So after every `restore` call `assert_existing_objects_matched`.
 # It looks at variables that exist: build a Keras model before you restore into it.
 # It allows that the checkpoint holds more, such as the step; `assert_consumed` does not.
 #
-# Below, `assert_existing_objects_matched` is asked of `unmatched`, a restore whose names do not fit,
-# and `assert_consumed` of `status`, the restore on one device, which left out the step.
+# Below, the restore whose names do not fit is done once more,
+# and `assert_existing_objects_matched` is asked of its result, `unmatched`.
+# `assert_consumed` is asked of `status`, the restore on one device, which left out the step.
 # Then two models, each on a mesh of its own, are to be saved in one checkpoint.
 
 # %% refused tags=["error"]
@@ -232,7 +237,9 @@ except tf.errors.OpError as error:
     print("two meshes ->", error.message.partition("propagation. ")[2].partition(". ")[0])
 
 # %% gather-text [markdown]
-# One operation saves all DVariables of a checkpoint, and its inputs must lie on one mesh.
+# The first error counts the variables of `other` that got no value, and the second names `step`.
+# The third is one of saving:
+# one operation saves all DVariables of a checkpoint, and its inputs must lie on one mesh.
 # So write a checkpoint for each mesh.
 #
 # **Exercise 1.** The checkpoint put the halves of `W1` together.
@@ -274,7 +281,7 @@ check("06-gather", gather)
 #
 # `Classifier` below holds vectorizer and model as attributes.
 # It has a function for rows, `of_rows`, and one for any number of texts, `__call__`.
-# Each has an *input signature*, so that TensorFlow knows what to trace.
+# Each has an `input_signature`, so that TensorFlow knows what to trace.
 # The batch normalisation takes the moving moments, `model.mean` and `model.variance`, never those of a batch.
 # Both return a dictionary: in its `"probabilities"`, column 0 is that of a bad review,
 # column 1 that of a good one.
@@ -301,9 +308,9 @@ class Classifier(tf.Module):
 # %% signatures-text [markdown]
 # `export` writes the folder.
 # A server that runs no Python calls the *signatures* of the SavedModel
-# (these are functions, not the input signatures above),
+# (these are functions, unlike `input_signature` above),
 # by the names that `signatures` gives them:
-# here `serving_default`, the usual one, for texts, and `rows`.
+# here `__call__` gets the usual one, `serving_default`, and `of_rows` gets `rows`.
 # The cell prints the files, and whether the word "story" is in `saved_model.pb`, the one with the graphs.
 
 
@@ -348,6 +355,7 @@ print(outcome(tf.saved_model.save, Forgetful(), str(Path(exports, "forgetful")))
 #
 # `PROGRAM` is a server without its network:
 # it loads the export, and for each line of texts it prints their probabilities.
+# As it runs Python, it calls the loaded object, not a signature.
 # `ask` starts it in a process of its own.
 
 # %% process
@@ -400,12 +408,13 @@ print(f"{accuracy > 0.8=}")
 # %% server-text [markdown]
 # To five digits, the first review alone gets the same prediction as among 2,000,
 # the reverse order changes none, and the model on the mesh predicts the same.
+# The accuracy is above 0.8.
 # So a model in shards can serve on its mesh.
 # With the moments of the batch, which couple the rows, predictions would depend on the other reviews:
 # lesson 4 said what becomes of one alone.
 #
 # **Exercise 2.** A web page that shows a prediction needs words, not columns.
-# Write the class `Labeller`: its `__call__`, with an input signature, takes a tensor of any number of texts
+# Write the class `Labeller`: its `__call__`, with an `input_signature`, takes a tensor of any number of texts
 # and returns a dictionary.
 # `"label"` is a tensor of strings, for each text the likelier of `"bad"` (column 0) and `"good"` (column 1),
 # and `"probability"` that of the label.
@@ -453,19 +462,19 @@ print(f"{times_saved=}")
 served = tf.saved_model.load(str(from_shards))
 
 # %% predict-layout [markdown]
-# A model was exported from a mesh of eight devices.
+# A model on a mesh of eight devices was exported with `tf.saved_model.save`.
 # The weights `W1` of its first layer, of shape (1200, 48), have 230,400 bytes;
 # each device held the left 24 columns or the right 24.
-# The export is loaded in a process that has eight devices.
+# `tf.saved_model.load` loads the export in a process that has eight devices.
 # Where does `W1` lie there?
 #
 # - [ ] `halves` in halves on the eight devices, as before
 #   For that the export would have to hold mesh and layouts.
-#   It holds the halves, and the shape of the whole.
+#   It holds the halves of `W1`, and the shape of the whole.
 # - [ ] `everywhere` whole on each of the eight devices
-#   A replicated variable is laid out on a mesh, too, and no mesh is in the export.
+#   To replicate `W1` takes a mesh, too, and no mesh is in the export.
 # - [x] `one` whole on one device
-#   The halves were put together to an ordinary variable.
+#   The two halves of `W1` were put together to an ordinary variable.
 
 # %% reveal-layout
 W1 = served.model.W1.read_value()
@@ -484,6 +493,7 @@ print(f"{largest_difference(predicted, together)=}")
 # But two things are lost, the mesh and the layouts.
 # The files hold the left half of `W1` once, and on loading the halves became an ordinary variable on CPU 0.
 # So `fetch_layout`, which is for DTensors, raises an error.
+#
 # Who loads the export needs a device with room for whole variables.
 # Who wants shards again must say how: `MLP` with the loaded values and `LAYOUTS`,
 # or the checkpoint restored into a model with layouts, as in lesson 5, without any export.
@@ -517,31 +527,37 @@ except tf.errors.UnimplementedError as error:
 # That split rows are taken too was tried on CPUs.
 #
 # A DTensor of texts is refused, even a replicated one.
-# The function also uses the factors of the words, as a tensor of shape [1200].
-# That tensor is no variable, as the weights are, and DTensor sends no such tensor to a mesh by itself.
+# `shape [1200]` in the message is that of the factors of the words.
+# They are saved as a variable, but the function uses an ordinary tensor that was read from it before.
+# DTensor sends no such tensor to a mesh by itself, as it does the weights, which are variables.
 # So make rows on the host, in the Python program, and split the rows.
 #
 # ## Another vectorizer
 #
 # Suppose that the server has no training reviews:
-# somebody adapts a vectorizer to reviews that the server has, here the test reviews, with the same settings.
+# somebody adapts a vectorizer with the same settings to reviews that the server has.
+# Here these are all test reviews, 2,000 in the stand-in,
+# while that of the training was adapted to the first 4,096 training reviews.
 
 # %% predict-vocabulary [markdown]
-# A model was trained on reviews of the stand-in.
+# A model was trained on reviews of the stand-in that comes with the course.
 # It reads rows of 1,200 columns, which a vectorizer makes of texts:
 # column 0 for all words that are not in the vocabulary,
-# then one for each of its 1,199 words, the most frequent in the training reviews first.
+# then one for each of its 1,199 words, the most frequent in 4,096 training reviews first.
 # On the test data its accuracy is above 0.8.
-# It is exported with another vectorizer, which was adapted to the test reviews, with the same settings.
+# It is exported with another vectorizer, which also makes 1,200 columns,
+# but took words and order from the 2,000 test reviews.
 # What becomes of this accuracy?
 #
 # - [ ] `refused` there is none: TensorFlow refuses the export
-#   TensorFlow compares shapes, and both vectorizers make 1,200 columns.
+#   It does not: TensorFlow compares shapes, and both vectorizers make 1,200 columns.
 # - [ ] `same` it stays above 0.8
-#   That needs the same words in the same columns, and counts differ from reviews to reviews.
+#   That needs the same words in the same columns.
+#   But counts differ from reviews to reviews, and so do the columns.
 # - [ ] `between` it falls to between 0.65 and 0.8
 #   So it might if most words kept their columns.
-#   A word that is a little more frequent than in the training reviews moves, and shifts those that it passes;
+#   A word that has a little larger share of all words than in the training reviews may move,
+#   and shift those that it passes;
 #   there are many such words.
 # - [x] `guess` it falls below 0.65, near to guessing
 #   Most words are in both vocabularies, but in other columns.
@@ -567,14 +583,17 @@ reveal("06-vocabulary", strange)
 # ## Ask it
 #
 # The widget asks the loaded export.
-# Try in English what counting words cannot tell: "not good", irony, a sad story in a good film.
-# It was trained on 4,096 reviews, by default of the stand-in, and all words but 1,199 are the same to it.
+# In a notebook that runs, try in English what counting words cannot tell:
+# "not good", irony, a sad story in a good film.
+# The model was trained on 4,096 reviews, by default of the stand-in,
+# and all words but 1,199 are the same to it.
 #
 # On a page of the book no kernel runs.
-# There the widget offers a few reviews, with predictions that were recorded,
+# There the widget offers a few reviews, among them a "not bad" and a "not good",
+# with predictions that were recorded,
 # of a model that was trained on the 25,000 real reviews for three epochs.
 # Its accuracy on the 25,000 test reviews is 0.86,
-# and its export, asked in another process, gave each of them the label that the model on the mesh gave.
+# and its export, asked in another process, gave each of the 25,000 the label that the model on the mesh gave.
 
 # %% widget
 from lessons.lesson_06_save_and_serve.explorer import ReviewExplorer
@@ -588,8 +607,8 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # with TensorFlow, its Keras and NumPy alone, but without the training: its weights are drawn at random.
 # It writes a checkpoint of such a model on a mesh of 4 by 2 and restores it on one device.
 # It exports the model with a signature of texts, from one device and from the shards,
-# and compares what another process predicts with what the model predicted before,
-# and a text alone with the same text among others.
+# and checks that another process predicts what the model predicted before,
+# and for a text alone the same as among others.
 #
 # ## Takeaways
 #

@@ -33,10 +33,6 @@ def by_slices(mine, device):
     return total
 
 
-def with_lists(mine, device):
-    return ring(mine, device).tolist()
-
-
 def waits_once_more(mine, device):
     return ring(mine, device) + device.receive(device.previous)
 
@@ -97,7 +93,7 @@ def in_one_function(matrix):
 
 ATTEMPTS = {
     "02-ring": Attempts(
-        right=(by_slices, with_lists),
+        right=(by_slices, lambda mine, device: ring(mine, device).tolist()),
         wrong=(
             (lambda mine, device: mine * device.count, "sends anything"),
             (lambda mine, device: ring(mine, device) + mine, "more than once"),
@@ -110,6 +106,8 @@ ATTEMPTS = {
             (mistaken(copying=1), "one chunk in each of the"),
             (mistaken(joined=list), "Join them"),
             (lambda mine, device: ring(mine, device) / device.count, "no sum"),
+            (lambda mine, device: ring(mine.astype(np.int32), device), "no sum"),
+            (lambda mine, device: np.round(ring(mine, device)), "no sum"),
             (lambda mine, device: np.split(ring(mine, device), device.count)[device.id], "one chunk only"),
             (whole_arrays, "one chunk in each of the"),
             (lambda mine, device: ring(mine.astype(np.float64), device), "one chunk in each of the"),
