@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib import dtensor, observed
+from course_lib.errors import died
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
@@ -154,12 +154,6 @@ def supported(function: Function, *tensors: Any) -> Support:
     sent = cloudpickle.dumps((function, given))
     num_devices = max((layout.mesh.size for _value, layout in given), default=1)
     return Support({way: _tried(sent, way, num_devices) for way in WAYS})
-
-
-def died(exit_status: int, log: str) -> str:
-    """Returns what ended a process: what TensorFlow checked in vain, where it says so, or the signal."""
-    checks = [line.partition("] ")[2] for line in log.splitlines() if "Check failed" in line]
-    return checks[-1][:_LONGEST] if checks else signal.Signals(-exit_status).name if exit_status < 0 else ""
 
 
 def _tried(sent: bytes, way: str, num_devices: int) -> Verdict:

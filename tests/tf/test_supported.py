@@ -16,7 +16,10 @@ from course_lib import shard, supported  # noqa: E402
 @pytest.fixture(scope="module")
 def rows():
     mesh = dtensor.create_mesh([("x", 8)], devices=[f"CPU:{device}" for device in range(8)])
-    return shard([[float(column + 3 * row) for column in range(3)] for row in range(8)], dtensor.Layout(["x", "unsharded"], mesh))
+    return shard(
+        [[float(column + 3 * row) for column in range(3)] for row in range(8)],
+        dtensor.Layout(["x", "unsharded"], mesh),
+    )
 
 
 def test_a_right_a_wrong_and_a_deadly_function(rows):

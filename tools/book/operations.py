@@ -51,7 +51,7 @@ def _verdicts(table: Table, operation: cases.Operation) -> list[tuple[cases.Layo
     found = []
     for key, places in table["table"][operation.of][operation.run].items():
         mode, _space, sizes = key.rpartition(" ")
-        layouts = cases.layouts(cases.mesh_of(sizes), len(cases.SHAPES[operation.of]))
+        layouts = cases.layouts(sizes, len(cases.SHAPES[operation.of]))
         for layout, place in zip(layouts, places, strict=True):
             if place >= 0:
                 found.append((layout, (mode, sizes), table["answers"][place]))
@@ -145,7 +145,7 @@ def _for_script(table: Table) -> dict[str, Any]:
         "shapes": cases.SHAPES,
         "meshes": {sizes: cases.mesh_of(sizes) for sizes in meshes},
         "layouts": {
-            f"{sizes} {num_axes}": cases.layouts(cases.mesh_of(sizes), num_axes)
+            f"{sizes} {num_axes}": cases.layouts(sizes, num_axes)
             for sizes in meshes
             for num_axes in range(1, 5)
         },

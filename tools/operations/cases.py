@@ -108,7 +108,7 @@ def every_case() -> Iterator[Case]:
     for operation in operations():
         for mode, sizes in itertools.product(MODES, operation.meshes):
             if _is_tried(operation, mode, sizes):
-                for layout in layouts(mesh_of(sizes), len(SHAPES[operation.of])):
+                for layout in layouts(sizes, len(SHAPES[operation.of])):
                     yield Case(operation.of, operation.run, operation.right, sizes, layout, mode)
 
 
@@ -127,15 +127,16 @@ def mesh_of(sizes: str) -> Mesh:
     return tuple(zip("pq", map(int, sizes.split("x")), strict=False))
 
 
-def layouts(mesh: Mesh, num_axes: int) -> list[Layout]:
-    """Returns every layout of a tensor on a mesh.
+def layouts(sizes: str, num_axes: int) -> list[Layout]:
+    """Returns every layout of a tensor on a mesh, but for those on 3x2 that 4x2 has too: split by `q` alone.
 
-    >>> layouts((("p", 4), ("q", 2)), 1)
-    [('unsharded',), ('p',), ('q',)]
+    >>> layouts("4x2", 1), layouts("3x2", 1)
+    ([('unsharded',), ('p',), ('q',)], [('unsharded',), ('p',)])
     """
-    names = [UNSPLIT, *(name for name, _size in mesh)]
-    every = itertools.product(names, repeat=num_axes)
-    return [each for each in every if all(each.count(name) < 2 for name in names[1:])]
+    names = [name for name, _size in mesh_of(sizes)]
+    every = itertools.product([UNSPLIT, *names], repeat=num_axes)
+    legal = [each for each in every if all(each.count(name) < 2 for name in names)]
+    return [each for each in legal if sizes != "3x2" or "q" not in each or "p" in each]
 
 
 def parts_of(run: str, right: str) -> dict[str, str]:
@@ -182,3 +183,17 @@ def packed(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
         row = table.setdefault(case.of, {}).setdefault(case.run, {})
         row.setdefault(f"{case.mode} {case.sizes}", []).append(place)
     return {"answers": [json.loads(each) for each in places], "table": table}
+
+
+def unpacked(table: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the answers of a table by the keys of their cases; `NO_CASE` is that of what was none."""
+    answers = [*table["answers"], {"verdict": NO_CASE}]  # its place is -1
+    left = {
+        (of, run, way): iter(places)
+        for of, runs in table["table"].items()
+        for run, row in runs.items()
+        for way, places in row.items()
+    }
+    return {
+        case.key: answers[next(left[case.of, case.run, f"{case.mode} {case.sizes}"])] for case in every_case()
+    }

@@ -22,12 +22,13 @@ from typing import Any
 
 from tqdm import tqdm
 
+from course_lib.errors import died
 from tools.operations import cases, worker
 from tools.operations.cases import Case
 
 BUILD = Path(__file__).resolve().parents[2] / "build"
 PROCESSES = 2
-CHUNK = 100  # cases that a process takes at once
+CHUNK = 400  # cases that a process takes at once
 LIMIT_SECONDS = 60.0
 DEAD = "dead"
 CHECKED = ("wrong", DEAD)  # verdicts that a fresh process must confirm
@@ -67,6 +68,8 @@ class Child:
         self.log.seek(0)
         said = self.log.read()
         self.log.close()
+        if self.began is None and self.process.exitcode:
+            raise RuntimeError(said)
         if self.began is None:
             return None
         self.given.popleft()
@@ -80,8 +83,6 @@ def _work(work: Work, given: list[Case], connection: Connection, log: int) -> No
 
 
 def _died(exitcode: int, said: str) -> str:
-    from course_lib.verdicts import died
-
     if exitcode == -signal.SIGKILL:
         return f"no end within {LIMIT_SECONDS:g} s"
     return died(exitcode, said)
@@ -109,7 +110,8 @@ def answers(work: Work, given: Iterable[Case], chunk: int = CHUNK) -> Iterator[R
                 child.process.kill()
 
 
-def _one_program(given: list[Case], tell: Callable[[Record], None]) -> None:
+def one_program(given: list[Case], tell: Callable[[Record], None]) -> None:
+    """Runs the program of the first case."""
     worker.run_program(given[0], tell)
 
 
@@ -138,7 +140,7 @@ def measure() -> Record:
     BUILD.mkdir(exist_ok=True)
     found = completed(BUILD / f"operations-{version}.jsonl", worker.run, every)
     doubtful = [case for case in every if found[case.key]["verdict"] in CHECKED]
-    again = completed(BUILD / f"operations-{version}-alone.jsonl", _one_program, doubtful, chunk=1)
+    again = completed(BUILD / f"operations-{version}-alone.jsonl", one_program, doubtful, chunk=1)
     for key, record in again.items():
         if record["verdict"] != found[key]["verdict"]:
             found[key] |= {"alone": record["verdict"]}
@@ -147,6 +149,7 @@ def measure() -> Record:
 
 def main() -> None:
     """Measures and writes the table beside this file."""
+    os.environ["TF_NUM_INTEROP_THREADS"] = "1"  # two processes share the cores
     table = measure()
     path = Path(__file__).with_name(f"{table['tensorflow'].rpartition('.')[0]}.json")
     path.write_text(json.dumps(table, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
