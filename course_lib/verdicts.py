@@ -25,7 +25,8 @@ tf = start_tensorflow()
 RIGHT, REFUSED, WRONG, DEAD = "right", "refused", "wrong", "dead"
 EAGER, IN_FUNCTION = WAYS = ("eager", "tf.function")  # how `supported` calls a function
 NO_DTENSOR = ("no DTensor",)  # in place of a layout: a result that DTensor had no part in
-TOLERANCE = 1e-4  # of the largest number of the right result: float32, summed in another order
+# Of the largest number of the right result, for sums in another order: float32, and numbers of two bytes.
+TOLERANCE, TOLERANCE_OF_HALF = 1e-4, 0.05
 _LONGEST = 160  # characters of TensorFlow's message
 # Of a message: where TensorFlow was called from, names that it made, the values of a tensor.
 _NOISE = re.compile(
@@ -119,7 +120,8 @@ def _difference(right: Array, tensor: Any, layout: LayoutSpec | None) -> str | N
     components = [np.asarray(tensor)] if layout is None else dtensor.unpack(tensor)
     if any(component.shape != part.shape for component, part in zip(components, parts, strict=True)):
         return f"components {components[0].shape} for {parts[0].shape}"
-    limit = TOLERANCE * max(1.0, float(np.max(np.abs(right.astype("float64")), initial=0.0)))
+    tolerance = TOLERANCE if right.dtype.itemsize >= np.dtype("float32").itemsize else TOLERANCE_OF_HALF
+    limit = tolerance * max(1.0, float(np.max(np.abs(right.astype("float64")), initial=0.0)))
     wrong = sum(
         int(np.sum(~np.isclose(component, part, rtol=0, atol=limit, equal_nan=True)))
         for component, part in zip(components, parts, strict=True)

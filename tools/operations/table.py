@@ -49,6 +49,7 @@ class Child:
         self.process.start()
         other.close()
         self.began: str | None = None
+        self.any_told = False
         self.since = time.monotonic()
 
     def told(self) -> Record | None:
@@ -58,34 +59,34 @@ class Child:
         if "verdict" not in record:
             self.began = record["key"]
             return None
-        self.began = None
+        self.began, self.any_told = None, True
         self.given.popleft()
         return record
 
     def ended(self) -> Record | None:
-        """Returns what the process died of, where it died within a case."""
+        """Returns what the process died of, where it died within a case.
+
+        Raises:
+            RuntimeError: Python failed in it at once. Later, an operation before may be the cause: TensorFlow
+                tells some errors late, and another process begins with that case.
+        """
         self.process.join()
         self.log.seek(0)
-        said = self.log.read()
+        said, exitcode = self.log.read(), self.process.exitcode or 0
         self.log.close()
-        if self.began is None and self.process.exitcode:
+        if exitcode > 0 and not self.any_told:
             raise RuntimeError(said)
-        if self.began is None:
+        if exitcode >= 0 or self.began is None:
             return None
         self.given.popleft()
-        return {"key": self.began, "verdict": DEAD, "message": _died(self.process.exitcode or 0, said)}
+        ended = f"no end within {LIMIT_SECONDS:g} s" if exitcode == -signal.SIGKILL else died(exitcode, said)
+        return {"key": self.began, "verdict": DEAD, "message": ended}
 
 
 def _work(work: Work, given: list[Case], connection: Connection, log: int) -> None:
     os.dup2(log, 2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     work(given, connection.send)
-
-
-def _died(exitcode: int, said: str) -> str:
-    if exitcode == -signal.SIGKILL:
-        return f"no end within {LIMIT_SECONDS:g} s"
-    return died(exitcode, said)
 
 
 def answers(work: Work, given: Iterable[Case], chunk: int = CHUNK) -> Iterator[Record]:
