@@ -18,6 +18,7 @@ from course_lib import dtensor, observed
 from course_lib.errors import died
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
+from course_lib.seen import layout_of
 from course_lib.specs.layout import LayoutSpec
 
 tf = start_tensorflow()
@@ -55,8 +56,14 @@ class Verdict:
     message: str = ""
 
     def __str__(self) -> str:
+        words = {
+            RIGHT: _("right"),
+            REFUSED: _("refused"),
+            WRONG: _("silently wrong"),
+            DEAD: _("ends the process"),
+        }
         parts = [", ".join(f"[{', '.join(each)}]" for each in self.layouts), ", ".join(self.collectives)]
-        return " | ".join(part for part in (self.verdict, *parts, self.message) if part)
+        return " | ".join(part for part in (words[self.verdict], *parts, self.message) if part)
 
 
 def verdict(
@@ -152,9 +159,10 @@ def supported(function: Function, *tensors: Any) -> Support:
     Raises:
         CourseError: what is given is no DTensor.
     """
-    given = [(dtensor.to_numpy(each), dtensor.fetch_layout(each)) for each in tensors]
+    layouts = [layout_of(each) for each in tensors]
+    given = [(dtensor.to_numpy(each), layout) for each, layout in zip(tensors, layouts, strict=True)]
     sent = cloudpickle.dumps((function, given))
-    num_devices = max((layout.mesh.size for _value, layout in given), default=1)
+    num_devices = max((layout.mesh.size for layout in layouts), default=1)
     return Support({way: _tried(sent, way, num_devices) for way in WAYS})
 
 
