@@ -66,6 +66,7 @@ browser: book
 
 results: .venv/ready  ## measure what lessons and book quote: trainings on reviews and images, times of steps and their parts
 	$(BIN)/python -m benchmarks.results
+	$(BIN)/python -m tools.operations.table
 
 bench: .venv/ready  ## what is fast, as ratios measured in one run
 	$(BIN)/python -m benchmarks

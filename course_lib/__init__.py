@@ -17,6 +17,7 @@ __getattr__, __dir__ = face(
         "outcome": "errors",
         **dict.fromkeys(("collectives", "compare", "explain", "shard", "show"), "seen"),
         "to_numpy": "dtensor",
+        "supported": "verdicts",
         "MeshSpec": "specs.mesh",
         "Plan": "specs.plan",
         "ImageGrid": "specs.image_grid",

@@ -61,7 +61,21 @@ def collectives(
     Raises:
         CourseError: a collective among devices that form no group of this mesh.
     """
-    return _run(function, arguments, mesh, combine=combine)[1]
+    return result_and_collectives(function, arguments, mesh, combine=combine)[1]
+
+
+def result_and_collectives(
+    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec, *, combine: bool = False
+) -> tuple[Any, list[Collective]]:
+    """Returns the result of a function, compiled anew, and its `collectives`."""
+    with contextlib.nullcontext() if combine else no_combining():
+        result, graphs = _result_and_graphs(function, arguments)
+    found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
+    return result, [
+        _collective(node, {each.name: each for each in graph.node}, mesh)
+        for graph, node in found
+        if node.device == found[0][1].device  # all devices do the same
+    ]
 
 
 def product(left: Sharding, right: Sharding, wanted: LayoutSpec | None = None) -> Compared:
@@ -116,7 +130,7 @@ def _compared(
     require_right(predicted.collectives, device_kind())
     layouts = [operand.layout for operand in predicted.operands]
     tensors = [dtensor.pack(value, layout) for value, layout in zip(values, layouts, strict=True)]
-    result, seen = _run(function, tensors, predicted.result.mesh)
+    result, seen = result_and_collectives(function, tensors, predicted.result.mesh)
     layout = dtensor.fetch_layout(result)
     same = layout.of(right.shape).compare(right, dtensor.unpack(result)).agrees
     return Compared(predicted, tuple(seen), layout, device_kind(), values_agree=same)
@@ -126,20 +140,6 @@ def _filled(sharding: Sharding) -> Array:
     """Returns a tensor, `[...] global`, of small whole numbers, so that no sum is rounded."""
     dtype = _DTYPES[sharding.element_bytes or 4]
     return (numbered_tensor(sharding.global_shape) % _MOST_VALUES).astype(dtype)
-
-
-def _run(
-    function: Callable[..., Any], arguments: Sequence[Any], mesh: MeshSpec, *, combine: bool = False
-) -> tuple[Any, list[Collective]]:
-    """Returns the result of a function, compiled anew, and the collectives of one device, in order."""
-    with contextlib.nullcontext() if combine else no_combining():
-        result, graphs = _result_and_graphs(function, arguments)
-    found = [(graph, node) for graph in graphs for node in graph.node if node.op in _KINDS]
-    return result, [
-        _collective(node, {each.name: each for each in graph.node}, mesh)
-        for graph, node in found
-        if node.device == found[0][1].device  # all devices do the same
-    ]
 
 
 def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -37,7 +37,7 @@ def show(thing: Any, global_shape: Sequence[int] | None = None) -> DrawsItself:
         return real.mesh_spec(thing)
     if isinstance(thing, dtensor.Layout):
         return real.layout_spec(thing).of(() if global_shape is None else global_shape)
-    return _layout_of(thing).observed(real.unpack(thing))
+    return layout_of(thing).observed(real.unpack(thing))
 
 
 def compare(whole: npt.ArrayLike, tensor: Any) -> Comparison:
@@ -50,7 +50,7 @@ def compare(whole: npt.ArrayLike, tensor: Any) -> Comparison:
     Raises:
         CourseError: no DTensor, or another shape.
     """
-    return _layout_of(tensor).of(tensor.shape).compare(whole, real.unpack(tensor))
+    return layout_of(tensor).of(tensor.shape).compare(whole, real.unpack(tensor))
 
 
 def shard(whole: npt.ArrayLike, layout: Any) -> Any:
@@ -117,10 +117,15 @@ def explain(function: Any, *arguments: Any, wanted: Any = None) -> Compared:
 
 
 def _sharding(tensor: Any) -> Sharding:
-    return _layout_of(tensor).of(tensor.shape, element_bytes=tensor.dtype.size)
+    return layout_of(tensor).of(tensor.shape, element_bytes=tensor.dtype.size)
 
 
-def _layout_of(tensor: Any) -> LayoutSpec:
+def layout_of(tensor: Any) -> LayoutSpec:
+    """Returns the layout of a DTensor or DVariable.
+
+    Raises:
+        CourseError: it is none.
+    """
     try:
         return real.fetch_layout(tensor)
     except (AttributeError, TypeError, ValueError, tf.errors.InvalidArgumentError):

@@ -19,6 +19,7 @@ from course_lib.i18n import set_language
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
+from tools.book.operations import operation_values
 from tools.book.results import measured_values
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
@@ -30,6 +31,7 @@ PAGES = (
     "results",
     "initial_values",
     "step_parts",
+    "operations",
     "what_next",
     "library",
     "glossary",
@@ -205,6 +207,7 @@ def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
         "packages": tested_packages(sources.root),
         "pythons": python_versions(sources.root),
         "notices": notices(sources.book),
+        "operations": operation_values(),
     }
 
 

@@ -1,0 +1,195 @@
+"""What DTensor makes of a function: right, refused, or silently wrong, beside TensorFlow without DTensor."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import numpy.typing as npt
+
+from course_lib import dtensor, observed
+from course_lib.errors import died
+from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
+from course_lib.seen import layout_of
+from course_lib.specs.layout import LayoutSpec
+
+tf = start_tensorflow()
+
+RIGHT, REFUSED, WRONG, DEAD = "right", "refused", "wrong", "dead"
+EAGER, IN_FUNCTION = WAYS = ("eager", "tf.function")  # how `supported` calls a function
+NO_DTENSOR = ("no DTensor",)  # in place of a layout: a result that DTensor had no part in
+# Of the largest number of the right result, for sums in another order: float32, and numbers of two bytes.
+TOLERANCE, TOLERANCE_OF_HALF = 1e-4, 0.05
+_LONGEST = 160  # characters of TensorFlow's message
+# Of a message: where TensorFlow was called from, names that it made, the values of a tensor.
+_NOISE = re.compile(
+    r"\{\{[^}]*\}\}|^\S+:\d+:\d+: error: |^<unknown>:0: error: |loc\(.*?\): |\S*\.cc:\d+\S*"
+    r"|\[Op:.*|Input tensor is: .*|\(component id: \d+\)"
+)
+
+Array = npt.NDArray[Any]
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a function of DTensors.
+
+    Attributes:
+        verdict: `RIGHT`, `REFUSED` (an error), `WRONG` (in silence) or `DEAD` (the process ended, or hung).
+        layouts: of each result that is right, such as `["x", "unsharded"]`.
+        collectives: each as its kind and its mesh dimensions, such as `"all-reduce x"`; `tf.function` only.
+        message: what was refused, or how far it is off.
+    """
+
+    verdict: str
+    layouts: tuple[tuple[str, ...], ...] = ()
+    collectives: tuple[str, ...] = ()
+    message: str = ""
+
+    def __str__(self) -> str:
+        words = {
+            RIGHT: _("right"),
+            REFUSED: _("refused"),
+            WRONG: _("silently wrong"),
+            DEAD: _("ends the process"),
+        }
+        parts = [", ".join(f"[{', '.join(each)}]" for each in self.layouts), ", ".join(self.collectives)]
+        return " | ".join(part for part in (words[self.verdict], *parts, self.message) if part)
+
+
+def verdict(
+    right: Sequence[Array] | None, function: Function, tensors: Sequence[Any], *, compiled: bool
+) -> Verdict:
+    """Returns what DTensor makes of a function.
+
+    Args:
+        right: its results without DTensor, `[...] global`; None where TensorFlow refuses that.
+        function: the function.
+        tensors: DTensors and DVariables that it is called with.
+        compiled: whether it is called within a `tf.function`.
+    """
+    try:
+        found, collectives = _found(function, tensors, compiled)
+        if right is None:
+            return Verdict(WRONG, message=_("there is a result, and without DTensor an error"))
+        return _compared(right, tf.nest.flatten(found), collectives)
+    except Exception as error:  # whatever TensorFlow raises is the answer
+        return Verdict(REFUSED, message=_told(error))
+
+
+def shortened(message: str) -> str:
+    r"""Returns the part of a message of TensorFlow that says what it refuses.
+
+    >>> shortened("lesson.py:7:1: error: 'tf.Roll' op does not implement layout propagation.\nfound = x")
+    "'tf.Roll' op does not implement layout propagation."
+    """
+    told = " ".join(_NOISE.sub(" ", message.strip().partition("\n")[0]).split())
+    return told if len(told) <= _LONGEST else told[: _LONGEST - 1] + "…"
+
+
+def _found(function: Function, tensors: Sequence[Any], compiled: bool) -> tuple[Any, tuple[str, ...]]:
+    if not compiled:
+        return function(*tensors), ()
+    mesh = dtensor.fetch_layout(tensors[0]).mesh
+    found, seen = observed.result_and_collectives(function, tensors, mesh, combine=True)
+    return found, tuple(f"{each.kind} {', '.join(each.mesh_dims)}" for each in seen)
+
+
+def _compared(whole: Sequence[Array], found: Sequence[Any], collectives: tuple[str, ...]) -> Verdict:
+    """Returns whether each device holds what it should of each result."""
+    layouts = [_layout_of(each) for each in found]
+    for right, tensor, layout in zip(whole, found, layouts, strict=True):
+        if (difference := _difference(right, tensor, layout)) is not None:
+            return Verdict(WRONG, message=difference)
+    told = tuple(NO_DTENSOR if each is None else each.sharding_specs for each in layouts)
+    return Verdict(RIGHT, told, collectives)
+
+
+def _layout_of(tensor: Any) -> LayoutSpec | None:
+    is_one = tf.is_tensor(tensor) and tf.experimental.dtensor.is_dtensor(tensor)
+    return dtensor.fetch_layout(tensor) if is_one else None
+
+
+def _difference(right: Array, tensor: Any, layout: LayoutSpec | None) -> str | None:
+    """Returns how a result differs from the right array, in a few words; None where it does not."""
+    if tuple(tensor.shape) != right.shape:
+        return f"shape {tuple(tensor.shape)} for {right.shape}"
+    parts = [right] if layout is None else layout.of(right.shape).split(right)
+    components = [np.asarray(tensor)] if layout is None else dtensor.unpack(tensor)
+    if any(component.shape != part.shape for component, part in zip(components, parts, strict=True)):
+        return f"components {components[0].shape} for {parts[0].shape}"
+    tolerance = TOLERANCE if right.dtype.itemsize >= np.dtype("float32").itemsize else TOLERANCE_OF_HALF
+    limit = tolerance * max(1.0, float(np.max(np.abs(right.astype("float64")), initial=0.0)))
+    wrong = sum(
+        int(np.sum(~np.isclose(component, part, rtol=0, atol=limit, equal_nan=True)))
+        for component, part in zip(components, parts, strict=True)
+    )
+    return f"{wrong} of {sum(part.size for part in parts)} numbers differ" if wrong else None
+
+
+def as_record(found: Verdict) -> dict[str, Any]:
+    """Returns a verdict as JSON has it, without what is empty."""
+    return {name: value for name, value in asdict(found).items() if value}
+
+
+class Support(dict[str, Verdict]):
+    """What DTensor makes of a function, called outside a `tf.function` ("eager") and within one."""
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{way}: {found}" for way, found in self.items())
+
+
+def supported(function: Function, *tensors: Any) -> Support:
+    """Returns whether DTensor gives what TensorFlow gives without it, tried in processes of their own.
+
+    Args:
+        function: a function of the tensors, such as `lambda x: tf.roll(x, 1, axis=0)`. It may use anything
+            beside them but DTensors.
+        tensors: DTensors or DVariables, whose layouts are kept.
+
+    Raises:
+        CourseError: what is given is no DTensor.
+    """
+    layouts = [layout_of(each) for each in tensors]
+    given = [(dtensor.to_numpy(each), layout) for each, layout in zip(tensors, layouts, strict=True)]
+    sent = cloudpickle.dumps((function, given))
+    num_devices = max((layout.mesh.size for layout in layouts), default=1)
+    return Support({way: _tried(sent, way, num_devices) for way in WAYS})
+
+
+def _tried(sent: bytes, way: str, num_devices: int) -> Verdict:
+    program = f"import course_lib; course_lib.setup(devices={num_devices}); "
+    program += f"from course_lib import verdicts; verdicts.answer({way!r})"
+    done = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, check=False)
+    if done.returncode:
+        return Verdict(DEAD, message=died(done.returncode, done.stderr.decode(errors="replace")))
+    return Verdict(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def answer(way: str) -> None:
+    """Reads a function and its tensors, and writes the verdict as JSON."""
+    function, given = cloudpickle.loads(sys.stdin.buffer.read())
+    right = without_dtensor(function, [tf.constant(value) for value, _layout in given])
+    tensors = [dtensor.pack(value, layout) for value, layout in given]
+    print(json.dumps(asdict(verdict(right, function, tensors, compiled=way == IN_FUNCTION))))
+
+
+def without_dtensor(function: Function, tensors: Sequence[Any]) -> list[Array] | None:
+    """Returns the results of a function as arrays; None where TensorFlow refuses it."""
+    try:
+        return [each.numpy() for each in tf.nest.flatten(function(*tensors))]
+    except Exception:  # whatever TensorFlow raises
+        return None
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {shortened(str(error))}"

@@ -1,0 +1,117 @@
+// The table of operations: filters, and for the operation that is chosen its cases, each with a program to copy.
+const place = document.querySelector(".operations");
+const { answers, rows, program, bodies, shapes, meshes, layouts } = JSON.parse(place.querySelector("script").textContent);
+const [modes, verdicts, words] = [place.dataset.modes, place.dataset.verdicts, place.dataset.words].map(JSON.parse);
+const filters = place.querySelector(".filters");
+const [text, verdict, of, marks] = filters.querySelectorAll("input, select");
+const lines = [...place.querySelectorAll("tbody tr")];
+let opened = null;
+
+function filter() {
+  const asked = text.value.trim().toLowerCase();
+  let shown = 0;
+  for (const line of lines) {
+    const cells = verdict.value ? [line.querySelector(`.${verdict.value}`)] : [...line.querySelectorAll("td[class]")];
+    const patterns = cells.flatMap((cell) => [...cell.querySelectorAll("span")]).flatMap((span) => span.textContent.split(" "));
+    line.hidden =
+      !`${line.cells[0].textContent} ${line.dataset.group}`.toLowerCase().includes(asked) ||
+      (of.value && line.dataset.of !== of.value) ||
+      !patterns.length ||
+      (marks.value && !patterns.includes(marks.value));
+    shown += !line.hidden;
+  }
+  close();
+  filters.querySelector("output").textContent = `${shown} ${words.shown}`;
+}
+
+function close() {
+  opened?.remove();
+  opened = null;
+}
+
+function select(label, options, chosen) {
+  const element = document.createElement("select");
+  element.append(...options.map(([value, name]) => new Option(name, value, false, value === chosen)));
+  const around = document.createElement("label");
+  around.append(`${label} `, element);
+  return [around, element];
+}
+
+/** Opens the cases of a row, the first one of its worst verdict chosen. */
+function open(line) {
+  close();
+  const row = rows[lines.indexOf(line)];
+  opened = place.querySelector("tbody").insertRow(lines.indexOf(line) + 1);
+  const cell = opened.insertCell();
+  cell.colSpan = 6;
+  const keys = Object.keys(row.answers);
+  const [first, number] = worst(row, keys);
+  const named = (key) => { const at = key.lastIndexOf(" "); return `${modes[key.slice(0, at)]}, ${key.slice(at + 1)}`; };
+  const [ways, way] = select(`${words.way}, ${words.mesh}`, keys.map((key) => [key, named(key)]), first);
+  const [splits, split] = select(words.layout, []);
+  const found = document.createElement("p");
+  const block = document.createElement("pre");
+  const offer = (chosen) => {
+    const tried = layouts[`${way.value.split(" ").at(-1)} ${shapes[row.of].length}`];
+    split.replaceChildren(...tried.map((layout, each) => new Option(`[${layout.join(", ")}]`, each, false, each === chosen)));
+    show();
+  };
+  const show = () => {
+    const answer = answers[row.answers[way.value][split.value]];
+    found.textContent = answer ? told(answer) : words.untried;
+    block.textContent = answer ? programOf(row, way.value, Number(split.value)) : "";
+  };
+  way.addEventListener("change", () => offer(0));
+  split.addEventListener("change", show);
+  cell.append(ways, " ", splits, found, block);
+  offer(number);
+}
+
+function worst(row, keys) {
+  for (const wanted of ["dead", "wrong", "refused", "right"]) {
+    for (const key of keys) {
+      const number = row.answers[key].findIndex((each) => answers[each]?.verdict === wanted);
+      if (number >= 0) return [key, number];
+    }
+  }
+  return [keys[0], 0];
+}
+
+function told(answer) {
+  const parts = [verdicts[answer.verdict]];
+  if (answer.layouts) parts.push(`${words.result}: ${answer.layouts.map((each) => `[${each.join(", ")}]`).join(", ")}`);
+  if (answer.verdict === "right") parts.push(`${words.collectives}: ${answer.collectives?.join("; ") ?? words.none}`);
+  if (answer.message) parts.push(answer.message);
+  return parts.join(" · ");
+}
+
+/** Returns the program of a case: tools/operations/cases.py puts it together in the same way. */
+function programOf(row, key, number) {
+  const [at, sizes] = [key.lastIndexOf(" "), key.split(" ").at(-1)];
+  const mode = key.slice(0, at);
+  const body = bodies[Number(mode.endsWith("gradient"))];
+  const listed = (value) => JSON.stringify(value).replaceAll(",", ", ");
+  const mesh = meshes[sizes];
+  const parts = {
+    num_devices: String(mesh.reduce((product, [, size]) => product * size, 1)),
+    mesh: listed(mesh),
+    layout: listed(layouts[`${sizes} ${shapes[row.of].length}`][number]),
+    shape: listed(shapes[row.of]),
+    called: mode.startsWith("eager") ? "function" : "tf.function(function)",
+    without: body.replaceAll("{expression}", row.right),
+    function: body.replaceAll("{expression}", row.run),
+    values: row.values, names: row.names, floats: row.floats, plain: row.plain, placed: row.placed,
+  };
+  return Object.entries(parts).reduce((made, [name, part]) => made.replaceAll(`{${name}}`, () => part), program);
+}
+
+for (const line of lines) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.append(...line.cells[0].childNodes);
+  button.addEventListener("click", () => (opened?.previousElementSibling === line ? close() : open(line)));
+  line.cells[0].append(button);
+}
+[text, verdict, of, marks].forEach((control) => control.addEventListener("input", filter));
+filters.hidden = false;
+filter();

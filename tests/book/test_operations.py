@@ -1,0 +1,58 @@
+"""The page of operations, in a real browser: filters, and the program of a case as Python writes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.book.built_site import watch
+from tools.operations import cases
+
+
+@pytest.fixture
+def operations(page, address):
+    trouble = watch(page, address, levels=("error", "warning"))
+
+    def visit(language: str):
+        page.goto(f"{address}{language}/operations.html", wait_until="networkidle")
+        return page
+
+    yield visit
+    assert trouble == []
+
+
+def shown(page) -> list[str]:
+    return page.locator(".operations tbody tr:visible td:first-child").all_inner_texts()
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_it_is_filtered_by_words_verdict_kind_and_split_axes(operations, language):
+    page = operations(language)
+    everything = len(shown(page))
+    assert everything == len(list(cases.operations()))
+    page.locator(".filters input[type=search]").fill("tf.roll")
+    assert {text.partition("(")[0] for text in shown(page)} == {"tf.roll"}
+    page.locator(".filters [name=of]").select_option("matrix")
+    page.locator(".filters [name=verdict]").select_option("right")
+    page.locator(".filters [name=marks]").fill("□■")
+    assert shown(page) == ["tf.roll(x, 1, 0)"]
+    page.locator(".filters [name=verdict]").select_option("wrong")
+    assert shown(page) == []
+
+
+def test_a_case_that_is_chosen_shows_its_verdict_and_the_program_that_python_writes(operations):
+    page = operations("en")
+    page.locator(".filters input[type=search]").fill("x[::-1]")
+    page.locator(".filters [name=of]").select_option("matrix")
+    page.get_by_role("button", name="x[::-1]", exact=True).click()
+    opened = page.locator(".operations tr:has(pre)")
+    way, layout = opened.locator("select").all()
+    way.select_option("gradient 4x2")
+    layout.select_option(label="[p, q]")
+    (case,) = (each for each in cases.every_case() if each.key == "matrix | x[::-1] | 4x2 | p,q | gradient")
+    assert opened.locator("pre").inner_text().strip() == case.program().strip()
+    assert opened.locator("p").inner_text()
+
+
+def test_a_page_without_scripts_has_the_whole_table(scriptless_page, address):
+    scriptless_page.goto(f"{address}en/operations.html")
+    assert len(shown(scriptless_page)) == len(list(cases.operations()))

@@ -1,0 +1,31 @@
+"""`supported`: what DTensor makes of a reader's own function."""
+
+from __future__ import annotations
+
+import pytest
+
+import course_lib
+
+course_lib.setup(devices=8)
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+from course_lib import shard, supported  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def rows():
+    mesh = dtensor.create_mesh([("x", 8)], devices=[f"CPU:{device}" for device in range(8)])
+    return shard(
+        [[float(column + 3 * row) for column in range(3)] for row in range(8)],
+        dtensor.Layout(["x", "unsharded"], mesh),
+    )
+
+
+def test_a_right_a_wrong_and_a_deadly_function(rows):
+    shift = 2.0  # a reader's function may use what stands around it
+    right = supported(lambda x: tf.reduce_sum(x + shift, axis=0), rows)
+    assert str(right) == "eager: right | [unsharded]\ntf.function: right | [unsharded] | all-reduce x"
+    assert str(supported(lambda x: x[::-1], rows)["tf.function"]).startswith("wrong | 24 of 24")
+    number_types = supported(lambda x: x + tf.cast(x, tf.float64), rows)
+    assert [each.verdict for each in number_types.values()] == ["dead", "refused"]

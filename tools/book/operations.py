@@ -1,0 +1,152 @@
+"""The table of operations, for the template of its page: a row for each operation on each kind of tensor."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tools.operations import cases
+
+SPLIT, NOT_SPLIT = "■", "□"
+VERDICTS = ("right", "refused", "wrong", "dead")
+
+Table = dict[str, Any]
+Where = tuple[str, str]  # the way to call it, and the sizes of the mesh
+
+
+def operation_values() -> dict[str, Any]:
+    """Returns the rows of the newest table, what the page's script needs, and the counts of every table."""
+    files = sorted(Path(cases.__file__).parent.glob("[0-9]*.json"), reverse=True)
+    tables = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    newest, *older = tables
+    rows = list(_rows(newest))
+    return {
+        "rows": rows,
+        "counts": [{"tensorflow": table["tensorflow"], **_counts(table)} for table in tables],
+        "num_operations": len({row["run"] for row in rows}),
+        "cures": cases.DATA.get("cure", []),
+        "differences": [change for table in older for change in _differences(newest, table)],
+        "data": json.dumps(_for_script(newest), ensure_ascii=False).replace("<", "\\u003c"),
+    }
+
+
+def _rows(table: Table) -> Iterator[dict[str, Any]]:
+    for operation in cases.operations():
+        verdicts = _verdicts(table, operation)
+        messages = Counter(answer["message"] for *_where, answer in verdicts if "message" in answer)
+        found = {answer["verdict"] for *_where, answer in verdicts}
+        yield {
+            **operation._asdict(),
+            "verdicts": [verdict for verdict in VERDICTS if verdict in found],
+            "cells": {verdict: list(_cell(verdicts, verdict)) for verdict in VERDICTS},
+            "message": messages.most_common(1)[0][0] if messages else "",
+        }
+
+
+def _verdicts(table: Table, operation: cases.Operation) -> list[tuple[cases.Layout, Where, dict[str, Any]]]:
+    """Returns each layout of an operation, where it was tried, and its answer."""
+    found = []
+    for key, places in table["table"][operation.of][operation.run].items():
+        mode, _space, sizes = key.rpartition(" ")
+        layouts = cases.layouts(sizes, len(cases.SHAPES[operation.of]))
+        for layout, place in zip(layouts, places, strict=True):
+            if place >= 0:
+                found.append((layout, (mode, sizes), table["answers"][place]))
+    return found
+
+
+def _cell(verdicts: Iterable[tuple[cases.Layout, Where, dict[str, Any]]], wanted: str) -> Iterator[Any]:
+    """Yields patterns of split axes that have a verdict, with the ways to call it if not all of them have."""
+    tried: dict[str, list[tuple[Where, str]]] = {}
+    for layout, where, answer in verdicts:
+        tried.setdefault(marks(layout), []).append((where, answer["verdict"]))
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for pattern, answers in tried.items():
+        if any(verdict == wanted for _where, verdict in answers):
+            alike.setdefault(tuple(_where_only(answers, wanted)), []).append(pattern)
+    for only, patterns in alike.items():
+        yield {"marks": " ".join(patterns), "only": only}
+
+
+def _where_only(answers: list[tuple[Where, str]], wanted: str) -> Iterator[str]:
+    """Yields the ways to call it that have a verdict, with meshes if not all have; nothing if all do."""
+    if all(verdict == wanted for _where, verdict in answers):
+        return
+    for mode in dict.fromkeys(mode for (mode, _sizes), _verdict in answers):
+        found = [(sizes, verdict == wanted) for (each, sizes), verdict in answers if each == mode]
+        if all(same for _sizes, same in found):
+            yield mode
+        elif meshes := dict.fromkeys(sizes for sizes, same in found if same):
+            yield f"{mode} {', '.join(meshes)}"
+
+
+def marks(layout: cases.Layout) -> str:
+    """Returns which axes are split.
+
+    >>> marks(("unsharded", "p"))
+    '□■'
+    """
+    return "".join(NOT_SPLIT if name == cases.UNSPLIT else SPLIT for name in layout)
+
+
+def _counts(table: Table) -> dict[str, Any]:
+    verdicts = [
+        table["answers"][place]["verdict"]
+        for runs in table["table"].values()
+        for row in runs.values()
+        for places in row.values()
+        for place in places
+        if place >= 0
+    ]
+    return {"cases": len(verdicts), **{verdict: verdicts.count(verdict) for verdict in VERDICTS}}
+
+
+def _differences(newest: Table, older: Table) -> Iterator[dict[str, Any]]:
+    """Yields what another TensorFlow answers otherwise, the layouts of one way to call it together."""
+    for operation in cases.operations():
+        now, before = (_verdicts(table, operation) for table in (newest, older))
+        changed: dict[tuple[str, str, str], list[str]] = {}
+        for (layout, (mode, _sizes), answer), (*_same, other) in zip(now, before, strict=True):
+            if answer["verdict"] != other["verdict"]:
+                key = (mode, other["verdict"], answer["verdict"])
+                changed.setdefault(key, []).append(marks(layout))
+        for (mode, old, new), patterns in changed.items():
+            layouts = " ".join(dict.fromkeys(patterns))
+            yield {
+                "run": operation.run,
+                "of": operation.of,
+                "mode": mode,
+                "marks": layouts,
+                "before": old,
+                "now": new,
+            }
+
+
+def _for_script(table: Table) -> dict[str, Any]:
+    """Returns the answers, and what programs are made of."""
+    meshes = dict.fromkeys(sizes for operation in cases.operations() for sizes in operation.meshes)
+    return {
+        "answers": table["answers"],
+        "rows": [
+            {
+                "of": each.of,
+                "run": each.run,
+                "right": each.right,
+                "answers": table["table"][each.of][each.run],
+                **cases.parts_of(each.run, each.right),
+            }
+            for each in cases.operations()
+        ],
+        "program": cases.PROGRAM,
+        "bodies": cases.BODIES,
+        "shapes": cases.SHAPES,
+        "meshes": {sizes: cases.mesh_of(sizes) for sizes in meshes},
+        "layouts": {
+            f"{sizes} {num_axes}": cases.layouts(sizes, num_axes)
+            for sizes in meshes
+            for num_axes in range(1, 5)
+        },
+    }

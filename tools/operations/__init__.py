@@ -1,0 +1,1 @@
+"""What DTensor gets right: a table of operations, made by running each under each layout."""

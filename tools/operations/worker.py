@@ -1,0 +1,80 @@
+"""Runs cases in a process that may die: its parent sees which case it had begun."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from course_lib.runtime import setup, start_tensorflow
+from tools.operations.cases import GRADIENTS, IN_EAGER, NO_CASE, Case, filled
+
+MOST_DEVICES = 12
+_STARTS, _CALLS = (
+    "mesh = ",
+    "right = without(",
+)  # what lies between them defines the tensors and the functions
+_POISONED = (
+    "Restart your program",
+    "aborted",
+    "BufRendezvous",
+    "CANCELLED",
+)  # later collectives fail as well
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def run(cases: Iterable[Case], tell: Tell) -> None:
+    """Tells the key of each case that begins, then what became of it. Ends where collectives are broken."""
+    setup(devices=MOST_DEVICES)
+    start_tensorflow()
+    from course_lib import verdicts  # it needs TensorFlow, which must start in this process
+
+    rights: dict[tuple[str, str, bool], Any] = {}
+    for case in cases:
+        tell({"key": case.key})
+        names, is_gradient = _defined(case), case.mode in GRADIENTS
+        known = (case.of, case.run, is_gradient)
+        if known not in rights:
+            rights = {known: verdicts.without_dtensor(names["without"], list(names["plain"].values()))}
+        if not rights[known] and is_gradient:
+            tell({"key": case.key, "verdict": NO_CASE})
+            continue
+        tensors = list(names["made"].values())
+        compiled = case.mode not in IN_EAGER
+        found = verdicts.verdict(rights[known], names["function"], tensors, compiled=compiled)
+        if rights[known] is None and found.verdict == verdicts.REFUSED:
+            found = verdicts.Verdict(NO_CASE)  # as without DTensor
+        tell({"key": case.key, **verdicts.as_record(found)})
+        if any(word in found.message for word in _POISONED):
+            return
+
+
+def run_program(case: Case, tell: Tell) -> None:
+    """Tells what the program of a case says, run as it stands, as a reader would."""
+    tell({"key": case.key})
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    said = io.StringIO()
+    verdict = "right"
+    with contextlib.redirect_stdout(said):
+        try:
+            exec(case.program(), {"__name__": "__main__"})
+        except Exception:
+            verdict = "refused"
+    tell({"key": case.key, "verdict": "wrong" if "WRONG" in said.getvalue() else verdict})
+
+
+def _defined(case: Case) -> dict[str, Any]:
+    """Returns what the program of a case defines, and its tensors, as `made` and `plain`."""
+    import numpy as np
+    import tensorflow as tf
+    from tensorflow.experimental import dtensor
+
+    program = case.program()
+    definitions = program[program.index(_STARTS) : program.index(_CALLS)]
+    tensors = "made = dict({placed})\nplain = dict({plain})"
+    names: dict[str, Any] = {"np": np, "tf": tf, "dtensor": dtensor}
+    exec(definitions + filled(tensors, **case.parts), names)
+    return names
