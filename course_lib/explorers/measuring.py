@@ -9,14 +9,11 @@ from typing import Any, ClassVar
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _, join_sentences
 from course_lib.measured.machine import sentences, this_machine
-from course_lib.pictures import arranging, shapes
 from course_lib.pictures.bars import Bars, bar_lines, bars_drawing
-from course_lib.pictures.figures import Figure
+from course_lib.pictures.figures import Figure, of_words
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Choice, Group, State
-
-_STILL_WIDTH = 440.0
 
 
 class MeasuringExplorer(ObservingExplorer):
@@ -89,9 +86,7 @@ class MeasuringExplorer(ObservingExplorer):
 
     def figure(self) -> Figure:
         """Returns a picture that says what the widget is for: figures of this machine are never stored."""
-        lines = [self.title(), self.invitation()]
-        drawing = arranging.lines_of_text(lines, size=14, max_width=_STILL_WIDTH)
-        return Figure(shapes.to_svg(arranging.document(drawing, self.title())), "\n".join(lines))
+        return of_words(self.title(), [self.title(), self.invitation()])
 
     def run_for_real(self, state: State) -> Any:
         """Measures the chosen batch size."""

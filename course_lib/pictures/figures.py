@@ -15,6 +15,8 @@ from course_lib.specs.drawing import DrawsItself
 
 to_png = later("course_lib.pictures.raster", "to_png")  # with matplotlib
 
+_WORDS_WIDTH = 440.0
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -88,6 +90,12 @@ def headed(
         fill = shapes.INK if agrees else shapes.ALARM
         rows.append(arranging.lines_of_text([verdict], size=13, max_width=width, fill=fill))
     return framed(title, rows, text)
+
+
+def of_words(title: str, lines: Sequence[str]) -> Figure:
+    """Returns a figure of lines of text alone: what a widget is for, where there is nothing to draw."""
+    drawing = arranging.lines_of_text(lines, size=14, max_width=_WORDS_WIDTH)
+    return Figure(shapes.to_svg(arranging.document(drawing, title)), "\n".join(lines))
 
 
 def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figure:

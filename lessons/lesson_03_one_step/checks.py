@@ -11,8 +11,9 @@ import numpy.typing as npt
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.layouts import layouts_hint
 from course_lib.exercises.real_devices import on_devices, refuse_new_axis
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
@@ -43,22 +44,9 @@ def layouts(answer: dict[str, Any]) -> str | None:
         ),
         "gradient": _("A gradient is laid out as its variable, and each device holds the whole weight."),
     }
-    for name, right in _LAYOUTS.items():
-        layout = answer.get(name)
-        if not isinstance(layout, LayoutSpec):
-            return _("The dictionary needs a dtensor.Layout for {name!r}.", name=name)
-        if layout.num_axes != right.num_axes:
-            return ngettext(
-                "The tensor {name!r} has {count} axis.",
-                "The tensor {name!r} has {count} axes.",
-                right.num_axes,
-                name=name,
-            )
-        if layout.mesh != _MESH:
-            return _("Use `mesh`, with its one dimension batch of 8.")
-        if layout != right:
-            return hints[name]
-    return None
+    return layouts_hint(
+        answer, _LAYOUTS, hints, other_mesh=_("Use `mesh`, with its one dimension batch of 8.")
+    )
 
 
 def _mean(hidden: Array, weights: Array) -> Array:

@@ -14,37 +14,20 @@ from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
 from course_lib.exercises.real_devices import on_devices, refuse_new_axis
+from course_lib.exercises.small_model import FEATURES, logits_of, small_model, small_values
 from course_lib.i18n import _
-from course_lib.runtime import start_tensorflow
-from lessons.lesson_04_a_run.evaluations import DEVICES, logits_of, small_values, some_reviews
 
 Array = npt.NDArray[Any]
 Errors = Callable[..., Any]
 
-
-class SmallModel:
-    """The lesson's model in small: six features, four hidden units; called as the lesson's is."""
-
-    def __init__(self, variable: Callable[[Array], Any]) -> None:
-        values = {name: variable(value) for name, value in small_values().items()}
-        self.W1, self.b1 = values["hidden_weight"], values["hidden_bias"]
-        self.W2, self.b2 = values["logits_weight"], values["logits_bias"]
-        self.mean, self.variance = values["moving_mean"], values["moving_variance"]
-
-    def __call__(self, x: Any, moments: Any = None) -> Any:
-        """Returns the logits `[batch, classes] global`, and the moments by which rows were normalised."""
-        tf = start_tensorflow()
-        hidden = tf.nn.relu(x @ self.W1 + self.b1)
-        mean, variance = moments or tf.nn.moments(hidden, axes=[0])
-        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-        return normal @ self.W2 + self.b2, (mean, variance)
+_DEVICES = 8
 
 
 def _padded(random: np.random.Generator, num_reviews: int) -> tuple[Array, Array, Array]:
     """Returns rows that divide by eight, labels and weights; padding has the label 0 or 1."""
-    num_rows = num_reviews + -num_reviews % DEVICES
-    x, y = some_reviews(random, num_rows)
-    weight = np.zeros(num_rows, np.float32)
+    num_rows = num_reviews + -num_reviews % _DEVICES
+    x = np.array(random.integers(-4, 5, (num_rows, FEATURES)) / 2, np.float32)
+    y, weight = random.integers(0, 2, num_rows), np.zeros(num_rows, np.float32)
     weight[random.permutation(num_rows)[:num_reviews]] = 1
     return x, y, weight
 
@@ -58,11 +41,7 @@ def _errors(
 
 def _with_moments_swapped() -> dict[str, Array]:
     values = small_values()
-    return {
-        **values,
-        "moving_mean": values["moving_variance"],
-        "moving_variance": values["moving_mean"],
-    }
+    return {**values, "mean": values["variance"], "variance": values["mean"]}
 
 
 def _rates(x: Array, y: Array, weight: Array) -> tuple[float, ...]:
@@ -75,7 +54,7 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
     refuse_new_axis(answer)
     with on_devices() as (tf, real):
         dtensor = import_module("tensorflow.experimental.dtensor")
-        mesh = dtensor.create_mesh([("batch", DEVICES)], devices=[f"CPU:{at}" for at in range(DEVICES)])
+        mesh = dtensor.create_mesh([("batch", _DEVICES)], devices=[f"CPU:{at}" for at in range(_DEVICES)])
 
         def variable(value: Array) -> Any:
             return dtensor.DVariable(real.pack(value, dtensor.Layout.replicated(mesh, value.ndim)))
@@ -83,7 +62,7 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
         rows = [
             real.pack(each, dtensor.Layout.batch_sharded(mesh, "batch", each.ndim)) for each in (x, y, weight)
         ]
-        model = SmallModel(variable)
+        model = small_model(small_values(), variable)
         found = tf.function(lambda *split: answer(model, *split))(*rows)
         if isinstance(found, dict):
             raise CourseError(
@@ -106,7 +85,7 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
 def errors(answer: Errors) -> str | None:
     """The numbers of negative reviews called positive, and of positive ones called negative."""
     cases = drawn(lambda random: _padded(random, int(random.choice([11, 13, 18, 21]))), count=4)
-    none = np.zeros(DEVICES, np.float32)
+    none = np.zeros(_DEVICES, np.float32)
     divided = _("Count the mistakes: do not divide by the number of reviews or of rows.")
     only_padding = Case(
         (*_padded(np.random.default_rng(1), 8)[:2], none), _("All rows have the weight 0 here.")
@@ -172,11 +151,11 @@ def break_even(answer: Callable[..., Any]) -> str | None:
                 " more: without brackets, `a / b * c` multiplies by `c`."
             ),
             lambda *costs: math.ceil(_break_even(*costs)): rounded,
-            lambda *costs: round(_break_even(*costs)): rounded,
             lambda *costs: math.floor(_break_even(*costs)): rounded,
-            lambda *costs: round(_break_even(*costs), 1): rounded,
-            lambda *costs: round(_break_even(*costs), 2): rounded,
-            lambda *costs: round(_break_even(*costs), 3): rounded,
+            **{
+                lambda *costs, digits=digits: round(_break_even(*costs), digits): rounded
+                for digits in range(4)
+            },
         },
         run=with_lists_or_arrays,
     )

@@ -18,14 +18,10 @@ def measure(batch_size: int) -> StepTimes:
     Raises:
         CourseError: a training is being watched, the batch cannot be split, or there are fewer devices.
     """
-    _require_no_training()
-    return step_times(batch_size)
-
-
-def _require_no_training() -> None:
     if trains_now.anything():
         raise CourseError(
             _("A training is running: it would share the cores with what is measured."),
             allowed=_("measuring while no training runs"),
             cure=_("Wait until it ends, or press its Stop button. Then measure again."),
         )
+    return step_times(batch_size)

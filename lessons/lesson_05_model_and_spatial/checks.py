@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, Function, judge
+from course_lib.exercises.layouts import layouts_hint
 from course_lib.exercises.real_devices import on_devices
-from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.i18n import _, join_sentences
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 
@@ -47,22 +48,9 @@ def layouts(answer: dict[str, Any]) -> str | None:
         "b2": whole,
         "y2": join_sentences([rows, whole]),
     }
-    for name, right in _LAYOUTS.items():
-        layout = answer.get(name)
-        if not isinstance(layout, LayoutSpec):
-            return _("The dictionary needs a dtensor.Layout for {name!r}.", name=name)
-        if layout.num_axes != right.num_axes:
-            return ngettext(
-                "The tensor {name!r} has {count} axis.",
-                "The tensor {name!r} has {count} axes.",
-                right.num_axes,
-                name=name,
-            )
-        if layout.mesh != _MESH:
-            return _("Use `wide`, with its dimensions batch of 2 and model of 4.")
-        if layout != right:
-            return hints[name]
-    return None
+    return layouts_hint(
+        answer, _LAYOUTS, hints, other_mesh=_("Use `wide`, with its dimensions batch of 2 and model of 4.")
+    )
 
 
 def multiply(x_parts: Parts, weight_parts: Parts, mesh: MeshSpec, *, over: str = "feature") -> Parts:

@@ -18,6 +18,7 @@ from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.small_model import logits_of, small_model, small_values
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
@@ -122,36 +123,13 @@ for texts in json.loads(sys.argv[2]):
 """
 
 
-def _values() -> dict[str, Array]:
-    random = np.random.default_rng(0)  # both labels occur, and no text is near the border
-    shapes = {"W1": (6, 4), "b1": (4,), "W2": (4, 2), "b2": (2,), "mean": (4,)}
-    values = {name: random.integers(-4, 5, shape) / 4 for name, shape in shapes.items()}
-    values["variance"] = random.integers(1, 8, 4) / 4
-    return {name: value.astype(np.float32) for name, value in values.items()}
-
-
 def _parts() -> tuple[Any, Any]:
     """Returns a vectorizer of six words and a model of ordinary variables, as the lesson makes them."""
-    tf = start_tensorflow()
-
-    class MLP(tf.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            values = _values()
-            values["W1"] = np.pad(values["W1"], [(0, _COLUMNS - len(_VOCABULARY)), (0, 0)])
-            for name, value in values.items():
-                setattr(self, name, tf.Variable(value))
-
-        def hidden(self, x: Any) -> Any:
-            return tf.nn.relu(x @ self.W1 + self.b1)
-
-        def logits(self, hidden: Any, mean: Any, variance: Any) -> Any:
-            normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
-            return normal @ self.W2 + self.b2
-
+    tf, values = start_tensorflow(), small_values()
+    values["W1"] = np.pad(values["W1"], [(0, _COLUMNS - len(_VOCABULARY)), (0, 0)])
     vectorizer = tf.keras.layers.TextVectorization(_COLUMNS, output_mode="tf_idf", pad_to_max_tokens=True)
     vectorizer.set_vocabulary(list(_VOCABULARY), idf_weights=_WEIGHTS)
-    return vectorizer, MLP()
+    return vectorizer, small_model(values, tf.Variable)
 
 
 def _probabilities(
@@ -171,18 +149,16 @@ def _probabilities(
         axis: along which axis they are scaled; None for all rows together.
         softmax: whether probabilities are returned, or logits.
     """
-    rows, values = np.zeros((len(texts), len(_VOCABULARY))), _values()
+    rows = np.zeros((len(texts), len(_VOCABULARY)))
     for row, text in zip(rows, texts, strict=True):
         for token in text.split():
             row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
     rows *= _WEIGHTS
     if scaled:
         rows /= np.maximum(np.linalg.norm(rows, axis=axis, keepdims=True), 1e-6)  # no word: stays 0
-    hidden = np.maximum(rows @ values["W1"] + values["b1"], 0)
-    mean, variance = (hidden.mean(0), hidden.var(0)) if own_moments else (values["mean"], values["variance"])
-    logits = (hidden - mean) / np.sqrt(variance + 1e-5) @ values["W2"] + values["b2"]
+    logits = logits_of(small_values(), rows, own_moments=own_moments)
     if not softmax:
-        return np.asarray(logits)
+        return logits
     powers = np.exp(logits)
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 

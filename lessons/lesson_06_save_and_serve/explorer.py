@@ -7,9 +7,8 @@ from typing import Any
 
 from course_lib.i18n import _, join_sentences
 from course_lib.measured.files import load
-from course_lib.pictures import arranging, shapes
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
-from course_lib.pictures.figures import Figure
+from course_lib.pictures.figures import Figure, of_words
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -17,7 +16,7 @@ from course_lib.widgets.controls import Choice, Group, State, Text
 
 Ask = Callable[[Sequence[str]], Any]
 _REVIEW = ("review",)
-_STILL_WIDTH, _ALL = 440.0, 100
+_ALL = 100
 _MEASURED = "06_export"
 # `make results` asks the exported model, for the page: what the reader types there nobody can answer.
 REVIEWS = (
@@ -83,9 +82,7 @@ class ReviewExplorer(Explorer):
 
     def figure(self) -> Figure:
         """Returns a picture that says what the widget is for: answers of this machine are never stored."""
-        lines = [self.title(), _("Type a review and see both probabilities.")]
-        drawing = arranging.lines_of_text(lines, size=14, max_width=_STILL_WIDTH)
-        return Figure(shapes.to_svg(arranging.document(drawing, self.title())), "\n".join(lines))
+        return of_words(self.title(), [self.title(), _("Type a review and see both probabilities.")])
 
 
 def _missing(review: str, *, page: bool) -> str:

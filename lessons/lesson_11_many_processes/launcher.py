@@ -191,29 +191,26 @@ class Cluster:
         """Sets environment variables of a task, in place of its own, from its next start on."""
         self._processes[task].environment.update(variables)
 
-    def wait(
-        self, limit_seconds: float = LIMIT_SECONDS, *tasks: str, grace_seconds: float = GRACE_SECONDS
-    ) -> Report:
+    def wait(self, limit_seconds: float = LIMIT_SECONDS, *, grace_seconds: float = GRACE_SECONDS) -> Report:
         """Returns what all printed and how they ended, once those have ended that end by themselves.
 
         Where one has failed, the others have some time left to say so; then it returns without their end.
 
         Args:
             limit_seconds: the longest that it may take.
-            tasks: whose end to wait for; by default of all: where there are parameter servers, of the chief.
             grace_seconds: how long to wait for the others once one has failed.
 
         Raises:
             CourseError: the time is over; it names who has not ended.
         """
-        awaited = [self._processes[task] for task in tasks or self.ending]
+        awaited = [self._processes[task] for task in self.ending]
         self._wait_until(lambda: all(each.ended for each in awaited), limit_seconds, grace_seconds)
         report = self.report()
         left = [each.task for each in awaited if not each.ended]
         if left and not report.failed:
             raise CourseError(
                 _("{tasks} had not ended after {limit:g} s.", tasks=_(", ").join(left), limit=limit_seconds),
-                allowed=_("an end of {tasks} within the limit", tasks=_(", ").join(tasks or self.ending)),
+                allowed=_("an end of {tasks} within the limit", tasks=_(", ").join(self.ending)),
                 cure=_("Read what it wrote: print(cluster.log({task!r}))", task=left[0]),
             )
         return report

@@ -79,7 +79,7 @@ def test_a_worker_that_waits_in_vain_is_ended_and_says_where_it_waited(tmp_path)
     never = tmp_path / "never.py"
     never.write_text("import time\ntime.sleep(600)\n")
     with Cluster([short], {"worker": 2}, others={"worker 1": [never]}) as cluster:
-        report = cluster.wait(120, "worker 0")
+        report = cluster.wait(120, grace_seconds=0)
         assert report["worker 0"].heading() == "worker 0: ended by Timeout"
         assert "changed.py" in cluster.log("worker 0")
 

@@ -51,8 +51,8 @@ def test_each_process_knows_its_place_and_has_a_port_of_its_own(program, monkeyp
     monkeypatch.setenv("TF_CONFIG", "of the notebook")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     shows = "say(json.loads(os.environ['TF_CONFIG']), os.environ['CUDA_VISIBLE_DEVICES'], sys.argv[1:])"
-    with Cluster([program(shows), 20], {"chief": 1, "worker": 2, "ps": 1}) as running:
-        report = running.wait(60, "chief 0", "worker 0", "worker 1", "ps 0")
+    with Cluster([program(shows), 20], {"chief": 1, "worker": 2, "evaluator": 1}) as running:
+        report = running.wait(60)
         jobs = running.addresses
     assert len({address for addresses in jobs.values() for address in addresses}) == 4
     for told in report.told:

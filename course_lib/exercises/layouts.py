@@ -1,0 +1,41 @@
+"""Judging layouts that a reader wrote: one for each tensor of a step, in a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from course_lib.i18n import _, ngettext
+from course_lib.specs.layout import LayoutSpec
+
+
+def layouts_hint(
+    answer: Mapping[str, object],
+    right: Mapping[str, LayoutSpec],
+    hints: Mapping[str, str],
+    *,
+    other_mesh: str,
+) -> str | None:
+    """Returns what is wrong with the first layout that is not right; None where all are.
+
+    Args:
+        answer: the reader's layouts, by the name of each tensor.
+        right: the right ones, all on one mesh.
+        hints: for each tensor of one axis or more, what to say where an entry is wrong.
+        other_mesh: what to say where a layout is on another mesh.
+    """
+    for name, wanted in right.items():
+        layout = answer.get(name)
+        if not isinstance(layout, LayoutSpec):
+            return _("The dictionary needs a dtensor.Layout for {name!r}.", name=name)
+        if layout.num_axes != wanted.num_axes:
+            return ngettext(
+                "The tensor {name!r} has {count} axis.",
+                "The tensor {name!r} has {count} axes.",
+                wanted.num_axes,
+                name=name,
+            )
+        if layout.mesh != wanted.mesh:
+            return other_mesh
+        if layout != wanted:
+            return hints[name]
+    return None
