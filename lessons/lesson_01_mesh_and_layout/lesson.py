@@ -473,7 +473,7 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These mistakes raise no error; there may be others.
+# These mistakes raise no error; the site's page "What DTensor gets right" has more.
 # `[::-2]` and the last five are not tried here.
 #
 # | mistake | what came out | instead |

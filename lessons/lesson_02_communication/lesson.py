@@ -510,9 +510,6 @@ for mesh, *specs in moves:
 # On the cube `x` moves to another axis, and on the first axis `y` takes the place of `z`.
 # TensorFlow runs the all-to-all over `x` and forgets the other change, but the layout says both were made.
 #
-# Of all moves of `x` with four axes, those to or from the first axis are right, and of the six others
-# five are wrong for this shape, all if the last axis is longer than there are devices.
-#
 # On twelve CPUs even a matrix can go wrong.
 # `silent.swapped` moves one of 12 × 12 from `[x, unsharded]` to `[unsharded, x]` in up to 20 other processes,
 # since some errors of this move leave a process without collectives.
@@ -537,8 +534,19 @@ print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swap
 # | an all-to-all over a mesh dimension of 12 CPUs or more | the same, or for 12 a mesh of 4 × 3 |
 # | `DVariable.assign` of a value in another layout, in the same cases | move it before, in one of these ways |
 #
-# Lesson 7 shows one of another kind, and there may be more.
+# Lesson 7 shows one of another kind.
 #
+# The site's page "What DTensor gets right" has the verdicts on some 300 expressions of TensorFlow.
+# For an operation of your own, `supported` compares what a function makes of your DTensors
+# with what it makes of ordinary tensors,
+# outside a `tf.function` ("eager") and within one, in processes that may end.
+
+# %% supported
+from course_lib import supported
+
+supported(lambda t: tf.roll(t, 1, axis=0), by_rows)
+
+# %% plain-program [markdown]
 # ## The plain program
 #
 # [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`,
