@@ -17,12 +17,11 @@ KNOWN = {
     "matrix | x[::-1] | 8 | p,unsharded | function": "wrong",
     "matrix | x[::-1] | 4x2 | unsharded,q | function": "right",
     "matrix | x * tf.cast(y, tf.float64) | 4x2 | p,q | eager": "dead",
-    "matrix | x[0] | 8 | p,unsharded | function": "refused",
     "matrix | tf.split(x, 2) | 8 | p,unsharded | function": "refused",
     "matrix | tf.roll(x, 1, 0) | 8 | p,unsharded | function": "refused",
     "matrix | tf.pad(x, [[1, 1]] * len(x.shape)) | 8 | p,unsharded | function": "refused",
     "matrix | tf.tile(x, [2] * len(x.shape)) | 8 | p,unsharded | function": "refused",
-    "matrix | v.assign(dtensor.relayout(x, turned)) | 12 | p,unsharded | eager": "wrong",
+    "matrix | dtensor.relayout(x, turned) | 12 | p,unsharded | function": "wrong",
     "matrix | tf.cumsum(x, 0) | 4x2 | p,q | function": "right",
     "matrix | tf.sort(x) | 4x2 | p,q | function": "right",
     "matrix | tf.argmax(x, -1) | 4x2 | p,q | function": "right",
@@ -41,10 +40,10 @@ def test_a_cure_is_right_wherever_what_it_replaces_is_not(cure):
     instead = {
         case.key: NEWEST[case.key.replace(cure["of"], cure["take"])]["verdict"]
         for case in cases.every_case()
-        if case.run == cure["of"] and case.mode != cases.EAGER_GRADIENT
+        if case.run == cure["of"] and case.mode not in cases.IN_EAGER
         if NEWEST[case.key]["verdict"] not in ("right", cases.NO_CASE)
     }
-    assert set(instead.values()) == {"right"}, instead
+    assert set(instead.values()) <= {"right"}, instead
 
 
 @pytest.mark.parametrize("version", TABLES)

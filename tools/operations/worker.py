@@ -14,7 +14,7 @@ from tools.operations.cases import GRADIENTS, IN_EAGER, NO_CASE, Case, filled
 MOST_DEVICES = 12
 _STARTS, _CALLS = (
     "mesh = ",
-    "right = without(",
+    "try:",
 )  # what lies between them defines the tensors and the functions
 _POISONED = (
     "Restart your program",
