@@ -26,6 +26,6 @@ def test_a_right_a_wrong_and_a_deadly_function(rows):
     shift = 2.0  # a reader's function may use what stands around it
     right = supported(lambda x: tf.reduce_sum(x + shift, axis=0), rows)
     assert str(right) == "eager: right | [unsharded]\ntf.function: right | [unsharded] | all-reduce x"
-    assert str(supported(lambda x: x[::-1], rows)["tf.function"]).startswith("wrong | 24 of 24")
+    assert str(supported(lambda x: x[::-1], rows)["tf.function"]).startswith("silently wrong | 24 of 24")
     number_types = supported(lambda x: x + tf.cast(x, tf.float64), rows)
     assert [each.verdict for each in number_types.values()] == ["dead", "refused"]

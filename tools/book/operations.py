@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +23,27 @@ def operation_values() -> dict[str, Any]:
     files = sorted(Path(cases.__file__).parent.glob("[0-9]*.json"), reverse=True)
     tables = [json.loads(path.read_text(encoding="utf-8")) for path in files]
     newest, *older = tables
-    rows = list(_rows(newest))
+    rows = [row for row in map(partial(_row, newest), cases.operations()) if row["verdicts"]]
     return {
         "rows": rows,
         "counts": [{"tensorflow": table["tensorflow"], **_counts(table)} for table in tables],
         "num_operations": len({row["run"] for row in rows}),
         "cures": cases.DATA.get("cure", []),
         "differences": [change for table in older for change in _differences(newest, table)],
-        "data": json.dumps(_for_script(newest), ensure_ascii=False).replace("<", "\\u003c"),
+        "data": json.dumps(_for_script(newest, rows), ensure_ascii=False).replace("<", "\\u003c"),
     }
 
 
-def _rows(table: Table) -> Iterator[dict[str, Any]]:
-    for operation in cases.operations():
-        verdicts = _verdicts(table, operation)
-        messages = Counter(answer["message"] for *_where, answer in verdicts if "message" in answer)
-        found = {answer["verdict"] for *_where, answer in verdicts}
-        yield {
-            **operation._asdict(),
-            "verdicts": [verdict for verdict in VERDICTS if verdict in found],
-            "cells": {verdict: list(_cell(verdicts, verdict)) for verdict in VERDICTS},
-            "message": messages.most_common(1)[0][0] if messages else "",
-        }
+def _row(table: Table, operation: cases.Operation) -> dict[str, Any]:
+    verdicts = _verdicts(table, operation)
+    messages = Counter(answer["message"] for *_where, answer in verdicts if "message" in answer)
+    found = {answer["verdict"] for *_where, answer in verdicts}
+    return {
+        **operation._asdict(),
+        "verdicts": [verdict for verdict in VERDICTS if verdict in found],
+        "cells": {verdict: list(_cell(verdicts, verdict)) for verdict in VERDICTS},
+        "message": messages.most_common(1)[0][0] if messages else "",
+    }
 
 
 def _verdicts(table: Table, operation: cases.Operation) -> list[tuple[cases.Layout, Where, dict[str, Any]]]:
@@ -125,20 +125,18 @@ def _differences(newest: Table, older: Table) -> Iterator[dict[str, Any]]:
             }
 
 
-def _for_script(table: Table) -> dict[str, Any]:
+def _for_script(table: Table, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the answers, and what programs are made of."""
     meshes = dict.fromkeys(sizes for operation in cases.operations() for sizes in operation.meshes)
     return {
         "answers": table["answers"],
         "rows": [
             {
-                "of": each.of,
-                "run": each.run,
-                "right": each.right,
-                "answers": table["table"][each.of][each.run],
-                **cases.parts_of(each.run, each.right),
+                **{name: row[name] for name in ("of", "run", "right")},
+                "answers": table["table"][row["of"]][row["run"]],
+                **cases.parts_of(row["run"], row["right"]),
             }
-            for each in cases.operations()
+            for row in rows
         ],
         "program": cases.PROGRAM,
         "bodies": cases.BODIES,
