@@ -523,7 +523,7 @@ from lessons.lesson_02_communication import silent
 swapped = silent.swapped()
 print("swapped:", " ".join(f"{sender}→{receiver}" for sender, receiver in swapped))
 
-# %% takeaways [markdown]
+# %% twelve-why [markdown]
 # On CPUs TensorFlow names each message of an all-to-all by the joined numbers of sender and receiver
 # (`all_to_all.cc` in its source).
 # So `110` is both 1 to 10 and 11 to 0, and `111` is both 1 to 11 and 11 to 1.
@@ -546,7 +546,7 @@ from course_lib import supported
 
 supported(lambda t: tf.roll(t, 1, axis=0), by_rows)
 
-# %% plain-program [markdown]
+# %% takeaways [markdown]
 # ## The plain program
 #
 # [`02_collectives.py`](../plain/02_collectives.py) holds `graphs_that_ran`,

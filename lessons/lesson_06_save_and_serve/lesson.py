@@ -174,7 +174,8 @@ print(f"{times_saved=}")
 #
 # To serve the model on one device, make it of ordinary variables and restore the checkpoint into them.
 # `assert_existing_objects_matched` of lesson 4 checks that each of them got a value.
-# Was it the right one? That is tested for `W1`, with `compare`.
+# Was it the right one?
+# That is tested for `W1`, with `compare`.
 # It cuts an array for the devices, and compares the parts, the *prediction*,
 # with the shards on the mesh, the *reality*.
 # Here the shards are the standard and the array, the restored `W1`, is to be checked,
