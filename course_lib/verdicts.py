@@ -31,7 +31,7 @@ TOLERANCE, TOLERANCE_OF_HALF = 1e-4, 0.05
 _LONGEST = 160  # characters of TensorFlow's message
 # Of a message: where TensorFlow was called from, names that it made, the values of a tensor.
 _NOISE = re.compile(
-    r"\{\{[^}]*\}\}|^\S+:\d+:\d+: error: |^<unknown>:0: error: |loc\(.*?\): |\S*\.cc:\d+\S*"
+    r"\{\{[^}]*\}\}|^[^:\n]+:\d+:\d+: error: |^<unknown>:0: error: |loc\(.*?\): |\S*\.cc:\d+\S*"
     r"|\[Op:.*|Input tensor is: .*|\(component id: \d+\)|(?<=decode) byte 0x.*"
 )
 

@@ -1,7 +1,7 @@
 // A button on each piece of code that copies it.
 const words = document.querySelector("script[data-copy]").dataset;
 
-function addButton(block) {
+export function addButton(block) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy-button";

@@ -1,4 +1,6 @@
 // The table of operations: filters, and for the operation that is chosen its cases, each with a program to copy.
+import { addButton } from "./copy.js";
+
 const place = document.querySelector(".operations");
 const { answers, rows, program, bodies, shapes, meshes, layouts } = JSON.parse(place.querySelector("script").textContent);
 const [modes, verdicts, words] = [place.dataset.modes, place.dataset.verdicts, place.dataset.words].map(JSON.parse);
@@ -47,10 +49,12 @@ function open(line) {
   const keys = Object.keys(row.answers);
   const [first, number] = worst(row, keys);
   const named = (key) => { const at = key.lastIndexOf(" "); return `${modes[key.slice(0, at)]}, ${key.slice(at + 1)}`; };
-  const [ways, way] = select(`${words.way}, ${words.mesh}`, keys.map((key) => [key, named(key)]), first);
+  const [ways, way] = select(words.way, keys.map((key) => [key, named(key)]), first);
   const [splits, split] = select(words.layout, []);
   const found = document.createElement("p");
-  const block = document.createElement("pre");
+  const box = document.createElement("div");
+  box.className = "highlight";
+  const block = box.appendChild(document.createElement("pre"));
   const offer = (chosen) => {
     const tried = layouts[`${way.value.split(" ").at(-1)} ${shapes[row.of].length}`];
     split.replaceChildren(...tried.map((layout, each) => new Option(`[${layout.join(", ")}]`, each, false, each === chosen)));
@@ -63,7 +67,8 @@ function open(line) {
   };
   way.addEventListener("change", () => offer(0));
   split.addEventListener("change", show);
-  cell.append(ways, " ", splits, found, block);
+  cell.append(ways, " ", splits, found, box);
+  if (navigator.clipboard) addButton(box);
   offer(number);
 }
 

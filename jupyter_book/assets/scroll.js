@@ -1,5 +1,5 @@
 // Wide formulas, outputs and tables scroll sideways: the keyboard must reach them, but only while they do.
-const REGIONS = "mjx-container[display], .cell_output .text_html, .pst-scrollable-table-container";
+const REGIONS = "mjx-container[display], .cell_output .text_html, .pst-scrollable-table-container, .operations table";
 
 function update() {
   for (const region of document.querySelectorAll(REGIONS)) {

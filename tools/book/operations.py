@@ -36,7 +36,8 @@ def operation_values() -> dict[str, Any]:
 
 def _row(table: Table, operation: cases.Operation) -> dict[str, Any]:
     verdicts = _verdicts(table, operation)
-    messages = Counter(answer["message"] for *_where, answer in verdicts if "message" in answer)
+    refused = [(mode, each) for _layout, (mode, _sizes), each in verdicts if each["verdict"] == "refused"]
+    messages = Counter(each["message"] for mode, each in refused if mode != cases.EAGER_GRADIENT)
     found = {answer["verdict"] for *_where, answer in verdicts}
     return {
         **operation._asdict(),
@@ -62,6 +63,8 @@ def _cell(verdicts: Iterable[tuple[cases.Layout, Where, dict[str, Any]]], wanted
     """Yields patterns of split axes that have a verdict, with the ways to call it if not all of them have."""
     tried: dict[str, list[tuple[Where, str]]] = {}
     for layout, where, answer in verdicts:
+        if where[0] == cases.EAGER_GRADIENT:  # refused, but for a few: the page says so once
+            continue
         tried.setdefault(marks(layout), []).append((where, answer["verdict"]))
     alike: dict[tuple[str, ...], list[str]] = {}
     for pattern, answers in tried.items():
@@ -75,12 +78,17 @@ def _where_only(answers: list[tuple[Where, str]], wanted: str) -> Iterator[str]:
     """Yields the ways to call it that have a verdict, with meshes if not all have; nothing if all do."""
     if all(verdict == wanted for _where, verdict in answers):
         return
-    for mode in dict.fromkeys(mode for (mode, _sizes), _verdict in answers):
-        found = [(sizes, verdict == wanted) for (each, sizes), verdict in answers if each == mode]
-        if all(same for _sizes, same in found):
+    meshes: dict[str, list[str]] = {}
+    for (mode, sizes), verdict in answers:
+        meshes.setdefault(mode, []).extend([sizes] if verdict == wanted else [])
+    if len(alike := {tuple(dict.fromkeys(each)) for each in meshes.values()}) == 1 and (only := alike.pop()):
+        yield ", ".join(only)
+        return
+    for mode, found in meshes.items():
+        if all(verdict == wanted for (each, _sizes), verdict in answers if each == mode):
             yield mode
-        elif meshes := dict.fromkeys(sizes for sizes, same in found if same):
-            yield f"{mode} {', '.join(meshes)}"
+        elif found:
+            yield f"{mode} {', '.join(dict.fromkeys(found))}"
 
 
 def marks(layout: cases.Layout) -> str:
