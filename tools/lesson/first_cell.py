@@ -9,7 +9,13 @@ from tools.lesson.sources import SOURCE_LANGUAGE, Course, LessonError
 from tools.lesson.texts import OTHER_KERNEL
 
 # What course_lib needs and Colab does not bring; small and pure Python. The rest stays as Colab has it.
-COLAB_LACKS = ("anywidget>=0.9", "jupyter_ui_poll>=1.0", "matplotlib-fontja>=1.1", "polib>=1.2")
+COLAB_LACKS = (
+    "anywidget>=0.9",
+    "cloudpickle>=3",
+    "jupyter_ui_poll>=1.0",
+    "matplotlib-fontja>=1.1",
+    "polib>=1.2",
+)
 
 _LESSON = """\
 LANGUAGE = "{language}"
