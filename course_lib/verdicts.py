@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib import dtensor, observed
-from course_lib.errors import died
+from course_lib.errors import CourseError, died
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.seen import layout_of
@@ -67,7 +67,12 @@ class Verdict:
 
 
 def verdict(
-    right: Sequence[Array] | None, function: Function, tensors: Sequence[Any], *, compiled: bool
+    right: Sequence[Array] | None,
+    function: Function,
+    tensors: Sequence[Any],
+    *,
+    compiled: bool,
+    coarse: bool = False,
 ) -> Verdict:
     """Returns what DTensor makes of a function.
 
@@ -76,14 +81,22 @@ def verdict(
         function: the function.
         tensors: DTensors and DVariables that it is called with.
         compiled: whether it is called within a `tf.function`.
+        coarse: whether numbers of two bytes are on the way.
     """
     try:
         found, collectives = _found(function, tensors, compiled)
-        if right is None:
-            return Verdict(WRONG, message=_("there is a result, and without DTensor an error"))
-        return _compared(right, tf.nest.flatten(found), collectives)
+        held = [_Held.of(each) for each in tf.nest.flatten(found)]
     except Exception as error:  # whatever TensorFlow raises is the answer
-        return Verdict(REFUSED, message=_told(error))
+        return Verdict(REFUSED, message=f"{type(error).__name__}: {shortened(str(error))}")
+    if right is None:
+        return Verdict(WRONG, message=_("there is a result, and without DTensor an error"))
+    if len(held) != len(right):
+        return Verdict(WRONG, message=f"{len(held)} results for {len(right)}")
+    for whole, each in zip(right, held, strict=True):
+        if difference := each.difference(whole, coarse):
+            return Verdict(WRONG, message=difference)
+    told = tuple(NO_DTENSOR if each.layout is None else each.layout.sharding_specs for each in held)
+    return Verdict(RIGHT, told, collectives)
 
 
 def shortened(message: str) -> str:
@@ -104,36 +117,39 @@ def _found(function: Function, tensors: Sequence[Any], compiled: bool) -> tuple[
     return found, tuple(f"{each.kind} {', '.join(each.mesh_dims)}" for each in seen)
 
 
-def _compared(whole: Sequence[Array], found: Sequence[Any], collectives: tuple[str, ...]) -> Verdict:
-    """Returns whether each device holds what it should of each result."""
-    layouts = [_layout_of(each) for each in found]
-    for right, tensor, layout in zip(whole, found, layouts, strict=True):
-        if (difference := _difference(right, tensor, layout)) is not None:
-            return Verdict(WRONG, message=difference)
-    told = tuple(NO_DTENSOR if each is None else each.sharding_specs for each in layouts)
-    return Verdict(RIGHT, told, collectives)
+@dataclass(frozen=True)
+class _Held:
+    """A result: what each device holds of it, `[...] local`, or an ordinary tensor."""
 
+    shape: tuple[int, ...]  # global
+    layout: LayoutSpec | None
+    components: list[Array]
 
-def _layout_of(tensor: Any) -> LayoutSpec | None:
-    is_one = tf.is_tensor(tensor) and tf.experimental.dtensor.is_dtensor(tensor)
-    return dtensor.fetch_layout(tensor) if is_one else None
+    @classmethod
+    def of(cls, tensor: Any) -> _Held:
+        shape = tuple(tensor.shape)
+        if not tf.experimental.dtensor.is_dtensor(tensor):
+            return cls(shape, None, [np.asarray(tensor)])
+        return cls(shape, dtensor.fetch_layout(tensor), dtensor.unpack(tensor))
 
-
-def _difference(right: Array, tensor: Any, layout: LayoutSpec | None) -> str | None:
-    """Returns how a result differs from the right array, in a few words; None where it does not."""
-    if tuple(tensor.shape) != right.shape:
-        return f"shape {tuple(tensor.shape)} for {right.shape}"
-    parts = [right] if layout is None else layout.of(right.shape).split(right)
-    components = [np.asarray(tensor)] if layout is None else dtensor.unpack(tensor)
-    if any(component.shape != part.shape for component, part in zip(components, parts, strict=True)):
-        return f"components {components[0].shape} for {parts[0].shape}"
-    tolerance = TOLERANCE if right.dtype.itemsize >= np.dtype("float32").itemsize else TOLERANCE_OF_HALF
-    limit = tolerance * max(1.0, float(np.max(np.abs(right.astype("float64")), initial=0.0)))
-    wrong = sum(
-        int(np.sum(~np.isclose(component, part, rtol=0, atol=limit, equal_nan=True)))
-        for component, part in zip(components, parts, strict=True)
-    )
-    return f"{wrong} of {sum(part.size for part in parts)} numbers differ" if wrong else None
+    def difference(self, right: Array, coarse: bool) -> str:
+        """Returns how it differs from the right array, `[...] global`, in a few words; else ""."""
+        if self.shape != right.shape:
+            return f"shape {self.shape} for {right.shape}"
+        try:
+            parts = [right] if self.layout is None else self.layout.of(right.shape).split(right)
+        except CourseError:
+            parts = []  # no such layout divides it, so no two devices hold as much
+        if [each.shape for each in self.components] != [each.shape for each in parts]:
+            return f"components {', '.join(str(each.shape) for each in self.components)} of {right.shape}"
+        coarse = coarse or right.dtype.itemsize < np.dtype("float32").itemsize
+        largest = max(1.0, float(np.max(np.abs(right.astype("float64")), initial=0.0)))
+        limit = largest * (TOLERANCE_OF_HALF if coarse else TOLERANCE)
+        wrong = sum(
+            int(np.sum(~np.isclose(component, part, rtol=0, atol=limit, equal_nan=True)))
+            for component, part in zip(self.components, parts, strict=True)
+        )
+        return f"{wrong} of {sum(part.size for part in parts)} numbers differ" if wrong else ""
 
 
 def as_record(found: Verdict) -> dict[str, Any]:
@@ -178,18 +194,16 @@ def _tried(sent: bytes, way: str, num_devices: int) -> Verdict:
 def answer(way: str) -> None:
     """Reads a function and its tensors, and writes the verdict as JSON."""
     function, given = cloudpickle.loads(sys.stdin.buffer.read())
-    right = without_dtensor(function, [tf.constant(value) for value, _layout in given])
+    compiled = way == IN_FUNCTION
+    right = without_dtensor(function, [tf.constant(value) for value, _layout in given], compiled=compiled)
     tensors = [dtensor.pack(value, layout) for value, layout in given]
-    print(json.dumps(asdict(verdict(right, function, tensors, compiled=way == IN_FUNCTION))))
+    print(json.dumps(asdict(verdict(right, function, tensors, compiled=compiled))))
 
 
-def without_dtensor(function: Function, tensors: Sequence[Any]) -> list[Array] | None:
+def without_dtensor(function: Function, tensors: Sequence[Any], *, compiled: bool) -> list[Array] | None:
     """Returns the results of a function as arrays; None where TensorFlow refuses it."""
+    called = tf.function(function) if compiled else function
     try:
-        return [each.numpy() for each in tf.nest.flatten(function(*tensors))]
+        return [each.numpy() for each in tf.nest.flatten(called(*tensors))]
     except Exception:  # whatever TensorFlow raises
         return None
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {shortened(str(error))}"

@@ -103,9 +103,11 @@ function programOf(row, key, number) {
     layout: listed(layouts[`${sizes} ${shapes[row.of].length}`][number]),
     shape: listed(shapes[row.of]),
     called: mode.startsWith("eager") ? "function" : "tf.function(function)",
+    called_without: mode.startsWith("eager") ? "without" : "tf.function(without)",
     without: body.replaceAll("{expression}", row.right),
     function: body.replaceAll("{expression}", row.run),
     values: row.values, names: row.names, floats: row.floats, plain: row.plain, placed: row.placed,
+    tolerance: row.tolerance,
   };
   return Object.entries(parts).reduce((made, [name, part]) => made.replaceAll(`{${name}}`, () => part), program);
 }

@@ -16,8 +16,8 @@ from tensorflow.python.eager import context  # not public: it may change with an
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 
-# Set to 1 before a function is compiled, this keeps all-reduces apart. Otherwise those that can run together
-# are merged into one, which is padded to a multiple of 1,024 numbers and does not say what it was for.
+# Set to 1 before a function is compiled, this keeps all-reduces apart. Otherwise those of one kind that can
+# run together are merged into one, which is padded to a multiple of 1,024 numbers and does not say what for.
 MERGING = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 KINDS = {"CollectiveReduceV2": "all-reduce", "CollectiveAllToAllV2": "all-to-all"}
 KINDS |= {"CollectiveGatherV2": "all-gather", "CollectiveReduceScatterV2": "reduce-scatter"}

@@ -88,6 +88,7 @@ class Case:
             layout=json.dumps(self.layout),
             shape=json.dumps(SHAPES[self.of]),
             called="function" if self.mode in IN_EAGER else "tf.function(function)",
+            called_without="without" if self.mode in IN_EAGER else "tf.function(without)",
             without=body.replace("{expression}", self.right),
             function=body.replace("{expression}", self.run),
             **self.parts,
@@ -151,6 +152,7 @@ def parts_of(run: str, right: str) -> dict[str, str]:
         "plain": ", ".join(
             f"{name}=tf.{'Variable' if name == 'v' else 'constant'}({name})" for name in names
         ),
+        "tolerance": "0.05" if "float16" in run else "1e-4",
         "placed": ", ".join(f"{name}=dtensor.{_placed(name)}" for name in names),
     }
 

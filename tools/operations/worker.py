@@ -32,20 +32,21 @@ def run(cases: Iterable[Case], tell: Tell) -> None:
     start_tensorflow()
     from course_lib import verdicts  # it needs TensorFlow, which must start in this process
 
-    rights: dict[tuple[str, str, bool], Any] = {}
+    rights: dict[tuple[str, str, str], Any] = {}
     for case in cases:
         tell({"key": case.key})
-        names, is_gradient = _defined(case), case.mode in GRADIENTS
-        known = (case.of, case.run, is_gradient)
+        names, compiled = _defined(case), case.mode not in IN_EAGER
+        known = (case.of, case.run, case.mode)
         if known not in rights:
-            rights = {known: verdicts.without_dtensor(names["without"], list(names["plain"].values()))}
-        if not rights[known] and is_gradient:
+            plain = list(names["plain"].values())
+            rights = {known: verdicts.without_dtensor(names["without"], plain, compiled=compiled)}
+        right = rights[known]
+        if not right and case.mode in GRADIENTS:
             tell({"key": case.key, "verdict": NO_CASE})
             continue
-        tensors = list(names["made"].values())
-        compiled = case.mode not in IN_EAGER
-        found = verdicts.verdict(rights[known], names["function"], tensors, compiled=compiled)
-        if rights[known] is None and found.verdict == verdicts.REFUSED:
+        function, made = names["function"], list(names["made"].values())
+        found = verdicts.verdict(right, function, made, compiled=compiled, coarse="float16" in case.run)
+        if right is None and found.verdict == verdicts.REFUSED:
             found = verdicts.Verdict(NO_CASE)  # as without DTensor
         tell({"key": case.key, **verdicts.as_record(found)})
         if any(word in found.message for word in _POISONED):
