@@ -205,8 +205,8 @@ ProductExplorer(observe)
 # 2. *SPMD expansion* rewrites each operation so that it works on local parts,
 #    and where a device needs what it does not hold, it inserts a collective.
 #
-# TensorFlow keeps the graphs that it runs, if asked; each collective is a node on each device.
-# `graphs_that_ran` runs a function, with all its effects, and returns its graphs.
+# If asked, TensorFlow keeps the graphs of a function's first call; each collective is a node on each device.
+# So `graphs_that_ran` compiles a function anew, runs it, with all its effects, and returns its graphs.
 
 # %% graphs
 from collections import Counter

@@ -451,8 +451,8 @@ print({name: f"{difference:.2f}" for name, difference in found.items()})
 # they can compute a loss.
 # `train_step` does not say so; TensorFlow found it from the layouts.
 # `collectives` compiles the step anew, runs it once, puts the variables back, and lists what ran;
-# with `combine=True` all-reduces of one group and number type that do not depend on each other
-# are combined, as in training.
+# with `combine=True` all-reduces of one group, number type and kind (sum or mean)
+# that do not depend on each other are combined, as in training.
 
 # %% collectives
 step_collectives = collectives(train_step, probe, x, y, 1e-2)

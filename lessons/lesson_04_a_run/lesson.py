@@ -150,7 +150,7 @@ at_the_end = float(np.mean(losses[-50:]))
 print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 
 # %% first-run-why [markdown]
-# `live.watch` asks the generator for records in a thread, and draws them.
+# `live.watch` asks the generator for records, after the first in a thread, and draws them.
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 #
 # The cell says only whether the last 50 losses average below 0.4:
@@ -165,7 +165,7 @@ print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 # whichever reviews they come from, and calls them *held out*.
 #
 # As a test, the cell joins four parts of them (`in_parts`): nothing should change,
-# though 23 rows are padding then, in place of 7.
+# though 23 rows are padding then.
 
 
 # %% evaluate
@@ -381,7 +381,7 @@ except AssertionError as error:
 #
 # Compare shapes before you restore, with `tf.train.list_variables`.
 # For a DVariable of another shape `restore` raises an error,
-# and later operations failed or ended the process.
+# and here later operations failed or ended the process.
 # With `Checkpoint.read` the next operation of DTensor fails, whichever that is;
 # those after it may run, with a variable that was not restored.
 # After either, restart the process.
@@ -424,7 +424,7 @@ for file in left.glob("ckpt-3.data*"):
 reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 
 # %% killed-why [markdown]
-# The run goes on from the last whole checkpoint, which the file `checkpoint` still names.
+# The run goes on from the last whole checkpoint.
 # (The cell imitated the kill in a copy of the folder.)
 #
 # But with variables on a mesh TensorFlow 2.21 often writes `checkpoint` before the other files are in place.
@@ -521,9 +521,9 @@ BatchSizeExplorer(step_times.measure)
 # From 64 to 512 reviews the time on eight devices changes little:
 # most of it is a fixed cost.
 #
-# At 4,096 both take about equally long; at 8,192 eight devices are clearly faster.
+# At 4,096 both take about equally long; at 8,192 eight devices are faster.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
-# A step also copies its batch: on one device 39 MB, to pages of memory new each time.
+# At 8,192 the timed step also copies its batch: on one device 39 MB, to pages of memory new each time.
 #
 # In a training three things limit the speed-up:
 #
@@ -576,13 +576,14 @@ measured.picture(results.runs)
 #
 # ## The plain program
 #
-# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes with the functions above,
+# [`04_a_run.py`](../plain/04_a_run.py) trains, evaluates, saves and resumes
 # in one file that makes its data and needs TensorFlow and NumPy alone.
 # Run it with a folder, kill it (it ends in seconds), and run it again.
 #
 # ## Takeaways
 #
-# - A run resumes to the bit if its whole state comes back: variables, position, and the order of the data.
+# - With the same machine, layouts and program, a run resumes to the bit if its whole state comes back:
+#   variables, position, and the order of the data.
 # - What evaluation alone reads, such as moving moments, can be lost without a trace in the training loss.
 # - More devices pay when the work they save is more than the fixed cost they add.
 #   Measure it where you will train.

@@ -390,7 +390,7 @@ reveal("05-features", payload)
 #   Return the list of what each device holds of the product under `[batch, model]`,
 #   in the order of `mesh.local_device_locations()`.
 #
-# The check uses meshes with these three dimensions, in any order and of any size.
+# The check uses three meshes of eight devices with these dimensions, in several orders and sizes.
 
 
 # %% exercise-multiply
@@ -471,7 +471,7 @@ largest_difference = np.ptp(list(losses.values()), axis=0).max()
 print(f"{largest_difference=:.3f}")
 
 # %% disk-text [markdown]
-# To three digits the losses are equal; smaller differences are rounding.
+# To three digits the losses are equal.
 # The loss rises from step 6 to 9 on one device too.
 # Over many steps rounding can part the runs, as lesson 3 showed.
 # The book's page *Measured results* says how far, in three epochs.
@@ -577,7 +577,7 @@ for rows in (64, 1024):
 # ## The training lab
 #
 # The widget trains this model, with moving moments, under the schemes above or a `Plan` of your own.
-# It joins the exchanges of mean and variance, both ways: two collectives fewer.
+# It gathers mean and variance in one collective, and joins their gradients: two collectives fewer.
 # In its list `n` is the normalised layer.
 #
 # Choose *data parallel* and press **Run**, then *spatial parallel* and press it again.

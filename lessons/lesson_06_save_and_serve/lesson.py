@@ -40,10 +40,10 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # - Of a text the layer counts the words, and multiplies each count by the word's factor.
 #   A word that is in many reviews has a smaller one.
 #   The products are the tf-idf of lesson 3.
-# - `to_rows` applies the layer, and scales each row to length 1.
+# - `to_rows` applies the layer, and scales each nonzero row to length 1.
 #
 # The layer ignores capitals and punctuation:
-# the text below has four different words, so four numbers of its row are not zero.
+# the text below has four different words, all in the vocabulary, so four numbers of its row are not zero.
 
 # %% rows
 from course_lib import data
@@ -521,7 +521,7 @@ except tf.errors.UnimplementedError as error:
 
 # %% dtensors-why [markdown]
 # For ordinary rows, the NumPy array, the function returns an ordinary tensor.
-# For a DTensor, since no layouts were exported, DTensor lays the function out for the rows that it gets.
+# For a DTensor, DTensor lays the function out for the rows that it gets.
 # The weights stay ordinary variables, which are not split:
 # split rows share the work, but not the memory for the weights.
 # TensorFlow's tutorial, written for 2.9, names ordinary tensors and replicated DTensors alone.
@@ -608,7 +608,7 @@ ReviewExplorer(lambda texts: served(tf.constant(texts))["probabilities"])
 # with TensorFlow, its Keras and NumPy alone, but without the training: its weights are drawn at random.
 # It writes a checkpoint of such a model on a mesh of 4 by 2 and restores it on one device.
 # It exports the model with a signature of texts, from one device and from the shards,
-# and checks that another process predicts what the model predicted before,
+# and checks that another process predicts what a model with the same values in ordinary variables predicts,
 # and for a text alone the same as among others.
 #
 # ## Takeaways

@@ -246,7 +246,7 @@ def train_step(model, optimizer, x, y):
 # `batch` gives the 128 images of a step, in a new order in each epoch.
 # 5,000 images are 39 batches; 8 are left over, other ones in each epoch.
 # That epoch leaves them out: the loss is a mean, so in a step with these 8 alone
-# each of them would count 16 times as much, and do harm.
+# each of them would count 16 times as much, and can do harm.
 # After each epoch `evaluate` gives loss and accuracy on the test data, which the picture calls "held out".
 
 
@@ -471,7 +471,7 @@ reveal("07-caught", known[other])
 #
 # No mistake raises an error.
 # Beside the right Adam, the losses of the second and the third are too high.
-# But each falls, though with ups and downs, so that alone they would not look wrong;
+# But each falls, though with ups and downs, so that alone they need not look wrong;
 # `CountsInPython` even ends lowest.
 # So hold each against the three answers.
 # The second layer of Keras's network has 500 units, so it refuses the values for 10.
@@ -488,7 +488,8 @@ except ValueError as error:
 # - **One device** finds what goes wrong *because* there are eight, and nothing else.
 # - **NumPy** finds wrong updates, here those of both wrong Adams.
 #   It takes gradients as they come, so a wrong network passes.
-# - **Keras** finds all three, the third by its error: its layers, loss and optimizer share no code with ours.
+# - **Keras** finds all three, the third by its error: its layers, loss and optimizer
+#   are written by others, on the same operations of TensorFlow.
 #   Batches and initial values it takes from us, so a mistake in those it does not find.
 #
 # ## Written, then read
@@ -529,7 +530,8 @@ print("combine=True:", *combined, sep="\n  ")
 # moves them down to the place of the last one, and thereby changes the order:
 #
 # - A write uses its sum, so it comes after the one all-reduce.
-# - In the graph a read does not depend on the write, so it can stay in its place, before it.
+# - `tf.function` notes that the read comes after the write, but this pass orders by data alone.
+#   The read uses no data of the write, so it can stay in its place, before it.
 #
 # The last all-reduce did not move here, so its variable was read rightly.
 #
@@ -570,7 +572,7 @@ reveal("07-spared", {0: "none", 6: "all"}.get(len(moved), ", ".join(moved)))
 # %% [markdown]
 # The other five variables read slots of zero, and $0 / (0 + \epsilon)$ moves nothing.
 # From then on they move by the slots of the step before.
-# So compare every variable: NumPy would have found nothing in `W3`.
+# So compare every variable: after this step NumPy would have found nothing in `W3`.
 #
 # To be safe, write in the order of `Adam.apply`:
 # compute all new values as tensors, use these, and assign last.

@@ -252,7 +252,7 @@ for make in (functional, TwoLayers):
         print(f"  {weight.name:32}", weight.layout.sharding_specs)
 
 # %% bytes-text [markdown]
-# In such a class, batch normalisation fails under a map, with an error that speaks of `ndim=3`.
+# In such a class, batch normalisation fails under a map, with an error that speaks of `ndim`.
 # There, give the layers their layouts as arguments.
 #
 # **Exercise 1.** A sequential model has three dense layers, on 1,200 features:
@@ -402,8 +402,8 @@ for combine in (False, True):
 # That is the third problem: a value that is *wrong in silence*.
 #
 # You know the reason from lesson 7: a slot is written and then read in one compiled function.
-# TensorFlow combines all-reduces that do not wait for each other, here the ten of a step to six,
-# and thereby changes the order: the slot is read before it is written.
+# TensorFlow combines all-reduces over the same devices that do not wait for each other,
+# here the ten of a step to six, and thereby changes the order: the slot is read before it is written.
 #
 # In lesson 7 the variable of the last all-reduce was spared.
 # Here, as we found in another run, none of the six trained variables moves in the first step.

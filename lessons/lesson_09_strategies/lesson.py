@@ -403,8 +403,6 @@ four.run(lambda: steps.assign_add(1))
 reveal("09-count", int(steps.numpy()))
 
 # %% [markdown]
-# Each replica has changed the one variable.
-#
 # A variable made in the scope can say what becomes of different values:
 # `tf.Variable(0, aggregation=tf.VariableAggregation.SUM)` adds up what the replicas assign;
 # `MEAN`, of floats only, and `ONLY_FIRST_REPLICA` are other choices.
@@ -452,7 +450,7 @@ except AssertionError as error:
 #
 # | mistake | what TensorFlow or Keras does | what helps |
 # | --- | --- | --- |
-# | a device that does not exist | computes on `CPU:0` | call `set_soft_device_placement(False)` |
+# | a device that does not exist | computes on another, here `CPU:0` | call `set_soft_device_placement(False)` |
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
 # | only SGD of Keras 3, without momentum, made outside the scope | counts each update once for each replica: a learning-rate schedule runs too fast | make it in the scope |
@@ -473,7 +471,7 @@ StrategyExplorer()
 
 # %% several-text [markdown]
 # Three strategies of [TensorFlow's guide](https://www.tensorflow.org/guide/distributed_training)
-# need several processes or a TPU, so they cannot run in this notebook.
+# are made for several processes or a TPU, and not run here.
 #
 # - `MultiWorkerMirroredStrategy` is `MirroredStrategy` over several machines.
 #   Each *worker* runs the same program and finds the others in the environment variable `TF_CONFIG`.
@@ -503,8 +501,9 @@ except ValueError as error:
 # and each variable is where the strategy keeps it, as in the explorer.
 # With an Estimator, TensorFlow's older way to train,
 # the number of replicas was looked at in place of the second.
-# Parameter servers train in no fixed order, so there the loss is to fall in each of five runs.
-# A dash stands where nothing was tried; the last row fails for want of a TPU.
+# Parameter servers train in no fixed order, so there the loss is to fall in each of five runs,
+# without momentum: with it, it rose in two of eight.
+# A dash means "not tried"; the last row fails for want of a TPU.
 
 # %% table
 from course_lib import measured
@@ -523,7 +522,7 @@ measured.table(recorded.support)
 # The training is right, and so is the loss of tf_keras.
 #
 # *Estimators* are gone since TensorFlow 2.16.
-# [Appendix A1](A1_estimators.ipynb) runs some, and says of each part what it became.
+# [Appendix A1](A1_estimators.ipynb) runs some, and says what they became.
 #
 # ## The plain program
 #

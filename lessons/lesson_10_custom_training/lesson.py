@@ -315,6 +315,8 @@ loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replic
 # Where parts are equal, the sum is the true mean.
 # Of the first three examples above, whose mean is 3, the first replica has two and the second has one.
 # Then the sum is $(2 + 3) / 2 / 2 + 4 / 2 = 3.25$: the third example counts a half, not a third.
+# But for labels and predictions of one axis `MeanAbsoluteError` does not divide by the replicas:
+# give them two.
 #
 # A loop that divides once more scales twice.
 # `compute_average_loss` refuses a loss that is one number already;
@@ -358,8 +360,8 @@ print(f"{whole.shape=} {pointwise.shape=}")
 # %% objective-text [markdown]
 # Of `whole`, `compute_average_loss` would add up eight numbers and divide by two examples:
 # four times too much.
-# In `pointwise` each pixel has its own loss.
-# Take the mean over the pixels of each example, `tf.reduce_mean(pointwise, axis=(1, 2))`, and pass that on.
+# Of `pointwise` take the mean over the pixels of each example,
+# `tf.reduce_mean(pointwise, axis=(1, 2))`, and pass that on.
 #
 # ### Penalties
 #
@@ -392,7 +394,7 @@ check("10-objective", objective)
 # **Exercise 2.** Write `replica_step(model, optimizer, images, labels, size)`,
 # to take the place of `own_mean`.
 # All replicas together are to take the step of one device, whatever their parts,
-# also if the model has penalties.
+# also if the model has penalties on variables.
 # Return the replica's share of the objective, and the logits.
 # `size` is that of the global batch, as `train_step` counts it.
 #
@@ -500,14 +502,13 @@ ImageGrid(some.images, some.labels, predictions[:20], names=names)
 # The bend at step 20 does not come from resuming:
 # from there on a point is the mean of 20 steps, before it of all so far.
 # A row of the matrix is what the images show, a column what the model takes them for.
-# Below it are 20 test images with their predictions, right (✓) or wrong (✗).
 #
 # `make results` trained such models in three ways, with three seeds each.
 # The test accuracy on photographs was 0.903 to 0.910
 # after ten epochs with all 60,000 training images on two replicas,
 # and 0.758 to 0.776 after three epochs with 5,000 on four;
 # with 5,000 of the stand-in on four it was 0.848 to 0.884.
-# All nine models were also restored without a strategy: they gave every test image the same class.
+# All nine models were also restored without a strategy: they gave every test image the same class as before.
 #
 # ## Restore without a strategy
 #
@@ -556,7 +557,7 @@ print(f"epoch={int(epoch)} {step=} {largest_gap=:.4f}")
 # Now every value is used: `epoch` and `step` are those of the training,
 # and the logits are those under the strategy.
 #
-# `assert_consumed` does not miss what was never saved.
+# `assert_consumed` does not miss what `Checkpoint` never finds.
 # `Dropout` draws its masks from a seed and a counter, both in one variable of the model,
 # which `tf.train.Checkpoint` does not find in a model of Keras 3.
 # The next cell saves a model with `Dropout` as it is,
@@ -592,8 +593,7 @@ for named in ({}, {"seed": seed}):
 #   so no curve is drawn, and a Stop button waits.
 #
 # If a step itself is slow, look into it with the profiler:
-# `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace,
-# which TensorBoard's profile plugin reads.
+# `with tf.profiler.experimental.Profile(folder):` around a few steps writes a trace for TensorBoard.
 #
 # The next cell has the three ways for the `Dropout` model and an epoch of 20 steps,
 # the cell after it trains in each.
@@ -640,7 +640,7 @@ iterating_explorer.IterationExplorer(measure)
 # ## Takeaways
 #
 # - Each replica divides its losses by the examples of the global batch, once,
-#   and penalties by the number of replicas.
+#   and penalties on variables by the number of replicas.
 #   Then the sum over the replicas is the step of one device,
 #   if no layer mixes examples, as batch normalisation does, or draws at random,
 #   and the optimizer clips no gradients.

@@ -7,7 +7,7 @@
 #
 # After this lesson you can
 #
-# - write the program of a worker, of a client of a mesh, and of a coordinator of parameter servers;
+# - read and start the program of a worker, of a client of a mesh, and of a coordinator of parameter servers;
 # - tell each process its place, and say which worker gets which example;
 # - kill one of them, and go on with nothing lost but the steps since the last checkpoint.
 #
@@ -354,6 +354,8 @@ check("11-pipeline", worker_batches)
 # - **SIGTERM.** Linux, Kubernetes and Slurm send this signal before a machine goes.
 #   If one worker gets it, `PreemptionCheckpointHandler` tells the others;
 #   all save after the same step, and call `leave`.
+#   So it was here; on Google Cloud, by its source,
+#   it saves nothing without GPUs, and with them asks a server instead.
 
 
 # %% loop
@@ -438,7 +440,7 @@ reveal("11-kill", ended)
 
 # %% resumed-text [markdown]
 # Worker 0 ended with an error: the all-reduce failed.
-# Only a new start helps, for every later all-reduce of the process fails, too.
+# Only a new start helps: every later all-reduce fails.
 # If a worker left early, the others would fail just so:
 # the last line of `worker.py` makes each wait for all.
 #
@@ -482,9 +484,8 @@ print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 # Both saved and ended with the status 75; no step was done twice, and all losses are the same.
 #
 # But `first.py` trained on to its end.
-# In a cluster, making the strategy makes a process deaf to SIGTERM:
-# TensorFlow takes note of the signal, and leaves the rest to a handler.
-# Without one, the process ends in SIGKILL when the machine goes.
+# In a cluster, making the strategy makes a process deaf to SIGTERM.
+# Without a handler, the process ends in SIGKILL when the machine goes.
 #
 # ## One mesh, two processes
 #
@@ -498,8 +499,8 @@ print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 # Training code stays as it was, packing does not:
 # `mesh.local_device_locations()` says where in the mesh a client's devices stand,
 # and it makes their components alone.
-# All clients save into one checkpoint, to which each adds the parts that lie on its devices.
-# Without a handler, it saves every five steps and at the end.
+# All clients call `save`, for one checkpoint.
+# The first device that has a part writes it: here always one of client 0.
 
 # %% client
 # %%writefile 11_programs/client.py
@@ -610,7 +611,7 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # The rows of the 4 × 2 mesh are the groups along `model`, from 0 and 1 to 6 and 7.
 # They stay within a process; groups along `batch` have devices of both.
 # Data moves more slowly between machines,
-# so the dimension along which most is moved should be the last, which stays within one.
+# so the dimension along which most is moved should be the last, which here stays within one.
 #
 # ## Parameter servers
 #
@@ -765,7 +766,7 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
-# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` too |
+# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` |
 # | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
 #
 # Every machine must see the folder of checkpoints.

@@ -312,7 +312,7 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `input_context` | `distribute_datasets_from_function` | named; an exercise of lesson 11 has such a function |
 # | `numeric_column` and other feature columns | `Dataset.map`, or Keras layers such as `Normalization` and `StringLookup` | named |
 # | `LinearRegressor`, `DNNClassifier` and other pre-made Estimators | a Keras model | 9 |
-# | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | 10 |
+# | `model_fn` and `mode` | two functions, for training and for evaluation, given to `strategy.run` | 10 for training; for evaluation an exercise of lesson 9 |
 # | `EstimatorSpec` | what these functions return | 10 |
 # | `train`, `evaluate` | `fit` and `evaluate`, or a loop of one's own | 9, 10 |
 # | checkpoints in `model_dir` | `tf.train.Checkpoint`, or Keras's `ModelCheckpoint` and `BackupAndRestore` | 10, the callbacks named |
