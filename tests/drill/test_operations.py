@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.operations import cases
+from tools.operations import cases, table
 
 ROOT = Path(__file__).parents[2]
 TABLE = json.loads(max(Path(cases.__file__).parent.glob("[0-9]*.json")).read_text(encoding="utf-8"))
@@ -26,9 +26,15 @@ print(json.dumps({record["key"]: record["verdict"] for record in table.answers(w
 
 
 def verdicts():
-    """Returns for each case what may come of it: its verdict, and another one if a fresh process gave it."""
-    answers = cases.unpacked(TABLE).items()
-    return {key: {each["verdict"], each.get("alone", each["verdict"])} for key, each in answers}
+    """Returns for each case what may come of it: its verdict, and another one if a fresh process gave it.
+
+    Those on 12 devices are left out: whether messages get mixed up is chance.
+    """
+    answers = cases.unpacked(TABLE)
+    keys = [case.key for case in cases.every_case() if case.sizes != table.MIXED_UP]
+    return {
+        key: {answers[key]["verdict"], answers[key].get("alone", answers[key]["verdict"])} for key in keys
+    }
 
 
 def run_again(keys, how):
@@ -55,9 +61,13 @@ def test_a_sample_says_what_the_table_says():
     "of_each", [pytest.param(1, marks=pytest.mark.drill), pytest.param(10**6, marks=pytest.mark.drill_all)]
 )
 def test_the_program_shows_what_is_wrong_or_ends_the_process(of_each):
-    stored, grave = verdicts(), {}
+    """What reads foreign memory dies by chance: an expression may do what any of its cases did."""
+    answers, stored = cases.unpacked(TABLE), verdicts()
+    grave: dict[tuple[str, str], list[str]] = {}
     for case in cases.every_case():
-        if stored[case.key] in ({"wrong"}, {"dead"}):
-            grave.setdefault((case.run, *stored[case.key]), []).append(case.key)
-    wanted = {key: verdict for (_run, verdict), keys in grave.items() for key in keys[:of_each]}
-    assert run_again(list(wanted), "alone") == wanted
+        if case.key in stored and (verdict := answers[case.key]["verdict"]) in table.CHECKED:
+            grave.setdefault((case.run, verdict), []).append(case.key)
+    allowed = {key: set().union(*map(stored.get, keys)) for keys in grave.values() for key in keys[:of_each]}
+    again = run_again(list(allowed), "alone")
+    assert {key: verdict for key, verdict in again.items() if verdict not in allowed[key]} == {}
+    assert again.keys() == allowed.keys()
