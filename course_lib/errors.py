@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any
@@ -82,9 +81,3 @@ def outcome(action: Callable[..., Any], *arguments: Any) -> Any:
     except Exception as error:
         first_line = str(error).splitlines()[0] if str(error) else ""
         return f"{type(error).__name__}: {first_line.split('. ')[0]}"
-
-
-def died(exit_status: int, log: str) -> str:
-    """Returns what ended a process: what TensorFlow checked in vain, where it says so, or the signal."""
-    checks = [line.partition("] ")[2] for line in log.splitlines() if "Check failed" in line]
-    return checks[-1] if checks else signal.Signals(-exit_status).name if exit_status < 0 else ""

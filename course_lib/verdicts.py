@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib import dtensor, observed
-from course_lib.errors import CourseError, died
+from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.seen import layout_of
 from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.verdict import DEAD, REFUSED, RIGHT, WRONG, Verdict, died
 
 tf = start_tensorflow()
 
-RIGHT, REFUSED, WRONG, DEAD = "right", "refused", "wrong", "dead"
 EAGER, IN_FUNCTION = WAYS = ("eager", "tf.function")  # how `supported` calls a function
 NO_DTENSOR = ("no DTensor",)  # in place of a layout: a result that DTensor had no part in
 # Of the largest number of the right result, for sums in another order: float32, and numbers of two bytes.
@@ -37,33 +37,6 @@ _NOISE = re.compile(
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of a function of DTensors.
-
-    Attributes:
-        verdict: `RIGHT`, `REFUSED` (an error), `WRONG` (in silence) or `DEAD` (the process ended, or hung).
-        layouts: of each result that is right, such as `["x", "unsharded"]`.
-        collectives: each as its kind and its mesh dimensions, such as `"all-reduce x"`; `tf.function` only.
-        message: what was refused, or how far it is off.
-    """
-
-    verdict: str
-    layouts: tuple[tuple[str, ...], ...] = ()
-    collectives: tuple[str, ...] = ()
-    message: str = ""
-
-    def __str__(self) -> str:
-        words = {
-            RIGHT: _("right"),
-            REFUSED: _("refused"),
-            WRONG: _("silently wrong"),
-            DEAD: _("ends the process"),
-        }
-        parts = [", ".join(f"[{', '.join(each)}]" for each in self.layouts), ", ".join(self.collectives)]
-        return " | ".join(part for part in (words[self.verdict], *parts, self.message) if part)
 
 
 def verdict(
@@ -150,11 +123,6 @@ class _Held:
             for component, part in zip(self.components, parts, strict=True)
         )
         return f"{wrong} of {sum(part.size for part in parts)} numbers differ" if wrong else ""
-
-
-def as_record(found: Verdict) -> dict[str, Any]:
-    """Returns a verdict as JSON has it, without what is empty."""
-    return {name: value for name, value in asdict(found).items() if value}
 
 
 class Support(dict[str, Verdict]):

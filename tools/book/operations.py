@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from course_lib.specs.verdict import REFUSED, VERDICTS
 from tools.operations import cases
 
 SPLIT, NOT_SPLIT = "■", "□"
-VERDICTS = ("right", "refused", "wrong", "dead")
 
 Table = dict[str, Any]
 Where = tuple[str, str]  # the way to call it, and the sizes of the mesh
@@ -28,7 +28,7 @@ def operation_values() -> dict[str, Any]:
         "rows": rows,
         "counts": [{"tensorflow": table["tensorflow"], **_counts(table)} for table in tables],
         "num_operations": len({row["run"] for row in rows}),
-        "cures": cases.DATA.get("cure", []),
+        "cures": cases.DATA["cure"],
         "differences": [change for table in older for change in _differences(newest, table)],
         "data": json.dumps(_for_script(newest, rows), ensure_ascii=False).replace("<", "\\u003c"),
     }
@@ -36,7 +36,7 @@ def operation_values() -> dict[str, Any]:
 
 def _row(table: Table, operation: cases.Operation) -> dict[str, Any]:
     verdicts = _verdicts(table, operation)
-    refused = [(mode, each) for _layout, (mode, _sizes), each in verdicts if each["verdict"] == "refused"]
+    refused = [(mode, each) for _layout, (mode, _sizes), each in verdicts if each["verdict"] == REFUSED]
     messages = Counter(each["message"] for mode, each in refused if mode != cases.EAGER_GRADIENT)
     found = {answer["verdict"] for *_where, answer in verdicts}
     return {
@@ -101,15 +101,9 @@ def marks(layout: cases.Layout) -> str:
 
 
 def _counts(table: Table) -> dict[str, Any]:
-    verdicts = [
-        table["answers"][place]["verdict"]
-        for runs in table["table"].values()
-        for row in runs.values()
-        for places in row.values()
-        for place in places
-        if place >= 0
-    ]
-    return {"cases": len(verdicts), **{verdict: verdicts.count(verdict) for verdict in VERDICTS}}
+    found = Counter(answer["verdict"] for answer in cases.unpacked(table).values())
+    counts = {verdict: found[verdict] for verdict in VERDICTS}
+    return {"cases": sum(counts.values()), **counts}
 
 
 def _differences(newest: Table, older: Table) -> Iterator[dict[str, Any]]:

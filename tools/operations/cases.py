@@ -20,13 +20,13 @@ WHOLE = ("w", "k", "at")  # what every device has all of
 FLOATS = ("x", "y", "v", "w", "k")  # what there are gradients of
 EAGER, IN_FUNCTION, GRADIENT, EAGER_GRADIENT = MODES = ("eager", "function", "gradient", "eager gradient")
 IN_EAGER, GRADIENTS = (EAGER, EAGER_GRADIENT), (GRADIENT, EAGER_GRADIENT)
-# The lines of a function: the expression, or the gradients of the sum of its squares.
+# The lines of a function: the expression, or the gradients of a sum in which the place of a number counts.
 BODIES = (
     "    return {expression}",
     """    with tf.GradientTape() as tape:
         tape.watch([{floats}])
         results = [each for each in tf.nest.flatten({expression}) if each.dtype.is_floating]
-        loss = tf.add_n([tf.reduce_sum(each * each) for each in results])
+        loss = tf.add_n([tf.reduce_sum(each * each * unlike(each)) for each in results])
     found = tape.gradient(loss, [{floats}])
     return [tf.convert_to_tensor(each) for each in found if each is not None]""",
 )

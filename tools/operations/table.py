@@ -22,7 +22,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from course_lib.errors import died
+from course_lib.specs.verdict import DEAD, WRONG, died
 from tools.operations import cases, worker
 from tools.operations.cases import Case
 
@@ -31,8 +31,7 @@ PROCESSES = 2
 CHUNK = 400  # cases that a process takes at once
 LIMIT_SECONDS = 60.0
 MIXED_UP = "12"  # a mesh on which messages can get mixed up, also those of later cases in the process
-DEAD = "dead"
-CHECKED = ("wrong", DEAD)  # verdicts that a fresh process must confirm
+CHECKED = (WRONG, DEAD)  # verdicts that a fresh process must confirm
 
 Record = dict[str, Any]
 Work = Callable[[Any, Callable[[Record], None]], None]

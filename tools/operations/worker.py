@@ -9,19 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from course_lib.runtime import setup, start_tensorflow
+from course_lib.specs.verdict import REFUSED, RIGHT, WRONG, Verdict, as_record
 from tools.operations.cases import GRADIENTS, IN_EAGER, NO_CASE, Case, filled
 
 MOST_DEVICES = 12
-_STARTS, _CALLS = (
-    "mesh = ",
-    "try:",
-)  # what lies between them defines the tensors and the functions
-_POISONED = (
-    "Restart your program",
-    "aborted",
-    "BufRendezvous",
-    "CANCELLED",
-)  # later collectives fail as well
+_STARTS, _CALLS = "mesh = ", "try:"  # what a program defines lies between them
+_POISONED = ("Restart your program", "aborted", "BufRendezvous", "CANCELLED")  # later collectives fail too
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -46,9 +39,9 @@ def run(cases: Iterable[Case], tell: Tell) -> None:
             continue
         function, made = names["function"], list(names["made"].values())
         found = verdicts.verdict(right, function, made, compiled=compiled, coarse="float16" in case.run)
-        if right is None and found.verdict == verdicts.REFUSED:
-            found = verdicts.Verdict(NO_CASE)  # as without DTensor
-        tell({"key": case.key, **verdicts.as_record(found)})
+        if right is None and found.verdict == REFUSED:
+            found = Verdict(NO_CASE)  # as without DTensor
+        tell({"key": case.key, **as_record(found)})
         if any(word in found.message for word in _POISONED):
             return
 
@@ -58,13 +51,13 @@ def run_program(case: Case, tell: Tell) -> None:
     tell({"key": case.key})
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     said = io.StringIO()
-    verdict = "right"
+    verdict = RIGHT
     with contextlib.redirect_stdout(said):
         try:
             exec(case.program(), {"__name__": "__main__"})
         except Exception:
-            verdict = "refused"
-    tell({"key": case.key, "verdict": "wrong" if "WRONG" in said.getvalue() else verdict})
+            verdict = REFUSED
+    tell({"key": case.key, "verdict": WRONG if "WRONG" in said.getvalue() else verdict})
 
 
 def _defined(case: Case) -> dict[str, Any]:
