@@ -145,12 +145,13 @@ def _filled(sharding: Sharding) -> Array:
 def _result_and_graphs(function: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Returns what a function returns, and the graphs that ran, as TensorFlow's optimizer left them."""
     compiled = tf.function(function)
-    variables = compiled.get_concrete_function(*arguments).variables
+    captured = compiled.get_concrete_function(*arguments).variables
+    passed = [each for each in tf.nest.flatten(arguments) if isinstance(each, tf.Variable)]
     context.enable_run_metadata()
     try:
         context.async_wait()
         context.export_run_metadata()  # what still ran of others
-        with _unchanged(variables):
+        with _unchanged([*captured, *passed]):
             result = compiled(*arguments)
             context.async_wait()
             graphs = context.export_run_metadata().function_graphs

@@ -393,7 +393,8 @@ print("whole:", outcome(variable.assign, whole))
 #
 # - a variable takes only arrays of fewer than 20 numbers of int32 or int64 and arrays of strings,
 #   and a scalar, if it is one;
-# - an operation takes these and any scalar, all of its number type, but not `columns + whole`.
+# - an operation takes these and any scalar, of the number type that it wants there,
+#   but not `columns + whole`.
 #
 # Inside a `tf.function`, tensors that it makes and NumPy arrays that it captures are given a layout;
 # ordinary tensors that it captures, and tensors and arrays that it is passed, have the same limits.
@@ -473,7 +474,7 @@ gathered = tf.gather(rows, [5, 4, 3, 2, 1, 0])
 print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 
 # %% list-text [markdown]
-# These mistakes raise no error; the site's page "What DTensor gets right" has more.
+# These mistakes can pass without an error; the site's page "What DTensor gets right" has more.
 # `[::-2]` and the last five are not tried here.
 #
 # | mistake | what came out | instead |
@@ -483,9 +484,9 @@ print("tf.gather:", np.sum(to_numpy(gathered) == whole[::-1]), "/ 24")
 # | `layout.shape[axis]` parts | 12 of 24 rows | `layout.num_shards(axis)` |
 # | `[::-1]` or `[::-2]` on a split axis | 8 of 24 right, 4 of 12 | `tf.gather` |
 # | random numbers drawn under a layout that splits | 0 of 24 as without | draw once, then `shard` |
-# | an ordinary `tf.Variable` that a `tf.function` with DTensors on several devices changes | adding 1 four times gives another number than 4 | change it outside, or take a `DVariable` |
+# | an ordinary `tf.Variable` that a `tf.function` with DTensors on several devices changes | a constant 1 added four times gave 8 to 32, a 1 computed from the DTensors now and then 5 | change it outside, or take a `DVariable` |
 # | `t[k:k+3]` with a tensor `k`, in a `tf.function` | empty blocks | Python numbers, or `tf.gather` |
-# | `tf.where(condition)`, `tf.boolean_mask` with a split condition or mask | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
+# | `tf.where` of a split vector, `tf.boolean_mask` with a split mask | positions within each block; another mean on each device, or nan | weights of 0 and 1, as in lesson 3 |
 # | a `DVariable` written, then read, in one `tf.function` | the old value, in some cases | assign last, see lesson 7 |
 # | `dtensor.relayout` or `DVariable.assign` of three or more axes, or over a mesh dimension of 12 or more CPUs | in some cases numbers in wrong places | see lesson 2 |
 #

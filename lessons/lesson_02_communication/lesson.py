@@ -294,8 +294,8 @@ del os.environ[group_size]
 print("collectives:", *collectives(two_sums, by_columns, by_rows), sep="\n  ")
 
 # %% naive-text [markdown]
-# By default TensorFlow can merge all-reduces that do not depend on each other, and pads what it merged
-# to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
+# By default TensorFlow can merge all-reduces of one group that do not depend on each other,
+# and pads what it merged to a multiple of 1,024 numbers: here (`merged`) 4,096 bytes.
 # With the environment variable 1 before a function is compiled, each stays by itself.
 # `collectives` sets it too, and undoes what the function wrote to variables.
 #

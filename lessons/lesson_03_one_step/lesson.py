@@ -148,7 +148,7 @@ history = await live.watch(run, steps=len(train_y) // 64 * 3, epochs=3)
 # one for each of the 1,199 most frequent words, and one for all others.
 # Such a number, *tf-idf*, is how often the word occurs, weighted by how few reviews contain it.
 # Each row is scaled to unit length.
-# Here all this was done once, in memory.
+# Here all this was done once, before the training.
 # In production it belongs in the input pipeline and in the served model.
 #
 # The first layer computes for a row $x$ the 48 hidden units
@@ -272,7 +272,8 @@ reveal("03-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # `differences` takes twenty steps on both, and returns the model on eight devices
 # and how far the losses are apart, step by step.
 # The cells call it in float32 and in float64,
-# print the largest difference in the first five steps and in all twenty, and draw each step.
+# print the largest difference of the first five steps in float32, and of all twenty in float64,
+# and draw each step.
 
 
 # %% both
@@ -306,7 +307,7 @@ differences_picture({"float32": in_float32, "float64": in_float64})
 # within 20 steps they can come to be thousandths, even hundredths, apart, with nothing wrong;
 # how far depends on the machine.
 # In float64 the differences start so low that all 20 steps agree to eight digits.
-# A mistake in the step makes about as large a difference in float64 as in float32.
+# A mistake in the step is no rounding: in float64 it does not become smaller.
 # So compare the first steps, or in float64.
 
 # %% predict-copies [markdown]

@@ -73,9 +73,9 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
         tensors = [each for each in tf.nest.flatten(found) if tf.is_tensor(each)]
         if any(each.shape.num_elements() > 2 for each in tensors):
             raise CourseError(
-                _("A tensor with a number for each row was returned."),
+                _("A tensor of more than two numbers was returned."),
                 allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
-                cure=_("Sum over the rows."),
+                cure=_("Sum over the rows, and return the two numbers."),
             )
         parts = [] if found is None else [np.ravel(np.asarray(each)) for each in tf.nest.flatten(found)]
         return tuple(float(number) for part in parts for number in part) or None

@@ -153,7 +153,7 @@ print(f"{len(losses)=}, {losses[0]=:.2f}, {at_the_end < 0.4=}")
 # `live.watch` asks the generator for records, after the first in a thread, and draws them.
 # 110 batches of 64 are 7,040 reviews: in each epoch 59, drawn anew, are left out.
 #
-# The cell says only whether the last 50 losses average below 0.4:
+# Of the end the cell says only whether the last 50 losses average below 0.4:
 # CPUs round differently, and over a training that grows.
 #
 # ## Evaluate: every review, and none twice
@@ -219,7 +219,7 @@ print(f"{before - after > 0.1=}")
 # The model is called as in `evaluate`.
 # The check calls your function in a `tf.function`, on eight devices.
 # Do without `tf.math.confusion_matrix`, which fails on DTensors, and `tf.boolean_mask`,
-# which along a split axis gives wrong values and no error.
+# which along a split axis can give wrong values and no error.
 
 
 # %% exercise-errors
@@ -315,7 +315,7 @@ WEIGHTS, MOMENTS = ("W1", "b1", "W2", "b2"), ("mean", "variance")
 print(f"{difference(WEIGHTS + MOMENTS, resumed, undisturbed)=}")
 
 # %% left-out-text [markdown]
-# No variable of the two models differs by a bit.
+# No number of the two models differs.
 # Machine, layout and program are the same, and the whole state of the run came back:
 #
 # - every variable: weights, moving moments, and an optimizer's slots
@@ -430,8 +430,9 @@ reveal("04-killed", next(train(MLP(seed=5), *short, 3, left))["step"])
 # But with variables on a mesh TensorFlow 2.21 often writes `checkpoint` before the other files are in place.
 # A kill at that moment leaves a `checkpoint` that names what is not there,
 # and `restore` raises `NotFoundError`.
-# Then make `checkpoint` one line with the last checkpoint that has an `.index` file,
-# such as `model_checkpoint_path: "ckpt-3"`; if none has, delete `checkpoint` and begin again.
+# Then make `checkpoint` one line with the last checkpoint that has an `.index` file and restores,
+# such as `model_checkpoint_path: "ckpt-3"`; if there is none, delete `checkpoint` and begin again.
+# On a mesh keep two at least: TensorFlow can delete the oldest before the newest is whole.
 #
 # Without the file `checkpoint` the run begins at step 1 in silence, even where `ckpt-3` lies.
 #
@@ -523,7 +524,7 @@ BatchSizeExplorer(step_times.measure)
 #
 # At 4,096 both take about equally long; at 8,192 eight devices are faster.
 # `setup` gives each device one thread for an operation: one device computes on one core, eight on both.
-# At 8,192 the timed step also copies its batch: on one device 39 MB, to pages of memory new each time.
+# Each timed step copies its batch; at 8,192 the one device's 39 MB go to pages of memory new each time.
 #
 # In a training three things limit the speed-up:
 #

@@ -325,7 +325,7 @@ for name in ("x", "W1", "W2"):
 # All six are equal.
 # `SPLITS` splits each axis in one place, so layers that give an axis the same name cannot disagree.
 # By hand a slip is refused, as the rows of `W2` over `batch` were,
-# or costs more in silence, as its columns over `model` did.
+# or costs exchanges, computing or memory in silence, as its columns over `model` did exchanges.
 #
 # But to split an axis in `W1` and not in `W2`, give it two names, say `hidden_in` and `hidden_out`.
 # Nothing checks the names: one that `SPLITS` lacks, as it lacks `classes`, or that is misspelt, is not split.
@@ -612,7 +612,8 @@ TrainingLab(models.MLP, models.initial_values(seed=0), reviews.train, reviews.te
 #
 # - Layouts alone make a model data-, model- or spatial-parallel.
 #   Consecutive layers should split the axis that they share in the same way:
-#   otherwise TensorFlow refuses the product, or exchanges more in silence.
+#   otherwise TensorFlow refuses the product, or exchanges more in silence,
+#   in the product or on the way back.
 # - Where a step sums over a split axis, devices exchange.
 #   Split batches send mainly gradients and the sums of the moments,
 #   split features and hidden units the partial sums of products.

@@ -104,7 +104,7 @@ def gather(answer: Callable[[Any], Any]) -> str | None:
 
 
 _BATCHES = (
-    ["film", "good film", "a bad dull film"],
+    ["film", "good film", "a bad dull film", ""],
     ["bad film", "good good film", "fine", "film bad dull", "dull"],
     ["good film"],
 )

@@ -243,7 +243,7 @@ except tf.errors.OpError as error:
 # one operation saves all DVariables of a checkpoint, and its inputs must lie on one mesh.
 # So write a checkpoint for each mesh.
 #
-# **Exercise 1.** The checkpoint put the halves of `W1` together.
+# **Exercise 1.** `restore` put the halves of `W1` together.
 # Do that by hand for a DVariable, as `join` of lesson 1 does for a DTensor:
 # write `gather(variable)`, for any layout on any mesh.
 # Return the whole value as a NumPy array.
@@ -530,7 +530,8 @@ except tf.errors.UnimplementedError as error:
 # A DTensor of texts is refused, even a replicated one.
 # `shape [1200]` in the message is that of the factors of the words.
 # They are saved as a variable, but the function uses an ordinary tensor that was read from it before.
-# DTensor sends no such tensor to a mesh by itself, as it does the weights, which are variables.
+# DTensor hands no such tensor to a mesh by itself;
+# the weights are variables, and each device reads those itself.
 # So make rows on the host, in the Python program, and split the rows.
 #
 # ## Another vectorizer

@@ -78,7 +78,7 @@ def _draw_gradients(random: np.random.Generator) -> tuple[Array, list[Array], fl
     scale = 10.0 ** random.choice([-6, -6, 0, 1], 3)
     count = int(random.integers(3, 6))
     gradients = [(scale * random.integers(1, 9, 3) * random.choice([-1, 1, 1], 3)) for _each in range(count)]
-    return random.integers(-2, 3, 3).astype(float), gradients, 0.5
+    return random.integers(-2, 3, 3).astype(float), gradients, float(random.choice([0.25, 0.5]))
 
 
 @exercise("07-adam", right=right_adam)

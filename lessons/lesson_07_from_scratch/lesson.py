@@ -132,7 +132,7 @@ for name, variable in zip(NAMES, on_eight(VALUES).weights):
 # \end{aligned}$$
 #
 # with the learning rate $\alpha = 0.001$ and $\epsilon = 10^{-7}$.
-# Averages that begin at zero are too small at first:
+# Averages that begin at zero are too small at first, for a gradient that does not change:
 # $m$ by the factor $1 - 0.9^t$, and $\sqrt{v}$ by $\sqrt{1 - 0.999^t}$.
 # The factor $c_t$ makes up for both ([Kingma and Ba](https://arxiv.org/abs/1412.6980), section 2).
 #
@@ -686,7 +686,7 @@ print(f"{gap(losses, right_losses)=:.5f}")
 # ## Takeaways
 #
 # - An optimizer that computes each element from its own gradient, its own slots and the number of the step
-#   needs no distribution code and adds no communication.
+#   needs no distribution code under DTensor, and adds no communication there.
 #   The number of the step must be a variable, or be given to the step as a tensor.
 # - Under DTensor compute new values as tensors, and read no variable after it was written in the same step.
 # - Comparing with one device finds what distribution breaks.

@@ -309,9 +309,10 @@ def in_one_function(model, optimizer):
 # and slots, each to be laid out like its variable.
 # Told `mesh=mesh`, the optimizer lays out each slot in this way.
 # Without it no error comes, but every device holds every slot whole,
-# and in the function above `iteration` counts too far, for a reason that metrics show below.
+# and in the function above `iteration` counts wrongly, for a reason that metrics show below.
 #
-# `build` makes these variables; without it the first `apply_gradients` does.
+# `iteration` is there from the start; `build` makes the slots,
+# and without it the first `apply_gradients` does.
 # The next cell makes them for a model `probe`, and prints their layouts.
 # Its `first_losses` takes five steps with five batches, and returns the losses.
 
@@ -333,7 +334,7 @@ def first_losses(make_step, model, mesh=None, rate=0.1):
 # %% predict-collectives [markdown]
 # A dense layer of 48 units, a batch normalisation and a dense layer of 2 lie on a mesh
 # with `batch` 4 × `model` 2; `batch` splits the rows, and `model` the hidden units.
-# Without `gamma`, `beta` and moving moments, as in lesson 5, a training step takes 10 all-reduces:
+# Without `gamma`, `beta`, moving moments and the count of hits, a training step takes 10 all-reduces:
 # 1 for the logits, 1 for the loss, 2 for the normalisation, 2 for its way back, 4 for weights and biases.
 # Now it trains `gamma` and `beta` as well, and keeps moving moments.
 # How many all-reduces does the step take, before TensorFlow combines any?
@@ -597,7 +598,7 @@ measured.table(measured.load("08_keras").support)
 # - SGD and Adam of tf_keras write slots and then read them.
 #   Apply the gradients outside the function that computes them, and give optimizers and metrics their mesh.
 # - Keras 3 splits variables with JAX, not with TensorFlow.
-#   Whether the splitting broke a training, only a comparison with one device tells.
+#   No error tells that the splitting broke a training: compare it with one device.
 #
 # Lesson 9 turns to `tf.distribute`.
 

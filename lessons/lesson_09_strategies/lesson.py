@@ -65,7 +65,7 @@ print(f"evaluate loss={on_one.evaluate(ones, ones, verbose=0):.5f}")
 # without a list, all GPUs, or all CPUs if there are none.
 # `cross_device_ops` says how values of several devices are added up.
 # With `ReductionToOneDevice` one device gets them all, adds, and sends the sum back;
-# the last of the mistakes below says why.
+# the last row of the table of mistakes below says why.
 
 # %% two
 two = tf.distribute.MirroredStrategy(
@@ -260,7 +260,8 @@ for strategy in (one, fourth, two, central):
 # - The *default strategy*, `_DefaultDistributionStrategy`,
 #   is what `get_strategy` returns where none was chosen.
 #   It passes everything through, so code that serves with and without a strategy needs no `if`.
-# - `OneDeviceStrategy` places everything on the device that you name.
+# - `OneDeviceStrategy` places the variables of its scope, and what `run` computes,
+#   on the device that you name.
 #   With it a program is tried out before it is distributed.
 # - `CentralStorageStrategy` keeps each variable once, here on `CPU:0`, and computes on several devices.
 #
@@ -430,10 +431,10 @@ tf.config.set_soft_device_placement(True)
 
 # %% outside-text [markdown]
 # Soft placement is on by default, and both copies come to `CPU:0`.
-# Two replicas on one device compute the right numbers, and gain nothing.
+# Two replicas on one device gain nothing.
 # `tf.config.set_soft_device_placement(False)` at the beginning of a program makes this an error.
 #
-# The last mistake is a model outside the scope:
+# The next mistake is a model outside the scope:
 
 # %% outside tags=["error"]
 too_early = line()
@@ -538,7 +539,8 @@ measured.table(recorded.support)
 # - With equal parts `fit` equals one device, with exceptions such as batch normalisation.
 #   With unequal parts `fit` ends in an error, or can take wrong steps.
 #   In the last batch, the loss of the first epoch does not show them.
-# - Make everything in the scope, switch soft placement off, and hold the first steps against one device.
+# - Make everything in the scope, look where variables and results lie,
+#   and hold the first steps against one device.
 #
 # Lesson 10 trains on images with its own loop.
 

@@ -65,7 +65,7 @@ def _objective(
 ) -> dict[str, float]:
     """Returns the sum over the replicas, and its slopes where losses and penalties grow in proportion."""
     size = sum(map(len, losses))
-    mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses))
+    mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses if len(part)))
     penalty = times(len(losses), size) * sum(penalties)
     return dict(zip(_FOUND, (mean + penalty, mean, slope * penalty), strict=True))
 
@@ -73,10 +73,11 @@ def _objective(
 @exercise("10-objective", right=_objective, on_devices=True)
 def objective(answer: Callable[..., Any]) -> str | None:
     """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
+    empty = Case(([np.ones(2, np.float32), np.ones(0, np.float32)], [0.5]), _no_example())
     return judge(
         answer,
         _objective,
-        drawn(_draw_losses, 6),
+        [*drawn(_draw_losses, 6), empty],
         run=_objective_on_replicas,
         advice=_(
             "That is the sum over the replicas of what your function returns, or its gradient. It has to be"
@@ -94,10 +95,14 @@ def objective(answer: Callable[..., Any]) -> str | None:
     )
 
 
+def _no_example() -> str:
+    return _("The second replica has no example here: its share of the losses is 0, and their gradient.")
+
+
 def _draw_losses(random: np.random.Generator) -> tuple[list[Array], list[float]]:
     sizes = random.permutation(_SIZES[random.integers(len(_SIZES))])
     losses = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in sizes]
-    return losses, (random.integers(1, 9, 3) / 2).tolist()
+    return losses, (random.integers(1, 9, random.choice([0, 3])) / 2).tolist()
 
 
 def _objective_on_replicas(
@@ -124,7 +129,7 @@ def _objective_on_replicas(
 
 
 def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dict[str, Any]]:
-    """Returns the steps in NumPy: a dense layer with a penalty or none, gradient descent with momentum."""
+    """Returns the steps in NumPy: a dense layer with penalties or none, gradient descent with momentum."""
 
     def stepped(weight: Array, bias: Array, batches: list[Parts], penalty: float) -> dict[str, Any]:
         values: list[Any] = [weight.astype(np.float64), bias.astype(np.float64)]
@@ -133,7 +138,8 @@ def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dic
         for parts in batches:
             size = sum(len(labels) for _rows, labels in parts)
             factor = times(len(parts), size) * penalty
-            loss, slopes = factor * np.sum(values[0] ** 2), [2 * factor * values[0], np.zeros(_CLASSES)]
+            loss = factor * sum(np.sum(value**2) for value in values)
+            slopes = [2 * factor * value for value in values]
             for rows, labels in parts:
                 if len(labels):
                     factor = share(len(labels), size, len(parts))
@@ -189,9 +195,7 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
         ),
         Case(
             (*values, [_parts(random, 1, 0)], _PENALTY),
-            hint=_(
-                "The second replica has no example here: its share of the losses is 0, and their gradient."
-            ),
+            hint=_no_example(),
             told=_("a batch of one example on two replicas"),
         ),
     ]
@@ -240,7 +244,7 @@ def _steps_on_replicas(
         answer: the reader's function.
         values: of the model's variables.
         batches: cut as a distributed dataset cuts them; the first is the largest.
-        penalty: that of the model's kernel, or 0 for a model without one.
+        penalty: that of the model's kernel and of its bias, or 0 for a model without.
         modes: gets the values of `training` with which the model is called.
     """
     tf, strategy = start_tensorflow(), replica_runs.replicas(len(batches[0]))
@@ -306,7 +310,6 @@ def _model(penalty: float, modes: set[bool]) -> Any:
             modes.add(bool(training))
             return inputs
 
-    dense = keras.layers.Dense(
-        _CLASSES, kernel_regularizer=keras.regularizers.L2(penalty) if penalty else None
-    )
+    penalised = keras.regularizers.L2(penalty) if penalty else None
+    dense = keras.layers.Dense(_CLASSES, kernel_regularizer=penalised, bias_regularizer=penalised)
     return keras.Sequential([keras.Input((_FEATURES,)), Noting(), dense])

@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 #
 # Four virtual CPUs train a convolutional model that tells ten kinds of garments apart.
 # The next six cells are the whole program.
-# It runs, and its curves look as they should.
+# It runs, the loss falls and the accuracy rises.
 # Yet it has a mistake that raises no error: look for it.
 #
 # The images are a stand-in that the course draws, 2,500 for training and 1,000 for testing.
@@ -257,12 +257,13 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # For SGD that is another learning rate.
 # Adam divides its steps by the size of the gradients so far:
 # a factor of all gradients hardly changes them.
-# That is why the curves above look as they should.
+# That is why the accuracy above rises as it should; the loss falls too, and is four times too large.
 #
 # Where parts are unequal, no learning rate mends it:
 # an example counts more on a replica that has fewer of them.
-# A distributed dataset cuts each batch into parts of its size divided by the replicas, rounded up,
-# until nothing is left.
+# A distributed dataset that lies in memory, as here, cuts each batch into parts of its size
+# divided by the replicas, rounded up, until nothing is left.
+# (Read from files the parts differ by one at most, and `repeat` fills a last batch from the next epoch.)
 # A replica without examples, an *empty* one, runs the step all the same, on tensors with no rows.
 
 # %% predict-empty [markdown]
@@ -463,8 +464,9 @@ for name, inner in {"own_mean": own_mean, "replica_step": right_step}.items():
 # here after every second epoch:
 # the model, the optimizer with its count of steps, and the number of finished epochs.
 # The images come in the same order in each epoch, so nothing of them has to be saved.
-# Where they are shuffled anew in each, with a seed,
-# a resumed run must skip the batches of the finished epochs.
+# Where `shuffle` orders them anew in each, with a seed,
+# a resumed run must skip the batches of the finished epochs,
+# or make the order from the seed and the epoch, as in lesson 11.
 #
 # The next cell trains for two epochs.
 # The cell after it goes on to the fourth, with a new model and the checkpoint in `folder`.
@@ -630,7 +632,7 @@ measure = iterating_explorer.measuring(ways_of, steps=20)
 iterating_explorer.IterationExplorer(measure)
 
 # %% takeaways [markdown]
-# All three ways take the same steps, with the same mean loss.
+# The mean loss of 20 steps is the same in all three ways, to two decimals.
 #
 # ## The plain program
 #

@@ -19,14 +19,19 @@ from lessons.lesson_11_many_processes import checks_drill  # noqa: F401 - it reg
 
 Batches = list[list[int]]
 _MOST_BATCHES = 100  # a pipeline that repeats would never end
+_STRIDE = 6  # of the numbers: no remainder tells the place of one
 
 
 def _cut(numbers: range, size: int) -> Batches:
     return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
 
 
+def _numbers(count: int) -> range:
+    return range(_STRIDE, _STRIDE * count + 1, _STRIDE)
+
+
 def _mine(count: int, context: Any) -> range:
-    return range(context.input_pipeline_id + 1, count + 1, context.num_input_pipelines)
+    return _numbers(count)[context.input_pipeline_id :: context.num_input_pipelines]
 
 
 def _own_batches(count: int, batch_size: int, context: Any) -> Batches:
@@ -34,7 +39,7 @@ def _own_batches(count: int, batch_size: int, context: Any) -> Batches:
 
 
 def _all_examples(count: int, batch_size: int, context: Any) -> Batches:
-    return _cut(range(1, count + 1), context.get_per_replica_batch_size(batch_size))
+    return _cut(_numbers(count), context.get_per_replica_batch_size(batch_size))
 
 
 def _global_batches(count: int, batch_size: int, context: Any) -> Batches:
@@ -64,12 +69,12 @@ def pipeline(answer: Callable[..., Any]) -> str | None:
             _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
             _global_batches: _("Each replica would get as many examples as a global batch has."),
             lambda count, size, context: _in_turn(_all_examples(count, size, context), context): whole,
-            lambda count, size, context: _in_turn(_cut(range(1, count + 1), size), context): whole,
+            lambda count, size, context: _in_turn(_cut(_numbers(count), size), context): whole,
             lambda count, size, context: _cut(_mine(count, context), size // context.num_input_pipelines): _(
                 "That is a batch for a whole worker. Make batches for one replica: a worker has several."
             ),
             lambda count, size, context: _cut(
-                range(context.input_pipeline_id + 1, count + 1, context.num_replicas_in_sync),
+                _numbers(count)[context.input_pipeline_id :: context.num_replicas_in_sync],
                 context.get_per_replica_batch_size(size),
             ): _("Every n-th example, where n is the number of replicas. Let n be that of the workers."),
             lambda count, size, context: [
@@ -92,18 +97,20 @@ def _draw_worker(random: np.random.Generator) -> tuple[int, int, Any]:
 def _told(count: int, batch_size: int, context: Any) -> str:
     return _(
         "worker {worker} of {workers} with {replicas} replicas each, a global batch of {size} and the numbers"
-        " 1 to {largest}",
+        " {first}, {second}, ... {largest}",
         worker=context.input_pipeline_id,
         workers=context.num_input_pipelines,
         replicas=context.num_replicas_in_sync // context.num_input_pipelines,
         size=batch_size,
-        largest=count,
+        first=_STRIDE,
+        second=2 * _STRIDE,
+        largest=_STRIDE * count,
     )
 
 
 def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, context: Any) -> Batches:
     data = start_tensorflow().data
-    found = answered(answer(data.Dataset.range(1, count + 1), batch_size, context))
+    found = answered(answer(data.Dataset.range(_STRIDE, _STRIDE * count + 1, _STRIDE), batch_size, context))
     if not isinstance(found, data.Dataset):
         raise CourseError(
             _("Your function returns no data set."),

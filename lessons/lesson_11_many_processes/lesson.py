@@ -500,7 +500,7 @@ print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 # `mesh.local_device_locations()` says where in the mesh a client's devices stand,
 # and it makes their components alone.
 # All clients call `save`, for one checkpoint.
-# The first device that has a part writes it: here always one of client 0.
+# Of a sharded variable, the first device that has a part writes it: here always one of client 0.
 
 # %% client
 # %%writefile 11_programs/client.py
@@ -767,7 +767,7 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
 # | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` |
-# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job; after an error you submit it again |
+# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job, and you submit it again |
 #
 # Every machine must see the folder of checkpoints.
 # None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,

@@ -324,8 +324,8 @@ for name, given in (("one device", None), ("two replicas", strategy)):
 # | `model_to_estimator` | nothing: the Keras model | 9 |
 # | `TPUEstimator` | `TPUStrategy` | named |
 #
-# TensorFlow's guide named two limits of training Estimators under a strategy:
-# no `TPUStrategy`, and no `Scaffold` in a `model_fn`.
+# TensorFlow's guide named among the limits of training Estimators under a strategy
+# `TPUStrategy`, and a `Scaffold` in a `model_fn`.
 # But version 2.15 accepts a `Scaffold` under a strategy without a word.
 #
 # ## Exercise

@@ -40,6 +40,11 @@ def own_mean(losses, penalties=0.0):
     return tf.reduce_mean(losses) + penalties
 
 
+def mean_of_own(losses, penalties, size):
+    share = tf.cast(tf.shape(losses)[0], tf.float32) / tf.cast(size, tf.float32)
+    return tf.reduce_mean(losses) * share + scaled(penalties)
+
+
 def total(losses, penalties=0.0):
     return tf.reduce_sum(losses) + penalties
 
@@ -124,6 +129,14 @@ ATTEMPTS = {
                 ),
                 "step of the given optimizer",
             ),
+            (
+                replica_step(
+                    lambda losses, model, size: (
+                        average(losses, global_batch_size=size) + scaled(model.losses[:1])
+                    )
+                ),
+                "step of the given optimizer",
+            ),
             (replica_step(apply=lambda *_given: None), "step of the given optimizer"),
             (replica_step(apply=by_hand), "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, -logits)), "go to the metric"),
@@ -140,9 +153,7 @@ ATTEMPTS = {
     ),
     "10-objective": Attempts(
         right=(
-            objective(
-                lambda loss, penalties: loss + tf.reduce_sum(tf.stack(penalties)[:, None]) / replicas()
-            ),
+            objective(lambda loss, penalties: loss + tf.reduce_sum(penalties) / replicas()),
             lambda losses, penalties, size: average(losses + sum(penalties), global_batch_size=size),
         ),
         wrong=(
@@ -163,6 +174,8 @@ ATTEMPTS = {
             ),
             (objective(lambda loss, penalties: loss + sum(penalties) / 2), "the sum over the replicas"),
             (objective(lambda loss, penalties: loss.numpy()), "fails"),
+            (objective(lambda loss, penalties: loss + tf.add_n(penalties) / replicas()), "fails"),
+            (mean_of_own, "no example here"),
             (lambda losses, penalties, size: losses, "Return one number"),
             (nothing, "Return one number"),
             (0.5, "function"),

@@ -54,16 +54,17 @@ def test_calls_and_loops_are_looked_into():
 
 
 def test_variables_keep_their_values_also_those_that_a_called_function_writes():
-    direct, called = (tensorflows.DVariable(rows_of()) for _each in range(2))
+    direct, called, passed = (tensorflows.DVariable(rows_of()) for _each in range(3))
     double = tf.function(lambda: called.assign_add(called))
 
-    def step():
+    def step(given):
         double()
         direct.assign_add(direct)
+        given.assign_add(given)
         return tf.reduce_sum(direct)
 
-    assert seen(step) == ["all-reduce over x, 4 bytes"]
-    for variable in (direct, called):
+    assert seen(step, passed) == ["all-reduce over x, 4 bytes"]
+    for variable in (direct, called, passed):
         assert np.array_equal(dtensor.to_numpy(variable), ONES)
 
 
