@@ -10,6 +10,7 @@ READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
 TRANSLATIONS := $(notdir $(wildcard lessons/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 
@@ -52,7 +53,8 @@ catalogues: .venv/ready  ## bring the translation catalogues up to date with the
 	$(BIN)/python -m tools.catalogues extract
 
 nbval: .venv/ready  ## every stored output is what execution gives; the tools on a small course
-	$(PYTEST) -q --nbval --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile notebooks
+	$(PYTEST) -q $(NBVAL) $(firstword $(BUILT))
+	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(wordlist 2,99,$(BUILT))  # the same code on an old processor
 	$(PYTEST) tests/notebooks -q $(SHORT) -n 2 --dist worksteal
 
 book: .venv/ready  ## build the site into build/book
@@ -85,7 +87,7 @@ estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Pyth
 	$(PYTEST) tests/drill/test_estimator.py -q -m drill_all
 	$(PYTEST) -q --nbval --nbval-cell-timeout=600 -n 2 --dist loadfile $(APPENDICES)  # in their own kernel
 
-drill: .venv/ready  ## the long checks of each CI run: kills, one other processor, Colab's versions in one language
+drill: .venv/ready  ## the long checks of each CI run: kills, processes, the table of operations, Colab's versions, the solutions
 	$(PYTEST) tests -q -m drill --durations=12 $(BY_FILE)
 
 drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, plan and language; processes ROUNDS times

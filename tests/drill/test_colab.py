@@ -20,6 +20,8 @@ from tests.lab.predicting import NOTEBOOK, predict_and_reveal, write_lesson
 from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
 from tests.lab.training import CELLS, train_stop_and_go_on
 from tests.lab.training import NOTEBOOK as TRAINING_LAB
+from tools.lesson.build import built_notebook
+from tools.lesson.solutions import refusals
 
 PROGRAMS = sorted((ROOT / "notebooks" / "plain").glob("*.py"))
 # The code is the same in every language: one of them in each CI run, all by hand and weekly.
@@ -75,10 +77,14 @@ def test_the_environment_has_colabs_versions(colab_python):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_cell_of_every_lesson_runs_and_runs_again(colab_python, language, tmp_path: Path):
-    notebooks = {
-        name: each_twice(without_outputs(COURSE.notebook(language, name))) for name in COURSE.lesson_names
+def test_every_cell_runs_and_runs_again_and_every_check_takes_the_solution(
+    colab_python, language, tmp_path: Path
+):
+    solved = {
+        name: built_notebook(COURSE, COURSE.lesson(name), language, solved=True)
+        for name in COURSE.lesson_names
     }
+    notebooks = {name: each_twice(notebook) for name, notebook in solved.items()}
     with ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(lambda each: execute(each, python=colab_python, folder=tmp_path), notebooks.values()))
     assert {name: faults for name, notebook in notebooks.items() if (faults := faults_of(notebook))} == {}
@@ -94,10 +100,10 @@ def each_twice(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 def faults_of(notebook: nbformat.NotebookNode) -> list[str]:
-    """Returns the errors that cells raised, and the cells that did not run."""
+    """Returns the errors of cells, the cells that did not run, and the checks that refuse the solution."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     errors = [out.evalue for cell in cells for out in cell.outputs if out.output_type == "error"]
-    return errors + [cell.id for cell in cells if not cell.execution_count]
+    return [*errors, *(cell.id for cell in cells if not cell.execution_count), *refusals(notebook)]
 
 
 @pytest.mark.drill

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.course import COURSE, lesson_with
+from tests.course import lesson_with
 from tests.lab.clustering import WORKERS, build_watch_and_interrupt
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
 from tests.lab.reading import (
@@ -30,12 +30,12 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
         yield Reader(chromium, address, folder)
 
 
-@pytest.mark.parametrize("language", COURSE.languages)
+@pytest.mark.parametrize("language", ["ja"])  # tests/drill/test_colab.py does these two in English
 def test_a_run_shows_pictures_stops_and_resumes_and_steps_are_measured(reader, language):
     reader.read(f"{language}/{lesson_with(STOPPABLE)}.ipynb", stop_resume_and_measure, f"{language}-run")
 
 
-@pytest.mark.parametrize("language", COURSE.languages)
+@pytest.mark.parametrize("language", ["ja"])
 def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader, language):
     reader.read(f"{language}/{lesson_with(EXPLORER)}.ipynb", explore, f"{language}-explore")
 

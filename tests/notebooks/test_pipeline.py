@@ -145,8 +145,8 @@ def test_changed_and_missing_outputs_fail_the_comparison(course):
 
 
 def test_the_makefile_compares_so_too():
-    for options, what in ((OPTIONS, "notebooks"), (IN_THEIR_KERNELS, "$(APPENDICES)")):
-        assert " ".join([*options, what]) in (ROOT / "Makefile").read_text("utf-8")
+    for words in (["NBVAL :=", *OPTIONS], [*IN_THEIR_KERNELS, "$(APPENDICES)"]):
+        assert " ".join(words) in (ROOT / "Makefile").read_text("utf-8")
 
 
 def test_solutions_pass_their_checks(course):

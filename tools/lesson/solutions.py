@@ -26,13 +26,16 @@ async def solve(course: Course, lesson: Lesson) -> list[str]:
         executed = await execute(notebook, folder)
     except ExecutionFailed as error:
         return [f"{lesson.name} with its solutions failed:\n{error}"]
+    return [f"{lesson.name}, {fault}" for fault in refusals(executed)]
+
+
+def refusals(executed: NotebookNode) -> list[str]:
+    """Returns a line about each check of an executed notebook that does not say that the answer is right."""
     checks = [cell for cell in executed.cells if "check" in cell.metadata.get("tags", ())]
     shown = {cell.id: _shown(cell) for cell in checks}
     refused = {cell_id: text for cell_id, text in shown.items() if not text.startswith(Status.RIGHT.value)}
-    faults = [
-        f"{lesson.name}, cell {cell_id!r} refuses the solution: {text}" for cell_id, text in refused.items()
-    ]
-    return faults if checks else [f"{lesson.name} has no check"]
+    lines = [f"cell {cell_id!r} refuses the solution: {text}" for cell_id, text in refused.items()]
+    return lines if checks else ["no check"]
 
 
 def _shown(cell: NotebookNode) -> str:
