@@ -1,0 +1,130 @@
+"""Neural networks as sums over named axes, and the collectives of their training step under a plan.
+
+A product of two tensors adds up over the axes that its result lacks. Where a plan splits such an axis, each
+device has a part of every sum: the rule "partial sum" of `communication.product`. The way back follows from
+that. Held against what TensorFlow runs: tests/tf/test_block.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.plan import BATCH, Axes, Plan
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What makes a tensor out of others: it adds up over the axes that the tensor itself lacks.
+
+    An operation on each element adds up over none, such as the sum of two tensors or a softmax.
+
+    Attributes:
+        result: the name of the tensor that is made.
+        axes: its axes.
+        operands: the names of the tensors that it is made of.
+        renamed: axes of the operands that have another name here, so that a tensor meets itself.
+        times: how often the network has it: once in each of its blocks.
+    """
+
+    result: str
+    axes: Axes
+    operands: tuple[str, ...]
+    renamed: tuple[tuple[str, str], ...] = ()
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A collective of a training step, and how often the step takes it.
+
+    Attributes:
+        tensor: what is added up; a gradient has the name of its tensor.
+        collective: among whom, and how much.
+        times: once in each block.
+        is_gradient: whether it is taken on the way back.
+    """
+
+    tensor: str
+    collective: Collective
+    times: int
+    is_gradient: bool
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A neural network that is declared by the axes of its tensors.
+
+    Attributes:
+        name: what it is called.
+        inputs: the axes of what it is given, which has no gradient.
+        variables: the axes of each variable.
+        sums: how each other tensor is made, in order; the last one is the loss.
+        sizes: the size of each axis, without the batch.
+        repeats: how often it has each variable that belongs to a repeated block.
+        into_block: the tensor that goes into each block.
+        whole: the axes that no plan is to split.
+    """
+
+    name: str
+    inputs: Mapping[str, Axes]
+    variables: Mapping[str, Axes]
+    sums: tuple[Sum, ...]
+    sizes: Mapping[str, int]
+    repeats: Mapping[str, int] = field(default_factory=dict)
+    into_block: str = ""
+    whole: Axes = ()
+
+    @property
+    def tensors(self) -> dict[str, Axes]:
+        """The axes of every tensor."""
+        return {**self.inputs, **self.variables, **{each.result: each.axes for each in self.sums}}
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers its variables have, in all blocks."""
+        counts = {name: math.prod(self.sizes[axis] for axis in axes) for name, axes in self.variables.items()}
+        return sum(self.repeats.get(name, 1) * count for name, count in counts.items())
+
+    def exchanges(self, plan: Plan, batch_size: int, element_bytes: int = 4) -> Iterator[Exchange]:
+        """Yields the collectives of a training step, forward and then backward.
+
+        What reaches a tensor from several readers is added up on its device, and then once among devices.
+
+        Raises:
+            CourseError: the plan splits two axes of a tensor over one mesh dimension, or an axis that does
+                not divide.
+        """
+        held = plan.shardings(self.tensors, {**self.sizes, BATCH: batch_size})
+        bytes_of = {name: sharding.bytes_per_device(element_bytes) for name, sharding in held.items()}
+
+        def exchange(name: str, dims: tuple[str, ...], times: int, *, is_gradient: bool) -> Exchange:
+            collective = Collective(Kind.ALL_REDUCE, plan.mesh, dims, bytes_of[name])
+            return Exchange(name, collective, times, is_gradient)
+
+        for each in self.sums:
+            if dims := _added_over(plan, each.axes, self.operand_axes(each)):
+                yield exchange(each.result, dims, each.times, is_gradient=False)
+        back: dict[tuple[str, tuple[str, ...]], int] = {}
+        for each in reversed(self.sums):
+            given = self.operand_axes(each)
+            for name, axes in zip(each.operands, given, strict=True):
+                if name not in self.inputs:
+                    back[name, _added_over(plan, axes, [each.axes, *given])] = each.times
+        for (name, dims), times in back.items():
+            if dims:
+                yield exchange(name, dims, times, is_gradient=True)
+
+    def operand_axes(self, made: Sum) -> list[Axes]:
+        """Returns the axes of what a tensor is made of, as they are called there."""
+        tensors, names = self.tensors, dict(made.renamed)
+        return [tuple(names.get(axis, axis) for axis in tensors[name]) for name in made.operands]
+
+
+def _added_over(plan: Plan, axes: Axes, given: Sequence[Axes]) -> tuple[str, ...]:
+    """Returns the mesh dimensions that split what some tensors have and another one lacks."""
+    lacking = [axis for its_axes in given for axis in its_axes if axis not in axes]
+    dims = (plan.splits[axis] for axis in lacking if plan.num_shards(axis) > 1)
+    return tuple(dict.fromkeys(dims))
