@@ -21,7 +21,7 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
+from benchmarks import block_steps, digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
 from benchmarks.histories import run_of  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib.data import fashion, mnist  # noqa: E402
@@ -119,6 +119,11 @@ def parts_of_a_step() -> Content:
     return {"how": {"command": "make results"}, "machine": this_machine(), "step_parts": schemes}
 
 
+def steps_of_the_block() -> Content:
+    """Returns the time of a step of a transformer block on each mesh with each batch size."""
+    return {"how": {"command": "make results"}, "machine": this_machine(), "steps": block_steps.measure()}
+
+
 def exported_model() -> Content:
     """Returns how exports of a model that was trained on the real reviews answer, beside that model."""
     reviews = data.load_imdb(REAL)
@@ -179,6 +184,7 @@ MEASUREMENTS: dict[str, Callable[[], Content]] = {
     "10_fashion": partial(trained_on_garments, REAL, 60_000, 10_000, num_replicas=2, epochs=10),
     "10_fashion_5000": partial(trained_on_garments, REAL, 5_000, 1_000, num_replicas=4, epochs=3),
     "10_stand_in": partial(trained_on_garments, BUILT_IN, 5_000, 1_000, num_replicas=4, epochs=3),
+    "12_steps": steps_of_the_block,
 }
 
 

@@ -21,6 +21,7 @@ __getattr__, __dir__ = face(
         "MeshSpec": "specs.mesh",
         "Plan": "specs.plan",
         "ImageGrid": "specs.image_grid",
+        "code_of": "code.choices",
         "live": "watch.live",
         **dict.fromkeys(("check", "predict", "reveal", "score", "yours_or_ours"), "exercises"),
     },

@@ -160,7 +160,10 @@ def group_sizes(mesh: MeshSpec, names: tuple[str, ...], devices_per_node: int) -
     for name, count in reversed(mesh.dims):
         if name in names:
             size *= count
-            inside *= min(max(devices_per_node // stride, 1), count)
+            if mesh.size <= devices_per_node:
+                inside *= count
+            elif devices_per_node % stride == 0:  # only what fills nodes evenly shares them
+                inside *= math.gcd(devices_per_node // stride, count)
         stride *= count
     return inside, size // inside
 

@@ -43,6 +43,7 @@ NUM_VIEWS = {
     # 12 clusters of 1 to 3 workers, and none to three other tasks: a view for each task, with an evaluator
     # and without, and for each of 7 mistakes.
     "ClusterExplorer": sum(2 * (w + o) + 1 for w in (1, 2, 3) for o in (0, 1, 2, 3)) + 12 * 7,
+    "ScaleOutExplorer": 3 * 3 * 4 * 3,  # networks, kinds of device, numbers of them, microbatches
 }
 each_explorer = pytest.mark.parametrize("name", NUM_VIEWS)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import lessons
 from course_lib.i18n import set_language
-from course_lib.widgets.base import Explorer, table_file
+from course_lib.widgets.base import Explorer, TreeWidget, table_file
 from course_lib.widgets.table import page_table
+from lessons.lesson_12_scaling_out.puzzle_widget import NUM_PUZZLES, Puzzle
 
 
 def write_explorer_tables(
@@ -23,8 +24,20 @@ def write_explorer_tables(
     for language in languages:
         set_language(language)
         for explorer in (make() for make in makers):
-            text = json.dumps(page_table(explorer), ensure_ascii=False, separators=(",", ":"))
-            (folder / table_file(explorer.name, language)).write_text(text, encoding="utf-8")
+            _write_table(explorer, folder / table_file(explorer.name, language))
+
+
+def write_puzzle_tables(languages: Iterable[str], folder: Path) -> None:
+    """Writes the table of each puzzle in each language beside the module."""
+    for language in languages:
+        set_language(language)
+        for puzzle in map(Puzzle, range(1, NUM_PUZZLES + 1)):
+            _write_table(puzzle, folder / table_file(puzzle.name, language))
+
+
+def _write_table(widget: TreeWidget, path: Path) -> None:
+    text = json.dumps(page_table(widget), ensure_ascii=False, separators=(",", ":"))
+    path.write_text(text, encoding="utf-8")
 
 
 def found() -> Iterator[Callable[[], Explorer]]:

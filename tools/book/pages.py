@@ -17,6 +17,7 @@ import yaml
 
 from course_lib.i18n import set_language
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
+from lessons.lesson_12_scaling_out.puzzle_widget import NUM_PUZZLES, Puzzle
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
 from tools.book.operations import operation_values
@@ -28,6 +29,7 @@ from tools.lesson.sources import SOURCE_LANGUAGE
 LESSONS, APPENDICES = "[0-9][0-9]_*.ipynb", "A[0-9]_*.ipynb"
 # The pages after the lessons, in the order in which the contents list them.
 PAGES = (
+    "puzzles",
     "results",
     "initial_values",
     "step_parts",
@@ -199,19 +201,15 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
 
 
 def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
+    set_language(edition.language)
     return {
         "language": edition.language,
         "lessons": edition.lessons + edition.appendices,
         "repository": sources.repository,
-        "explorer": _explorer_html(edition.language),
+        "explorer": MeshLayoutExplorer().to_html(),  # with its state, for a page with no kernel behind it
+        "puzzles": [Puzzle(number) for number in range(1, NUM_PUZZLES + 1)],
         "packages": tested_packages(sources.root),
         "pythons": python_versions(sources.root),
         "notices": notices(sources.book),
         "operations": operation_values(),
     }
-
-
-def _explorer_html(language: str) -> str:
-    """Returns the explorer as an element with its state, ready for a page with no kernel behind it."""
-    set_language(language)
-    return MeshLayoutExplorer().to_html()

@@ -17,7 +17,7 @@ from tools.lesson.sources import Lesson, LessonError
 
 MAX_CODE_LINES, MAX_TAKEAWAYS = 15, 3
 PROGRAM = "%%writefile "  # how a cell begins that writes a program, of any length, into a file
-TAGS = {"opening", "setup", "predict", "reveal", "error", "exercise", "check", "takeaways"}
+TAGS = {"opening", "setup", "predict", "reveal", "error", "modelled", "exercise", "check", "takeaways"}
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _DISPLAYED_MATH = re.compile(r"\$\$.*?\$\$", re.DOTALL)  # its \\ is a new row, not a line break

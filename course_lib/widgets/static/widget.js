@@ -261,7 +261,7 @@ function reading({ keys, views, leads_to, parts }) {
   const whole = (value) => typeof value === "number" ? whole(parts[value]) : Array.isArray(value) ? value.map(whole) : value;
   return (key) => {
     const place = keys.indexOf(key);
-    return { view: whole(views[place]), leads_to: leads_to[place].map((each) => keys[each]) };
+    if (place >= 0) return { view: whole(views[place]), leads_to: leads_to[place].map((each) => keys[each]) };
   };
 }
 
@@ -270,12 +270,17 @@ const tables = {}; // one for all widgets of a page that show the same
 const fetched = (file) => (tables[file] ??=
   fetch(new URL(file, import.meta.url)).then(async (answer) => reading(await answer.json())));
 
+/** What this browser keeps of a puzzle: the key of its last view, and how good the best was (1 solved, 2 at par). */
+const kept = (name) => {
+  try { return JSON.parse(localStorage.getItem(`course-${name}`)) ?? {}; } catch { return {}; } // it may be forbidden
+};
+
 /** A widget on a page: its table is in the element, or in a file beside this module. */
 class Widget extends HTMLElement {
   connectedCallback() {
     const script = this.querySelector("script[type='application/json']");
     if (this.shadowRoot || !script) return; // moved in the page: the shadow tree came along
-    const { table, ...first } = JSON.parse(script.textContent);
+    const { table, kept: name, ...first } = JSON.parse(script.textContent);
     const here = typeof table === "object" && reading(table);
     let now;
     const display = (next) => { now = next; show(next.view); };
@@ -283,9 +288,21 @@ class Widget extends HTMLElement {
       const key = now.leads_to[[...this.shadowRoot.querySelectorAll("input")].indexOf(input)];
       display((here || await fetched(table))(key));
       this.predicted();
+      if (name) this.keep(name, key);
     } });
     display(here ? here(table.keys[0]) : first);
-    if (!here) fetched(table);
+    if (!here) fetched(table).then((read) => {
+      const last = name && read(kept(name).key); // nothing where another version of the course kept it
+      if (last && now === first) display(last);
+    });
+  }
+
+  /** Keeps a choice for the next visit, and how good the best so far is. */
+  keep(name, key) {
+    const level = Number(this.shadowRoot.querySelector("[data-level]").dataset.level);
+    const best = Math.max(level, kept(name).best ?? 0);
+    try { localStorage.setItem(`course-${name}`, JSON.stringify({ key, best })); } catch { return; }
+    document.dispatchEvent(new Event("course-kept"));
   }
 
   /** Tells the page that the reader made a prediction, and which, where this widget asked for one. */
@@ -312,6 +329,23 @@ class Score extends HTMLElement {
   disconnectedCallback() { document.removeEventListener("course-predicted", this.count); }
 }
 
-const elements = { "course-explorer": class extends Widget {}, "course-prediction": class extends Widget {}, "course-score": Score };
+/** Says which puzzles the reader has solved in this browser, and which of them at par. */
+class Solved extends HTMLElement {
+  connectedCallback() {
+    const { puzzles, said, none } = this.dataset;
+    const numbers = Array.from({ length: puzzles }, (_, at) => at + 1);
+    const reached = (level) => numbers.filter((each) => kept(`puzzle_${each}`).best >= level).join(", ") || none;
+    this.count = () => { this.textContent = said.replace("{solved}", reached(1)).replace("{par}", reached(2)); };
+    this.count();
+    document.addEventListener("course-kept", this.count);
+  }
+
+  disconnectedCallback() { document.removeEventListener("course-kept", this.count); }
+}
+
+const elements = {
+  "course-explorer": class extends Widget {}, "course-prediction": class extends Widget {},
+  "course-puzzle": class extends Widget {}, "course-score": Score, "course-solved": Solved,
+};
 for (const [name, element] of Object.entries(elements))
   if (!globalThis.customElements?.get(name)) globalThis.customElements?.define(name, element);

@@ -1,0 +1,59 @@
+"""Times of training steps of a transformer block on virtual devices, for lesson 12."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from benchmarks.plain_loop import definitions
+from course_lib.specs.plan import BATCH
+from lessons.lesson_12_scaling_out.measured_steps import MESHES, NETWORK
+
+PROGRAM = Path(__file__).parents[1] / "notebooks/plain/12_block.py"
+BATCH_SIZES = (24, 96)
+TURNS, STEPS = 5, 4  # of each case, whose medians are written
+
+
+def measure() -> list[dict[str, Any]]:
+    """Returns the seconds of a step on each mesh with each batch size, each case in turn."""
+    cases = [(name, size, _training(name, size)) for name in MESHES for size in BATCH_SIZES]
+    seconds: dict[tuple[str, int], list[float]] = {}
+    for _turn in range(TURNS):
+        for name, size, step in cases:
+            start = time.perf_counter()
+            for _step in range(STEPS):
+                step()
+            seconds.setdefault((name, size), []).append((time.perf_counter() - start) / STEPS)
+    return [
+        {"mesh": name, "batch_size": size, "seconds": median(times)}
+        for (name, size), times in seconds.items()
+    ]
+
+
+def _training(name: str, batch_size: int) -> Any:
+    """Returns a function that takes a step and waits for its loss; it has taken two."""
+    program, (dims, splits) = definitions(PROGRAM), MESHES[name]
+    sizes = {**NETWORK.sizes, BATCH: batch_size}
+    program |= {"SIZES": sizes, "VARIABLES": NETWORK.variables, "SPLITS": splits}
+    mesh = program["dtensor"].create_mesh(dims, devices=[f"CPU:{at}" for at in range(_num_devices(dims))])
+    draw = np.random.default_rng(0)
+    shapes = {each: [sizes[axis] for axis in axes] for each, axes in NETWORK.variables.items()}
+    values = {each: draw.normal(0, 0.02, shape).astype("float32") for each, shape in shapes.items()}
+    block = program["Block"](values, mesh)
+    tokens = draw.integers(0, sizes["vocabulary"], (batch_size, sizes["sequence"])).astype("int32")
+    examples = [program["place"](tokens, (BATCH, "sequence"), mesh) for _each in range(2)]
+
+    def step() -> None:
+        program["dtensor"].unpack(program["train_step"](block, *examples, 1e-3))[0].numpy()
+
+    for _warming in range(2):
+        step()
+    return step
+
+
+def _num_devices(dims: list[tuple[str, int]]) -> int:
+    return int(np.prod([size for _name, size in dims]))

@@ -1,0 +1,535 @@
+# %% [markdown]
+# # 12. Scaling out
+#
+# A transformer is to be trained on 512 devices, or on 4,096.
+# Which mesh, which axes split over which dimension, and how long does a step take?
+# You want to know before you rent them.
+#
+# After this lesson you can
+#
+# - say what a training step adds up among devices, for any products and any plan,
+#   and check it on eight virtual devices;
+# - compute the time and the memory of a step from a few numbers of the machine,
+#   and find the best of all meshes and plans;
+# - write a transformer block with DTensor, train it equal to one device,
+#   and move its checkpoint to another mesh.
+#
+# **Time:** 60 minutes.
+# **You need to know:** collectives from lesson 2, named axes and checkpoints from lesson 5.
+#
+# > **Where this was run.** TensorFlow 2.21 on virtual CPUs.
+# > What is said of GPUs and TPUs here is arithmetic, held against published measurements; we ran none.
+
+# %%
+LANGUAGE = "en"
+
+import course_lib
+from course_lib import check, predict, reveal, score
+
+course_lib.setup(language=LANGUAGE, devices=8)
+
+# %% explorer-text [markdown]
+# ## The finished thing
+#
+# Choose a network, a cluster, and how many devices there are.
+# The explorer tries every mesh and every plan, and shows the best:
+# how long a step takes, and what a device has in memory.
+# Half of this lesson builds that in cells; the other half holds it against what was measured.
+#
+# Among how many H100s must the largest network be split before it fits at all?
+
+# %% explorer tags=["modelled"]
+from lessons.lesson_12_scaling_out.explorer import ScaleOutExplorer
+
+ScaleOutExplorer()
+
+# %% ring-text [markdown]
+# ## The time of an all-reduce
+#
+# In a ring each of $n$ devices sends $2(n-1)$ messages of an $n$-th of the payload (lesson 2).
+# A message takes a fixed time, the *latency*, and then its bytes divided by the *bandwidth*.
+# In a pair of trees there are fewer messages, up and down, but twice the payload goes through a device.
+#
+# The numbers below are those of eight A100s in a *node*, a machine of its own,
+# as NVIDIA's library NCCL has them to choose between rings and trees:
+# 240 GB/s each way inside a node, 25 GB/s from each device to other nodes.
+
+# %% ring tags=["modelled"]
+import math
+
+INSIDE, BETWEEN, PER_NODE = (240e9, 3.4e-6), (25e9, 14e-6), 8  # bytes a second, seconds of a message
+
+
+def ring(num_devices, num_bytes, link):
+    bandwidth, latency = link
+    return 2 * (num_devices - 1) * (latency + num_bytes / num_devices / bandwidth)
+
+
+def tree(num_devices, num_bytes, link):
+    bandwidth, latency = link
+    return 2 * math.log2(num_devices) * latency + 2 * num_bytes / bandwidth
+
+
+print(f"8 kB: {1e3 * ring(8, 8e3, INSIDE):.2f} ms, 8 GB: {1e3 * ring(8, 8e9, INSIDE):.1f} ms")
+
+# %% predict-tree [markdown]
+# 512 devices form one ring through 64 nodes, with the link between nodes.
+# With a payload of 1 MB the ring takes 14.4 milliseconds.
+# How many does a tree take?
+# The base-2 logarithm of 512 is 9.
+#
+# - [x] `0.33`
+#   18 latencies are 0.25, and twice the payload takes 0.08.
+#   The ring has 1,022 messages of 2 kB: nearly all of its time is latency.
+# - [ ] `7.2`
+#   That is half of the ring's time, which is nearly all latency.
+#   But the tree has 18 messages for 1,022.
+# - [ ] `14.4`
+#   In both about twice the payload goes through a device.
+#   But here the latency decides, and the ring has 1,022 messages.
+# - [ ] `28.8`
+#   With a large payload both take about equally long; here the latency decides.
+
+# %% reveal-tree
+reveal("12-tree", round(1e3 * tree(512, 1e6, BETWEEN), 2))
+
+# %% levels-text [markdown]
+# Devices of a node are joined ten times as fast.
+# So an all-reduce that leaves the node has two levels: the devices of a node add up among themselves,
+# and each exchanges its part with those of its own place in the other nodes.
+# Then a device sends an eighth of the payload out of the node.
+
+
+# %% levels tags=["modelled"]
+def all_reduce(num_devices, stride, num_bytes):
+    inside = min(max(PER_NODE // stride, 1), num_devices)  # those of a group that share a node
+    return ring(inside, num_bytes, INSIDE) + ring(num_devices // inside, num_bytes / inside, BETWEEN)
+
+
+print(f"512 devices, 1 GB: in one ring {1e3 * ring(512, 1e9, BETWEEN):.0f} ms")
+print(f"in two levels {1e3 * all_reduce(512, 1, 1e9):.0f} ms")
+print(f"64 devices of as many nodes {1e3 * all_reduce(64, 8, 1e9):.0f} ms")
+
+# %% stride-text [markdown]
+# `stride` says how far apart the devices of a group are numbered.
+# On the mesh `batch` 64 × `model` 8 those along `model` are neighbours, those along `batch` eight apart.
+# No two of the latter share a node, so all that they exchange leaves it.
+# The last dimension of a mesh stays in a node: let it be the one that exchanges most.
+#
+# ## What a step adds up
+#
+# A product adds up over the axes that its result lacks.
+# Where a plan splits such an axis, each device has a part of every sum,
+# and an all-reduce adds the parts (lesson 2).
+# On the way back the gradient of a factor has the factor's axes,
+# and adds up over those of the other factor and of the result.
+# One rule serves all three tensors of a product:
+#
+# > A tensor is added up over each mesh dimension that splits an axis of its product which the tensor lacks.
+#
+# **Exercise 1.** Write `added_up(how, splits)`.
+#
+# - `how` is a product as `tf.einsum` has it, such as `"bsd,df->bsf"`; each letter is an axis.
+# - `splits` says which mesh dimension splits an axis, such as `{"b": "batch", "f": "model"}`.
+# - Return three sets of mesh dimensions: over which the gradient of the first factor is added up,
+#   that of the second, and the result.
+
+
+# %% exercise-added
+def added_up(how, splits):
+    # solution begin
+    tensors = how.replace("->", ",").split(",")
+    axes = set("".join(tensors))
+    return [{splits[axis] for axis in axes - set(own) if axis in splits} for own in tensors]
+    # solution end
+
+
+# %%
+check("12-added", added_up)
+
+# %% block-text [markdown]
+# ## A transformer block
+#
+# Tokens of `vocabulary` kinds become vectors of `features` numbers.
+# In the *attention* each of `heads` heads makes a query, a key and a value of each token;
+# a token takes the values of those tokens whose keys are like its query.
+# Two dense layers with `hidden` units follow.
+# What attention and dense layers make is added to `x`.
+#
+# The plan splits the examples over `batch`, and heads and hidden units over `model`.
+# Attention then needs no exchange until `out` adds up over the heads.
+
+# %% shapes
+import numpy as np
+
+from course_lib import collectives, shard, yours_or_ours
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor
+
+SIZES = {"batch": 32, "sequence": 8, "vocabulary": 12, "features": 32, "heads": 4, "size": 8, "hidden": 64}
+VARIABLES = {"embedding": ("vocabulary", "features"), "position": ("sequence", "features")}
+VARIABLES |= dict.fromkeys(["query", "key", "value"], ("features", "heads", "size"))
+VARIABLES |= {"out": ("heads", "size", "features"), "gain_1": ("features",), "gain_2": ("features",)}
+VARIABLES |= {"up": ("features", "hidden"), "up_bias": ("hidden",), "down": ("hidden", "features")}
+VARIABLES |= {"head": ("features", "vocabulary")}
+SPLITS = {"batch": "batch", "heads": "model", "hidden": "model"}
+
+# %% attend-text [markdown]
+# **Exercise 2.** Write `attend(n, query, key, value)` with `tf.einsum` and `tf.nn.softmax`.
+#
+# - `n` is `[batch, sequence, features]`; the three weights are `[features, heads, size]`.
+# - The score of a token for another is the product of its query with the other's key,
+#   added up over `size` and divided by the root of `size`.
+#   Softmax makes shares of all scores of a token.
+# - Return the values, added up by these shares: `[batch, heads, sequence, size]`.
+#
+# The check calls it in a `tf.function` on 4 × 2 devices, compares it with NumPy,
+# and looks for collectives: there should be none.
+
+
+# %% exercise-attend
+def attend(n, query, key, value):
+    # solution begin
+    q, k, v = (tf.einsum("bsd,dhk->bhsk", n, each) for each in (query, key, value))
+    scores = tf.einsum("bhsk,bhtk->bhst", q, k) / query.shape[-1] ** 0.5
+    return tf.einsum("bhst,bhtk->bhsk", tf.nn.softmax(scores), v)
+    # solution end
+
+
+# %%
+check("12-attend", attend)
+
+# %% block-why [markdown]
+# Here is the rest of the block.
+# Where your `attend` is not right yet, the course's takes its place.
+
+# %% block
+attention = yours_or_ours("12-attend", attend)
+
+
+def normalised(x, gain):
+    return gain * x * tf.math.rsqrt(tf.reduce_mean(x * x, axis=-1, keepdims=True) + 1e-6)
+
+
+def logits_of(block, tokens):
+    x = tf.einsum("bsv,vd->bsd", tf.one_hot(tokens, SIZES["vocabulary"]), block.embedding) + block.position
+    mixed = attention(normalised(x, block.gain_1), block.query, block.key, block.value)
+    x = x + tf.einsum("bhsk,hkd->bsd", mixed, block.out)
+    units = tf.einsum("bsd,df->bsf", normalised(x, block.gain_2), block.up) + block.up_bias
+    x = x + tf.einsum("bsf,fd->bsd", tf.nn.relu(units), block.down)
+    return tf.einsum("bsd,dv->bsv", x, block.head)
+
+
+# %% place
+def place(array, axes, mesh):
+    if mesh is None:  # one device
+        return tf.constant(array)
+    return shard(array, dtensor.Layout([SPLITS.get(axis, dtensor.UNSHARDED) for axis in axes], mesh))
+
+
+class Block(tf.Module):
+    def __init__(self, values, mesh):
+        super().__init__()
+        kind = tf.Variable if mesh is None else dtensor.DVariable
+        for name, axes in VARIABLES.items():
+            setattr(self, name, kind(place(values[name], axes, mesh)))
+
+
+def examples(number, mesh):
+    tokens = np.random.default_rng(number).integers(0, 12, (32, 8)).astype("int32")
+    pair = tokens, np.roll(tokens, 1, axis=1)  # to each place belongs the token before it
+    return [place(each, ("batch", "sequence"), mesh) for each in pair]
+
+
+# %% step
+def step(block, tokens, targets, learning_rate):
+    with tf.GradientTape() as tape:
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits_of(block, tokens))
+        loss = tf.reduce_mean(losses)
+    weights = block.trainable_variables
+    for weight, gradient in zip(weights, tape.gradient(loss, weights)):  # all gradients are there
+        weight.assign_sub(learning_rate * gradient)
+    return loss
+
+
+shapes = {name: [SIZES[axis] for axis in axes] for name, axes in VARIABLES.items()}
+draw = np.random.default_rng(0).normal
+values = {name: draw(0, 0.2, shape).astype("float32") for name, shape in shapes.items()}
+values |= {name: np.ones(shapes[name], "float32") for name in ("gain_1", "gain_2")}
+mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+
+# %% predict-model [markdown]
+# How many all-reduces over `model` does a step of this block take?
+# `model` splits the weights `query`, `key`, `value`, `out`, `up` and `down`.
+#
+# - [ ] `2`
+#   Those are the two forward: `out` adds up over the heads, `down` over the hidden units.
+#   On the way back the inputs of attention and of the dense layers have gradients that add up over them, too.
+# - [x] `4`
+#   Two forward, for `out` and `down`, and two on the way back.
+#   Query, key and value have one input:
+#   TensorFlow adds its three gradients on each device, and then once among devices.
+# - [ ] `6`
+#   That has an all-reduce for each of the three gradients of the attention's input.
+#   TensorFlow adds these up on each device first.
+# - [ ] `12`
+#   That is two for each weight.
+#   A product takes one only where it adds up over a split axis.
+
+# %% reveal-model
+observed = collectives(step, Block(values, mesh), *examples(0, mesh), 0.5)
+reveal("12-model", sum("model" in each.mesh_dims for each in observed))
+
+# %% rule-text [markdown]
+# The others, over `batch`, are the gradient of each weight, and the mean of the loss.
+# What is added up has the size of a tensor's part on one device, so the rule predicts the payloads, too.
+# The library declares the same block by its axes, and goes through all of its products.
+
+# %% predicted
+from course_lib import MeshSpec, Plan
+from lessons.lesson_12_scaling_out.networks import transformer
+
+network = transformer(sequence=8, features=32, heads=4, vocabulary=12, hidden=64)
+plan = Plan("4 × 2", MeshSpec([("batch", 4), ("model", 2)]), SPLITS)
+told = [str(each.collective) for each in network.exchanges(plan, batch_size=32)]
+seen = [str(each) for each in collectives(step, Block(values, mesh), *examples(0, mesh), 0.5)]
+for exchange in sorted(set(told) | set(seen)):
+    print(f"{told.count(exchange)} told, {seen.count(exchange)} seen: {exchange}")
+
+# %% train-text [markdown]
+# A test holds this on six meshes, among them two of 6 devices, and with vocabulary and features split.
+#
+# ## Trained, and moved
+#
+# The block learns to name the token before each token, which only its attention can tell.
+# `train` saves at its end, and begins at the newest checkpoint if there is one.
+
+# %% train
+import tempfile
+
+train_step = tf.function(step)
+
+
+def train(dims, folder, steps):
+    mesh = dims and dtensor.create_mesh(dims, device_type="CPU")
+    count = tf.Variable(0, dtype=tf.int64)
+    checkpoint = tf.train.Checkpoint(block=Block(values, mesh), step=count)
+    manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
+    manager.restore_or_initialize()
+    for _ in range(steps):
+        yield float(train_step(checkpoint.block, *examples(int(count), mesh), 0.5))
+        count.assign_add(1)
+    manager.save()
+
+
+# %% moved
+folder = tempfile.mkdtemp()
+trained = list(train([("batch", 4), ("model", 2)], folder, 50))
+one = list(train(None, tempfile.mkdtemp(), 50))
+moved = list(train([("batch", 2), ("model", 4)], folder, 10))
+print(f"{trained[0]=:.2f} {one[0]=:.2f} {moved[0] < 0.1=}")
+print("within 0.001 of one device:", sum(np.abs(np.subtract(trained, one)) < 1e-3), "of 50 steps")
+
+# %% cost-text [markdown]
+# On 2 × 4 devices the training went on where it stood on 4 × 2: a checkpoint holds no mesh (lesson 5).
+#
+# ## The time and the memory of a step
+#
+# Now a network of the size that is meant: 40 blocks with 6,144 features, 18 billion parameters.
+# Its products and their letters are all that the arithmetic needs;
+# normalisations and biases are left out here, and the library counts them.
+#
+# A product takes two operations for each combination of its letters, and the way back has two products more.
+# An A100 makes 312 · 10¹² operations a second at most.
+# We take 56 % of that: with it the model meets the time of one training that was published (below).
+#
+# The batch is cut into four *microbatches*, one after another: a device keeps the activations of one only.
+# Activations and their gradients are then added up four times a step;
+# the gradients of weights add up on the device, and among devices once.
+#
+# In mixed precision a number takes 2 bytes, its gradient 2, and Adam keeps 12:
+# two averages, and the weight itself in float32.
+
+# %% products
+BLOCKS, MICROBATCHES = 40, 4
+NUMBERS = {"b": 1024, "s": 2048, "t": 2048, "d": 6144, "h": 48, "k": 128, "f": 24576, "v": 51200}
+PRODUCTS = [  # what is multiplied, how, and how often
+    (("normed", "query"), "bsd,dhk->bhsk", BLOCKS),
+    (("normed", "key"), "btd,dhk->bhtk", BLOCKS),
+    (("normed", "value"), "btd,dhk->bhtk", BLOCKS),
+    (("queries", "keys"), "bhsk,bhtk->bhst", BLOCKS),
+    (("shares", "values"), "bhst,bhtk->bhsk", BLOCKS),
+    (("mixed", "out"), "bhsk,hkd->bsd", BLOCKS),
+    (("normed again", "up"), "bsd,df->bsf", BLOCKS),
+    (("units", "down"), "bsf,fd->bsd", BLOCKS),
+    (("x", "head"), "bsd,dv->bsv", 1),
+]
+WEIGHTS = {"query", "key", "value", "out", "up", "down", "head"}
+
+# %% sums
+rule = yours_or_ours("12-added", added_up)
+
+
+def sums(splits):
+    found = {}
+    for number, (names, how, times) in enumerate(PRODUCTS):
+        tensors = zip((*names, f"result {number}"), how.replace("->", ",").split(","), rule(how, splits))
+        for name, axes, dims in tensors:
+            for dim in dims:
+                found[name, dim] = axes, times  # once for each tensor, whoever reads it
+    return found
+
+
+sums({"b": "batch", "h": "model", "f": "model"})
+
+
+# %% cost tags=["modelled"]
+def count(axes, local):
+    return math.prod(local[axis] for axis in {*axes} & {*local})
+
+
+def cost(splits, mesh):
+    local = {axis: size / mesh[splits[axis]] if axis in splits else size for axis, size in NUMBERS.items()}
+    local["b"] /= MICROBATCHES
+    flops = sum(2 * times * count(how, local) for _, how, times in PRODUCTS)
+    parts = {"computing": MICROBATCHES * 3 * flops / (0.56 * 312e12), "batch": 0, "model": 0}
+    for (name, dim), (axes, times) in sums(splits).items():
+        passes = 1 if name in WEIGHTS else MICROBATCHES
+        stride = mesh["model"] if dim == "batch" else 1  # the devices of `model` are neighbours
+        parts[dim] += times * passes * all_reduce(mesh[dim], stride, 2 * count(axes, local))
+    numbers = sum(count(axes, local) * times for axes, times in sums({"b": "batch"}).values())
+    return parts, numbers * (2 + 2 + 12)
+
+
+# %% predict-critical [markdown]
+# Data parallelism alone does not fit into the 80 GB of an A100. Suppose it did.
+# Gradients have the same size, however many tokens a device has of the batch:
+# below a *critical batch* on each device their all-reduce takes longer than computing.
+# How many tokens is that, rounded to thousands?
+# A parameter takes 6 operations a token, at 175 · 10¹² a second.
+# Its gradient of 2 bytes crosses each link about twice, and devices of a node share the way out.
+#
+# - [ ] `0`
+#   At 100 tokens a parameter computes for 3 · 10⁻¹² s. Its gradient alone needs ten times as long.
+# - [x] `2000`
+#   By the bandwidths computing and all-reduce are equal at some 1,000 tokens.
+#   The latencies of 281 all-reduces, one for each weight, add more than half of that.
+# - [ ] `200000`
+#   With that many tokens a device computes a hundred times as long as it exchanges.
+
+# %% reveal-critical
+parts, _ = cost({"b": "batch"}, {"batch": 512, "model": 1})
+critical = NUMBERS["b"] * NUMBERS["s"] / 512 * parts["batch"] / parts["computing"]
+reveal("12-critical", round(critical / 1000) * 1000)
+
+# %% planner-text [markdown]
+# ## All plans
+#
+# `plans` goes through all ways to make a mesh `batch` × `model` of so many devices,
+# and all choices of what `model` splits: heads, hidden units, vocabulary.
+
+# %% plans
+from itertools import combinations
+
+
+def plans(num_devices):
+    for model in (size for size in range(1, num_devices + 1) if num_devices % size == 0):
+        mesh = {"batch": num_devices // model, "model": model}
+        for axes in (axes for count in range(4) for axes in combinations("hfv", count)):
+            splits = {"b": "batch", **dict.fromkeys(axes, "model")}
+            whole = all(NUMBERS[axis] % mesh[dim] == 0 for axis, dim in splits.items())
+            if whole and (model > 1) == bool(axes) and NUMBERS["b"] % (mesh["batch"] * MICROBATCHES) == 0:
+                parts, num_bytes = cost(splits, mesh)
+                yield model, "".join(axes), num_bytes, parts
+
+
+# %% best tags=["modelled"]
+for wanted in (1, 2, 4, 8):
+    found = [each for each in plans(256) if each[0] == wanted]
+    model, axes, num_bytes, parts = min(found, key=lambda each: sum(each[-1].values()))
+    print(f"{model=}: {sum(parts.values()):.2f} s, {num_bytes / 1e9:.0f} GB, splits {axes or 'nothing'}")
+
+# %% predict-node [markdown]
+# On 256 devices `model` 4 is the first that fits, and `model` 8 costs little more: it stays in a node of eight.
+# `model` 16 extends over two nodes.
+# How many times as long as with `model` 8 do the all-reduces over `model` take, rounded?
+#
+# - [ ] `1`
+#   A device has twice as many examples now: half as many devices lie along `batch`.
+# - [ ] `2`
+#   That is for twice as many examples on a device. The link between nodes comes on top.
+# - [x] `3`
+#   Twice as many examples double it, and the way out adds some 70 %:
+#   each device of a node exchanges an eighth of the sums, at a tenth of the speed.
+# - [ ] `20`
+#   That would be all sums at a tenth of the speed, for twice as many examples.
+#   But with two levels a device exchanges an eighth of them with the other node.
+
+# %% reveal-node
+over_model = {model: parts["model"] for model, axes, _, parts in plans(256) if axes == "hfv"}
+reveal("12-node", round(over_model[16] / over_model[8]))
+
+# %% node-text [markdown]
+# Where memory decides, split the network as far as it must be, and no further than a node.
+# The other devices go to `batch`, down to the critical batch.
+# The explorer does the same for meshes of three dimensions, and counts activations.
+#
+# ## Held against measurements
+#
+# The arithmetic knows no kernel, no cache and no congestion.
+# How far off is it?
+# One constant, the share of its peak that a device reaches, comes from the first row of a table;
+# the other rows are predicted.
+# Left out are rows with a pipeline of stages, which the course does not have.
+
+# %% published tags=["modelled"]
+from lessons.lesson_12_scaling_out.published import published
+
+for row in published():
+    print(row)
+
+# %% measured-text [markdown]
+# The model is best for large payloads and steps of many seconds.
+# It is far off where products are small (the speed-ups), where a message is short,
+# and where a library overlaps or fuses what we add up one after another.
+#
+# And here, on virtual CPUs?
+# `make results` measured steps of the block on six meshes, with two batches each.
+# Two constants, the time of an operation and of a byte that is sent, come from three of the meshes;
+# below are the other three.
+# Virtual devices share two cores and one memory, so this says nothing of links:
+# it says that the counts of operations and bytes carry.
+
+# %% measured
+from lessons.lesson_12_scaling_out.measured_steps import measured_steps
+
+measured_steps()
+
+# %% code-text [markdown]
+# ## The same plan in JAX and PyTorch
+#
+# A plan is names, and other frameworks take the same names.
+# This is the code of `plan` in JAX; `"PyTorch"` and `"TensorFlow"` are the other two.
+
+# %% code
+from course_lib import code_of
+
+print(code_of(plan, "JAX"))
+
+# %% takeaways [markdown]
+# ## The plain programs
+#
+# Now write the block alone, without the library, and without looking back:
+# train it on 4 × 2 devices, hold each loss against one device, and go on from its checkpoint on 2 × 4.
+# [`12_block.py`](../plain/12_block.py) is our program that does it.
+# [`12_plan.py`](../plain/12_plan.py) is the planner: `python 12_plan.py 256 512`.
+#
+# ## Takeaways
+#
+# - A tensor is added up over each mesh dimension that splits an axis of its product which the tensor lacks.
+# - Keep the dimension that exchanges most within a node: put it last in the mesh.
+# - Below the critical batch devices exchange longer than they compute.
+
+# %% score
+score("12")

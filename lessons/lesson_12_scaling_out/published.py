@@ -1,0 +1,151 @@
+"""The cost model beside what others published: step times, collectives, limits, memory, each with its error.
+
+Rows with what the model lacks are left out: pipelines (six rows of Narayanan et al.) and split sequences.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from course_lib.i18n import _
+from course_lib.specs.collectives import Kind
+from course_lib.specs.cost import MIXED, Cluster, Cost, Device, Link, StepCosts, ring_seconds
+from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.plan import BATCH
+from lessons.lesson_12_scaling_out.networks import CLUSTERS, classifier, transformer
+
+_BOOK, _PLAYBOOK = "jax-ml.github.io/scaling-book", "huggingface.co/spaces/nanotron/ultrascale-playbook"
+_NARAYANAN, _SHOEYBI = "Narayanan et al. 2021, Table 1", "Shoeybi et al. 2019"  # arXiv 2104.04473, 1909.08053
+_KORTHIKANTI = "Korthikanti et al. 2022"  # arXiv 2205.05198
+_SPLITS = {BATCH: "batch", "heads": "model", "hidden": "model", "vocabulary": "model"}  # of Megatron-LM
+_V100 = Device("V100", 130e12, 32e9, 0.9e12, _SHOEYBI)  # the paper's 39 TFLOP/s are 30 % of its peak
+# Of the paper's 300 GB/s half goes each way, of that NCCL counts on 20 / 25; 16 devices share 8 x 100 Gb/s.
+_DGX_2H = Cluster(_V100, 16, Link(120e9, 3.4e-6, _SHOEYBI), Link(6.25e9, 14e-6, _SHOEYBI))
+_V5P = Device("TPU v5p", 4.59e14, 96e9, 2.8e12, _BOOK)  # whose links send both ways along one axis at once
+_POD = Cluster(_V5P, 8960, Link(1.8e11, 1e-6, _BOOK), Link(6.25e9, 14e-6, _BOOK))
+_A100, _H100 = CLUSTERS["A100"], CLUSTERS["H100"]
+_NODES = replace(_H100, inside=Link(450e9, 3.4e-6, _BOOK))
+
+
+class Row(NamedTuple):
+    """A published number and the model's; one that `calibrates` is what the model was fitted to."""
+
+    what: str
+    source: str
+    published: float
+    modelled: float
+    unit: str
+    calibrates: bool = False
+
+    def __repr__(self) -> str:
+        told, modelled = (f"{float(f'{each:.3g}'):,g}" for each in (self.published, self.modelled))
+        error = _("calibrated") if self.calibrates else f"{self.error:+.0%}"
+        return f"{self.what}: {told}, {_('modelled')} {modelled} {self.unit}, {error} ({self.source})"
+
+    @property
+    def error(self) -> float:
+        """How far the model is above the published number, as a share of that."""
+        return self.modelled / self.published - 1
+
+
+class Run(NamedTuple):
+    """A training of a transformer with Megatron-LM, in mixed precision."""
+
+    blocks: int
+    heads: int
+    features: int
+    model: int = 1
+    data: int = 1
+    microbatch: int = 1
+    microbatches: int = 1
+    sequence: int = 2048
+
+    def flops(self) -> float:
+        """Returns what a device multiplies and adds in a step. Source: arXiv 2104.04473, equation 3."""
+        others = 1 + self.sequence / (6 * self.features) + 51200 / (16 * self.blocks * self.features)
+        tokens = self.microbatch * self.microbatches * self.sequence
+        return 96 * tokens * self.blocks * self.features**2 * others / self.model
+
+    def cost(self, cluster: Cluster, *, recompute: bool = True) -> Cost:
+        """Returns what a step costs."""
+        sizes = {"sequence": self.sequence, "features": self.features, "heads": self.heads}
+        costs = StepCosts(transformer(self.blocks, **sizes, vocabulary=51200), _SPLITS)
+        mesh = MeshSpec([("batch", self.data), ("model", self.model)])
+        training = replace(MIXED, microbatches=self.microbatches, recompute=recompute)
+        return costs.cost(mesh, self.data * self.microbatch * self.microbatches, cluster, training)
+
+
+def published() -> list[Row]:
+    """Returns every comparison, source after source."""
+    return [*_megatron(), *_scaling_book(), *_memory()]
+
+
+def calibrated(cluster: Cluster, run: Run, seconds: float) -> Cluster:
+    """Returns the cluster, its devices as efficient as makes a step take so long."""
+    tried = [replace(cluster, device=replace(cluster.device, efficiency=each / 1e3)) for each in range(1001)]
+    return tried[bisect.bisect_left(tried, -seconds, lo=1, key=lambda each: -run.cost(each).seconds)]
+
+
+def _megatron() -> Iterator[Row]:
+    small = (1.7, Run(24, 24, 2304, 1, 32, 16), 137), (3.6, Run(30, 32, 3072, 2, 32, 16), 138)  # TFLOP/s
+    large = (7.5, Run(36, 32, 4096, 4, 32, 16), 142), (18.4, Run(40, 48, 6144, 8, 32, 8, 4), 135)
+    rows = [(size, run, run.flops() / (each * 1e12), _NARAYANAN) for size, run, each in (*small, *large)]
+    rows.append((22, Run(48, 64, 6144, 8, 1, 4), 1.42, f"{_KORTHIKANTI}, Table 5"))
+    cluster = calibrated(_A100, *rows[0][1:3])
+    for size, run, seconds, source in rows:
+        what = _("step of {size} billion parameters, {count} A100", size=size, count=run.model * run.data)
+        yield Row(what, source, seconds, run.cost(cluster).seconds, "s", run is rows[0][1])
+    sizes = (40, 16, 1536, 1), (54, 20, 1920, 2), (64, 24, 2304, 4), (72, 32, 3072, 8)
+    one, *_others = runs = [Run(*each, microbatch=8, sequence=1024) for each in sizes]
+    cluster = calibrated(_DGX_2H, one, one.flops() / 39e12)
+    for data, percents in ((1, (100, 95, 82, 77)), (64, (96, 83, 79, 74))):
+        for run, percent in zip((each._replace(data=data) for each in runs), percents, strict=True):
+            reached = 100 * run.flops() / run.cost(cluster).seconds / 39e12
+            what = _("weak scaling, {count} V100", count=run.model * data)
+            yield Row(what, f"{_SHOEYBI}, Figure 5", percent, reached, "%", run == one)
+    for model, told in ((2, 1.64), (4, 2.34), (8, 2.98)):
+        faster = one.cost(cluster).seconds / one._replace(model=model).cost(cluster).seconds
+        yield Row(_("speed-up, {count} V100", count=model), f"{_SHOEYBI}, Table 8", told, faster, "×")
+
+
+def _scaling_book() -> Iterator[Row]:
+    gather, measured, summed = _("all-gather"), _("all-gather, measured"), _("all-reduce, measured")
+    v5e, nvlink, inside = Link(4.5e10, 1e-6, _BOOK), _NODES.inside, _H100.inside
+    for name, page, devices, numbers, link, told in (
+        (gather, "sharding", 4, 2048 * 8192, v5e, 560),
+        (measured, "sharding", 4, 2048 * 8192, v5e, 680),
+        (measured, "sharding", 4, 256 * 256, v5e, 8),
+        (gather, "gpus", 8, 4096 * 65536, nvlink, 1040),
+        (measured, "gpus", 8, 4096 * 65536, inside, 1500),
+        (summed, "gpus", 8, 8192 * 3584, inside, 2 * 7 / 8 * 2 * 8192 * 3584 / 150e3),  # at 150 GB/s
+    ):
+        kind = Kind.ALL_REDUCE if name == summed else Kind.ALL_GATHER
+        microseconds = 1e6 * ring_seconds(kind, devices, 2 * numbers, link)
+        yield Row(f"{name}, {2 * numbers:,} B", f"{_BOOK}/{page}", told, microseconds, "µs")
+    tokens, costs = 8192, StepCosts(classifier(8192, 32768, 8192), {BATCH: "batch"})
+    examples = (_POD, 16, "training", 2550), (_NODES, 8, "gpus", 2200), (_NODES, 256, "gpus", 2475)
+    for cluster, devices, page, told in examples:  # the way back takes two thirds of the computing
+        cost = costs.cost(MeshSpec([("batch", devices)]), tokens * devices, cluster, MIXED)
+        critical = tokens * cost.communication_seconds["batch"] / (2 / 3 * cost.compute_seconds)
+        what = _("critical batch, {count} {device}", count=devices, device=cluster.device.name)
+        yield Row(what, f"{_BOOK}/{page}", told, critical, _("tokens per device"))
+    for hidden, most in ((28672, 11), (49152, 19)):  # that add up in less than the way forward computes
+        costs = StepCosts(classifier(8192, hidden, 8192), {"hidden": "model"})
+        found = [costs.cost(MeshSpec([("model", devices)]), tokens, _POD, MIXED) for devices in range(1, 99)]
+        worth = [each for each in found if each.communication_seconds["model"] < each.compute_seconds / 3]
+        what = _("most TPU v5p that share {count} hidden units", count=hidden)
+        yield Row(what, f"{_BOOK}/training", most, len(worth), _("devices"))
+
+
+def _memory() -> Iterator[Row]:
+    *state, _activations = Run(1, 32, 4096).cost(_A100).memory_bytes.values()
+    yield Row(_("state of 70 billion parameters"), _PLAYBOOK, 1120, 70 * 2 * sum(state) / state[0], "GB")
+    whole, parts, again = _("one device"), _("8 devices"), _("8 devices, recomputed")
+    for name, model, told in ((whole, 1, 34 + 5 * 64 / 3), (parts, 8, 10 + 3 + 5 * 8 / 3), (again, 8, 2)):
+        runs = [Run(blocks, 64, 6144, model, microbatch=4) for blocks in (2, 3)]
+        two, three = (each.cost(_A100, recompute=name == again).memory_bytes["activations"] for each in runs)
+        what = _("activations of a layer, {devices}", devices=name)
+        yield Row(what, f"{_KORTHIKANTI}, Table 2", told * 4 * 2048 * 6144 / 1e9, (three - two) / 1e9, "GB")

@@ -1,0 +1,90 @@
+"""The puzzles of lesson 12: every choice of each is tried."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+
+import pytest
+
+from course_lib import CourseError
+from course_lib.widgets.table import page_table
+from lessons.lesson_12_scaling_out.puzzle_widget import NUM_PUZZLES, Puzzle
+from lessons.lesson_12_scaling_out.puzzles import puzzles
+from tests.explored import choose, shown
+
+# For each puzzle the number of choices, of legal ones, of solutions, and the least that these take.
+EXPECTED = [
+    (3, 3, 2, 1_200),
+    (3**2, 5, 2, 30_000),
+    (3**4, 41, 3, 12_288),
+    (3**4, 41, 4, 4_608),
+    (3**4, 20, 2, 1_920),
+    (3**4, 20, 3, 82_332),
+    (2**3 + 3**3 + 4**3, 51, 3, 83_968),
+    (3**5, 61, 3, 130_822),
+    (3**5, 61, 3, 318_340),
+    (4 * 2**4, 36, 4, 3.71),
+    (8 * 2**4, 72, 4, 5.31),
+    (4 * 3**4, 172, 4, 9.49),
+]
+
+
+def results(task) -> list:
+    """Returns the numbers that each choice of a puzzle gives, None where it is illegal."""
+    found = []
+    for mesh in task.meshes:
+        names = ["unsharded", *(name for name in mesh.names if name != "batch")]
+        for splits in itertools.product(names, repeat=len(task.axes)):
+            found.append(None)
+            with contextlib.suppress(CourseError):
+                found[-1] = task.found(mesh, dict(zip(task.axes, splits, strict=True))).numbers
+    return found
+
+
+@pytest.mark.parametrize("number", range(1, NUM_PUZZLES + 1))
+def test_each_has_several_solutions_its_first_choice_is_none_and_par_is_the_least(number):
+    goal, found = puzzles()[number - 1].goal, results(puzzles()[number - 1].task)
+    legal = [each for each in found if each]
+    solutions = [each for each in legal if all(each[name] <= limit for name, limit in goal.most.items())]
+    least = min(each[goal.par[0]] for each in solutions)
+    assert (len(found), len(legal), len(solutions), least) == EXPECTED[number - 1]
+    assert (goal.par[1], found[0] in solutions) == (least, False)
+    assert {goal.level(each) for each in solutions} == {1, 2}
+    assert all(any(each[name] > limit for each in legal) for name, limit in goal.most.items())
+
+
+@pytest.mark.parametrize(
+    ("number", "splits", "numbers"),
+    [
+        # A / 4 and B / 2: what is added up is not split.
+        (3, {"A rows": "x", "B columns": "y"}, {"held": 96 * 64 + 2 * 64 * 48, "sent": 0}),
+        # W1 / 8, b1 / 4, W2 / 4, b2. A ring of two adds up 32 by 12 sums, one of four 32 by 2.
+        (5, {"features": "y", "hidden": "x"}, {"held": 28_800 + 48 + 96 + 8, "sent": 1_536 + 1.5 * 256}),
+        # The gradients of W1, b1, W2 and b2, the loss, and 2,048 by 2 sums.
+        (6, {"batch": "y", "hidden": "x"}, {"sent": 57_600 + 48 + 96 + 8 + 4 + 1.5 * 16_384}),
+    ],
+)
+def test_what_a_choice_gives_is_what_one_counts_by_hand(number, splits, numbers):
+    task = puzzles()[number - 1].task
+    found = task.found(task.meshes[0], {**dict.fromkeys(task.axes, "unsharded"), **splits}).numbers
+    assert {name: found[name] for name in numbers} == numbers
+
+
+def test_the_reader_is_told_what_each_choice_is_worth():
+    puzzle, told = Puzzle(2), []
+    for axis, name in [("rows", "x"), ("rows", "y"), ("columns", "x")]:
+        choose(puzzle, "splits", axis, name)
+        told += [*shown(puzzle, "verdict"), *shown(puzzle, "refusal")]
+    assert told[1].startswith("This choice is not possible.Axis 0 of length 1250 does not split in 4 parts")
+    assert [told[0], *told[2:]] == ["Not solved."] * 2 + ["Solved, at par: no solution takes less."]
+    with pytest.raises(CourseError, match="no puzzle 13"):
+        Puzzle(13)
+
+
+def test_a_page_has_every_choice_and_twelve_tables_are_small():
+    table = page_table(Puzzle(12))  # the largest
+    assert len(table["keys"]) == 4 * 3**4
+    assert len(json.dumps(table, ensure_ascii=False).encode()) < 2_000_000 / NUM_PUZZLES
+    assert len(page_table(Puzzle(7))["keys"]) == 2**3 + 3**3 + 4**3  # no mesh keeps a dimension of another
