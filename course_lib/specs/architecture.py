@@ -7,7 +7,6 @@ that. Held against what TensorFlow runs: tests/tf/test_block.py.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -82,12 +81,6 @@ class Architecture:
         """The axes of every tensor."""
         return {**self.inputs, **self.variables, **{each.result: each.axes for each in self.sums}}
 
-    @property
-    def num_parameters(self) -> int:
-        """How many numbers its variables have, in all blocks."""
-        counts = {name: math.prod(self.sizes[axis] for axis in axes) for name, axes in self.variables.items()}
-        return sum(self.repeats.get(name, 1) * count for name, count in counts.items())
-
     def exchanges(self, plan: Plan, batch_size: int, element_bytes: int = 4) -> Iterator[Exchange]:
         """Yields the collectives of a training step, forward and then backward.
 
@@ -98,24 +91,27 @@ class Architecture:
                 not divide.
         """
         held = plan.shardings(self.tensors, {**self.sizes, BATCH: batch_size})
-        bytes_of = {name: sharding.bytes_per_device(element_bytes) for name, sharding in held.items()}
+        splits = {axis: name for axis, name in plan.splits.items() if plan.num_shards(axis) > 1}
+        for tensor, dims, times, is_gradient in self.additions(splits):
+            payload = held[tensor].bytes_per_device(element_bytes)
+            yield Exchange(tensor, Collective(Kind.ALL_REDUCE, plan.mesh, dims, payload), times, is_gradient)
 
-        def exchange(name: str, dims: tuple[str, ...], times: int, *, is_gradient: bool) -> Exchange:
-            collective = Collective(Kind.ALL_REDUCE, plan.mesh, dims, bytes_of[name])
-            return Exchange(name, collective, times, is_gradient)
+    def additions(self, splits: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], int, bool]]:
+        """Yields what is added up: tensor, mesh dimensions, how often, and whether on the way back.
 
-        for each in self.sums:
-            if dims := _added_over(plan, each.axes, self.operand_axes(each)):
-                yield exchange(each.result, dims, each.times, is_gradient=False)
+        Args:
+            splits: for each axis that is split the mesh dimension that splits it.
+        """
         back: dict[tuple[str, tuple[str, ...]], int] = {}
+        for each in self.sums:
+            if dims := _added_over(splits, each.axes, self.operand_axes(each)):
+                yield each.result, dims, each.times, False
         for each in reversed(self.sums):
             given = self.operand_axes(each)
             for name, axes in zip(each.operands, given, strict=True):
                 if name not in self.inputs:
-                    back[name, _added_over(plan, axes, [each.axes, *given])] = each.times
-        for (name, dims), times in back.items():
-            if dims:
-                yield exchange(name, dims, times, is_gradient=True)
+                    back[name, _added_over(splits, axes, [each.axes, *given])] = each.times
+        yield from ((name, dims, times, True) for (name, dims), times in back.items() if dims)
 
     def operand_axes(self, made: Sum) -> list[Axes]:
         """Returns the axes of what a tensor is made of, as they are called there."""
@@ -123,8 +119,7 @@ class Architecture:
         return [tuple(names.get(axis, axis) for axis in tensors[name]) for name in made.operands]
 
 
-def _added_over(plan: Plan, axes: Axes, given: Sequence[Axes]) -> tuple[str, ...]:
+def _added_over(splits: Mapping[str, str], axes: Axes, given: Sequence[Axes]) -> tuple[str, ...]:
     """Returns the mesh dimensions that split what some tensors have and another one lacks."""
-    lacking = [axis for its_axes in given for axis in its_axes if axis not in axes]
-    dims = (plan.splits[axis] for axis in lacking if plan.num_shards(axis) > 1)
-    return tuple(dict.fromkeys(dims))
+    lacking = (axis for its_axes in given for axis in its_axes if axis not in axes)
+    return tuple(dict.fromkeys(splits[axis] for axis in lacking if axis in splits))

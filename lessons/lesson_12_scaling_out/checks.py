@@ -20,14 +20,15 @@ from course_lib.i18n import _
 Array = npt.NDArray[Any]
 Splits = Mapping[str, str]
 
-_PRODUCTS = ("bsd,df->bsf", "bsf,fd->bsd", "bsd,dhk->bhsk", "bhsk,hkd->bsd", "bhsk,bhtk->bhst", "bd,dv->bv")
+_PRODUCTS = ["bsd,df->bsf", "bsf,fd->bsd", "bsd,dhk->bhsk", "bhsk,hkd->bsd", "bhsk,bhtk->bhst", "bd,dv->bv"]
+_PRODUCTS += ["bsd,bsf->df", "df,bsd->bsf", "bsd,df->bs"]  # a gradient, a weight first, a letter that one has
 _PLANS: tuple[dict[str, str], ...] = (
     {"b": "batch"},
     {"b": "batch", "h": "model", "f": "model", "v": "model"},
     {"b": "batch", "d": "x", "h": "y", "f": "y"},
     {"h": "x", "f": "x"},
 )
-_SHAPE, _HEADS, _SIZE = (4, 3, 5), 2, 6  # [batch, sequence, features]
+_SIZES = ((3, 5, 7), (6, 9, 3))  # of sequence, features and a head; four examples, two heads
 
 
 def _added_up(how: str, splits: Splits) -> list[set[str]]:
@@ -48,13 +49,19 @@ def added_up(answer: Callable[..., Any]) -> str | None:
                 allowed=_("a list of three sets: first gradient, second gradient, result"),
                 cure=_("Return one for each of the three tensors, in the order of `how`."),
             )
-        return [sorted({*each}) for each in found]
+        return [sorted({*each}, key=str) for each in found]
 
     def forward_only(how: str, splits: Splits) -> list[set[str]]:
         return [set(), set(), _added_up(how, splits)[2]]
 
     def all_axes(how: str, splits: Splits) -> list[set[str]]:
         return [{splits[axis] for axis in how if axis in splits}] * 3
+
+    def letters(how: str, splits: Splits) -> list[set[str]]:
+        return [
+            {axis for axis in {*how} & {*splits} if axis not in own}
+            for own in how.replace("->", ",").split(",")
+        ]
 
     def swapped(how: str, splits: Splits) -> list[set[str]]:
         first, second, result = _added_up(how, splits)
@@ -72,6 +79,7 @@ def added_up(answer: Callable[..., Any]) -> str | None:
         misconceptions={
             in_order(forward_only): _("A gradient is a product too: what does it add up over?"),
             in_order(all_axes): _("An axis that the tensor has itself is not added up in it."),
+            in_order(letters): _("Return mesh dimensions, such as `batch`, in place of letters."),
             in_order(swapped): _(
                 "The two gradients are in each other's place: a gradient has the axes of its own factor."
             ),
@@ -87,19 +95,12 @@ def _right_attend(n: Any, query: Any, key: Any, value: Any) -> Any:
 
 
 def _attended(
-    n: Array,
-    query: Array,
-    key: Array,
-    value: Array,
-    *,
-    scale: bool = True,
-    axis: int = -1,
-    turned: bool = False,
+    n: Array, query: Array, key: Array, value: Array, *, root: float = 0, axis: int = -1, turned: bool = False
 ) -> Array:
     """Returns the same in NumPy; with other arguments, what a mistake makes of it."""
     q, k, v = (np.einsum("bsd,dhk->bhsk", n, each) for each in (query, key, value))
     scores = np.einsum("bhtk,bhsk->bhst" if turned else "bhsk,bhtk->bhst", q, k)
-    shares = np.exp(scores / (query.shape[-1] ** 0.5 if scale else 1))
+    shares = np.exp(scores / (root or query.shape[-1] ** 0.5))
     mixed: Array = np.einsum("bhst,bhtk->bhsk", shares / shares.sum(axis=axis, keepdims=True), v)
     return mixed
 
@@ -108,10 +109,9 @@ def _attended(
 def attend(answer: Callable[..., Any]) -> str | None:
     """Attention on a mesh of 4 x 2, whose heads are split: the values of NumPy, and no collective."""
     random, seen = np.random.default_rng(0), list[Any]()
-    shape = (_SHAPE[-1], _HEADS, _SIZE)
+    shapes = [((4, sequence, features), *[(features, 2, size)] * 3) for sequence, features, size in _SIZES]
     cases = [
-        Case(tuple(random.normal(0, 0.7, each).astype(np.float32) for each in (_SHAPE, shape, shape, shape)))
-        for _case in range(2)
+        Case(tuple(random.normal(0, 0.7, shape).astype(np.float32) for shape in given)) for given in shapes
     ]
     hint = judge(
         answer,
@@ -121,8 +121,12 @@ def attend(answer: Callable[..., Any]) -> str | None:
         tolerance=1e-4,
         advice=_("Write each product with its letters, and look which letter it adds up over."),
         misconceptions={
-            lambda *arrays: _attended(*arrays, scale=False): _(
+            lambda *arrays: _attended(*arrays, root=1): _(
                 "The scores are not divided by the root of `size`."
+            ),
+            lambda *arrays: _attended(*arrays, root=8**0.5): _(
+                "The scores are divided by the root of 8, the size of the lesson's heads. These have another"
+                " size: take `query.shape[-1]`."
             ),
             lambda *arrays: _attended(*arrays, axis=-2): _(
                 "The shares of a token over all tokens add up to 1: softmax runs over the last axis."

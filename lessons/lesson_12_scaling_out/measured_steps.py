@@ -8,7 +8,8 @@ from course_lib.i18n import _
 from course_lib.measured.files import Record, load
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.pictures.figures import Figure, framed
-from course_lib.specs.cost import Cluster, Device, Link, StepCosts
+from course_lib.specs.cost import StepCosts
+from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.mesh import MeshSpec
 from lessons.lesson_12_scaling_out.networks import transformer
 

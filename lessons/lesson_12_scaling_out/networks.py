@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 
 from course_lib.specs.architecture import Architecture, Sum
-from course_lib.specs.cost import Cluster, Device, Link
+from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.plan import BATCH, Axes
 
 TOKENS = (BATCH, "sequence")  # the axes of what there is one of for each token

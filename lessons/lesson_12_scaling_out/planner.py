@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from course_lib.specs.architecture import Architecture
-from course_lib.specs.cost import Cluster, Cost, StepCosts, Training
+from course_lib.specs.cost import Cost, StepCosts, Training
+from course_lib.specs.machines import Cluster
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from course_lib.i18n import _
-from course_lib.specs.collectives import Kind
-from course_lib.specs.cost import MIXED, Cluster, Cost, Device, Link, StepCosts, ring_seconds
+from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.cost import MIXED, Cost, StepCosts
+from course_lib.specs.machines import Cluster, Device, Link, collective_seconds, ring_seconds
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH
 from lessons.lesson_12_scaling_out.networks import CLUSTERS, classifier, transformer
@@ -112,7 +113,7 @@ def _megatron() -> Iterator[Row]:
 
 
 def _scaling_book() -> Iterator[Row]:
-    gather, measured, summed = _("all-gather"), _("all-gather, measured"), _("all-reduce, measured")
+    gather, measured, summed = _("all-gather, calculated"), _("all-gather"), _("all-reduce")
     v5e, nvlink, inside = Link(4.5e10, 1e-6, _BOOK), _NODES.inside, _H100.inside
     for name, page, devices, numbers, link, told in (
         (gather, "sharding", 4, 2048 * 8192, v5e, 560),
@@ -125,27 +126,35 @@ def _scaling_book() -> Iterator[Row]:
         kind = Kind.ALL_REDUCE if name == summed else Kind.ALL_GATHER
         microseconds = 1e6 * ring_seconds(kind, devices, 2 * numbers, link)
         yield Row(f"{name}, {2 * numbers:,} B", f"{_BOOK}/{page}", told, microseconds, "µs")
+    for nodes, bandwidth in ((1, 436.0), (8, 99.6), (64, 32.9)):  # GB/s, taken for those on the bus
+        mesh = MeshSpec([("batch", 8 * nodes)])
+        told = 2 * (mesh.size - 1) / mesh.size * 256e6 / bandwidth / 1e3
+        collective = Collective(Kind.ALL_REDUCE, mesh, ("batch",), 256_000_000)
+        what = _("all-reduce of 256 MB, {count} H100", count=mesh.size)
+        yield Row(what, _PLAYBOOK, told, 1e6 * collective_seconds(collective, _H100), "µs")
     tokens, costs = 8192, StepCosts(classifier(8192, 32768, 8192), {BATCH: "batch"})
     examples = (_POD, 16, "training", 2550), (_NODES, 8, "gpus", 2200), (_NODES, 256, "gpus", 2475)
     for cluster, devices, page, told in examples:  # the way back takes two thirds of the computing
         cost = costs.cost(MeshSpec([("batch", devices)]), tokens * devices, cluster, MIXED)
         critical = tokens * cost.communication_seconds["batch"] / (2 / 3 * cost.compute_seconds)
-        what = _("critical batch, {count} {device}", count=devices, device=cluster.device.name)
+        what = _("critical batch of {count} {device}, calculated", count=devices, device=cluster.device.name)
         yield Row(what, f"{_BOOK}/{page}", told, critical, _("tokens per device"))
     for hidden, most in ((28672, 11), (49152, 19)):  # that add up in less than the way forward computes
         costs = StepCosts(classifier(8192, hidden, 8192), {"hidden": "model"})
         found = [costs.cost(MeshSpec([("model", devices)]), tokens, _POD, MIXED) for devices in range(1, 99)]
         worth = [each for each in found if each.communication_seconds["model"] < each.compute_seconds / 3]
-        what = _("most TPU v5p that share {count} hidden units", count=hidden)
+        what = _("most TPU v5p that share {count} hidden units, calculated", count=hidden)
         yield Row(what, f"{_BOOK}/training", most, len(worth), _("devices"))
 
 
 def _memory() -> Iterator[Row]:
     *state, _activations = Run(1, 32, 4096).cost(_A100).memory_bytes.values()
-    yield Row(_("state of 70 billion parameters"), _PLAYBOOK, 1120, 70 * 2 * sum(state) / state[0], "GB")
+    yield Row(
+        _("state of 70 billion parameters, calculated"), _PLAYBOOK, 1120, 70 * 2 * sum(state) / state[0], "GB"
+    )
     whole, parts, again = _("one device"), _("8 devices"), _("8 devices, recomputed")
     for name, model, told in ((whole, 1, 34 + 5 * 64 / 3), (parts, 8, 10 + 3 + 5 * 8 / 3), (again, 8, 2)):
         runs = [Run(blocks, 64, 6144, model, microbatch=4) for blocks in (2, 3)]
         two, three = (each.cost(_A100, recompute=name == again).memory_bytes["activations"] for each in runs)
-        what = _("activations of a layer, {devices}", devices=name)
+        what = _("activations of a layer, {devices}, calculated", devices=name)
         yield Row(what, f"{_KORTHIKANTI}, Table 2", told * 4 * 2048 * 6144 / 1e9, (three - two) / 1e9, "GB")

@@ -9,8 +9,9 @@ from course_lib.i18n import _
 from course_lib.pictures.communication_text import exchange
 from course_lib.specs.architecture import Architecture, Exchange
 from course_lib.specs.communication import product
-from course_lib.specs.cost import MIXED, StepCosts, group_sizes
+from course_lib.specs.cost import MIXED, StepCosts
 from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.machines import group_sizes
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import BATCH, Axes, Plan
 from course_lib.specs.sharding import Sharding

@@ -9,7 +9,7 @@ from typing import Any
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, language
 from course_lib.pictures import shapes
-from course_lib.pictures.communication_text import bytes_text
+from course_lib.pictures.communication_text import bytes_text, headed
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.widgets import pieces
@@ -112,12 +112,10 @@ class Puzzle(TreeWidget):
             number = _told(quantity, numbers[quantity]) if numbers else "–"
             mark = ("✓", _("kept")) if numbers and numbers[quantity] <= limit else ("✗", _("not kept"))
             at_most = _("{number} (at most {limit})", number=number, limit=_told(quantity, limit))
-            rows.append(_row(*mark, f"{_names()[quantity]}: {at_most}"))
+            rows.append(_row(*mark, headed(_names()[quantity], at_most)))
         quantity, least = goal.par
         mark = ("★", _("reached")) if level > 1 else ("☆", _("not reached"))
-        rows.append(
-            _row(*mark, _("Par: {number}", number=f"{_told(quantity, least)} ({_names()[quantity]})"))
-        )
+        rows.append(_row(*mark, headed(_("Par"), f"{_told(quantity, least)} ({_names()[quantity]})")))
         said = (
             _("Not solved."),
             _("Solved. Another solution reaches par."),
@@ -132,7 +130,7 @@ def _row(mark: str, name: str, said: str) -> Node:
 
 
 def _list(quantity: str, parts: Mapping[str, float]) -> Node:
-    lines = (node("li", *words(f"{what}: {_told(quantity, size)}")) for what, size in parts.items())
+    lines = (node("li", *words(headed(what, _told(quantity, size)))) for what, size in parts.items())
     return node("ul", *lines, class_="exchanges")
 
 

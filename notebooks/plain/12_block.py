@@ -50,9 +50,8 @@ class Block(tf.Module):
         scores = tf.einsum("bhsk,bhtk->bhst", q, k) / SIZES["size"] ** 0.5
         mixed = tf.einsum("bhst,bhtk->bhsk", tf.nn.softmax(scores), v)
         x = x + tf.einsum("bhsk,hkd->bsd", mixed, self.out)  # adds up over the heads
-        n = normalised(x, self.gain_2)
-        units = tf.nn.relu(tf.einsum("bsd,df->bsf", n, self.up) + self.up_bias)
-        x = x + tf.einsum("bsf,fd->bsd", units, self.down)  # adds up over the hidden units
+        units = tf.einsum("bsd,df->bsf", normalised(x, self.gain_2), self.up) + self.up_bias
+        x = x + tf.einsum("bsf,fd->bsd", tf.nn.relu(units), self.down)  # adds up over the hidden units
         return tf.einsum("bsd,dv->bsv", x, self.head)
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 BLOCKS, MICROBATCHES = 40, 4
 SIZES = {"b": 1024, "s": 2048, "t": 2048, "d": 6144, "h": 48, "k": 128, "f": 24576, "v": 51200}
 PRODUCTS = [  # what is multiplied, how, and how often
+    (("tokens", "embedding"), "bsv,vd->bsd", 1),
     (("normed", "query"), "bsd,dhk->bhsk", BLOCKS),
     (("normed", "key"), "btd,dhk->bhtk", BLOCKS),
     (("normed", "value"), "btd,dhk->bhtk", BLOCKS),
@@ -17,8 +18,8 @@ PRODUCTS = [  # what is multiplied, how, and how often
     (("units", "down"), "bsf,fd->bsd", BLOCKS),
     (("x", "head"), "bsd,dv->bsv", 1),
 ]
-VARIABLES = {"query", "key", "value", "out", "up", "down", "head"}
-FLOPS_PER_SECOND, MEMORY_BYTES = 0.56 * 312e12, 80e9  # of an A100, where products reach 56 %
+VARIABLES = {"embedding", "query", "key", "value", "out", "up", "down", "head"}
+FLOPS_PER_SECOND, MEMORY_BYTES = 0.48 * 312e12, 80e9  # of an A100, where products reach 48 %
 PER_NODE, INSIDE, BETWEEN = 8, (240e9, 3.4e-6), (25e9, 14e-6)  # bytes a second, and seconds of a message
 NUMBER_BYTES, STATE_BYTES = 2, 12  # of a number, and of what Adam keeps for a number of a variable
 
@@ -27,9 +28,15 @@ def ring(num_devices, num_bytes, link):
     return 2 * (num_devices - 1) * (link[1] + num_bytes / num_devices / link[0])
 
 
+def tree(num_devices, num_bytes, link):
+    return 2 * math.log2(num_devices) * link[1] + 2 * num_bytes / link[0]
+
+
 def all_reduce(num_devices, stride, num_bytes):
-    inside = min(max(PER_NODE // stride, 1), num_devices)  # those of a group that share a node
-    return ring(inside, num_bytes, INSIDE) + ring(num_devices // inside, num_bytes / inside, BETWEEN)
+    inside = math.gcd(PER_NODE // stride, num_devices) if PER_NODE % stride == 0 else 1
+    between, part = num_devices // inside, num_bytes / inside  # nodes, and what is left for them
+    outside = min(ring(between, part, BETWEEN), tree(between, part, BETWEEN))
+    return ring(inside, num_bytes, INSIDE) + outside
 
 
 def sums(splits):
@@ -50,18 +57,15 @@ def cost(splits, mesh):
     def count(axes):
         return math.prod(local[axis] for axis in {*axes} & {*SIZES})
 
-    flops = sum(2 * times * count(how) for _, how, times in PRODUCTS)
-    seconds = MICROBATCHES * 3 * flops / FLOPS_PER_SECOND
+    flops = sum(2 * times * (4 if times > 1 else 3) * count(how) for _, how, times in PRODUCTS)
+    seconds = MICROBATCHES * flops / FLOPS_PER_SECOND
     for (name, dim), (axes, times) in sums(splits).items():
         stride = mesh["model"] if dim == "batch" else 1  # the devices of `model` are neighbours
-        passes = 1 if name in VARIABLES else MICROBATCHES
+        passes = 1 if name in VARIABLES else MICROBATCHES * (2 if name.startswith("result") else 1)
         seconds += times * passes * all_reduce(mesh[dim], stride, NUMBER_BYTES * count(axes))
-    numbers = sum(
-        times * count(how.split("->")[0].split(",")[1])
-        for names, how, times in PRODUCTS
-        if names[1] in VARIABLES
-    )
-    return seconds, numbers * (2 * NUMBER_BYTES + STATE_BYTES)
+    numbers = sum(times * count(axes) for axes, times in sums({"b": "batch"}).values())
+    kept = BLOCKS * count("bsd") + sum(count(how.split("->")[1]) for _, how, _ in PRODUCTS)
+    return seconds, numbers * (2 * NUMBER_BYTES + STATE_BYTES) + NUMBER_BYTES * kept
 
 
 def plans(num_devices):
@@ -79,8 +83,7 @@ for num_devices in map(int, sys.argv[1:] or [64, 512]):
     fitting = sorted(
         (each for each in plans(num_devices) if each[1] < MEMORY_BYTES), key=lambda each: each[0]
     )
-    print(f"{num_devices} devices: {len(fitting)} plans have variables, gradients and Adam's state in memory")
+    print(f"{num_devices} devices: {len(fitting)} plans fit into memory")
     for seconds, num_bytes, mesh, axes in fitting[:3]:
-        print(
-            f"  {seconds:6.2f} s, {num_bytes / 1e9:3.0f} GB, {mesh}, `model` splits {', '.join(axes) or 'nothing'}"
-        )
+        plan = f"{mesh}, `model` splits {', '.join(axes) or 'nothing'}"
+        print(f"  {seconds:6.2f} s, {num_bytes / 1e9:3.0f} GB, {plan}")

@@ -21,10 +21,10 @@ def turned(how, splits):
     return [second, first, result]
 
 
-def attention(n, query, key, value, *, root=True, axis=-1, keys="bhsk,bhtk->bhst"):
+def attention(n, query, key, value, *, root=True, axis=-1, keys="bhsk,bhtk->bhst", size=None):
     q, k, v = (tf.tensordot(n, each, axes=1) for each in (query, key, value))
     q, k, v = (tf.transpose(each, [0, 2, 1, 3]) for each in (q, k, v))
-    scores = tf.einsum(keys, q, k) / (query.shape[-1] ** 0.5 if root else 1)
+    scores = tf.einsum(keys, q, k) / ((size or query.shape[-1]) ** 0.5 if root else 1)
     return tf.nn.softmax(scores, axis=axis) @ v
 
 
@@ -41,6 +41,7 @@ ATTEMPTS = {
             (forward, "A gradient is a product too"),
             (turned, "in each other's place"),
             (lambda how, splits: by_tensor(how, splits, lambda own, axes: axes), "has itself"),
+            (lambda how, splits: by_tensor(how, {axis: axis for axis in splits}), "in place of letters"),
             (lambda how, splits: by_tensor(how, splits)[2], "three sets"),
             (lambda how, splits: None, "three sets"),
         ),
@@ -49,6 +50,7 @@ ATTEMPTS = {
         right=(attention,),
         wrong=(
             (lambda *given: attention(*given, root=False), "root of `size`"),
+            (lambda *given: attention(*given, size=8), "another size"),
             (lambda *given: attention(*given, axis=-2), "over the last axis"),
             (lambda *given: attention(*given, keys="bhtk,bhsk->bhst"), "in each other's place"),
             (gathered, "exchange something"),
