@@ -97,11 +97,7 @@ class Architecture:
             yield Exchange(tensor, Collective(Kind.ALL_REDUCE, plan.mesh, dims, payload), times, is_gradient)
 
     def additions(self, splits: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], int, bool]]:
-        """Yields what is added up: tensor, mesh dimensions, how often, and whether on the way back.
-
-        Args:
-            splits: for each axis that is split the mesh dimension that splits it.
-        """
+        """Yields what is added up: tensor, mesh dimensions, how often, and whether on the way back."""
         back: dict[tuple[str, tuple[str, ...]], int] = {}
         for each in self.sums:
             if dims := _added_over(splits, each.axes, self.operand_axes(each)):

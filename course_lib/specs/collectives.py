@@ -25,8 +25,8 @@ class Kind(StrEnum):
     ALL_TO_ALL = "all-to-all"  # each device receives its part of every array
 
 
-# How often (n - 1) / n of the payload leaves each of the n devices of a ring.
-_ROUNDS = {Kind.ALL_REDUCE: 2, Kind.ALL_GATHER: 1, Kind.ALL_TO_ALL: 1}
+# How often what is exchanged goes round the n devices of a ring, in n - 1 messages.
+ROUNDS = {Kind.ALL_REDUCE: 2, Kind.ALL_GATHER: 1, Kind.REDUCE_SCATTER: 1, Kind.ALL_TO_ALL: 1}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Collective(DrawsItself):
         others = self.group_size - 1
         if self.kind is Kind.REDUCE_SCATTER:  # a device brings as many times its payload as there are devices
             return Fraction(others * self.payload_bytes)
-        return Fraction(_ROUNDS[self.kind] * others * self.payload_bytes, self.group_size)
+        return Fraction(ROUNDS[self.kind] * others * self.payload_bytes, self.group_size)
 
     def as_run(self, device_kind: str) -> Collective:
         """Returns the collective that TensorFlow 2.21 runs in the place of this one.

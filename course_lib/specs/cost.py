@@ -23,8 +23,7 @@ class Training:
 
     Attributes:
         element_bytes: of a number in variables, gradients and activations.
-        state_bytes: of what the optimizer keeps for each number of a variable: two averages of float32, and
-            in mixed precision the variable itself in float32.
+        state_bytes: of the optimizer for each number of a variable, such as two averages of float32.
         microbatches: into how many parts a batch is cut, one after another, whose gradients are added up.
         recompute: whether a repeated block's activations are computed again on the way back, and not kept.
     """
@@ -116,10 +115,7 @@ class StepCosts:
     def _compute(
         self, local: Mapping[str, float], counts: Mapping[str, float], device: Device, training: Training
     ) -> float:
-        """Returns the time of all sums: each as long as its product takes, or its tensors' way to memory.
-
-        The way back takes twice as long: it has two products for each, or moves tensors and gradients.
-        """
+        """Returns the time of all sums, each that of its product or its way to memory; back it is twice."""
         seconds = 0.0
         for each in self.architecture.sums:
             axes = self._products[each.result]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from course_lib.specs.collectives import Collective, Kind
+from course_lib.specs.collectives import ROUNDS, Collective, Kind
 from course_lib.specs.mesh import MeshSpec
-
-_ROUNDS = {Kind.ALL_REDUCE: 2, Kind.ALL_GATHER: 1, Kind.REDUCE_SCATTER: 1, Kind.ALL_TO_ALL: 1}
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def ring_seconds(kind: Kind, num_devices: int, payload_bytes: float, link: Link)
     """
     parts = 1 if kind is Kind.REDUCE_SCATTER else num_devices  # its payload is a part already
     message = payload_bytes / parts / link.bytes_per_second
-    return _ROUNDS[kind] * (num_devices - 1) * (link.latency_seconds + message)
+    return ROUNDS[kind] * (num_devices - 1) * (link.latency_seconds + message)
 
 
 def tree_seconds(num_devices: int, payload_bytes: float, link: Link) -> float:
@@ -83,8 +81,7 @@ def tree_seconds(num_devices: int, payload_bytes: float, link: Link) -> float:
 
     Source: https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/.
     """
-    depth = math.log2(num_devices)
-    return 2 * depth * link.latency_seconds + 2 * payload_bytes / link.bytes_per_second
+    return 2 * math.log2(num_devices) * link.latency_seconds + 2 * payload_bytes / link.bytes_per_second
 
 
 def collective_seconds(collective: Collective, cluster: Cluster) -> float:
@@ -92,9 +89,8 @@ def collective_seconds(collective: Collective, cluster: Cluster) -> float:
 
     Between nodes each device of a node exchanges its part with those of its own place in other nodes.
     """
-    names = collective.mesh_dims
-    inside, between = group_sizes(collective.mesh, names, cluster.devices_per_node)
-    return group_seconds(collective.kind, inside, between, collective.payload_bytes, cluster)
+    sizes = group_sizes(collective.mesh, collective.mesh_dims, cluster.devices_per_node)
+    return group_seconds(collective.kind, *sizes, collective.payload_bytes, cluster)
 
 
 def group_sizes(mesh: MeshSpec, names: tuple[str, ...], devices_per_node: int) -> tuple[int, int]:

@@ -172,7 +172,7 @@ check("12-added", added_up)
 # %% shapes
 import numpy as np
 
-from course_lib import collectives, shard, yours_or_ours
+from course_lib import collectives, outcome, shard, yours_or_ours
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor
@@ -214,6 +214,7 @@ check("12-attend", attend)
 # %% block-why [markdown]
 # Here is the rest of the block.
 # Where your `attend` is not right yet, the course's takes its place.
+# At its end a layout for `query` is tried that no plan can have: `model` cannot split features and heads at once.
 
 # %% block
 attention = yours_or_ours("12-attend", attend)
@@ -269,6 +270,7 @@ draw = np.random.default_rng(0).normal
 values = {name: draw(0, 0.2, shape).astype("float32") for name, shape in shapes.items()}
 values |= {name: np.ones(shapes[name], "float32") for name in ("gain_1", "gain_2")}
 mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+print(outcome(dtensor.Layout, ["model", "model", "unsharded"], mesh))
 
 # %% predict-model [markdown]
 # How many all-reduces over `model` does a step of this block take?
@@ -426,7 +428,7 @@ def cost(splits, mesh):
 # %% predict-critical [markdown]
 # Gradients have the same size, however many tokens of the batch a device has.
 # Below a *critical batch* on each device their all-reduce takes longer than computing.
-# How many tokens is that, in powers of ten, where `batch` alone splits the network over 512 devices?
+# How many tokens is that, in powers of ten, where each of 512 devices has all weights of the network above?
 # A parameter takes 8 operations a token, at 150 · 10¹² a second.
 # Its gradient of 2 bytes crosses each link about twice, and each device of a node takes an eighth of it out.
 #
@@ -475,7 +477,7 @@ for wanted in (1, 2, 4, 8):
     print(f"{model=}: {sum(parts.values()):.3g} s, {num_bytes / 1e9:.3g} GB, splits {axes or 'nothing'}")
 
 # %% predict-node [markdown]
-# An A100 has 80 GB, so on 256 devices `model` 8 is the first that fits, and it stays in a node of eight.
+# An A100 has 80 GB, so with 256 devices this network fits from `model` 8 on, which stays in a node of eight.
 # `model` 16 extends over two nodes.
 # How many times as long as among 8 devices does an all-reduce of as many bytes take among 16?
 #
@@ -520,6 +522,7 @@ for row in published():
 # Whole steps, and how they scale, are off by −7 to +12 %.
 # The model is too fast for small products (up to +75 %), for an all-reduce of 59 MB (half of its time),
 # and most of all for 64 nodes on another network than that of the papers (a sixth of its time).
+# It is too slow where a library does both levels of an all-reduce at once (a critical batch of +84 %).
 #
 # And here, on virtual CPUs?
 # `make results` measured steps of the block on six meshes, with two batches each.
@@ -555,7 +558,7 @@ print(code_of(plan, "JAX"))
 #
 # - A tensor is added up over each mesh dimension that splits an axis of its product which the tensor lacks.
 # - Keep the dimension that exchanges most within a node:
-#   put it last in the mesh, with a size that divides the node.
+#   put it last in the mesh, with a size that divides the devices of a node.
 # - Below the critical batch devices exchange longer than they compute, where nothing runs at once.
 
 # %% score

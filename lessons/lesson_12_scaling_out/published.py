@@ -6,6 +6,7 @@ Rows with what the model lacks are left out: pipelines (six rows of Narayanan et
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -42,9 +43,12 @@ class Row(NamedTuple):
     calibrates: bool = False
 
     def __repr__(self) -> str:
-        told, modelled = (f"{float(f'{each:.3g}'):,g}" for each in (self.published, self.modelled))
+        told, modelled = (f"{round(each, 2 - math.floor(math.log10(each))):,g}" for each in self[2:4])
         error = _("calibrated") if self.calibrates else f"{self.error:+.0%}"
-        return f"{self.what}: {told}, {_('modelled')} {modelled} {self.unit}, {error} ({self.source})"
+        return _(
+            "{what}: {told}, modelled {modelled} {unit}, {error} ({source})",
+            **{**self._asdict(), "told": told, "modelled": modelled, "error": error},
+        )
 
     @property
     def error(self) -> float:

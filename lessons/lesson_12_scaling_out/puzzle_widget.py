@@ -153,4 +153,4 @@ def _told(quantity: str, value: float) -> str:
         return f"{value:.0f}"
     if quantity == "seconds":
         return f"{value:.2f} s"
-    return f"{value / 1e9:.1f} GB" if quantity == "memory" else _("{size} bytes", size=bytes_text(value))
+    return f"{value / 1e9:.1f} GB" if quantity == "memory" else f"{bytes_text(value)} B"

@@ -29,20 +29,3 @@ def test_the_map_lists_each_lesson_with_its_title_and_minutes(language):
         minutes = re.search(r"(\d+) minutes", lesson.cells[0].source)[1]
         wanted.append((title, f"notebooks/{language}/{lesson.name}.ipynb", minutes))
     assert ROW.findall(READMES[language].read_text("utf-8")) == wanted
-
-
-@pytest.mark.parametrize("path", [*READMES.values(), ROOT / "jupyter_book" / "pages" / "what_next.md"])
-def test_no_lesson_is_both_there_and_planned(path):
-    text = path.read_text("utf-8")
-    numbers = re.findall(r"^\| (\d\d) \|", text, re.M) or re.findall(
-        r"(?<!\d)\d+(?=\.? )", below_the_map(text)
-    )
-    there = {int(lesson.number) for lesson in COURSE.lessons() if not lesson.is_appendix}
-    assert numbers
-    assert there.isdisjoint(map(int, numbers))
-
-
-def below_the_map(text):
-    """Returns the paragraph below the map, which lists the planned lessons in any language."""
-    *_rows, last = ROW.finditer(text)
-    return text[last.end() :].lstrip().partition("\n\n")[0]
