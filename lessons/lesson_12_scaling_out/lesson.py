@@ -527,7 +527,7 @@ for row in published():
 # And here, on virtual CPUs?
 # `make results` measured steps of the block on six meshes, with two batches each.
 # Two constants, the time of an operation and of a byte that is sent, come from three of the meshes;
-# below are the other three.
+# below are the other three, between 8 % too short and 20 % too long.
 # Virtual devices share two cores and one memory, so this says nothing of links.
 
 # %% measured

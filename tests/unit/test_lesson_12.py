@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from course_lib.measured.files import load
 from course_lib.specs.cost import MIXED, StepCosts
 from course_lib.specs.mesh import MeshSpec
+from lessons.lesson_12_scaling_out.measured_steps import predictions
 from lessons.lesson_12_scaling_out.networks import A100, CLUSTERS, transformer
 
 PROGRAM = Path(__file__).parents[2] / "notebooks/plain/12_plan.py"
@@ -54,3 +56,8 @@ def test_it_finds_about_the_times_and_the_memory_of_the_library():
     assert len(ratios) == 41
     assert min(min(ratios)) > 0.8, ratios
     assert max(map(max, ratios)) < 1.2
+
+
+def test_steps_here_are_predicted_as_the_lesson_says():
+    ratios = [seconds / each.seconds for each, seconds in predictions(load("12_steps").steps)]
+    assert 0.915 < min(ratios) < max(ratios) < 1.205
