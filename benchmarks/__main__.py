@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from statistics import median
+
 from benchmarks import rows, training
+from lessons.lesson_12_scaling_out.networks import CLUSTERS, transformer
+from lessons.lesson_12_scaling_out.planner import planned
+
+
+def planning(num_devices: int) -> float:
+    """Returns how long the planner of lesson 12 takes for every plan of a network."""
+    network, seconds = transformer(40, sequence=2048, features=6144, heads=48, vocabulary=51200), []
+    for _repeat in range(5):
+        start = time.perf_counter()
+        planned(network, num_devices, num_devices, CLUSTERS["A100"])
+        seconds.append(time.perf_counter() - start)
+    return median(seconds)
+
 
 if __name__ == "__main__":
-    print(rows.table(training.measure()))
+    plans = rows.Row("all plans of 4,096 devices / of 64 devices", planning(4096), planning(64))
+    print(rows.table([plans, *training.measure()]))
