@@ -214,7 +214,8 @@ check("12-attend", attend)
 # %% block-why [markdown]
 # Here is the rest of the block.
 # Where your `attend` is not right yet, the course's takes its place.
-# At its end a layout for `query` is tried that no plan can have: `model` cannot split features and heads at once.
+# At its end a layout for `query` is tried that no plan can have:
+# `model` cannot split features and heads at once.
 
 # %% block
 attention = yours_or_ours("12-attend", attend)
