@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from statistics import median
@@ -39,7 +40,9 @@ def _training(name: str, batch_size: int) -> Any:
     program, (dims, splits) = definitions(PROGRAM), MESHES[name]
     sizes = {**NETWORK.sizes, BATCH: batch_size}
     program |= {"SIZES": sizes, "VARIABLES": NETWORK.variables, "SPLITS": splits}
-    mesh = program["dtensor"].create_mesh(dims, devices=[f"CPU:{at}" for at in range(_num_devices(dims))])
+    mesh = program["dtensor"].create_mesh(
+        dims, devices=[f"CPU:{at}" for at in range(math.prod(dict(dims).values()))]
+    )
     draw = np.random.default_rng(0)
     shapes = {each: [sizes[axis] for axis in axes] for each, axes in NETWORK.variables.items()}
     values = {each: draw.normal(0, 0.02, shape).astype("float32") for each, shape in shapes.items()}
@@ -53,7 +56,3 @@ def _training(name: str, batch_size: int) -> Any:
     for _warming in range(2):
         step()
     return step
-
-
-def _num_devices(dims: list[tuple[str, int]]) -> int:
-    return int(np.prod([size for _name, size in dims]))

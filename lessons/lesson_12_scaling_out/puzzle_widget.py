@@ -115,7 +115,8 @@ class Puzzle(TreeWidget):
             rows.append(_row(*mark, headed(_names()[quantity], at_most)))
         quantity, least = goal.par
         mark = ("★", _("reached")) if level > 1 else ("☆", _("not reached"))
-        rows.append(_row(*mark, headed(_("Par"), f"{_told(quantity, least)} ({_names()[quantity]})")))
+        par = _("{least} ({quantity})", least=_told(quantity, least), quantity=_names()[quantity])
+        rows.append(_row(*mark, headed(_("Par"), par)))
         said = (
             _("Not solved."),
             _("Solved. Another solution reaches par."),
