@@ -229,5 +229,5 @@ def _notes() -> list[str]:
         _("Upper bar: the time of a step. Lower bar: the memory of a device, with a line where it is full."),
         _("↗ leaves the node: its collectives go between nodes."),
         _("Examples of 2,048 tokens; mixed precision; blocks are computed again on the way back."),
-        _("Modelled, not measured: products reach 56 % of the peak, as on A100s once, and nothing overlaps."),
+        _("Modelled, not measured: products reach 56 % of the peak; computing and exchange never overlap."),
     ]
