@@ -28,7 +28,7 @@ from course_lib import check, predict, reveal, score
 
 course_lib.setup(language=LANGUAGE, devices=8)
 
-# %% explorer-text [markdown]
+# %% scale-out-text [markdown]
 # ## The finished thing
 #
 # Choose a network, a cluster, and how many devices there are.
@@ -40,7 +40,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # Choose the largest network and 4,096 H100s.
 # Over how many devices does the fastest plan that fits split it?
 
-# %% explorer tags=["modelled"]
+# %% scale-out tags=["modelled"]
 from lessons.lesson_12_scaling_out.explorer import ScaleOutExplorer
 
 ScaleOutExplorer()

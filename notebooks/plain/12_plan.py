@@ -79,7 +79,7 @@ def plans(num_devices):
                     yield *cost(splits, mesh), mesh, axes
 
 
-for num_devices in map(int, sys.argv[1:] or [64, 512]):
+for num_devices in [int(each) for each in sys.argv[1:] if each.isdecimal()] or [64, 512]:
     fitting = sorted(
         (each for each in plans(num_devices) if each[1] < MEMORY_BYTES), key=lambda each: each[0]
     )
