@@ -29,10 +29,8 @@ def measure() -> list[dict[str, Any]]:
             for _step in range(STEPS):
                 step()
             seconds.setdefault((name, size), []).append((time.perf_counter() - start) / STEPS)
-    return [
-        {"mesh": name, "batch_size": size, "seconds": median(times)}
-        for (name, size), times in seconds.items()
-    ]
+    medians = {case: median(times) for case, times in seconds.items()}
+    return [{"mesh": name, "batch_size": size, "seconds": each} for (name, size), each in medians.items()]
 
 
 def _training(name: str, batch_size: int) -> Any:
