@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import Path
 from statistics import median
@@ -12,7 +11,7 @@ import numpy as np
 
 from benchmarks.plain_loop import definitions
 from course_lib.specs.plan import BATCH
-from lessons.lesson_12_scaling_out.measured_steps import MESHES, NETWORK
+from lessons.lesson_12_scaling_out.measured_steps import NETWORK, PLANS
 
 PROGRAM = Path(__file__).parents[1] / "notebooks/plain/12_block.py"
 BATCH_SIZES = (24, 96)
@@ -21,7 +20,7 @@ TURNS, STEPS = 5, 4  # of each case, whose medians are written
 
 def measure() -> list[dict[str, Any]]:
     """Returns the seconds of a step on each mesh with each batch size, each case in turn."""
-    cases = [(name, size, _training(name, size)) for name in MESHES for size in BATCH_SIZES]
+    cases = [(name, size, _training(name, size)) for name in PLANS for size in BATCH_SIZES]
     seconds: dict[tuple[str, int], list[float]] = {}
     for _turn in range(TURNS):
         for name, size, step in cases:
@@ -35,12 +34,11 @@ def measure() -> list[dict[str, Any]]:
 
 def _training(name: str, batch_size: int) -> Any:
     """Returns a function that takes a step and waits for its loss; it has taken two."""
-    program, (dims, splits) = definitions(PROGRAM), MESHES[name]
+    program, (spec, splits) = definitions(PROGRAM), PLANS[name]
     sizes = {**NETWORK.sizes, BATCH: batch_size}
     program |= {"SIZES": sizes, "VARIABLES": NETWORK.variables, "SPLITS": splits}
-    mesh = program["dtensor"].create_mesh(
-        dims, devices=[f"CPU:{at}" for at in range(math.prod(dict(dims).values()))]
-    )
+    devices = [f"CPU:{at}" for at in range(spec.size)]
+    mesh = program["dtensor"].create_mesh(list(spec.dims), devices=devices)
     draw = np.random.default_rng(0)
     shapes = {each: [sizes[axis] for axis in axes] for each, axes in NETWORK.variables.items()}
     values = {each: draw.normal(0, 0.02, shape).astype("float32") for each, shape in shapes.items()}

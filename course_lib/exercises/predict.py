@@ -32,7 +32,7 @@ class Revealed:
 
     def _repr_html_(self) -> str:
         # JupyterLab leaves the first line of a folded output to read: it tells nothing.
-        heading = _("Measured")
+        heading = _("What came out")
         value = html.escape(self.measured, quote=False)
         shown_value = f"<p>{with_code(self.measured)}</p>" if self.in_words else f"<pre>{value}</pre>"
         verdict = "" if self.verdict is None else self.verdict._repr_html_()

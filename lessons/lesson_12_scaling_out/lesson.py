@@ -422,7 +422,8 @@ def cost(splits, mesh):
     flops = sum(2 * times * (4 if times > 1 else 3) * count(how, local) for _, how, times in PRODUCTS)
     parts = {"computing": MICROBATCHES * flops / (0.48 * 312e12), "batch": 0, "model": 0}
     for (name, dim), (axes, times) in sums(splits).items():
-        passes = 1 if name in WEIGHTS else MICROBATCHES * (2 if name.startswith("result") else 1)
+        twice = name.startswith("result") and times > 1  # computed again on the way back
+        passes = 1 if name in WEIGHTS else MICROBATCHES * (1 + twice)
         stride = mesh["model"] if dim == "batch" else 1  # the devices of `model` are neighbours
         parts[dim] += times * passes * all_reduce(mesh[dim], stride, 2 * count(axes, local))
     numbers = sum(count(axes, local) * times for axes, times in sums({"b": "batch"}).values())
@@ -507,6 +508,10 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 # %% node-text [markdown]
 # `model` 16 also leaves half as many places for `batch`, so a device has twice the examples:
 # in all, its all-reduces over `model` take 3.3 times as long as with `model` 8.
+#
+# In the explorer the largest network is split over 64 of 4,096 H100s (`x` 16 × `y` 4),
+# though it fills 38 of their 80 GB: 512 examples in 8 microbatches leave 64 places along `batch`.
+# In one microbatch 32 devices suffice.
 #
 # Where memory decides, split the network as far as it must be;
 # beyond a node only where memory leaves no other way.

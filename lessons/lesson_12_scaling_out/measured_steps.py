@@ -14,18 +14,16 @@ from course_lib.specs.mesh import MeshSpec
 from lessons.lesson_12_scaling_out.networks import transformer
 
 NETWORK = transformer(sequence=32, features=128, heads=6, vocabulary=96, size=32, hidden=768)
-_SPLIT = {"batch": "batch", "heads": "model", "hidden": "model"}
-MESHES: dict[str, tuple[list[tuple[str, int]], dict[str, str]]] = {
-    "batch 8": ([("batch", 8)], {"batch": "batch"}),
-    "batch 4 × model 2": ([("batch", 4), ("model", 2)], _SPLIT),
-    "batch 2 × model 3": ([("batch", 2), ("model", 3)], _SPLIT),
-    "batch 3 × model 2": ([("batch", 3), ("model", 2)], _SPLIT),
-    "batch 2 × x 2 × y 2": (
-        [("batch", 2), ("x", 2), ("y", 2)],
-        {"batch": "batch", "heads": "x", "hidden": "y"},
-    ),
-    "batch 4": ([("batch", 4)], {"batch": "batch"}),
-}
+_SPLITS = {"batch": "batch", "heads": "model", "hidden": "model"}
+_CASES = (
+    (MeshSpec([("batch", 8)]), {"batch": "batch"}),
+    (MeshSpec([("batch", 4)]), {"batch": "batch"}),
+    (MeshSpec([("batch", 4), ("model", 2)]), _SPLITS),
+    (MeshSpec([("batch", 3), ("model", 2)]), _SPLITS),
+    (MeshSpec([("batch", 2), ("model", 3)]), _SPLITS),
+    (MeshSpec([("batch", 2), ("x", 2), ("y", 2)]), {"batch": "batch", "heads": "x", "hidden": "y"}),
+)
+PLANS = {str(mesh): (mesh, splits) for mesh, splits in _CASES}
 _CALIBRATED_ON = ("batch 8", "batch 4 × model 2", "batch 4")
 _UNIT = Cluster(Device("", 1.0, 0.0, float("inf"), ""), 8, Link(1.0, 0.0, ""), Link(1.0, 0.0, ""))
 
@@ -54,8 +52,7 @@ def predictions(found: list[Record]) -> list[tuple[Record, float]]:
 
 def _counted(case: Record) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Returns the operations of all devices in a step, and the bytes that they send."""
-    dims, splits = MESHES[case.mesh]
-    mesh = MeshSpec(dims)
+    mesh, splits = PLANS[case.mesh]
     cost = StepCosts(NETWORK, splits).cost(mesh, case.batch_size, _UNIT)
     return mesh.size * np.array([cost.compute_seconds, sum(cost.communication_seconds.values())])
 

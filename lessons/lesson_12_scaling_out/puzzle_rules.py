@@ -85,11 +85,11 @@ def large_step(network: Architecture, batch_size: int, meshes: Sequence[MeshSpec
         dims = tuple(name for name in mesh.names if name != BATCH)
         nodes = group_sizes(mesh, dims, NODES_OF_8.devices_per_node)[1]
         seconds = {_("computing"): cost.compute_seconds}
-        seconds |= {
-            _("all-reduce over {dims}", dims=dims): s for dims, s in cost.communication_seconds.items()
-        }
-        kinds = _("variables"), _("gradients"), _("optimizer"), _("activations")
-        memory = dict(zip(kinds, cost.memory_bytes.values(), strict=True))
+        for over, taken in cost.communication_seconds.items():
+            seconds[_("all-reduce over {dims}", dims=over)] = taken
+        words = {"variables": _("variables"), "gradients": _("gradients"), "optimizer": _("optimizer")}
+        words["activations"] = _("activations")
+        memory = {words[kind]: size for kind, size in cost.memory_bytes.items()}
         # Totals are rounded as they are shown, so that no choice fails by what nobody sees.
         numbers = {"memory": round(cost.total_bytes, -8), "seconds": round(cost.seconds, 2), "nodes": nodes}
         return Found(numbers, {"memory": memory, "seconds": seconds})

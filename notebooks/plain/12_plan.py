@@ -61,7 +61,8 @@ def cost(splits, mesh):
     seconds = MICROBATCHES * flops / FLOPS_PER_SECOND
     for (name, dim), (axes, times) in sums(splits).items():
         stride = mesh["model"] if dim == "batch" else 1  # the devices of `model` are neighbours
-        passes = 1 if name in VARIABLES else MICROBATCHES * (2 if name.startswith("result") else 1)
+        twice = name.startswith("result") and times > 1  # computed again on the way back
+        passes = 1 if name in VARIABLES else MICROBATCHES * (1 + twice)
         seconds += times * passes * all_reduce(mesh[dim], stride, NUMBER_BYTES * count(axes))
     numbers = sum(times * count(axes) for axes, times in sums({"b": "batch"}).values())
     kept = BLOCKS * count("bsd") + sum(count(how.split("->")[1]) for _, how, _ in PRODUCTS)

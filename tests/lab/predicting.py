@@ -61,14 +61,17 @@ def predict_and_reveal(lesson: Lesson, name: str) -> None:
     kept(lesson, "predict-rows")
     take_screenshot(lesson, "predict-rows", name)
     run(lesson, "reveal-rows", "predict-mean")
-    assert output(lesson, "reveal-rows") == "Measured\n(2, 4)\n✓ You predicted (2, 4). 6 / 3."
+    assert output(lesson, "reveal-rows") == "What came out\n(2, 4)\n✓ You predicted (2, 4). 6 / 3."
 
     tab_into(lesson, "predict-mean")
     keys.type("0.148")  # no key of these may reach the notebook
     keys.press("Enter")
     kept(lesson, "predict-mean")
     run(lesson, "reveal-mean", "score")
-    assert output(lesson, "reveal-mean") == "Measured\n0.428\n✗ You predicted 0.148. That counts the padding."
+    assert (
+        output(lesson, "reveal-mean")
+        == "What came out\n0.428\n✗ You predicted 0.148. That counts the padding."
+    )
     assert output(lesson, "score") == "Predictions made: 2 of 2. Right: 1."
     take_screenshot(lesson, "score", f"{name}-score")
 
@@ -105,8 +108,8 @@ def run_all(lesson: Lesson, name: str) -> None:
     lesson.run_all()
     take_screenshot(lesson, "predict-rows", name)
     assert lesson.errors() == []
-    assert output(lesson, "reveal-rows") == "Measured\n(2, 4)"
-    assert output(lesson, "reveal-mean") == "Measured\n0.428"
+    assert output(lesson, "reveal-rows") == "What came out\n(2, 4)"
+    assert output(lesson, "reveal-mean") == "What came out\n0.428"
     assert output(lesson, "score") == "You made no prediction in this lesson."
 
 

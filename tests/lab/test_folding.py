@@ -21,7 +21,7 @@ FIXTURES = ROOT / "tests" / "notebooks" / "fixtures"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9"\nheight="9"/>'
 # Folded outputs of every kind: what JupyterLab leaves of them is what `line_left` says.
 KINDS = {
-    "html": [new_output("display_data", {"text/plain": "4", "text/html": "\n\nMeasured\n<p>4</p>"})],
+    "html": [new_output("display_data", {"text/plain": "4", "text/html": "\n\nWhat came out\n<p>4</p>"})],
     "markup": [new_output("display_data", {"text/plain": "4", "text/html": "<p>4</p>"})],
     "picture": [new_output("display_data", {"text/plain": "a picture", "image/svg+xml": SVG})],
     "result": [new_output("execute_result", {"text/plain": "4\n5"}, execution_count=1)],
@@ -69,7 +69,7 @@ def test_nothing_is_told_before_the_cell_runs(reader):
         assert folded_cells(lesson) == revealing
         assert len(revealing) == 4
         take_screenshot(lesson, revealing[0], f"{name}-folded")
-        assert {left(lesson, cell) for cell in revealing} == {"Measured"}
+        assert {left(lesson, cell) for cell in revealing} == {"What came out"}
         assert lesson.locate("printed").locator(".jp-OutputArea-output").is_visible()
 
         lesson.run_all()
@@ -78,7 +78,7 @@ def test_nothing_is_told_before_the_cell_runs(reader):
         take_screenshot(lesson, revealing[0], f"{name}-unfolded")
         for cell, measured in zip(revealing, ("4", "(2, 3)", "3", "0"), strict=True):
             shown = lesson.locate(cell).locator(".jp-OutputArea-output")
-            assert shown.inner_text().split("\n")[0] == "Measured"
+            assert shown.inner_text().split("\n")[0] == "What came out"
             assert shown.locator("pre").first.inner_text() == measured
 
     reader.read("en/00_fixture.ipynb", reading, "fixture")

@@ -188,9 +188,13 @@ def test_the_measured_value_may_be_written_in_any_way():
 def test_the_name_of_an_option_is_shown_in_the_words_of_that_option():
     revealed = reveal("98-sums", "last")
     assert repr(revealed) == "equal but for the last bit"
-    assert revealed._repr_html_() == "Measured\n<p>equal but for the last bit</p>"
+    assert revealed._repr_html_() == "What came out\n<p>equal but for the last bit</p>"
     assert repr(reveal("98-sums", "near")).startswith("near\n… This is not the value")
-    assert reveal("98-sums", "far")._repr_html_().startswith("Measured\n<p>on <code>CPU:0</code> &lt; 1</p>")
+    assert (
+        reveal("98-sums", "far")
+        ._repr_html_()
+        .startswith("What came out\n<p>on <code>CPU:0</code> &lt; 1</p>")
+    )
 
 
 @pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
@@ -250,10 +254,10 @@ def test_its_text_does_not_change_with_the_choice():
 def test_html_of_what_is_revealed_escapes_and_shows_code():
     choose(predict("98-rows"), 0)
     assert reveal("98-rows", (2, 4))._repr_html_() == (
-        'Measured\n<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
+        'What came out\n<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
         "You predicted <code>(2, 2)</code>. That splits <code>y</code> too.</div>"
     )
-    assert reveal("98-sums", "<b>")._repr_html_().startswith("Measured\n<pre>&lt;b&gt;</pre>")
+    assert reveal("98-sums", "<b>")._repr_html_().startswith("What came out\n<pre>&lt;b&gt;</pre>")
 
 
 # The rules for the predictions of the lessons
