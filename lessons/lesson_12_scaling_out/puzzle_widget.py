@@ -109,8 +109,10 @@ class Puzzle(TreeWidget):
         level = goal.level(numbers) if numbers else 0
         rows = []
         for quantity, limit in goal.most.items():
-            number = _told(quantity, numbers[quantity]) if numbers else "–"
-            mark = ("✓", _("kept")) if numbers and numbers[quantity] <= limit else ("✗", _("not kept"))
+            number, mark = "–", ("–", _("not known"))
+            if numbers:
+                number = _told(quantity, numbers[quantity])
+                mark = ("✓", _("kept")) if numbers[quantity] <= limit else ("✗", _("not kept"))
             at_most = _("{number} (at most {limit})", number=number, limit=_told(quantity, limit))
             rows.append(_row(*mark, headed(_names()[quantity], at_most)))
         quantity, least = goal.par
