@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.plan import BATCH, Axes, Plan
@@ -52,7 +53,7 @@ class Exchange:
     is_gradient: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Architecture:
     """A neural network that is declared by the axes of its tensors.
 
@@ -76,7 +77,7 @@ class Architecture:
     into_block: str = ""
     whole: Axes = ()
 
-    @property
+    @cached_property
     def tensors(self) -> dict[str, Axes]:
         """The axes of every tensor."""
         return {**self.inputs, **self.variables, **{each.result: each.axes for each in self.sums}}

@@ -14,6 +14,7 @@ from course_lib.pictures.cells import cell
 from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.text import marked
+from course_lib.specs.architecture import Architecture
 from course_lib.specs.cost import MIXED
 from course_lib.specs.machines import Cluster, group_sizes
 from course_lib.specs.plan import BATCH, Plan
@@ -52,14 +53,18 @@ class Setting:
 
 
 @cache
+def _network(name: str) -> Architecture:
+    blocks, features, heads = NETWORKS[name]
+    return transformer(blocks, sequence=2048, features=features, heads=heads, vocabulary=51200)
+
+
+@cache
 def ranking(setting: Setting) -> tuple[int, int, tuple[Planned, ...]]:
     """Returns how many plans there are, how many fit into memory, and the best: the smallest if none fits."""
-    blocks, features, heads = NETWORKS[setting.network]
-    network = transformer(blocks, sequence=2048, features=features, heads=heads, vocabulary=51200)
     cluster = CLUSTERS[setting.cluster]
     cluster = replace(cluster, device=replace(cluster.device, efficiency=EFFICIENCY))
     training = replace(MIXED, recompute=True, microbatches=setting.microbatches)
-    plans = planned(network, setting.devices, setting.examples, cluster, training)
+    plans = planned(_network(setting.network), setting.devices, setting.examples, cluster, training)
     num_fitting = sum(each.cost.total_bytes <= cluster.device.memory_bytes for each in plans)
     if not num_fitting:
         plans.sort(key=lambda each: each.cost.total_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from course_lib.specs.architecture import Architecture
 from course_lib.specs.cost import Cost, StepCosts, Training
@@ -45,15 +46,19 @@ def planned(
     training = training or Training()
     found = []
     for dims in (("batch",), *_with_batch_or_without()):
-        for splits in _splits(architecture, dims):
-            costs = StepCosts(architecture, splits)
+        for costs in _costs(architecture, dims):
             for sizes in _factors(num_devices, len(dims)):
                 mesh = MeshSpec(zip(dims, sizes, strict=True))
                 if costs.fits(mesh, batch_size, training):
                     cost = costs.cost(mesh, batch_size, cluster, training)
-                    found.append(Planned(Plan(str(mesh), mesh, splits), cost))
+                    found.append(Planned(Plan(str(mesh), mesh, costs.splits), cost))
     limit = cluster.device.memory_bytes
     return sorted(found, key=lambda each: (each.cost.total_bytes > limit, each.cost.seconds))
+
+
+@cache  # they take most of the time, and each number of devices has the same
+def _costs(architecture: Architecture, dims: Sequence[str]) -> list[StepCosts]:
+    return [StepCosts(architecture, splits) for splits in _splits(architecture, dims)]
 
 
 def _with_batch_or_without() -> Iterator[tuple[str, ...]]:
