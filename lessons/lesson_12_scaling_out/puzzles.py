@@ -69,7 +69,7 @@ def _matrices() -> Iterator[PuzzleSpec]:
     task = matrix_product((96, 64), (64, 48), _4X2)
     yield PuzzleSpec(
         _("A product without a collective"),
-        _("Lay out A and B so that A @ B sends nothing and no device holds more than 20,000 bytes of them."),
+        _("Lay out A, 96 by 64, and B, 64 by 48: A @ B sends nothing, a device holds at most 20,000 bytes."),
         _("Over which axis does A @ B add up? And can one mesh dimension split both axes of a result?"),
         task,
         Goal({"collectives": 0, "held": 20_000}, ("held", 12_288)),
@@ -157,7 +157,7 @@ def _clusters() -> Iterator[PuzzleSpec]:
             "A transformer with 32 blocks, 7 billion parameters, trains on 256 sequences a step. A device has"
             " 80 GB, and a step may take 4 s."
         ),
-        _("What `model` does not split stands on every device, with its gradient and its averages."),
+        _("What `model` does not split stands on every device, with its gradient and averages of that."),
         large_step(
             _transformer(32, 4_096, 32), 256, _meshes("batch model", (32, 2), (16, 4), (8, 8), (4, 16))
         ),
@@ -167,7 +167,7 @@ def _clusters() -> Iterator[PuzzleSpec]:
         _("512 devices"),
         _(
             "The network of lesson 12, 40 blocks, and 1,024 sequences a step. A device has 80 GB, a step may"
-            " take 6 s, and no group along `model` may leave its node."
+            " take 6 s, and no group along `model`, which splits the network, may leave its node."
         ),
         _("Devices are numbered row by row: those along the last mesh dimension are neighbours."),
         large_step(_transformer(40, 6_144, 48), 1_024, either_order),
@@ -177,8 +177,8 @@ def _clusters() -> Iterator[PuzzleSpec]:
         _("4,096 devices"),
         _(
             "64 blocks, 52 billion parameters, 4,096 sequences a step. A device has 80 GB, and a step may"
-            " take 11 s. A node is too small for one copy of the network and its averages: `x` or `y` has to"
-            " leave it."
+            " take 11 s. A node is too small for a copy of all that a network keeps: `x` or `y`, which split"
+            " the network, has to leave it."
         ),
         _("Devices along `y` are neighbours. Which axes take the smaller collectives over slow links?"),
         large_step(
