@@ -6,18 +6,18 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-_GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
+GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 
 
 @contextlib.contextmanager
 def no_combining() -> Iterator[None]:
     """Lets DTensor leave each all-reduce by itself in functions that are compiled meanwhile."""
-    before = os.environ.get(_GROUP_SIZE)
-    os.environ[_GROUP_SIZE] = "1"
+    before = os.environ.get(GROUP_SIZE)
+    os.environ[GROUP_SIZE] = "1"
     try:
         yield
     finally:
         if before is None:
-            del os.environ[_GROUP_SIZE]
+            del os.environ[GROUP_SIZE]
         else:
-            os.environ[_GROUP_SIZE] = before
+            os.environ[GROUP_SIZE] = before

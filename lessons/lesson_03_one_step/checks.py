@@ -110,8 +110,8 @@ def moments(answer: Callable[..., Any]) -> str | None:
     if hint is None or errors or _hint(answer, _on_one_device) is not None:
         return hint
     return _(
-        "On one device this is right, on eight it is not. `tf.where` and `tf.boolean_mask` find positions"
-        " within the block of each device. Multiply by the weights instead."
+        "On one device this is right, on eight it is not: rows picked by `tf.where`, `tf.boolean_mask` or"
+        " slices with tensors can be wrong. Multiply by the weights instead."
     )
 
 

@@ -380,11 +380,10 @@ except AssertionError as error:
 # Without a value for `b1_slot` the assertion failed, as it should.
 #
 # Compare shapes before you restore, with `tf.train.list_variables`.
-# For a DVariable of another shape `restore` raises an error,
-# and here later operations failed or ended the process.
-# With `Checkpoint.read` the next operation of DTensor fails, whichever that is;
-# those after it may run, with a variable that was not restored.
-# After either, restart the process.
+# For a DVariable of another shape `restore` raises an error;
+# with `Checkpoint.read` the next operation of DTensor fails, whichever that is.
+# After either, later operations failed here, ended the process,
+# or ran with a variable that was not restored: restart the process.
 #
 # ## Killed while it saves
 #

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from importlib import import_module
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib.combining import GROUP_SIZE
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
 from course_lib.exercises.answers import answered, plain
@@ -139,7 +141,7 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         (random.normal(0, 1, (8, _FEATURES)).astype(np.float32), random.integers(0, _CLASSES, 8))
         for _batch in range(3)
     ]
-    steps = _Steps()
+    steps, before = _Steps(), os.environ.get(GROUP_SIZE)
     try:
         hint = judge(
             answer,
@@ -171,6 +173,8 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         slow = _("TensorFlow takes half a minute to refuse a gradient that is taken outside one.")
         cure = join_sentences([_compile_it(), slow])
         raise limit.TooLong(error.problem, allowed=error.allowed, cure=cure) from None
+    if before is None and os.environ.pop(GROUP_SIZE, None):
+        return _("Your function leaves an environment variable set. Call `apply_gradients` outside instead.")
     if steps.are_late:
         return _(
             "Some variables did not move in the first step: their updates came a step late. Call"

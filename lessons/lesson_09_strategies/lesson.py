@@ -299,6 +299,8 @@ check("09-evaluate", mean_loss)
 # %% last-text [markdown]
 # ## Parts that are not equal
 #
+# In `fit` of Keras 3 each replica takes the mean over *its part*, and divides it by the number of replicas;
+# the gradients of these are added up.
 # So far, exercises aside, each batch fell into equal parts.
 # What if it cannot?
 # Take five examples, numbered in the picture, in batches of four:
@@ -334,9 +336,7 @@ reveal("09-last", round(weight.item(), 2))
 
 # %% [markdown]
 # A wrong step, without an error.
-# In `fit` each replica takes the mean over *its part*, and divides it by the number of replicas;
-# the gradients of these are added up.
-# Here replica 0 gives half a gradient and replica 1 none: the weight grows by 0.04, half of 0.08.
+# Replica 0 gives half a gradient and replica 1 none: the weight grows by 0.04, half of 0.08.
 # Does the reported loss show it?
 
 # %% epochs
@@ -455,7 +455,7 @@ except AssertionError as error:
 # | a kind of device in lower case: `list_physical_devices("gpu")` | finds none | upper case |
 # | a variable without copies that each replica changes | changes it several times | make it in the scope |
 # | only SGD of Keras 3, without momentum, made outside the scope | counts each update once for each replica: a learning-rate schedule runs too fast | make it in the scope |
-# | only Adam or SGD with momentum, of Keras 3, made outside the scope | an error; if it is built there by `build`, copies can drift apart in a loop | make it in the scope |
+# | only Adam or SGD with momentum, of Keras 3, made outside the scope | an error; if it is built there by `build`, copies can drift apart, and train wrongly | make it in the scope |
 # | a second `MirroredStrategy` on CPUs without `cross_device_ops` | its messages can meet those of the first: an error, `Shape mismatch in the collective instance` | one strategy, or `ReductionToOneDevice()` |
 #
 # ## Which strategy?

@@ -143,8 +143,8 @@ def _warning(strategy: str) -> str:
         )
     if strategy == CENTRAL_STORAGE:
         return _(
-            "Under {strategy}, hold `fit` of Keras 3 against one device: not all of it is right. A custom"
-            " loop works, and so does `fit` of tf_keras.",
+            "Under {strategy}, hold `fit` of Keras 3 against one device: not all of it is right. A loop"
+            " without metrics works, and so does `fit` of tf_keras.",
             strategy=strategy,
         )
     return ""

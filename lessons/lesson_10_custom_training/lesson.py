@@ -263,7 +263,7 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 # an example counts more on a replica that has fewer of them.
 # A distributed dataset that lies in memory, as here, cuts each batch into parts of its size
 # divided by the replicas, rounded up, until nothing is left.
-# (Read from files the parts differ by one at most, and `repeat` fills a last batch from the next epoch.)
+# (Read from files and repeated, the parts differ by one at most: the next epoch fills a last batch.)
 # A replica without examples, an *empty* one, runs the step all the same, on tensors with no rows.
 
 # %% predict-empty [markdown]
@@ -318,6 +318,7 @@ loss_scaling_explorer.LossScalingExplorer(4, 8, num_examples=8, division="replic
 # Then the sum is $(2 + 3) / 2 / 2 + 4 / 2 = 3.25$: the third example counts a half, not a third.
 # But for labels and predictions of one axis `MeanAbsoluteError` does not divide by the replicas:
 # give them two.
+# And on an empty replica a loss object can return an empty tensor, which `reduce` refuses.
 #
 # A loop that divides once more scales twice.
 # `compute_average_loss` refuses a loss that is one number already;

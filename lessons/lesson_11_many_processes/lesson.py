@@ -373,7 +373,7 @@ def leave():
 
 step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step)
-if newest := tf.train.latest_checkpoint(options.folder or ""):
+if newest := options.folder and tf.train.latest_checkpoint(options.folder):
     checkpoint.restore(newest).assert_existing_objects_matched()
     print(f"goes on after step {int(step)}", flush=True)
 assert total(step.read_value()) == workers * step, "others restored another step"
@@ -766,8 +766,8 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
-# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | is replaced by a pod with its number; the survivors' errors count towards `backoffLimit` |
-# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job, and you submit it again |
+# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | is replaced by a pod with its number; its failure and the survivors' errors count towards `backoffLimit` |
+# | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job: submit it again, unless the machine failed: then Slurm starts it again |
 #
 # Every machine must see the folder of checkpoints.
 # None of this was run on a real cluster: the manifests were held against the schemas of Kubernetes,
@@ -862,7 +862,7 @@ start_both(yours_or_ours("11-drill", repaired), worker, resuming)
 # - With parameter servers the others go on without a lost worker.
 #   A lost server costs what was learned since the last checkpoint.
 #
-# Lesson 12, in preparation, scales out.
+# Lesson 12 scales out.
 
 # %% score
 score("11")

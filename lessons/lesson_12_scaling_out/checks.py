@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 Splits = Mapping[str, str]
 
 _PRODUCTS = ["bsd,df->bsf", "bsf,fd->bsd", "bsd,dhk->bhsk", "bhsk,hkd->bsd", "bhsk,bhtk->bhst", "bd,dv->bv"]
-_PRODUCTS += ["bsd,bsf->df", "df,bsd->bsf", "bsd,df->bs"]  # a gradient, a weight first, a letter that one has
+_PRODUCTS += ["bsd,bsf->df", "df,bsd->bsf", "bsd,df->bs", "df,bsd->bs"]  # a gradient; letters that one has
 _PLANS: tuple[dict[str, str], ...] = (
     {"b": "batch"},
     {"b": "batch", "h": "model", "f": "model", "v": "model"},

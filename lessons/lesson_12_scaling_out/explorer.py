@@ -26,7 +26,7 @@ from lessons.lesson_12_scaling_out.planner import MODEL_DIMS, Planned, planned
 
 # By billions of parameters: blocks, features and heads. Source: https://arxiv.org/abs/2104.04473, Table 1.
 NETWORKS = {"1.7": (24, 2304, 24), "18": (40, 6144, 48), "146": (80, 12288, 96)}
-EFFICIENCY = 0.56  # of every device: what A100s reached in the first of the published trainings
+EFFICIENCY = 0.544  # of every device: what A100s reached in the first of the published trainings
 DIMS = ("batch", *MODEL_DIMS)
 _KINDS = ("computing", *DIMS, "variables", "gradients", "optimizer", "activations")
 _COLOURS = dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True))
@@ -234,5 +234,5 @@ def _notes() -> list[str]:
         _("Upper bar: the time of a step. Lower bar: the memory of a device, with a line where it is full."),
         _("↗ leaves the node: its collectives go between nodes."),
         _("Examples of 2,048 tokens; mixed precision; blocks are computed again on the way back."),
-        _("Modelled, not measured: products reach 56 % of the peak; computing and exchange never overlap."),
+        _("Modelled, not measured: products reach 54 % of the peak; computing and exchange never overlap."),
     ]

@@ -32,8 +32,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## The finished thing
 #
 # Choose a network, a cluster, and how many devices there are.
-# The explorer tries every mesh of `batch` and up to two more dimensions, and every plan
-# that gives each axis but the sequence one of them at most.
+# The explorer tries every mesh of `batch`, which splits the examples, and up to two more dimensions,
+# and every way in which these split features, heads, hidden units and vocabulary.
 # It shows the fastest plans that fit: how long a step takes, and what a device has in memory.
 # In this lesson you build a smaller one in cells; then the library's is held against what was published.
 #
@@ -216,7 +216,9 @@ def attend(n, query, key, value):
 check("12-attend", attend)
 
 # %% block-why [markdown]
-# Here is the rest of the block.
+# Here is the rest: a normalisation stands before attention and before the dense layers,
+# each place in the sequence has a vector of its own (`position`),
+# and at the end `head` makes a logit for each token of the vocabulary.
 # Where your `attend` is not right yet, the course's takes its place.
 # At its end a layout for `query` is tried that no plan can have:
 # `model` cannot split features and heads at once.
@@ -321,7 +323,8 @@ for exchange in sorted(set(told) | set(seen)):
 #
 # ## Trained, and moved
 #
-# The block learns to name the token before each token, which only its attention can tell.
+# The block learns to name the token before each token (before the first: the last),
+# which only its attention can tell.
 # `train` saves at its end, and begins at the newest checkpoint if there is one.
 # The last line counts the losses within 0.001 of those of one device.
 
@@ -357,7 +360,7 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 #
 # ## The time and the memory of a step
 #
-# Now a network of the size that is meant: 40 blocks with 6,144 features, 18.7 billion parameters
+# Now a network for hundreds of devices: 40 blocks with 6,144 features, 18.7 billion parameters
 # (18.4 in its paper, which counts one matrix for `embedding` and `head`).
 # Its products and their letters are all that we count;
 # the library also counts normalisations, softmax, biases and the way of tensors to memory.
@@ -370,7 +373,7 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 #
 # An A100 makes 312 · 10¹² operations a second at most.
 # We take 48 % of that: with it these cells come within 12 % of the four trainings of the first paper below,
-# which a test holds; the library, which counts more, takes 56 %.
+# which a test holds; the library, which counts more, takes 54 %.
 # In mixed precision a number takes 2 bytes, its gradient 2, and Adam keeps 12:
 # two averages, and the weight itself in float32.
 
@@ -439,12 +442,12 @@ def cost(splits, mesh):
 #
 # - [ ] `10`
 #   For 10 tokens a parameter computes for 5 · 10⁻¹³ s.
-#   Its gradient takes about 3.5 · 10⁻¹¹ s.
+#   Its gradient takes about 3.7 · 10⁻¹¹ s, some seventy times as long.
 # - [x] `1000`
-#   Inside the node a gradient takes some 1.5 · 10⁻¹¹ s, and between nodes 2 · 10⁻¹¹ s.
-#   In this time a parameter computes for some 650 tokens; latencies add a little.
+#   Inside the node a gradient takes some 1.7 · 10⁻¹¹ s, and between nodes 2 · 10⁻¹¹ s.
+#   In this time a parameter computes for some 700 tokens.
 # - [ ] `100000`
-#   With that many tokens a device computes a hundred times as long as it exchanges.
+#   With that many tokens a device computes some 150 times as long as it exchanges.
 
 # %% reveal-critical
 parts, _ = cost({"b": "batch"}, {"batch": 512, "model": 1})
@@ -453,12 +456,15 @@ reveal("12-critical", 10 ** round(math.log10(critical)))
 
 # %% planner-text [markdown]
 # At the critical batch half of a step is exchange, unless computing and exchange overlap: stay well above it.
+# Each plan has its own: where `model` is 8, all that a device exchanges over `batch` leaves the node,
+# and the critical batch is some 3,200 tokens.
 # More devices then need a larger batch, which a training may not bear.
 #
 # ## All plans
 #
 # `plans` goes through all ways to make a mesh `batch` × `model` of so many devices,
 # and all choices of what `model` splits: heads, hidden units, vocabulary.
+# What does not divide is left out.
 
 # %% plans
 from itertools import combinations
@@ -483,6 +489,7 @@ for wanted in (1, 2, 4, 8):
 
 # %% predict-node [markdown]
 # On 256 A100s with 80 GB, a network of 18.7 billion parameters fits with `model` 8 or 16.
+# With 4 it is a little too large.
 # With 8 the all-reduces over `model` stay in a node of eight, with 16 they extend over two nodes.
 # How many times as long as among 8 devices does an all-reduce of 1 GB take among 16?
 # A link carries 240 GB/s in a node, and 25 GB/s between nodes.
@@ -491,8 +498,9 @@ for wanted in (1, 2, 4, 8):
 #   In a ring a device sends about as many bytes among 16 as among 8.
 #   But here an eighth of them has to leave the node, at a tenth of the speed.
 # - [x] `1.7`
-#   Within the node it takes as long as before.
-#   Then a device exchanges an eighth of the bytes with one other, at a tenth of the speed: 0.7 times as long.
+#   Within the node it takes as long as before: a device sends 1.75 times the payload.
+#   Then it exchanges an eighth of the payload with one other device, at a tenth of the speed:
+#   0.7 times as long.
 # - [ ] `2.0`
 #   The group is twice as large, but what a device sends in it is not.
 # - [ ] `10`
@@ -523,8 +531,12 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 # How far off is the library's, which the explorer shows?
 # Two constants are fitted, the shares of their peaks that an A100 and a V100 reach:
 # to the first row, and to the 39 · 10¹² operations a second that one V100 reached in its paper.
-# All else is predicted, with the links that a row's source or NCCL tells.
-# Rows that say "calculated" are others' arithmetic, those that do not were measured.
+# In weak scaling the network grows with the devices, and 100 % would be no loss of speed;
+# a speed-up is how much faster more devices train one network.
+# All else is predicted, with the links that a row's source or NCCL tells;
+# those between nodes of H100s are assumed.
+# Rows that say "calculated" are others' arithmetic;
+# the others follow from what was measured, such as operations or bytes a second.
 # Pipelines, split sequences and ZeRO are left out.
 
 # %% published tags=["modelled"]
@@ -535,9 +547,9 @@ for row in published():
 
 # %% measured-text [markdown]
 # Whole steps and weak scaling are off by −7 to +12 %, memory by at most 14 %.
-# Small products are slower than modelled, so the speed-ups come out 14 to 75 % too large.
+# The speed-ups come out 14 to 75 % too large; the paper's reason is memory bandwidth and communication.
 # Measured collectives of 4 or 8 devices are off by −53 to +22 %;
-# those of 64 and 512 H100s by −49 and −83 %, but the model only assumes their links.
+# those of 64 and 512 H100s by −49 and −83 %.
 # What others calculated comes out within 27 %, but for one critical batch (+84 %):
 # there the two levels of an all-reduce run at once, here one after the other.
 #
@@ -571,7 +583,7 @@ print(code_of(plan, "JAX"))
 # [`12_block.py`](../plain/12_block.py) is our program that does it.
 # [`12_plan.py`](../plain/12_plan.py) is the planner: `python 12_plan.py 256 512`.
 #
-# The site's page of puzzles has twelve networks to split, from a vector to a transformer on 4,096 devices.
+# The site's page of puzzles has twelve plans to find, from a vector's to a transformer's on 4,096 devices.
 # In a notebook `Puzzle(1)` to `Puzzle(12)` show them, from `lessons.lesson_12_scaling_out.puzzle_widget`.
 #
 # ## Takeaways

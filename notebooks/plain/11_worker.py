@@ -69,7 +69,7 @@ def leave():
 
 step = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step)
-if newest := tf.train.latest_checkpoint(options.folder or ""):
+if newest := options.folder and tf.train.latest_checkpoint(options.folder):
     checkpoint.restore(newest).assert_existing_objects_matched()
     print(f"goes on after step {int(step)}", flush=True)
 assert total(step.read_value()) == workers * step, "others restored another step"

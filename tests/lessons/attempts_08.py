@@ -1,9 +1,11 @@
 """Attempts at the exercises of lesson 08."""
 
+import os
+
 import tensorflow as tf
 import tf_keras
 
-from course_lib.combining import no_combining
+from course_lib.combining import GROUP_SIZE, no_combining
 from tests.lessons.attempts import Attempts
 
 Layout, UNSHARDED = tf.experimental.dtensor.Layout, tf.experimental.dtensor.UNSHARDED
@@ -104,6 +106,11 @@ def uncombined(model, optimizer):
     return uncombined_step
 
 
+def uncombined_for_good(model, optimizer):
+    os.environ[GROUP_SIZE] = "1"
+    return IN_ONE_FUNCTION(model, optimizer)
+
+
 def with_its_own(model, optimizer):
     return tf_keras.optimizers.SGD(0.37, momentum=0.8, mesh=optimizer._mesh)
 
@@ -137,6 +144,7 @@ ATTEMPTS = {
         right=(applied_in_another_function, uncombined),
         wrong=(
             (IN_ONE_FUNCTION, "came a step late"),
+            (uncombined_for_good, "environment variable"),
             (maker(make=lambda model, optimizer: None), "no weight has changed"),
             (maker(make=with_its_own), "took: 0, in place of 3"),
             (maker(training=False), "`training=True`"),

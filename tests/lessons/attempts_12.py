@@ -16,6 +16,11 @@ def forward(how, splits):
     return [set(), set(), by_tensor(how, splits)[2]]
 
 
+def by_the_result_alone(how, splits):
+    first, _second, result = by_tensor(how, splits)
+    return [first, by_tensor(how[how.find(",") :], splits)[1], result]
+
+
 def turned(how, splits):
     first, second, result = by_tensor(how, splits)
     return [second, first, result]
@@ -42,6 +47,7 @@ ATTEMPTS = {
             (turned, "in each other's place"),
             (lambda how, splits: by_tensor(how, splits, lambda own, axes: axes), "has itself"),
             (lambda how, splits: by_tensor(how, {axis: axis for axis in splits}), "in place of letters"),
+            (by_the_result_alone, "df,bsd->bs"),
             (lambda how, splits: by_tensor(how, splits)[2], "three sets"),
             (lambda how, splits: None, "three sets"),
         ),
