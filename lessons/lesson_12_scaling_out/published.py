@@ -129,7 +129,8 @@ def _scaling_book() -> Iterator[Row]:
     ):
         kind = Kind.ALL_REDUCE if name == summed else Kind.ALL_GATHER
         microseconds = 1e6 * ring_seconds(kind, devices, 2 * numbers, link)
-        yield Row(f"{name}, {2 * numbers:,} B", f"{_BOOK}/{page}", told, microseconds, "µs")
+        what = f"{name}, {devices} {'TPU v5e' if link == v5e else 'H100'}, {2 * numbers:,} B"
+        yield Row(what, f"{_BOOK}/{page}", told, microseconds, "µs")
     for nodes, bandwidth in ((1, 436.0), (8, 99.6), (64, 32.9)):  # GB/s, taken for those on the bus
         mesh = MeshSpec([("batch", 8 * nodes)])
         told = 2 * (mesh.size - 1) / mesh.size * 256e6 / bandwidth / 1e3
