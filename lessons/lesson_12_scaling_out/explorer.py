@@ -174,8 +174,8 @@ def _dims(plan: Plan, cluster: Cluster) -> dict[str, str]:
 def _splits(plan: Plan, dims: Mapping[str, str]) -> str:
     """Returns which axes each mesh dimension splits, as the network names them."""
     axes = {name: [axis for axis, by in plan.splits.items() if by == name and axis != BATCH] for name in dims}
-    told = {name: ", ".join(axes[name]) or _("examples") for name in dims}
-    return "; ".join(_("{name} splits {axes}", name=dims[name], axes=told[name]) for name in dims)
+    told = {name: _(", ").join(axes[name]) or _("examples") for name in dims}
+    return _("; ").join(_("{name} splits {axes}", name=dims[name], axes=told[name]) for name in dims)
 
 
 def _listed(total: str, parts: Sequence[str]) -> str:

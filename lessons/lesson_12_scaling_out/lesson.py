@@ -31,7 +31,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% scale-out-text [markdown]
 # ## The finished thing
 #
-# Choose a network, a cluster, and how many devices there are.
+# Choose a network, a kind of device, and how many of them.
 # The explorer tries every mesh of `batch`, which splits the examples, and up to two more dimensions,
 # and every way in which these split features, heads, hidden units and vocabulary.
 # It shows the fastest plans that fit: how long a step takes, and what a device has in memory.
@@ -169,6 +169,7 @@ check("12-added", added_up)
 # a token takes the values of those tokens whose keys are like its query.
 # Two dense layers follow, with `hidden` units between them.
 # What attention and dense layers make is added to `x`.
+# Together they are a *block*; our network has one, and is called so, too.
 #
 # The plan splits the examples over `batch`, and heads and hidden units over `model`.
 # Attention then needs no exchange until `out` adds up over the heads.
@@ -302,7 +303,7 @@ observed = collectives(step, Block(values, mesh), *examples(0, mesh), 0.5)
 reveal("12-model", sum("model" in each.mesh_dims for each in observed))
 
 # %% rule-text [markdown]
-# The others, over `batch`, are the gradient of each weight, and the mean of the loss.
+# The others, over `batch`, are the gradient of each variable, and the mean of the loss.
 # What is added up has the size of a tensor's part on one device, so the rule predicts the payloads, too.
 # The library declares the same block by its axes, and goes through all of its products.
 # With another `attend` than ours, also a right one, TensorFlow may exchange other sums.
@@ -361,7 +362,7 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 # ## The time and the memory of a step
 #
 # Now a network for hundreds of devices: 40 blocks with 6,144 features, 18.7 billion parameters
-# (18.4 in its paper, which counts one matrix for `embedding` and `head`).
+# (18.4 in Narayanan et al. 2021, who count one matrix for `embedding` and `head`).
 # Its products and their letters are all that we count;
 # the library also counts normalisations, softmax, biases and the way of tensors to memory.
 #
@@ -372,7 +373,7 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 # since they are computed twice; the gradients of weights add up on the device, and among devices once.
 #
 # An A100 makes 312 · 10¹² operations a second at most.
-# We take 48 % of that: with it these cells come within 12 % of the four trainings of the first paper below,
+# We take 48 % of that: with it these cells come within 12 % of four trainings of that paper,
 # which a test holds; the library, which counts more, takes 54 %.
 # In mixed precision a number takes 2 bytes, its gradient 2, and Adam keeps 12:
 # two averages, and the weight itself in float32.
@@ -457,7 +458,7 @@ reveal("12-critical", 10 ** round(math.log10(critical)))
 # %% planner-text [markdown]
 # At the critical batch half of a step is exchange, unless computing and exchange overlap: stay well above it.
 # Each plan has its own: where `model` is 8, all that a device exchanges over `batch` leaves the node,
-# and the critical batch is some 3,200 tokens.
+# and the critical batch is some 3,200 tokens, which the eight devices of `model` share.
 # More devices then need a larger batch, which a training may not bear.
 #
 # ## All plans
@@ -529,10 +530,11 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 #
 # The arithmetic knows no kernel, no cache and no congestion.
 # How far off is the library's, which the explorer shows?
-# Two constants are fitted, the shares of their peaks that an A100 and a V100 reach:
+# Two constants of the library are fitted, the shares of their peaks that an A100 and a V100 reach:
 # to the first row, and to the 39 · 10¹² operations a second that one V100 reached in its paper.
-# In weak scaling the network grows with the devices, and 100 % would be no loss of speed;
+# In weak scaling the network grows with the devices, and 100 % means that nothing is slower;
 # a speed-up is how much faster more devices train one network.
+#
 # All else is predicted, with the links that a row's source or NCCL tells;
 # those between nodes of H100s are assumed.
 # Rows that say "calculated" are others' arithmetic;

@@ -129,7 +129,10 @@ def _scaling_book() -> Iterator[Row]:
     ):
         kind = Kind.ALL_REDUCE if name == summed else Kind.ALL_GATHER
         microseconds = 1e6 * ring_seconds(kind, devices, 2 * numbers, link)
-        what = f"{name}, {devices} {'TPU v5e' if link == v5e else 'H100'}, {2 * numbers:,} B"
+        device = "TPU v5e" if link == v5e else "H100"
+        what = _(
+            "{what}, {count} {device}, {size:,} B", what=name, count=devices, device=device, size=2 * numbers
+        )
         yield Row(what, f"{_BOOK}/{page}", told, microseconds, "µs")
     for nodes, bandwidth in ((1, 436.0), (8, 99.6), (64, 32.9)):  # GB/s, taken for those on the bus
         mesh = MeshSpec([("batch", 8 * nodes)])
@@ -148,7 +151,7 @@ def _scaling_book() -> Iterator[Row]:
         costs = StepCosts(classifier(8192, hidden, 8192), {"hidden": "model"})
         found = [costs.cost(MeshSpec([("model", devices)]), tokens, _POD, MIXED) for devices in range(1, 99)]
         worth = [each for each in found if each.communication_seconds["model"] < each.compute_seconds / 3]
-        what = _("most TPU v5p that share {count} hidden units, calculated", count=hidden)
+        what = _("most TPU v5p that share {count:,} hidden units, calculated", count=hidden)
         yield Row(what, f"{_BOOK}/training", most, len(worth), _("devices"))
 
 
