@@ -362,7 +362,7 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 # ## The time and the memory of a step
 #
 # Now a network for hundreds of devices: 40 blocks with 6,144 features, 18.7 billion parameters
-# (18.4 in Narayanan et al. 2021, who count one matrix for `embedding` and `head`).
+# (18.4 in the paper of Narayanan and others, 2021, which counts one matrix for `embedding` and `head`).
 # Its products and their letters are all that we count;
 # the library also counts normalisations, softmax, biases and the way of tensors to memory.
 #
