@@ -9,8 +9,10 @@ import pytest
 
 from course_lib.specs.verdict import RIGHT, VERDICTS
 from tools.book.operations import operation_values
+from tools.lesson.sources import Course
 from tools.operations import cases
 
+COURSE = Course.here()
 FILES = sorted(Path(cases.__file__).parent.glob("[0-9]*.json"))
 TABLES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
 NEWEST = cases.unpacked(TABLES[FILES[-1].stem])
@@ -34,6 +36,24 @@ KNOWN = {
 @pytest.mark.parametrize("key", KNOWN)
 def test_it_says_what_is_known(key):
     assert NEWEST[key]["verdict"] == KNOWN[key]
+
+
+LISTED = {  # what is silently wrong in the table, and the words for it in the list of lesson 1
+    "::-1]": "`[::-1]` or",
+    "at[0]:at[0]": "`t[k:k+3]` with a tensor",
+    "tf.random.": "random numbers drawn",
+    "dropout": "random numbers drawn",
+    "tf.where(": "`tf.where` of a split vector",
+    "tf.boolean_mask(": "`tf.boolean_mask` with a split mask",
+    "dtensor.relayout(": "`dtensor.relayout` or `DVariable.assign`",
+}
+
+
+def test_lesson_1_lists_whatever_is_silently_wrong():
+    lesson = (COURSE.folder("01_mesh_and_layout") / "lesson.py").read_text(encoding="utf-8")
+    wrong = {case.run for case in cases.every_case() if NEWEST[case.key]["verdict"] == "wrong"}
+    assert wrong == {run for run in wrong if any(part in run for part in LISTED)}
+    assert all(any(part in run for run in wrong) and words in lesson for part, words in LISTED.items())
 
 
 @pytest.mark.parametrize("cure", cases.DATA["cure"], ids=lambda cure: cure["of"])
