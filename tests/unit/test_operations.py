@@ -12,7 +12,6 @@ from tools.book.operations import operation_values
 from tools.lesson.sources import Course
 from tools.operations import cases
 
-COURSE = Course.here()
 FILES = sorted(Path(cases.__file__).parent.glob("[0-9]*.json"))
 TABLES = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FILES}
 NEWEST = cases.unpacked(TABLES[FILES[-1].stem])
@@ -50,7 +49,7 @@ LISTED = {  # what is silently wrong in the table, and the words for it in the l
 
 
 def test_lesson_1_lists_whatever_is_silently_wrong():
-    lesson = (COURSE.folder("01_mesh_and_layout") / "lesson.py").read_text(encoding="utf-8")
+    lesson = (Course.here().folder("01_mesh_and_layout") / "lesson.py").read_text(encoding="utf-8")
     wrong = {case.run for case in cases.every_case() if NEWEST[case.key]["verdict"] == "wrong"}
     assert wrong == {run for run in wrong if any(part in run for part in LISTED)}
     assert all(any(part in run for run in wrong) and words in lesson for part, words in LISTED.items())
