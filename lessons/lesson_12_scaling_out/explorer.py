@@ -94,7 +94,7 @@ class ScaleOutExplorer(Explorer):
         return [
             Group(_("Transformer"), [Choice(("network",), networks)]),
             Group(_("Kind of device"), [Choice(("cluster",), [(name, name) for name in CLUSTERS])]),
-            Group(_("Devices"), [_counts("devices", 8, 64, 512, 4096)]),
+            Group(_("How many devices"), [_counts("devices", 8, 64, 512, 4096)]),
             *([] if page else [examples]),
             Group(_("Microbatches"), [_counts("microbatches", 1, 8, 64)]),
         ]
@@ -172,10 +172,12 @@ def _dims(plan: Plan, cluster: Cluster) -> dict[str, str]:
 
 
 def _splits(plan: Plan, dims: Mapping[str, str]) -> str:
-    """Returns which axes each mesh dimension splits, as the network names them."""
-    axes = {name: [axis for axis, by in plan.splits.items() if by == name and axis != BATCH] for name in dims}
-    told = {name: _(", ").join(axes[name]) or _("examples") for name in dims}
-    return _("; ").join(_("{name} splits {axes}", name=dims[name], axes=told[name]) for name in dims)
+    """Returns which axes each mesh dimension splits."""
+    words = {BATCH: _("examples"), "features": _("features"), "vocabulary": _("vocabulary")}
+    words |= {"heads": _("heads"), "hidden": _("hidden units")}
+    axes = {name: [words[axis] for axis, by in plan.splits.items() if by == name] for name in dims}
+    told = (_("{name} splits {axes}", name=dims[name], axes=_(", ").join(axes[name])) for name in dims)
+    return _("; ").join(told)
 
 
 def _listed(total: str, parts: Sequence[str]) -> str:

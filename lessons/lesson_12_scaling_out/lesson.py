@@ -7,8 +7,8 @@
 #
 # After this lesson you can
 #
-# - say what a training step adds up among devices, under any plan that does not split the sequence,
-#   and check it on eight virtual devices;
+# - say which tensors a training step adds up among devices, and check it on eight virtual devices
+#   (the sequence is not split here);
 # - compute the time and the memory of a step from a few numbers of the machine,
 #   and compare many meshes and plans;
 # - write a transformer block with DTensor, train it equal to one device,
@@ -50,8 +50,8 @@ ScaleOutExplorer()
 #
 # In a ring each of $n$ devices sends $2(n-1)$ messages of an $n$-th of the payload (lesson 2).
 # A message takes a fixed time, the *latency*, and then its bytes divided by the *bandwidth*.
-# In a pair of trees fewer messages follow each other, up and down;
-# about twice the payload goes through a device, as in a ring.
+# In trees the sums go up to a root and come down from there: some $2 \log_2 n$ messages follow each other.
+# With a pair of trees about twice the payload goes through a device, as in a ring.
 #
 # The numbers below are for nodes of eight A100s (a *node* is a machine of its own),
 # and close to those with which NVIDIA's library NCCL chooses between rings and trees:
@@ -83,7 +83,7 @@ print(f"8 kB: {1e3 * ring(8, 8e3, INSIDE):.2f} ms, 8 GB: {1e3 * ring(8, 8e9, INS
 # The base-2 logarithm of 512 is 9.
 #
 # - [x] `0.33`
-#   18 latencies are 0.25, and twice the payload takes 0.08.
+#   2 × 9 latencies, up and down, are 0.25, and twice the payload takes 0.08.
 #   The ring has 1,022 messages of 2 kB: nearly all of its time is latency.
 # - [ ] `7.2`
 #   That is half of the ring's time, which is nearly all latency.
@@ -103,7 +103,8 @@ reveal("12-tree", round(1e3 * tree(512, 1e6, BETWEEN), 2))
 # each exchanges its part with those of its own place in the other nodes,
 # and the devices of a node join the parts.
 # An eighth of the payload is then for each device to exchange with other nodes.
-# The cell prints what 1 GB takes.
+# Between nodes the cell takes a ring or a tree, which is faster.
+# It prints what 1 GB takes in one ring, in two levels, and for 64 devices in as many nodes.
 
 
 # %% levels tags=["modelled"]
@@ -327,7 +328,7 @@ for exchange in sorted(set(told) | set(seen)):
 # The block learns to name the token before each token (before the first: the last),
 # which only its attention can tell.
 # `train` saves at its end, and begins at the newest checkpoint if there is one.
-# The last line counts the losses within 0.001 of those of one device.
+# The cell after it prints the first and the last loss, and counts those within 0.001 of one device.
 
 # %% train
 import tempfile
@@ -363,14 +364,18 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 #
 # Now a network for hundreds of devices: 40 blocks with 6,144 features, 18.7 billion parameters
 # (18.4 in the paper of Narayanan and others, 2021, which counts one matrix for `embedding` and `head`).
-# Its products and their letters are all that we count;
+# Its products are all that we count;
 # the library also counts normalisations, softmax, biases and the way of tensors to memory.
+# The letters are `b` for the batch, `s` and `t` for the sequence, `d` features, `h` heads, `k` size,
+# `f` hidden and `v` vocabulary.
+# `sums` names each tensor that a plan adds up, over which mesh dimension, its axes, and in how many blocks.
 #
 # A product takes two operations for each combination of its letters, and the way back has two products more.
 # Of a block only the input is kept: the rest is computed again on the way back, which makes four products.
 # The batch is cut into four *microbatches*, one after another.
-# Gradients of activations are then added up four times a step, and the activations of blocks eight times,
-# since they are computed twice; the gradients of weights add up on the device, and among devices once.
+# So activations and their gradients are added up four times a step,
+# activations of blocks eight times, since they are computed twice.
+# The gradients of weights add up on the device, and among devices once.
 #
 # An A100 makes 312 · 10¹² operations a second at most.
 # We take 48 % of that: with it these cells come within 12 % of four trainings of that paper,
@@ -446,9 +451,9 @@ def cost(splits, mesh):
 #   Its gradient takes about 3.7 · 10⁻¹¹ s, some seventy times as long.
 # - [x] `1000`
 #   Inside the node a gradient takes some 1.7 · 10⁻¹¹ s, and between nodes 2 · 10⁻¹¹ s.
-#   In this time a parameter computes for some 700 tokens.
+#   In this time a parameter computes for some 700 tokens; the nearest power of ten is 1000.
 # - [ ] `100000`
-#   With that many tokens a device computes some 150 times as long as it exchanges.
+#   With 100,000 tokens a device computes some 150 times as long as it exchanges.
 
 # %% reveal-critical
 parts, _ = cost({"b": "batch"}, {"batch": 512, "model": 1})
@@ -456,7 +461,8 @@ critical = NUMBERS["b"] * NUMBERS["s"] / 512 * parts["batch"] / parts["computing
 reveal("12-critical", 10 ** round(math.log10(critical)))
 
 # %% planner-text [markdown]
-# At the critical batch half of a step is exchange, unless computing and exchange overlap: stay well above it.
+# At the critical batch at least half of a step is exchange, unless it overlaps with computing:
+# stay well above it.
 # Each plan has its own: where `model` is 8, all that a device exchanges over `batch` leaves the node,
 # and the critical batch is some 3,200 tokens, which the eight devices of `model` share.
 # More devices then need a larger batch, which a training may not bear.
@@ -466,6 +472,7 @@ reveal("12-critical", 10 ** round(math.log10(critical)))
 # `plans` goes through all ways to make a mesh `batch` × `model` of so many devices,
 # and all choices of what `model` splits: heads, hidden units, vocabulary.
 # What does not divide is left out.
+# For five sizes of `model` the cell after it prints the fastest plan, whether it fits into memory or not.
 
 # %% plans
 from itertools import combinations
@@ -483,7 +490,7 @@ def plans(num_devices):
 
 
 # %% best tags=["modelled"]
-for wanted in (1, 2, 4, 8):
+for wanted in (1, 2, 4, 8, 16):
     found = [each for each in plans(256) if each[0] == wanted]
     model, axes, num_bytes, parts = min(found, key=lambda each: sum(each[-1].values()))
     print(f"{model=}: {sum(parts.values()):.3g} s, {num_bytes / 1e9:.3g} GB, splits {axes or '-'}")
@@ -497,7 +504,7 @@ for wanted in (1, 2, 4, 8):
 #
 # - [ ] `1.0`
 #   In a ring a device sends about as many bytes among 16 as among 8.
-#   But here an eighth of them has to leave the node, at a tenth of the speed.
+#   But here an eighth of them has to leave the node, at a tenth of the speed, and that takes longer.
 # - [x] `1.7`
 #   Within the node it takes as long as before: a device sends 1.75 times the payload.
 #   Then it exchanges an eighth of the payload with one other device, at a tenth of the speed:
@@ -532,11 +539,12 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 # How far off is the library's, which the explorer shows?
 # Two constants of the library are fitted, the shares of their peaks that an A100 and a V100 reach:
 # to the first row, and to the 39 · 10¹² operations a second that one V100 reached in its paper.
-# In weak scaling the network grows with the devices, and 100 % means that nothing is slower;
-# a speed-up is how much faster more devices train one network.
+# In weak scaling the network grows with the 1 to 8 devices that it is split over;
+# the rows from 64 on have 64 times as many, along `batch`.
+# There 100 % means that each device is as fast as one alone; a speed-up is that of one network.
 #
-# All else is predicted, with the links that a row's source or NCCL tells;
-# those between nodes of H100s are assumed.
+# All else is predicted, with links as the source tells them; for what was measured on A100s and H100s
+# they are NCCL's, and those between nodes of H100s are assumed.
 # Rows that say "calculated" are others' arithmetic;
 # the others follow from what was measured, such as operations or bytes a second.
 # Pipelines, split sequences and ZeRO are left out.
@@ -548,11 +556,11 @@ for row in published():
     print(row)
 
 # %% measured-text [markdown]
-# Whole steps and weak scaling are off by −7 to +12 %, memory by at most 14 %.
+# Whole steps and weak scaling are off by −7 to +12 %, calculated memory by 0 to −14 %.
 # The speed-ups come out 14 to 75 % too large; the paper's reason is memory bandwidth and communication.
 # Measured collectives of 4 or 8 devices are off by −53 to +22 %;
 # those of 64 and 512 H100s by −49 and −83 %.
-# What others calculated comes out within 27 %, but for one critical batch (+84 %):
+# What else others calculated comes out within 27 %, but for one critical batch (+84 %):
 # there the two levels of an all-reduce run at once, here one after the other.
 #
 # And here, on virtual CPUs?

@@ -137,8 +137,8 @@ def _transformers() -> Iterator[PuzzleSpec]:
     yield PuzzleSpec(
         _("The block in little memory"),
         _(
-            "The same transformer. A device may hold 20,000 bytes of variables and 700,000 bytes of"
-            " activations, and send 600,000 bytes."
+            "The transformer of puzzle 8, and as many sequences. A device may hold 20,000 bytes of variables"
+            " and 700,000 bytes of activations, and send 600,000 bytes."
         ),
         _("`embedding` and `head` have a fourth of the bytes. Which axes do they have?"),
         task,
@@ -157,7 +157,7 @@ def _clusters() -> Iterator[PuzzleSpec]:
             "A transformer with 32 blocks, 7 billion parameters, trains on 256 sequences a step. A device has"
             " 80 GB, and a step may take 4 s."
         ),
-        _("What `model` does not split stands on every device, with its gradient and averages of that."),
+        _("What `model` does not split stands on every device, with its gradient and optimizer state."),
         large_step(
             _transformer(32, 4_096, 32), 256, _meshes("batch model", (32, 2), (16, 4), (8, 8), (4, 16))
         ),
@@ -166,7 +166,7 @@ def _clusters() -> Iterator[PuzzleSpec]:
     yield PuzzleSpec(
         _("512 devices"),
         _(
-            "The network of lesson 12, 40 blocks, and 1,024 sequences a step. A device has 80 GB, a step may"
+            "40 blocks, 18.7 billion parameters, 1,024 sequences a step. A device has 80 GB, a step may"
             " take 6 s, and no group along `model`, which splits the network, may leave its node."
         ),
         _("Devices are numbered row by row: those along the last mesh dimension are neighbours."),

@@ -20,7 +20,7 @@ def test_the_text_says_what_is_chosen_how_many_fit_and_what_each_costs():
         "18 billion parameters on 64 A100; a batch of 512, microbatches: 8",
         "✓ 131 of 413 plans fit into 80 GB. The fastest of them:",
         "1. batch ↗ 8 × x 8",
-        "   batch ↗ splits examples; x splits heads, hidden, vocabulary",
+        "   batch ↗ splits examples; x splits heads, hidden units, vocabulary",
         "   20.6 s: computing 17.3 s, over batch ↗ 386 ms, over x 2.93 s",
         "   ✓ 48.7 GB of 80 GB: variables 4.71 GB, gradients 4.71 GB, optimizer 28.3 GB, activations 11.0 GB",
     ]
