@@ -114,23 +114,23 @@ def test_a_plain_program_runs(colab_python, program, tmp_path: Path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_a_run_shows_pictures_stops_and_resumes(reader):
     reader.read(f"en/{lesson_with(STOPPABLE)}.ipynb", stop_and_resume, "colab-run")
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader):
     reader.read(f"en/{lesson_with(EXPLORER)}.ipynb", explore, "colab-explore")
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
     write_lesson(reader.folder)
     reader.read(NOTEBOOK, predict_and_reveal, "colab-predictions")
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_the_training_lab_trains_beside_cells_stops_and_goes_on(reader):
     write_notebook(reader.folder / TRAINING_LAB, CELLS, "en")
     reader.read(TRAINING_LAB, train_stop_and_go_on, "colab-training-lab")

@@ -30,7 +30,7 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
         yield Reader(chromium, address, folder)
 
 
-@pytest.mark.parametrize("language", ["ja"])  # tests/drill/test_colab.py does these two in English
+@pytest.mark.parametrize("language", ["ja"])  # `make drill-all` does these two in English
 def test_a_run_shows_pictures_stops_and_resumes_and_steps_are_measured(reader, language):
     reader.read(f"{language}/{lesson_with(STOPPABLE)}.ipynb", stop_resume_and_measure, f"{language}-run")
 

@@ -27,14 +27,14 @@ def test_a_product_is_what_its_reader_makes_of_it():
     assert communication_runs.report_readers(mesh_of("4x2"), 24) == {"cases": 24, "disagreements": []}
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 @pytest.mark.parametrize(("mesh", "cases", "readers"), [("8", 18, 27), ("4x2", 98, 343)])
 def test_all_of_them_are(mesh, cases, readers):
     assert communication_runs.report(mesh_of(mesh)) == {"cases": cases, "disagreements": []}
     assert communication_runs.report_readers(mesh_of(mesh)) == {"cases": readers, "disagreements": []}
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_on_three_dimensions_too():
     assert communication_runs.report(mesh_of("2x2x2")) == {"cases": 338, "disagreements": []}
 

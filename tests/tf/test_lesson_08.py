@@ -80,7 +80,7 @@ def trained(lesson, make_step, optimizer, model, mesh=None):
     return losses, [weight.numpy() if mesh is None else to_numpy(weight) for weight in model.weights]
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam"])
+@pytest.mark.parametrize("name", ["SGD", pytest.param("Adam", marks=pytest.mark.drill_all)])
 def test_a_step_in_one_function_is_late_and_right_once_nothing_is_combined(lesson, name):
     make, mesh = getattr(tf_keras.optimizers, name), lesson["mesh"]
     right, values = trained(lesson, "in_one_function", make(0.01), lesson["mlp"]())
