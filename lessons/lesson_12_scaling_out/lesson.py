@@ -32,7 +32,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## The finished thing
 #
 # Choose a network, a kind of device, and how many of them.
-# The explorer tries every mesh of `batch`, which splits the examples, and up to two more dimensions,
+# The explorer tries meshes of `batch`, which splits the examples, and up to two more dimensions inside it,
 # and every way in which these split features, heads, hidden units and vocabulary.
 # It shows the fastest plans that fit: how long a step takes, and what a device has in memory.
 # In this lesson you build a smaller one in cells; then the library's is held against what was published.
@@ -328,7 +328,8 @@ for exchange in sorted(set(told) | set(seen)):
 # The block learns to name the token before each token (before the first: the last),
 # which only its attention can tell.
 # `train` saves at its end, and begins at the newest checkpoint if there is one.
-# The cell after it prints the first and the last loss, and counts those within 0.001 of one device.
+# The cell after it prints the first losses and whether the last one on 4 × 2 is below 0.1,
+# and counts the losses within 0.001 of one device.
 
 # %% train
 import tempfile
@@ -368,7 +369,8 @@ print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50
 # the library also counts normalisations, softmax, biases and the way of tensors to memory.
 # The letters are `b` for the batch, `s` and `t` for the sequence, `d` features, `h` heads, `k` size,
 # `f` hidden and `v` vocabulary.
-# `sums` names each tensor that a plan adds up, over which mesh dimension, its axes, and in how many blocks.
+# `sums` names each tensor that a plan adds up, over which mesh dimension, its axes, and how many there are;
+# `result 6` is made by product 6, counted from 0.
 #
 # A product takes two operations for each combination of its letters, and the way back has two products more.
 # Of a block only the input is kept: the rest is computed again on the way back, which makes four products.
@@ -504,7 +506,7 @@ for wanted in (1, 2, 4, 8, 16):
 #
 # - [ ] `1.0`
 #   In a ring a device sends about as many bytes among 16 as among 8.
-#   But here an eighth of them has to leave the node, at a tenth of the speed, and that takes longer.
+#   But here an eighth of the payload has to leave the node, at a tenth of the speed, and that takes longer.
 # - [x] `1.7`
 #   Within the node it takes as long as before: a device sends 1.75 times the payload.
 #   Then it exchanges an eighth of the payload with one other device, at a tenth of the speed:
@@ -524,9 +526,9 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 #
 # In the explorer the largest network is split over 64 of 4,096 H100s (`x` 16 × `y` 4),
 # though it fills 38 of their 80 GB: 512 examples in 8 microbatches leave 64 places along `batch`.
-# In one microbatch 32 devices suffice.
+# With one microbatch the fastest plan has `batch` 128, and splits it over 32.
 #
-# Where memory decides, split the network as far as it must be;
+# Where memory decides, and not the batch, split the network as far as it must be;
 # beyond a node only where memory leaves no other way.
 # The other devices go to `batch`, well above the critical batch.
 # The state can also be split over `batch` (ZeRO, FSDP):
@@ -537,14 +539,16 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 #
 # The arithmetic knows no kernel, no cache and no congestion.
 # How far off is the library's, which the explorer shows?
-# Two constants of the library are fitted, the shares of their peaks that an A100 and a V100 reach:
+# Two constants of the library are fitted, the shares of their peaks that an A100 and a V100 reach
+# (the explorer takes the A100's for all devices):
 # to the first row, and to the 39 · 10¹² operations a second that one V100 reached in its paper.
 # In weak scaling the network grows with the 1 to 8 devices that it is split over;
 # the rows from 64 on have 64 times as many, along `batch`.
 # There 100 % means that each device is as fast as one alone; a speed-up is that of one network.
 #
-# All else is predicted, with links as the source tells them; for what was measured on A100s and H100s
-# they are NCCL's, and those between nodes of H100s are assumed.
+# All else is predicted, with bandwidths as the source tells them;
+# inside a node of what was measured on GPUs they are NCCL's, as are all latencies of GPUs;
+# those between nodes of H100s are assumed.
 # Rows that say "calculated" are others' arithmetic;
 # the others follow from what was measured, such as operations or bytes a second.
 # Pipelines, split sequences and ZeRO are left out.
@@ -557,10 +561,11 @@ for row in published():
 
 # %% measured-text [markdown]
 # Whole steps and weak scaling are off by −7 to +12 %, calculated memory by 0 to −14 %.
-# The speed-ups come out 14 to 75 % too large; the paper's reason is memory bandwidth and communication.
+# The speed-ups come out 14 to 75 % too large: as the paper says, memory bandwidth and communication
+# begin to dominate where a device computes less.
 # Measured collectives of 4 or 8 devices are off by −53 to +22 %;
 # those of 64 and 512 H100s by −49 and −83 %.
-# What else others calculated comes out within 27 %, but for one critical batch (+84 %):
+# What else others calculated comes out within 27 %, but for the critical batch of 256 H100s (+84 %):
 # there the two levels of an all-reduce run at once, here one after the other.
 #
 # And here, on virtual CPUs?
