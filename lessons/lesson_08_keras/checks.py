@@ -173,7 +173,7 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         slow = _("TensorFlow takes half a minute to refuse a gradient that is taken outside one.")
         cure = join_sentences([_compile_it(), slow])
         raise limit.TooLong(error.problem, allowed=error.allowed, cure=cure) from None
-    if before is None and os.environ.pop(GROUP_SIZE, None):
+    if before is None and os.environ.pop(GROUP_SIZE, ""):
         return _("Your function leaves an environment variable set. Call `apply_gradients` outside instead.")
     if steps.are_late:
         return _(
