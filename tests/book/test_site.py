@@ -27,7 +27,7 @@ SEARCHES = [
     ("ja", "カーネルを再起動", "troubleshooting.html"),
     ("ja", "仮想デバイス", "index.html"),
     ("ja", "集団通信とは", "glossary.html"),
-    ("ja", "誤った書き方をわざと試す", "index.html"),
+    ("ja", "わざとエラーを起こす", "index.html"),
     ("ja", "デバイスが分割して持つ", "glossary.html"),
 ]
 # A lesson holds thousands of coloured words of code: axe judges the contrast of the first of each kind.
