@@ -261,7 +261,7 @@ reveal("10-own", after_step(two, x, tf.reduce_mean)[1])
 #
 # Where parts are unequal, no learning rate mends it:
 # an example counts more on a replica that has fewer of them.
-# A distributed dataset that lies in memory, as here, cuts each batch into parts of its size
+# By default a distributed dataset that lies in memory, as here, cuts each batch into parts of its size
 # divided by the replicas, rounded up, until nothing is left.
 # (Read from files and repeated, the parts differ by one at most: the next epoch fills a last batch.)
 # A replica without examples, an *empty* one, runs the step all the same, on tensors with no rows.
@@ -466,7 +466,7 @@ for name, inner in {"own_mean": own_mean, "replica_step": right_step}.items():
 # the model, the optimizer with its count of steps, and the number of finished epochs.
 # The images come in the same order in each epoch, so nothing of them has to be saved.
 # Where `shuffle` orders them anew in each, with a seed,
-# a resumed run must skip the batches of the finished epochs,
+# a resumed run must make the dataset anew and skip the finished epochs,
 # or make the order from the seed and the epoch, as in lesson 11.
 #
 # The next cell trains for two epochs.
@@ -560,7 +560,7 @@ print(f"epoch={int(epoch)} {step=} {largest_gap=:.4f}")
 # Now every value is used: `epoch` and `step` are those of the training,
 # and the logits are those under the strategy.
 #
-# `assert_consumed` does not miss what `Checkpoint` never finds.
+# `assert_consumed` says nothing of what `Checkpoint` never finds.
 # `Dropout` draws its masks from a seed and a counter, both in one variable of the model,
 # which `tf.train.Checkpoint` does not find in a model of Keras 3.
 # The next cell saves a model with `Dropout` as it is,

@@ -766,7 +766,7 @@ reveal("11-worker", "waits" if len(epochs) < 6 else "all done" if fewest >= 5 el
 #
 # | | who tells each its place | a lost worker |
 # | --- | --- | --- |
-# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | is replaced by a pod with its number; its failure and the survivors' errors count towards `backoffLimit` |
+# | Kubernetes | the manifest: an Indexed Job fixes the host names, so they can stand in it | once it is known to have ended, a pod with its number replaces it; errors, the survivors' too, count towards `backoffLimit`, evictions do not |
 # | Slurm | `SlurmClusterResolver`, from Slurm's variables | ends Slurm's job: submit it again, unless the machine failed: then Slurm starts it again |
 #
 # Every machine must see the folder of checkpoints.

@@ -32,7 +32,8 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # ## The finished thing
 #
 # Choose a network, a kind of device, and how many of them.
-# The explorer tries meshes of `batch`, which splits the examples, and up to two more dimensions inside it,
+# The explorer tries meshes of `batch`, which splits the examples, and up to two more dimensions inside it
+# (or these alone),
 # and every way in which these split features, heads, hidden units and vocabulary.
 # It shows the fastest plans that fit: how long a step takes, and what a device has in memory.
 # In this lesson you build a smaller one in cells; then the library's is held against what was published.

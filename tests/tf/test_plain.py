@@ -29,6 +29,7 @@ def test_a_plain_program_is_short_and_needs_tensorflow_alone(program: Path) -> N
     assert len(program.read_text().splitlines()) <= MOST_LINES
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("program", ALONE, ids=lambda program: program.stem)
 def test_a_plain_program_runs(program: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""}
