@@ -33,13 +33,7 @@ def test_a_plain_program_is_short_and_needs_tensorflow_alone(program: Path) -> N
 @pytest.mark.parametrize("program", ALONE, ids=lambda program: program.stem)
 def test_a_plain_program_runs(program: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""}
-    done = subprocess.run(
-        [sys.executable, program, tmp_path / "folder"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, program, tmp_path / "folder"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
