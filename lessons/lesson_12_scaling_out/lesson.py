@@ -301,7 +301,7 @@ print(outcome(dtensor.Layout, ["model", "model", "unsharded"], mesh))
 #   A product takes one only where it adds up over a split axis.
 
 # %% reveal-model
-observed = collectives(step, Block(values, mesh), *examples(0, mesh), 0.5)
+observed = collectives(step, Block(values, mesh), *examples(0, mesh), 0.2)
 reveal("12-model", sum("model" in each.mesh_dims for each in observed))
 
 # %% rule-text [markdown]
@@ -317,7 +317,7 @@ from lessons.lesson_12_scaling_out.networks import transformer
 network = transformer(sequence=8, features=32, heads=4, vocabulary=12, hidden=64)
 plan = Plan("4 × 2", MeshSpec([("batch", 4), ("model", 2)]), SPLITS)
 told = [str(each.collective) for each in network.exchanges(plan, batch_size=32)]
-seen = [str(each) for each in collectives(step, Block(values, mesh), *examples(0, mesh), 0.5)]
+seen = [str(each) for each in collectives(step, Block(values, mesh), *examples(0, mesh), 0.2)]
 for exchange in sorted(set(told) | set(seen)):
     print(f"told {told.count(exchange)}, seen {seen.count(exchange)}: {exchange}")
 
@@ -343,9 +343,10 @@ def train(dims, folder, steps):
     count = tf.Variable(0, dtype=tf.int64)
     checkpoint = tf.train.Checkpoint(block=Block(values, mesh), step=count)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
+    if newest := manager.latest_checkpoint:
+        checkpoint.restore(newest).assert_existing_objects_matched()
     for _ in range(steps):
-        yield float(train_step(checkpoint.block, *examples(int(count), mesh), 0.5))
+        yield float(train_step(checkpoint.block, *examples(int(count), mesh), 0.2))
         count.assign_add(1)
     manager.save()
 
@@ -596,6 +597,8 @@ print(code_of(plan, "JAX"))
 #
 # Now write the block alone, without the library, and without looking back:
 # train it on 4 × 2 devices, hold each loss against one device, and go on from its checkpoint on 2 × 4.
+# For `shard` take lesson 3's `distribute`.
+# If losses part or become nan, look at one device first: too large a learning rate looks like a wrong layout.
 # [`12_block.py`](../plain/12_block.py) is our program that does it.
 # [`12_plan.py`](../plain/12_plan.py) is the planner: `python 12_plan.py 256 512`.
 #

@@ -67,15 +67,15 @@ def train_step(block, tokens, targets, learning_rate):
 
 def train(dims, folder, steps):
     mesh = dims and dtensor.create_mesh(dims, device_type="CPU")
-    step = tf.Variable(0, dtype=tf.int64)
-    checkpoint = tf.train.Checkpoint(block=Block(values, mesh), step=step)
+    checkpoint = tf.train.Checkpoint(block=Block(values, mesh), step=tf.Variable(0, dtype=tf.int64))
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
-    manager.restore_or_initialize()
+    if newest := manager.latest_checkpoint:
+        checkpoint.restore(newest).assert_existing_objects_matched()
     for _ in range(steps):
-        tokens = np.random.default_rng(int(step)).integers(0, 12, (32, 8)).astype("int32")
+        tokens = np.random.default_rng(int(checkpoint.step)).integers(0, 12, (32, 8)).astype("int32")
         pair = tokens, np.roll(tokens, 1, axis=1)  # to each place belongs the token before it
         examples = (place(each, ("batch", "sequence"), mesh) for each in pair)
-        yield int(step.assign_add(1)), float(train_step(checkpoint.block, *examples, 0.5))
+        yield int(checkpoint.step.assign_add(1)), float(train_step(checkpoint.block, *examples, 0.2))
     manager.save()
 
 
