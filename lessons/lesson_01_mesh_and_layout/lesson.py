@@ -38,7 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
 # ```
 #
-# They must run before TensorFlow first uses a device.
+# They must run before TensorFlow first uses a device, and so starts; your own program needs no other call.
 # In these lessons `setup` takes the number of devices in the first cell, and later `start_tensorflow`
 # imports TensorFlow, hides GPUs, runs these two lines, starts TensorFlow and returns the module.
 #
