@@ -13,7 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted((ROOT / "notebooks/plain").glob("*.py"))
 ALONE = [program for program in PROGRAMS if program.stem[:2] != "11"]  # a lesson that starts its own
-MOST_LINES = 90
 
 
 def packages(program: Path) -> set[str]:
@@ -26,7 +25,7 @@ def packages(program: Path) -> set[str]:
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_plain_program_is_short_and_needs_tensorflow_alone(program: Path) -> None:
     assert packages(program) <= {"numpy", "tensorflow", "tf_keras"}
-    assert len(program.read_text().splitlines()) <= MOST_LINES
+    assert len(program.read_text().splitlines()) <= 90
 
 
 @pytest.mark.drill

@@ -68,6 +68,12 @@ def test_a_cure_is_right_wherever_what_it_replaces_is_not(cure):
     assert set(instead.values()) == {RIGHT}, instead
 
 
+def test_the_versions_differ_by_chance_alone():
+    one, other = (cases.unpacked(table) for table in TABLES.values())
+    unlike = [each for each in cases.every_case() if one[each.key]["verdict"] != other[each.key]["verdict"]]
+    assert {case.run for case in unlike if case.sizes != "12"} == {"x[None]", "x[:, None]"}
+
+
 @pytest.mark.parametrize("version", TABLES)
 def test_no_answer_says_where_it_ran_and_all_are_counted(version):
     messages = [each.get("message", "") for each in TABLES[version]["answers"]]

@@ -22,14 +22,13 @@ def operation_values() -> dict[str, Any]:
     """Returns the rows of the newest table, what the page's script needs, and the counts of every table."""
     files = sorted(Path(cases.__file__).parent.glob("[0-9]*.json"), reverse=True)
     tables = [json.loads(path.read_text(encoding="utf-8")) for path in files]
-    newest, *older = tables
+    newest = tables[0]
     rows = [row for row in map(partial(_row, newest), cases.operations()) if row["verdicts"]]
     return {
         "rows": rows,
         "counts": [{"tensorflow": table["tensorflow"], **_counts(table)} for table in tables],
         "num_operations": len({row["run"] for row in rows}),
         "cures": cases.DATA["cure"],
-        "differences": [change for table in older for change in _differences(newest, table)],
         "data": json.dumps(_for_script(newest, rows), ensure_ascii=False).replace("<", "\\u003c"),
     }
 
@@ -104,27 +103,6 @@ def _counts(table: Table) -> dict[str, Any]:
     found = Counter(answer["verdict"] for answer in cases.unpacked(table).values())
     counts = {verdict: found[verdict] for verdict in VERDICTS}
     return {"cases": sum(counts.values()), **counts}
-
-
-def _differences(newest: Table, older: Table) -> Iterator[dict[str, Any]]:
-    """Yields what another TensorFlow answers otherwise, the layouts of one way to call it together."""
-    for operation in cases.operations():
-        now, before = (_verdicts(table, operation) for table in (newest, older))
-        changed: dict[tuple[str, str, str], list[str]] = {}
-        for (layout, (mode, _sizes), answer), (*_same, other) in zip(now, before, strict=True):
-            if answer["verdict"] != other["verdict"]:
-                key = (mode, other["verdict"], answer["verdict"])
-                changed.setdefault(key, []).append(marks(layout))
-        for (mode, old, new), patterns in changed.items():
-            layouts = " ".join(dict.fromkeys(patterns))
-            yield {
-                "run": operation.run,
-                "of": operation.of,
-                "mode": mode,
-                "marks": layouts,
-                "before": old,
-                "now": new,
-            }
 
 
 def _for_script(table: Table, rows: list[dict[str, Any]]) -> dict[str, Any]:
