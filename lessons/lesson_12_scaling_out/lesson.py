@@ -7,8 +7,7 @@
 #
 # After this lesson you can
 #
-# - say which tensors a training step adds up among devices, and check it on eight virtual devices
-#   (the sequence is not split here);
+# - say which tensors a training step adds up among devices, and check it on eight virtual devices;
 # - compute the time and the memory of a step from a few numbers of the machine,
 #   and compare many meshes and plans;
 # - write a transformer block with DTensor, train it equal to one device,
@@ -534,8 +533,8 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 # beyond a node only where memory leaves no other way.
 # The other devices go to `batch`, well above the critical batch.
 # The state can also be split over `batch` (ZeRO, FSDP):
-# what people often do first when a network does not fit.
-# This course has none of it, and neither has the planner.
+# what people often do first.
+# This course and its planner have none of it.
 #
 # ## Held against what was published
 #
@@ -552,7 +551,7 @@ reveal("12-node", round(all_reduce(16, 1, 1e9) / all_reduce(8, 1, 1e9), 1))
 # inside a node of what was measured on GPUs they are NCCL's, as are all latencies of GPUs;
 # those between nodes of H100s are assumed.
 # Rows that say "calculated" are others' arithmetic;
-# the others follow from what was measured, such as operations or bytes a second.
+# the others follow from measurements, such as operations or bytes a second.
 # Pipelines, split sequences and ZeRO are left out.
 
 # %% published tags=["modelled"]
@@ -567,7 +566,7 @@ for row in published():
 # begin to dominate where a device computes less.
 # Measured collectives of 4 or 8 devices are off by −53 to +22 %;
 # those of 64 and 512 H100s by −49 and −83 %.
-# What else others calculated comes out within 27 %, but for the critical batch of 256 H100s (+84 %):
+# Other calculations come out within 27 %, but for the critical batch of 256 H100s (+84 %):
 # there the two levels of an all-reduce run at once, here one after the other.
 #
 # And here, on virtual CPUs?
@@ -595,7 +594,7 @@ print(code_of(plan, "JAX"))
 # %% takeaways [markdown]
 # ## The plain programs
 #
-# Now write the block alone, without the library, and without looking back:
+# Now write the block alone, without the library:
 # train it on 4 × 2 devices, hold each loss against one device, and go on from its checkpoint on 2 × 4.
 # For `shard` take lesson 3's `distribute`.
 # If losses part or become nan, look at one device first: too large a learning rate looks like a wrong layout.
