@@ -486,7 +486,7 @@ print("combine=True:", len(collectives(train_step, probe, x, y, 1e-2, combine=Tr
 # - [ ] `more` 16 times as many
 #   Rows stay where they are; sums over rows travel, and their shapes do not depend on the batch.
 # - [ ] `fewer` a sixteenth
-#   That is what each *row* then costs.
+#   That is what each row then costs.
 #   The step sends as much as before.
 
 # %% reveal-bytes

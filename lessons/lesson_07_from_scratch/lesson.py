@@ -170,7 +170,7 @@ check("07-adam", adam_in_numpy)
 # - [x] `1.0` ± 0.01 as far as the other one
 #   In the first step `m` and the root of `v` are both the gradient times a constant, so it cancels.
 # - [ ] `31.6` about 32 times as far
-#   `v` is an average of *squares*, so its root grows like the gradient.
+#   `v` is an average of squares, so its root grows like the gradient.
 # - [ ] `1000.0` 1,000 times as far
 #   So it is in gradient descent.
 #   Adam divides by the root of `v`, which is 1,000 times as large too.

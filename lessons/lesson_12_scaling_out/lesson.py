@@ -443,7 +443,7 @@ def cost(splits, mesh):
 # %% predict-critical [markdown]
 # Computing takes longer, the more tokens of the batch a device has; the all-reduce of the gradients does not:
 # it has as many bytes as the weights.
-# The *critical batch* is the number of tokens on each device at which both take equally long.
+# The critical batch is the number of tokens on each device at which both take equally long.
 # Which power of ten is it for the network above, if each of 512 devices could hold all of its weights?
 # A parameter takes 8 operations a token, at 150 · 10¹² a second.
 # Its gradient of 2 bytes crosses each link about twice: all of it inside a node, at 240 GB/s,
