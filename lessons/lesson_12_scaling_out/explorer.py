@@ -14,7 +14,6 @@ from course_lib.pictures.cells import cell
 from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.text import marked
-from course_lib.specs.architecture import Architecture
 from course_lib.specs.cost import MIXED
 from course_lib.specs.machines import Cluster, group_sizes
 from course_lib.specs.plan import BATCH, Plan
@@ -23,10 +22,10 @@ from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from lessons.lesson_12_scaling_out.networks import CLUSTERS, transformer
 from lessons.lesson_12_scaling_out.planner import MODEL_DIMS, Planned, planned
+from lessons.lesson_12_scaling_out.published import fitted_a100
 
 # By billions of parameters: blocks, features and heads. Source: https://arxiv.org/abs/2104.04473, Table 1.
 NETWORKS = {"1.7": (24, 2304, 24), "18": (40, 6144, 48), "146": (80, 12288, 96)}
-EFFICIENCY = 0.544  # of every device: what A100s reached in the first of the published trainings
 DIMS = ("batch", *MODEL_DIMS)
 _KINDS = ("computing", *DIMS, "variables", "gradients", "optimizer", "activations")
 _COLOURS = dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True))
@@ -53,18 +52,14 @@ class Setting:
 
 
 @cache
-def _network(name: str) -> Architecture:
-    blocks, features, heads = NETWORKS[name]
-    return transformer(blocks, sequence=2048, features=features, heads=heads, vocabulary=51200)
-
-
-@cache
 def ranking(setting: Setting) -> tuple[int, int, tuple[Planned, ...]]:
     """Returns how many plans there are, how many fit into memory, and the best: the smallest if none fits."""
-    cluster = CLUSTERS[setting.cluster]
-    cluster = replace(cluster, device=replace(cluster.device, efficiency=EFFICIENCY))
+    blocks, features, heads = NETWORKS[setting.network]
+    network = transformer(blocks, sequence=2048, features=features, heads=heads, vocabulary=51200)
+    cluster, efficiency = CLUSTERS[setting.cluster], fitted_a100().device.efficiency  # for all devices
+    cluster = replace(cluster, device=replace(cluster.device, efficiency=efficiency))
     training = replace(MIXED, recompute=True, microbatches=setting.microbatches)
-    plans = planned(_network(setting.network), setting.devices, setting.examples, cluster, training)
+    plans = planned(network, setting.devices, setting.examples, cluster, training)
     num_fitting = sum(each.cost.total_bytes <= cluster.device.memory_bytes for each in plans)
     if not num_fitting:
         plans.sort(key=lambda each: each.cost.total_bytes)
@@ -236,5 +231,9 @@ def _notes() -> list[str]:
         _("Upper bar: the time of a step. Lower bar: the memory of a device, with a line where it is full."),
         _("↗ leaves the node: its collectives go between nodes."),
         _("Examples of 2,048 tokens; mixed precision; blocks are computed again on the way back."),
-        _("Modelled, not measured: products reach 54 % of the peak; computing and exchange never overlap."),
+        _(
+            "Modelled, not measured: products reach {percent} % of the peak; computing and exchange never"
+            " overlap.",
+            percent=round(100 * fitted_a100().device.efficiency),
+        ),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import cache
 
 from course_lib.specs.architecture import Architecture, Sum
 from course_lib.specs.machines import Cluster, Device, Link
@@ -12,6 +13,7 @@ from course_lib.specs.plan import BATCH, Axes
 TOKENS = (BATCH, "sequence")  # the axes of what there is one of for each token
 
 
+@cache  # the planner keeps what it learns of a network
 def transformer(
     num_blocks: int = 1,
     *,

@@ -57,7 +57,7 @@ def planned(
 
 
 @cache  # they take most of the time, and each number of devices has the same
-def _costs(architecture: Architecture, dims: Sequence[str]) -> list[StepCosts]:
+def _costs(architecture: Architecture, dims: tuple[str, ...]) -> list[StepCosts]:
     return [StepCosts(architecture, splits) for splits in _splits(architecture, dims)]
 
 

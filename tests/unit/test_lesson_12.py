@@ -10,7 +10,8 @@ from course_lib.measured.files import load
 from course_lib.specs.cost import MIXED, StepCosts
 from course_lib.specs.mesh import MeshSpec
 from lessons.lesson_12_scaling_out.measured_steps import predictions
-from lessons.lesson_12_scaling_out.networks import A100, CLUSTERS, transformer
+from lessons.lesson_12_scaling_out.networks import transformer
+from lessons.lesson_12_scaling_out.published import fitted_a100
 
 PROGRAM = Path(__file__).parents[2] / "notebooks/plain/12_plan.py"
 LETTERS = {"b": "batch", "h": "heads", "f": "hidden", "v": "vocabulary"}
@@ -44,14 +45,13 @@ def test_it_is_within_12_percent_of_what_was_published():
 
 def test_it_finds_about_the_times_and_the_memory_of_the_library():
     network = transformer(40, sequence=2048, features=6144, heads=48, vocabulary=51200)
-    cluster = replace(CLUSTERS["A100"], device=replace(A100, efficiency=0.544))
     training = replace(MIXED, microbatches=4, recompute=True)
     ratios = []
     for seconds, num_bytes, sizes, axes in planner()["plans"](256):
         mesh = MeshSpec([(name, size) for name, size in sizes.items() if size > 1])
         splits = {LETTERS[axis]: "model" for axis in axes}
         splits |= {"batch": "batch"} if "batch" in mesh.names else {}
-        cost = StepCosts(network, splits).cost(mesh, 1024, cluster, training)
+        cost = StepCosts(network, splits).cost(mesh, 1024, fitted_a100(), training)
         ratios.append((seconds / cost.seconds, num_bytes / cost.total_bytes))
     assert len(ratios) == 41
     assert min(min(ratios)) > 0.8, ratios
