@@ -115,13 +115,9 @@ def test_a_plain_program_runs(colab_python, program, tmp_path: Path):
 
 
 @pytest.mark.drill_all
-def test_a_run_shows_pictures_stops_and_resumes(reader):
-    reader.read(f"en/{lesson_with(STOPPABLE)}.ipynb", stop_and_resume, "colab-run")
-
-
-@pytest.mark.drill_all
-def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader):
-    reader.read(f"en/{lesson_with(EXPLORER)}.ipynb", explore, "colab-explore")
+@pytest.mark.parametrize(("cell", "reading"), [(STOPPABLE, stop_and_resume), (EXPLORER, explore)])
+def test_a_reader_runs_a_lesson(reader, cell, reading):
+    reader.read(f"en/{lesson_with(cell)}.ipynb", reading, f"colab-{reading.__name__}")
 
 
 @pytest.mark.drill_all

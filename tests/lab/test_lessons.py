@@ -30,26 +30,15 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
         yield Reader(chromium, address, folder)
 
 
-@pytest.mark.parametrize("language", ["ja"])  # `make drill-all` does these two in English
-def test_a_run_shows_pictures_stops_and_resumes_and_steps_are_measured(reader, language):
-    reader.read(f"{language}/{lesson_with(STOPPABLE)}.ipynb", stop_resume_and_measure, f"{language}-run")
-
-
-@pytest.mark.parametrize("language", ["ja"])
-def test_the_explorer_follows_the_reader_and_meets_the_real_dtensor(reader, language):
-    reader.read(f"{language}/{lesson_with(EXPLORER)}.ipynb", explore, f"{language}-explore")
-
-
-@pytest.mark.parametrize("language", ["ja"])
-def test_the_chooser_follows_the_reader(reader, language):
-    reader.read(f"{language}/{lesson_with(CHOOSER)}.ipynb", choose_a_strategy, f"{language}-strategies")
-
-
-@pytest.mark.drill_all  # it takes minutes, and lesson 4 stops a training as well
-def test_losses_are_scaled_steps_measured_and_a_training_on_replicas_stopped(reader):
-    reader.read(f"en/{lesson_with(SCALING)}.ipynb", scale_measure_and_stop, "en-custom")
-
-
-@pytest.mark.parametrize("language", ["ja"])
-def test_workers_are_seen_live_interrupted_and_run_again(reader, language):
-    reader.read(f"{language}/{lesson_with(WORKERS)}.ipynb", build_watch_and_interrupt, f"{language}-workers")
+@pytest.mark.parametrize(
+    ("cell", "reading"),
+    [
+        (STOPPABLE, stop_resume_and_measure),
+        (EXPLORER, explore),
+        (CHOOSER, choose_a_strategy),
+        pytest.param(SCALING, scale_measure_and_stop, marks=pytest.mark.drill_all),  # it takes minutes
+        (WORKERS, build_watch_and_interrupt),
+    ],
+)
+def test_a_reader_runs_a_lesson(reader, cell, reading):
+    reader.read(f"ja/{lesson_with(cell)}.ipynb", reading, f"ja-{reading.__name__}")

@@ -6,9 +6,11 @@ Those that start several processes are for `make drill`: other tests hold what t
 import numpy as np
 import pytest
 
-from benchmarks import parts, results, rows, schemes, training
+from benchmarks import digits, parts, results, rows, schemes, training
+from course_lib.data import mnist
 from course_lib.data.examples import Examples
-from course_lib.data.imdb import VectorizedReviews
+from course_lib.data.images import ImageSet
+from course_lib.data.imdb import VectorizedReviews, load_imdb
 from course_lib.measured import files
 
 
@@ -36,17 +38,40 @@ def folder(monkeypatch, tmp_path):
     return tmp_path
 
 
+def test_what_exports_answer_is_written_with_how_it_was_measured(monkeypatch):
+    reviews, found = load_imdb("built-in"), {"models": {}, "answers": {"a review": 0.5}}
+    monkeypatch.setattr(results.data, "load_imdb", lambda _source: reviews)
+    monkeypatch.setattr(results.exports, "measure", lambda _reviews: found)
+    written = results.MEASUREMENTS["06_export"]()
+    assert written["how"]["data"] == "built-in, 8100 + 2000"
+    assert written["how"]["plan"] == "spatial_parallel()"
+    assert written["answers"] == found["answers"]
+
+
 @pytest.mark.drill_all
 def test_garments_are_trained_on_from_each_seed_and_restored_without_a_strategy(monkeypatch, folder):
     monkeypatch.setattr(results, "SEEDS", (0, 1))
     files.save("99_test", results.trained_on_garments("built-in", 140, 33, num_replicas=2, epochs=2))
-    run = files.load("99_test").runs.adam
+    found = files.load("99_test")
+    assert found.how.data == "built-in, 140 + 33"
+    assert (found.how.strategy, found.how.batch_size) == ("MirroredStrategy, 2 replicas", "64 × 2")
+    assert found.how.seeds == "0, 1"
+    run = found.runs.adam
     assert (run.batch_size, run.last_batch_size, len(run.losses)) == (128, 12, 4)
     assert run.epochs[0][0].train_loss != run.epochs[1][0].train_loss
     for epochs, restored in zip(run.epochs, run.restored, strict=True):
         assert restored.test_accuracy == pytest.approx(epochs[-1].test_accuracy)
         assert restored.otherwise == 0
         assert restored.largest_difference < 1e-6
+
+
+@pytest.mark.drill_all
+def test_digits_are_trained_on_from_each_seed_in_whole_batches():
+    images = mnist.load_mnist("built-in", num_train=300, num_test=1).train
+    run = digits.seeded_run(ImageSet("built-in", images, images.take(slice(64))), epochs=1, seeds=(0, 1))
+    assert (run.batch_size, run.last_batch_size, len(run.losses)) == (128, 128, 2)
+    (first,), (second,) = run.epochs
+    assert first.train_loss != second.train_loss
 
 
 @pytest.mark.drill_all

@@ -62,9 +62,8 @@ DRAWS_ITSELF = {
 }
 
 
-@pytest.mark.parametrize("kind", DRAWS_ITSELF)
-def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere(kind):
-    thing, line = DRAWS_ITSELF[kind]
+@pytest.mark.parametrize(("thing", "line"), DRAWS_ITSELF.values(), ids=DRAWS_ITSELF)
+def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere(thing, line):
     formatter = DisplayFormatter()
     formatter.formatters["image/svg+xml"].enabled = True
     data, metadata = formatter.format(thing)

@@ -103,9 +103,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_refuses_with_a_message_that_names_value_allowance_and_cure(case):
-    attempt, message = REFUSED[case]
+@pytest.mark.parametrize(("attempt", "message"), REFUSED.values(), ids=REFUSED)
+def test_refuses_with_a_message_that_names_value_allowance_and_cure(attempt, message):
     with pytest.raises(CourseError) as refusal:
         attempt()
     assert str(refusal.value) == message

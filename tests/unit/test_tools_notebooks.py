@@ -447,9 +447,8 @@ HAND_EDITS = {
 }
 
 
-@pytest.mark.parametrize("what", HAND_EDITS)
-def test_a_notebook_edited_by_hand_is_found(course, what):
-    edit_notebook, fault = HAND_EDITS[what]
+@pytest.mark.parametrize(("edit_notebook", "fault"), HAND_EDITS.values(), ids=HAND_EDITS)
+def test_a_notebook_edited_by_hand_is_found(course, edit_notebook, fault):
     list(build(course))
     pretend_executed(course)
     change(course, "ja", edit_notebook)
