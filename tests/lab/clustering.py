@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from tests.lab.jupyterlab import Lesson
@@ -69,6 +68,7 @@ def live(lesson: Lesson, cell: str, words: str) -> Any:
 
 
 def assert_side_by_side(columns: Any) -> None:
-    boxes: Sequence[dict[str, float]] = [each.bounding_box() for each in columns.all()]
-    assert len({box["y"] for box in boxes}) == 1
-    assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
+    boxes = "all => all.map(each => each.getBoundingClientRect().toJSON())"
+    left, right = columns.evaluate_all(boxes)  # at once, for both are drawn anew all the time
+    assert left["y"] == right["y"]
+    assert left["x"] + left["width"] <= right["x"]
