@@ -11,6 +11,7 @@ TRANSLATIONS := $(notdir $(wildcard lessons/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile
+LAST_FIRST := --no-loadscope-reorder  # in the order of the files: the last lessons take longest
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 
@@ -53,8 +54,8 @@ catalogues: .venv/ready  ## bring the translation catalogues up to date with the
 	$(BIN)/python -m tools.catalogues extract
 
 nbval: .venv/ready  ## every stored output is what execution gives; the tools on a small course
-	$(PYTEST) -q $(NBVAL) $(firstword $(BUILT))
-	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(wordlist 2,99,$(BUILT))  # the same code on an old processor
+	$(PYTEST) -q $(NBVAL) $(LAST_FIRST) $(shell ls -r $(addsuffix /*.ipynb,$(firstword $(BUILT))))
+	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(LAST_FIRST) $(shell ls -r $(addsuffix /*.ipynb,$(wordlist 2,99,$(BUILT))))
 	$(PYTEST) tests/notebooks -q $(SHORT) -n 2 --dist worksteal
 
 book: .venv/ready  ## build the site into build/book
@@ -88,7 +89,7 @@ estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Pyth
 	$(PYTEST) -q --nbval --nbval-cell-timeout=600 -n 2 --dist loadfile $(APPENDICES)  # in their own kernel
 
 drill: .venv/ready  ## the long checks of each CI run: kills, processes, the table of operations, Colab's versions, the solutions
-	$(PYTEST) tests -q -m drill --durations=12 $(BY_FILE)
+	$(PYTEST) tests -q -m drill --durations=12 -n 2 --dist worksteal
 
 drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, plan and language; processes ROUNDS times
 	$(PYTEST) tests -q -m "drill or drill_all" $(CLUSTERS:%=--ignore=%)

@@ -21,6 +21,7 @@ from tests.course import COURSE
 from tests.pseudo_language import LANGUAGE, ROOT
 from tools.book import facts, licences
 
+pytestmark = pytest.mark.drill_all  # the whole book once more takes minutes
 # What a page shows as it is in every language: code, formulas, the explorer's table, other languages' names.
 KEPT = {"script", "style", "pre", "code", "kbd", "course-explorer"}
 ALONE = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}

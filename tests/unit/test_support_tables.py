@@ -130,7 +130,7 @@ def test_the_table_says_the_same_as_text_and_as_html():
         '<tr><th scope="row">a &lt;step&gt;</th><td>–</td><td>works</td></tr></tbody></table>'
     )
     i18n.set_language("ja")
-    assert table({"default": {"loop_keras_3": fit["keras_jax"]}}).columns == ("自作の学習ループ、Keras 3",)
+    assert table({"default": {"loop_keras_3": fit["keras_jax"]}}).columns == ("自作の学習ループ（Keras 3）",)
 
 
 def test_japanese_columns_line_up():

@@ -43,12 +43,11 @@ def build_book(sources: Sources, work: Path, output: Path) -> None:
         shutil.rmtree(work / edition.language, ignore_errors=True)
         stage(sources, editions, edition, work / edition.language / "source")
     with ThreadPoolExecutor(len(editions)) as pool:
-        built = list(pool.map(lambda edition: _build_edition(work / edition.language), editions))
+        built = pool.map(lambda edition: _build_edition(work / edition.language), editions)
+        _copy_assets(sources, site / "assets", [edition.language for edition in editions])  # takes as long
     for edition, html in zip(editions, built, strict=True):
         _remove_unused(html)
         shutil.copytree(html, site / edition.language)
-    languages = [edition.language for edition in editions]
-    _copy_assets(sources, site / "assets", languages)
     _write_root(sources, editions, site / "index.html")
     _index(site)
     shutil.rmtree(output, ignore_errors=True)

@@ -74,20 +74,20 @@ def _cell(verdicts: Iterable[tuple[cases.Layout, Where, dict[str, Any]]], wanted
 
 
 def _where_only(answers: list[tuple[Where, str]], wanted: str) -> Iterator[str]:
-    """Yields the ways to call it that have a verdict, with meshes if not all have; nothing if all do."""
-    if all(verdict == wanted for _where, verdict in answers):
-        return
-    meshes: dict[str, list[str]] = {}
+    """Yields the ways to call it in which a verdict was found, with the meshes if not all; nothing if all."""
+    tried: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for (mode, sizes), verdict in answers:
-        meshes.setdefault(mode, []).extend([sizes] if verdict == wanted else [])
-    if len(alike := {tuple(dict.fromkeys(each)) for each in meshes.values()}) == 1 and (only := alike.pop()):
-        yield ", ".join(only)
+        tried.setdefault(mode, []).append(sizes)
+        found.setdefault(mode, []).extend([sizes] if verdict == wanted else [])
+    meshes = {mode: list(dict.fromkeys(each)) for mode, each in found.items()}
+    everywhere = {mode: meshes[mode] == list(dict.fromkeys(each)) for mode, each in tried.items()}
+    if len(alike := set(map(tuple, meshes.values()))) == 1:
+        yield from [] if all(everywhere.values()) else [", ".join(alike.pop())]
         return
-    for mode, found in meshes.items():
-        if all(verdict == wanted for (each, _sizes), verdict in answers if each == mode):
-            yield mode
-        elif found:
-            yield f"{mode} {', '.join(dict.fromkeys(found))}"
+    for mode, each in meshes.items():
+        if each:
+            yield mode if everywhere[mode] else f"{mode} {', '.join(each)}"
 
 
 def marks(layout: cases.Layout) -> str:

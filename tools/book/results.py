@@ -31,7 +31,7 @@ def measured_values(language: str, folder: Path) -> Values:
         return {
             "results": [_training(name, record, folder) for name, record in trainings.items()],
             "schemes": [_schemes(source, folder) for source in SCHEMES],
-            "exports": _exports(load("06_export").models),
+            "exports": _exports(load("06_export")),
             "step": _step_parts(folder),
             "keras": _support("08_keras"),
             "strategies": _support("09_strategies", breakable),  # its columns are wider than a page
@@ -86,8 +86,8 @@ def _schemes(source: str, folder: Path) -> Values:
 
 
 def _distance(scheme: str, steps: str, run: Record) -> dict[str, str]:
-    """Returns a row: dashes for one device, with which the others are compared."""
-    figures = {"loss": "–", "accuracy": "–", "weights": "–"}
+    """Returns a row: no figures for one device, with which the others are compared."""
+    figures = dict.fromkeys(_FORMS, "")
     if steps in run:
         figures = {name: f"{run[steps][name]:{form}}" for name, form in _FORMS.items()}
     test_accuracy = "" if steps == "first" else f"{run.epochs[0][-1].test_accuracy:.3f}"
@@ -97,17 +97,18 @@ def _distance(scheme: str, steps: str, run: Record) -> dict[str, str]:
 _FORMS = {"loss": ".1e", "accuracy": ".3f", "weights": ".1e"}
 
 
-def _exports(models: Mapping[str, Record]) -> list[dict[str, str]]:
-    """Returns a row for the trained model, which is compared with nothing, and one for each export."""
-    return [
+def _exports(record: Record) -> Values:
+    """Returns a row for the trained model, with which the others are compared, and one for each export."""
+    rows = [
         {
             "title": title(name),
             "accuracy": f"{model.accuracy:.5f}",
             "otherwise": f"{model.otherwise:,}" if "otherwise" in model else "",
             "difference": f"{model.largest_difference:.1e}" if "otherwise" in model else "",
         }
-        for name, model in models.items()
+        for name, model in record.models.items()
     ]
+    return {"rows": rows, "how": record.how}
 
 
 def _step_parts(folder: Path) -> Values:
