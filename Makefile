@@ -89,7 +89,7 @@ estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Pyth
 	$(PYTEST) -q --nbval --nbval-cell-timeout=600 -n 2 --dist loadfile $(APPENDICES)  # in their own kernel
 
 drill: .venv/ready  ## the long checks of each CI run: kills, processes, the table of operations, Colab's versions, the solutions
-	$(PYTEST) tests -q -m drill --durations=12 -n 2 --dist worksteal
+	$(PYTEST) tests -q -m drill --durations=12 $(BY_FILE)
 
 drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, plan and language; processes ROUNDS times
 	$(PYTEST) tests -q -m "drill or drill_all" $(CLUSTERS:%=--ignore=%)

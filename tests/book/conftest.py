@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,14 +32,19 @@ def address() -> Iterator[str]:
         yield address
 
 
-def _build(folder: Path) -> None:
-    standin.build(folder, standin.write_lessons(folder / "lessons"), standin.REPOSITORY)
-
-
 @pytest.fixture(scope="session")
-def built_once(made_once) -> Path:
-    """Returns the folder of the small lessons and of their book."""
-    return made_once("small-book", _build)
+def built_once(tmp_path_factory) -> Path:
+    """Returns the folder of the small lessons and of their book, which the first process that asks builds."""
+    in_one_of_several = "PYTEST_XDIST_WORKER" in os.environ
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if in_one_of_several else own) / "small-book"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "site").exists():
+            lessons = standin.write_lessons(folder / "lessons")
+            standin.build(folder, lessons, standin.REPOSITORY)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -31,11 +31,10 @@ LANGUAGES = [
 ]
 
 
-@pytest.fixture(scope="session")
-def colab_python(made_once) -> str:
+@pytest.fixture(scope="module")
+def colab_python() -> str:
     """Makes or refreshes the environment and returns its Python."""
-    command = [sys.executable, "-m", "tools.environments.colab"]
-    made_once("colab", lambda _folder: subprocess.run(command, cwd=ROOT, check=True))
+    subprocess.run([sys.executable, "-m", "tools.environments.colab"], cwd=ROOT, check=True)
     return str(ROOT / "build" / "colab-venv" / "bin" / "python")
 
 
@@ -68,33 +67,6 @@ def test_the_environment_has_colabs_versions(colab_python):
     code = f"from importlib.metadata import version; print(*map(version, {names}))"
     seen = subprocess.check_output([colab_python, "-c", code], text=True).split()
     assert [each[:4] for each in seen] == ["2.20", "3.13", "6.17", "7.34", "7.7."]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_every_cell_runs_twice_and_every_check_takes_the_solution(colab_python, language, tmp_path):
-    notebooks = {
-        name: each_twice(built_notebook(COURSE, COURSE.lesson(name), language, solved=True))
-        for name in reversed(COURSE.lesson_names)  # the last take longest
-    }
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        list(pool.map(lambda each: execute(each, python=colab_python, folder=tmp_path), notebooks.values()))
-    assert {name: faults for name, notebook in notebooks.items() if (faults := faults_of(notebook))} == {}
-
-
-def each_twice(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Returns a notebook in which each code cell is run twice before the next one."""
-    cells = []
-    for cell in notebook.cells:
-        again = [nbformat.v4.new_code_cell(cell.source)] if cell.cell_type == "code" else []
-        cells += [cell, *again]
-    return nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
-
-
-def faults_of(notebook: nbformat.NotebookNode) -> list[str]:
-    """Returns the errors of cells, the cells that did not run, and the checks that refuse the solution."""
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    errors = [out.evalue for cell in cells for out in cell.outputs if out.output_type == "error"]
-    return [*errors, *(cell.id for cell in cells if not cell.execution_count), *refusals(notebook)]
 
 
 @pytest.mark.drill
@@ -133,3 +105,31 @@ def test_the_reader_can_stop_a_cell_that_trains(colab_python, gesture):
     )
     notebook = execute(notebook_of(*cells), python=colab_python, folder=ROOT / "tests", gesture=gesture)
     assert notebook.cells[2].outputs[0].text == "True True\n"
+
+
+# The longest test is the last: it takes two processors, which the other process has left by then.
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_cell_runs_twice_and_every_check_takes_the_solution(colab_python, language, tmp_path):
+    notebooks = {
+        name: each_twice(built_notebook(COURSE, COURSE.lesson(name), language, solved=True))
+        for name in COURSE.lesson_names
+    }
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(lambda each: execute(each, python=colab_python, folder=tmp_path), notebooks.values()))
+    assert {name: faults for name, notebook in notebooks.items() if (faults := faults_of(notebook))} == {}
+
+
+def each_twice(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Returns a notebook in which each code cell is run twice before the next one."""
+    cells = []
+    for cell in notebook.cells:
+        again = [nbformat.v4.new_code_cell(cell.source)] if cell.cell_type == "code" else []
+        cells += [cell, *again]
+    return nbformat.v4.new_notebook(cells=cells, metadata=notebook.metadata)
+
+
+def faults_of(notebook: nbformat.NotebookNode) -> list[str]:
+    """Returns the errors of cells, the cells that did not run, and the checks that refuse the solution."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    errors = [out.evalue for cell in cells for out in cell.outputs if out.output_type == "error"]
+    return [*errors, *(cell.id for cell in cells if not cell.execution_count), *refusals(notebook)]

@@ -35,8 +35,10 @@ def test_two_workers_tell_one_loss_and_one_process_the_same_but_for_rounding(und
     assert alone == pytest.approx(report["worker 0"].losses, abs=1e-3)
 
 
-@pytest.mark.drill
-@pytest.mark.parametrize("killed", BOTH)
+@pytest.mark.parametrize(
+    "killed",
+    [pytest.param(BOTH[0], marks=pytest.mark.drill_all), pytest.param(BOTH[1], marks=pytest.mark.drill)],
+)
 def test_a_killed_worker_ends_the_other_and_both_go_on_as_undisturbed(tmp_path, undisturbed, killed):
     (survivor,) = set(BOTH) - {killed}
     with Cluster([WORKER, tmp_path, "--steps", "9", "--pause", "1.5"], {"worker": 2}) as cluster:

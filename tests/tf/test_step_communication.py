@@ -53,8 +53,10 @@ def test_some_other_plans_too():
     assert found == {"plans": 3, "disagreements": []}
 
 
-@pytest.mark.drill
-@pytest.mark.parametrize(("mesh", "plans"), [("8", 8), ("4x2", 41)])
+@pytest.mark.parametrize(
+    ("mesh", "plans"),
+    [pytest.param("8", 8, marks=pytest.mark.drill), pytest.param("4x2", 41, marks=pytest.mark.drill_all)],
+)
 def test_every_plan_of_some_meshes(mesh, plans):
     assert step_runs.report(mesh_of(mesh), 1000) == {"plans": plans, "disagreements": []}
 
