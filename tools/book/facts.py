@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from packaging.markers import Marker
 
-_PIN = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTILINE)
+_PIN = re.compile(r"^(?P<name>[a-z0-9._-]+)==(?P<version>[^ ;\\]+)(?: ; (?P<marker>[^\\]+))?", re.MULTILINE)
+_TESTED = {"python_version": "3.11", "python_full_version": "3.11.7"}  # what all tests and outputs ran on
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Package:
     Attributes:
         name: its name in the package registry.
         allowed: the bounds that pyproject.toml sets; "" where another package brings it along.
-        tested: the versions in the lock file, separated by commas.
+        tested: the version in the lock file for the Python that all tests run on.
     """
 
     name: str
@@ -36,11 +38,13 @@ def tested_packages(root: Path) -> tuple[Package, ...]:
         *(item for group in project["optional-dependencies"].values() for item in group),
     ]
     bounds = dict(_split_requirement(requirement) for requirement in wanted)
-    pins: dict[str, list[str]] = {}
-    for match in _PIN.finditer((root / "requirements.lock").read_text(encoding="utf-8")):
-        pins.setdefault(match["name"], []).append(match["version"])
+    pins = {
+        match["name"]: match["version"]
+        for match in _PIN.finditer((root / "requirements.lock").read_text(encoding="utf-8"))
+        if not match["marker"] or Marker(match["marker"]).evaluate(_TESTED)
+    }
     return tuple(
-        Package(name=name, allowed=bounds.get(name, ""), tested=", ".join(dict.fromkeys(pins[name])))
+        Package(name=name, allowed=bounds.get(name, ""), tested=pins[name])
         for name in settings["tool"]["course"]["quoted"]
     )
 
