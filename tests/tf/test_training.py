@@ -264,21 +264,30 @@ def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(ex
         train(model, examples, epochs=1, batch_size=16)
 
 
-def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(monkeypatch):
+@pytest.mark.parametrize(("refusals", "succeeds"), [(1, True), (3, True), (4, False)])
+def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, succeeds, monkeypatch):
     made, compile_really = [], compiled.tf.function
 
     def refuse(*_arguments):
-        message = "Cannot add function 'a' because a different function with the same name already exists."
-        raise compiled.tf.errors.InvalidArgumentError(None, None, message)
+        raise compiled.tf.errors.InvalidArgumentError(
+            None,
+            None,
+            "Cannot add function 'while7_body' because a different function with the same name"
+            " already exists.",
+        )
 
     def compile_or_refuse(function, **options):
         made.append(function)
-        return refuse if len(made) == 1 else compile_really(function, **options)
+        return refuse if len(made) <= refusals else compile_really(function, **options)
 
     _model, run = new_run(epochs=1)
     monkeypatch.setattr(compiled.tf, "function", compile_or_refuse)
-    assert len(list(run)) == 21
-    assert len(made) > 1
+    if succeeds:
+        assert len(list(run)) == 21
+        assert len(made) >= refusals + 1
+    else:
+        with pytest.raises(compiled.tf.errors.InvalidArgumentError):
+            next(run)
 
 
 def test_fewer_epochs_than_were_trained_are_refused_by_name(tmp_path):

@@ -75,19 +75,19 @@ def _cell(verdicts: Iterable[tuple[cases.Layout, Where, dict[str, Any]]], wanted
 
 def _where_only(answers: list[tuple[Where, str]], wanted: str) -> Iterator[str]:
     """Yields the ways to call it in which a verdict was found, with the meshes if not all; nothing if all."""
-    tried: dict[str, list[str]] = {}
-    found: dict[str, list[str]] = {}
+    tried: dict[str, dict[str, None]] = {}
+    found: dict[str, dict[str, None]] = {}  # the meshes in their order
     for (mode, sizes), verdict in answers:
-        tried.setdefault(mode, []).append(sizes)
-        found.setdefault(mode, []).extend([sizes] if verdict == wanted else [])
-    meshes = {mode: list(dict.fromkeys(each)) for mode, each in found.items()}
-    everywhere = {mode: meshes[mode] == list(dict.fromkeys(each)) for mode, each in tried.items()}
-    if len(alike := set(map(tuple, meshes.values()))) == 1:
-        yield from [] if all(everywhere.values()) else [", ".join(alike.pop())]
+        tried.setdefault(mode, {})[sizes] = None
+        found.setdefault(mode, {}).update({sizes: None} if verdict == wanted else {})
+    if found == tried:
         return
-    for mode, each in meshes.items():
-        if each:
-            yield mode if everywhere[mode] else f"{mode} {', '.join(each)}"
+    if len(alike := set(map(tuple, found.values()))) == 1:
+        yield ", ".join(alike.pop())
+        return
+    for mode, meshes in found.items():
+        if meshes:
+            yield mode if meshes == tried[mode] else f"{mode} {', '.join(meshes)}"
 
 
 def marks(layout: cases.Layout) -> str:
