@@ -54,8 +54,8 @@ catalogues: .venv/ready  ## bring the translation catalogues up to date with the
 
 nbval: .venv/ready  ## every stored output is what execution gives; the tools on a small course
 	# The last lessons take longest and begin first. Translations run as on an old processor: their code is the same.
-	$(PYTEST) -q $(NBVAL) $(shell ls -r $(addsuffix /*.ipynb,$(firstword $(BUILT))))
-	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(shell ls -r $(addsuffix /*.ipynb,$(wordlist 2,99,$(BUILT))))
+	$(PYTEST) -q $(NBVAL) $(shell ls -r $(addsuffix /[0-9]*.ipynb,$(firstword $(BUILT))))
+	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(shell ls -r $(addsuffix /[0-9]*.ipynb,$(wordlist 2,99,$(BUILT))))
 	$(PYTEST) tests/notebooks -q $(SHORT) -n 2 --dist worksteal
 
 book: .venv/ready  ## build the site into build/book
