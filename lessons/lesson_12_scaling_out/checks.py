@@ -31,10 +31,9 @@ _PLANS: tuple[dict[str, str], ...] = (
 _SIZES = ((3, 5, 7), (6, 9, 3))  # of sequence, features and a head; four examples, two heads
 
 
-def _added_up(how: str, splits: Splits) -> list[set[str]]:
+def _added_up(how: str, splits: Splits) -> list[list[str]]:
     tensors = how.replace("->", ",").split(",")
-    axes = {*"".join(tensors)}
-    return [{splits[axis] for axis in axes - {*own} if axis in splits} for own in tensors]
+    return [sorted({splits[axis] for axis in {*how} & {*splits} if axis not in own}) for own in tensors]
 
 
 @exercise("12-added", right=_added_up)
@@ -51,36 +50,30 @@ def added_up(answer: Callable[..., Any]) -> str | None:
             )
         return [sorted({*each}, key=str) for each in found]
 
-    def forward_only(how: str, splits: Splits) -> list[set[str]]:
-        return [set(), set(), _added_up(how, splits)[2]]
+    def forward_only(how: str, splits: Splits) -> list[list[str]]:
+        return [[], [], _added_up(how, splits)[2]]
 
-    def all_axes(how: str, splits: Splits) -> list[set[str]]:
-        return [{splits[axis] for axis in how if axis in splits}] * 3
+    def all_axes(how: str, splits: Splits) -> list[list[str]]:
+        return [sorted({splits[axis] for axis in how if axis in splits})] * 3
 
-    def letters(how: str, splits: Splits) -> list[set[str]]:
-        return [
-            {axis for axis in {*how} & {*splits} if axis not in own}
-            for own in how.replace("->", ",").split(",")
-        ]
+    def letters(how: str, splits: Splits) -> list[list[str]]:
+        return _added_up(how, {axis: axis for axis in splits})
 
-    def swapped(how: str, splits: Splits) -> list[set[str]]:
+    def swapped(how: str, splits: Splits) -> list[list[str]]:
         first, second, result = _added_up(how, splits)
         return [second, first, result]
 
-    def in_order(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda how, splits: sorted_sets(function, how, splits)
-
     return judge(
         answer,
-        in_order(_added_up),
+        _added_up,
         [Case((how, splits)) for how in _PRODUCTS for splits in _PLANS],
         run=sorted_sets,
         advice=_("Take the letters of the whole product, without those of the tensor itself."),
         misconceptions={
-            in_order(forward_only): _("A gradient is a product too: what does it add up over?"),
-            in_order(all_axes): _("An axis that the tensor has itself is not added up in it."),
-            in_order(letters): _("Return mesh dimensions, such as `batch`, in place of letters."),
-            in_order(swapped): _(
+            forward_only: _("A gradient is a product too: what does it add up over?"),
+            all_axes: _("An axis that the tensor has itself is not added up in it."),
+            letters: _("Return mesh dimensions, such as `batch`, in place of letters."),
+            swapped: _(
                 "The two gradients are in each other's place: a gradient has the axes of its own factor."
             ),
         },

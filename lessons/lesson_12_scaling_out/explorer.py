@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from course_lib.i18n import _
@@ -22,7 +22,7 @@ from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from lessons.lesson_12_scaling_out.networks import CLUSTERS, transformer
 from lessons.lesson_12_scaling_out.planner import MODEL_DIMS, Planned, planned
-from lessons.lesson_12_scaling_out.published import fitted_a100
+from lessons.lesson_12_scaling_out.published import EFFICIENCY
 
 # By billions of parameters: blocks, features and heads. Source: https://arxiv.org/abs/2104.04473, Table 1.
 NETWORKS = {"1.7": (24, 2304, 24), "18": (40, 6144, 48), "146": (80, 12288, 96)}
@@ -32,35 +32,17 @@ _COLOURS = dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True))
 _NUM_SHOWN, _SIZE, _BAR_WIDTH, _BAR_HEIGHT, _FIGURE_WIDTH, _WIDTH = 5, 12.0, 280.0, 14.0, 88.0, 600.0
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What is trained, and on what.
-
-    Attributes:
-        network: its billions of parameters, one of `NETWORKS`.
-        cluster: the kind of devices, one of `CLUSTERS`.
-        devices: how many of them there are.
-        examples: in the global batch.
-        microbatches: into how many parts the batch is cut.
-    """
-
-    network: str = "18"
-    cluster: str = "A100"
-    devices: int = 64
-    examples: int = 512
-    microbatches: int = 8
-
-
 @cache
-def ranking(setting: Setting) -> tuple[int, int, tuple[Planned, ...]]:
+def ranking(
+    network: str, cluster: str, devices: int, examples: int, microbatches: int
+) -> tuple[int, int, tuple[Planned, ...]]:
     """Returns how many plans there are, how many fit into memory, and the best: the smallest if none fits."""
-    blocks, features, heads = NETWORKS[setting.network]
-    network = transformer(blocks, sequence=2048, features=features, heads=heads, vocabulary=51200)
-    cluster, efficiency = CLUSTERS[setting.cluster], fitted_a100().device.efficiency  # for all devices
-    cluster = replace(cluster, device=replace(cluster.device, efficiency=efficiency))
-    training = replace(MIXED, recompute=True, microbatches=setting.microbatches)
-    plans = planned(network, setting.devices, setting.examples, cluster, training)
-    num_fitting = sum(each.cost.total_bytes <= cluster.device.memory_bytes for each in plans)
+    blocks, features, heads = NETWORKS[network]
+    architecture = transformer(blocks, sequence=2048, features=features, heads=heads, vocabulary=51200)
+    kind = replace(CLUSTERS[cluster], device=replace(CLUSTERS[cluster].device, efficiency=EFFICIENCY))
+    training = replace(MIXED, recompute=True, microbatches=microbatches)
+    plans = planned(architecture, devices, examples, kind, training)
+    num_fitting = sum(each.cost.total_bytes <= kind.device.memory_bytes for each in plans)
     if not num_fitting:
         plans.sort(key=lambda each: each.cost.total_bytes)
     different: dict[str, Planned] = {}  # within a node it is all the same which dimension is x and which y
@@ -75,7 +57,9 @@ class ScaleOutExplorer(Explorer):
     name = "scale_out"
 
     def __init__(self) -> None:
-        super().__init__(asdict(Setting()))
+        super().__init__(
+            {"network": "18", "cluster": "A100", "devices": 64, "examples": 512, "microbatches": 8}
+        )
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -96,21 +80,21 @@ class ScaleOutExplorer(Explorer):
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state; every choice goes with every other."""
-        return {**state, "examples": Setting.examples} if page else state
+        return {**state, "examples": 512} if page else state
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns how many plans fit, the best of them, and how they are to be read."""
         del page
-        told, setting = _("The figures below as bars"), Setting(**state)
-        cards = [pieces.panel(mesh, pieces.image(bars, told), lines) for mesh, bars, lines in _cards(setting)]
+        told = _("The figures below as bars")
+        cards = [pieces.panel(mesh, pieces.image(bars, told), lines) for mesh, bars, lines in _cards(state)]
         key = pieces.image(_key(), _("The colours of the bars"))
         panels = pieces.panels([*cards, pieces.panel(_("How to read this"), key, _notes())])
-        return [pieces.spoken("verdict", "\n".join(_told(setting))), panels]
+        return [pieces.spoken("verdict", "\n".join(_told(state))), panels]
 
     def figure(self) -> Figure:
         """Returns the best plans, and how they are to be read."""
-        told, drawings, text = _told(Setting(**self.state)), [], []
-        for mesh, bars, lines in _cards(Setting(**self.state)):
+        told, drawings, text = _told(self.state), [], []
+        for mesh, bars, lines in _cards(self.state):
             words = arranging.lines_of_text(lines, size=_SIZE, max_width=_WIDTH)
             drawings.append(arranging.titled(mesh, arranging.stacked([bars, words], 2)))
             text += [mesh, *(f"   {line}" for line in lines)]
@@ -122,18 +106,18 @@ def _counts(name: str, *counts: int) -> Choice:
     return Choice((name,), [(count, f"{count:,}") for count in counts])
 
 
-def _told(setting: Setting) -> list[str]:
+def _told(state: State) -> list[str]:
     """Returns what is trained, and how many plans fit into memory."""
-    num_plans, num_fitting, _best = ranking(setting)
+    num_plans, num_fitting, _best = ranking(**state)
     chosen = _(
         "{network} billion parameters on {devices:,} {cluster}; "
         "a batch of {examples:,}, microbatches: {microbatches}",
-        **asdict(setting),
+        **state,
     )
     counts = {
         "plans": num_plans,
         "fitting": num_fitting,
-        "memory": CLUSTERS[setting.cluster].device.memory_bytes / 1e9,
+        "memory": CLUSTERS[state["cluster"]].device.memory_bytes / 1e9,
     }
     if num_fitting:
         message = _("{fitting:,} of {plans:,} plans fit into {memory:g} GB. The fastest of them:", **counts)
@@ -142,9 +126,9 @@ def _told(setting: Setting) -> list[str]:
     return [chosen, marked(message, agrees=num_fitting > 0)]
 
 
-def _cards(setting: Setting) -> Iterator[tuple[str, Drawing, list[str]]]:
+def _cards(state: State) -> Iterator[tuple[str, Drawing, list[str]]]:
     """Yields for each of the best plans its mesh, its bars, and its figures in words."""
-    best, cluster = ranking(setting)[2], CLUSTERS[setting.cluster]
+    best, cluster = ranking(**state)[2], CLUSTERS[state["cluster"]]
     limit, longest = cluster.device.memory_bytes, max(each.cost.seconds for each in best)
     largest = max(limit, *(each.cost.total_bytes for each in best))
     for number, (plan, cost) in enumerate(((each.plan, each.cost) for each in best), start=1):
@@ -234,6 +218,6 @@ def _notes() -> list[str]:
         _(
             "Modelled, not measured: products reach {percent} % of the peak; computing and exchange never"
             " overlap.",
-            percent=round(100 * fitted_a100().device.efficiency),
+            percent=round(100 * EFFICIENCY),
         ),
     ]

@@ -602,7 +602,6 @@ print(code_of(plan, "JAX"))
 # [`12_plan.py`](../plain/12_plan.py) is the planner: `python 12_plan.py 256 512`.
 #
 # The site's page of puzzles has twelve plans to find, from a vector's to a transformer's on 4,096 devices.
-# In a notebook `Puzzle(1)` to `Puzzle(12)` show them, from `lessons.lesson_12_scaling_out.puzzle_widget`.
 #
 # ## Takeaways
 #

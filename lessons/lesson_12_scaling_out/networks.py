@@ -104,15 +104,12 @@ def transformer(
 
 
 def classifier(*layers: int) -> Architecture:
-    """Returns a classifier of dense layers without normalisation, `classifier(1200, 48, 2)`.
+    """Returns a classifier of two or more dense layers without normalisation, `classifier(1200, 48, 2)`.
 
     Its axes are `features`, `hidden`, `hidden_2` ..., `classes`.
     """
-    names = [
-        "features",
-        *(f"hidden_{at}" if at > 1 else "hidden" for at in range(1, len(layers) - 1)),
-        "classes",
-    ]
+    others = (f"hidden_{at}" for at in range(2, len(layers) - 1))
+    names = ["features", "hidden", *others, "classes"]
     variables: dict[str, Axes] = {}
     sums, value = [], "rows"
     for at, pair in enumerate(itertools.pairwise(names), start=1):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from course_lib.errors import CourseError, whole_number
+from course_lib.errors import CourseError
 from course_lib.i18n import _, language
 from course_lib.pictures import shapes
 from course_lib.pictures.communication_text import bytes_text, headed
@@ -16,24 +15,20 @@ from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget, key, table_file
 from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.words import words
-from lessons.lesson_12_scaling_out.puzzles import puzzles
-
-NUM_PUZZLES = 12
+from lessons.lesson_12_scaling_out.puzzles import PUZZLES
 
 
 class Puzzle(TreeWidget):
-    """Lets the reader choose a mesh and what splits each axis, and judges the choice.
+    """Lets the reader choose a mesh and what splits each axis, and judges it; a page says what is asked.
 
     Args:
-        number: that of the puzzle, from 1 to 12; with another one a CourseError is raised.
+        number: that of the puzzle, from 1.
     """
 
     kind = "puzzle"
 
     def __init__(self, number: int) -> None:
-        problem = _("There is no puzzle {number!r}.", number=number)
-        whole_number(number, problem, least=1, most=NUM_PUZZLES, cure=_("Give the number of a puzzle."))
-        self.number, self.spec = number, puzzles()[number - 1]
+        self.number, self.spec = number, PUZZLES[number - 1]
         super().__init__({"mesh": 0, "splits": dict.fromkeys(self.spec.task.axes, UNSHARDED)})
 
     @property
@@ -43,7 +38,7 @@ class Puzzle(TreeWidget):
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
-        return _("Puzzle {number}: {title}", number=self.number, title=self.spec.title)
+        return _("Puzzle {number}", number=self.number)
 
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the meshes, and for each axis what may split it."""
@@ -65,13 +60,6 @@ class Puzzle(TreeWidget):
         options = self.spec.task.options(self.spec.task.meshes[state["mesh"]])
         splits = {axis: name if name in options else UNSHARDED for axis, name in state["splits"].items()}
         return {**state, "splits": splits}
-
-    def tree(self, state: State, *, page: bool) -> Node:
-        """Returns all that is shown for a state: what is asked stands above the controls."""
-        heading = [] if page else [node("h3", self.title())]  # of which a page makes a heading of its own
-        hint = node("details", node("summary", _("Hint")), node("p", *words(self.spec.hint)))
-        tree = super().tree(state, page=page)
-        return replace(tree, children=(*heading, node("p", *words(self.spec.text)), hint, *tree.children))
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns each limit and whether it is kept, whether that solves the puzzle, and the parts."""
@@ -97,25 +85,24 @@ class Puzzle(TreeWidget):
         }
 
     def still(self) -> str:
-        """Returns what is asked."""
-        return shapes.to_svg(node("p", *words(self.spec.text)))
+        """Returns nothing: without scripts the page has the words around the puzzle."""
+        return ""
 
     def __repr__(self) -> str:
-        return f"{self.title()}\n{self.spec.text}"
+        return self.title()
 
     def _judged(self, numbers: Mapping[str, float]) -> list[Node]:
         """Returns each limit, par, and how good the choice is; without numbers it is illegal."""
-        goal = self.spec.goal
-        level = goal.level(numbers) if numbers else 0
+        level = self.spec.level(numbers) if numbers else 0
         rows = []
-        for quantity, limit in goal.most.items():
+        for quantity, limit in self.spec.limits.items():
             number, mark = "–", ("–", _("not known"))
             if numbers:
                 number = _told(quantity, numbers[quantity])
                 mark = ("✓", _("kept")) if numbers[quantity] <= limit else ("✗", _("not kept"))
             at_most = _("{number} (at most {limit})", number=number, limit=_told(quantity, limit))
             rows.append(_row(*mark, headed(_names()[quantity], at_most)))
-        quantity, least = goal.par
+        quantity, least = self.spec.par
         mark = ("★", _("reached")) if level > 1 else ("☆", _("not reached"))
         par = _("{least} ({quantity})", least=_told(quantity, least), quantity=_names()[quantity])
         rows.append(_row(*mark, headed(_("Par"), par)))

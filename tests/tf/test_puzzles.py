@@ -5,7 +5,7 @@ import pytest
 from benchmarks.plain_loop import PROGRAM, definitions
 from course_lib import MeshSpec, dtensor, observed
 from lessons.lesson_12_scaling_out.networks import classifier, transformer
-from lessons.lesson_12_scaling_out.puzzles import puzzles
+from lessons.lesson_12_scaling_out.puzzles import PUZZLES
 
 tf, pytestmark = dtensor.tf, pytest.mark.usefixtures("optimized")
 PLAIN, MESH = PROGRAM.with_name("12_block.py"), MeshSpec([("x", 4), ("y", 2)])
@@ -34,7 +34,7 @@ def classified(block, y):
 
 @pytest.mark.parametrize("number", SOLUTIONS)
 def test_a_solution_holds_and_sends_what_it_is_said_to(number):
-    (given, splits), task, names = SOLUTIONS[number], puzzles()[number - 1].task, definitions(PLAIN)
+    (given, splits), task, names = SOLUTIONS[number], PUZZLES[number - 1].task, definitions(PLAIN)
     told = task.found(MESH, {**dict.fromkeys(task.axes, "unsharded"), **splits}).numbers
     variables, sizes = getattr(given, "variables", given), {**getattr(given, "sizes", {}), **task.axes}
     names |= {"SIZES": sizes, "VARIABLES": variables, "SPLITS": splits}

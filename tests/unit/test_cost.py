@@ -127,24 +127,6 @@ def test_the_planner_finds_every_plan_and_ranks_them():
 
 def test_published_numbers_are_missed_by_as_much_as_before():
     steps = [0, 3.5, 12.4, 12.2, 7.9, 0.1, 2.5, 10.6, 7.6, -2.0, 7.8, 1.3, -7.1, 13.8, 40.1, 75.0]
-    others = [
-        0.4,
-        -17.3,
-        -35.2,
-        2.7,
-        -14.0,
-        -52.6,
-        22.2,
-        -49.2,
-        -82.6,
-        -8.5,
-        -14.3,
-        84.3,
-        27.3,
-        21.1,
-        0,
-        -13.7,
-        -2.5,
-        0,
-    ]
-    assert [100 * row.error for row in published()] == pytest.approx(steps + others, abs=1)
+    books = [0.4, -17.3, -35.2, 2.7, -14.0, -52.6, 22.2, -49.2, -82.6]
+    others = [-8.5, -14.3, 84.3, 27.3, 21.1, 0, -13.7, -2.5, 0]
+    assert [100 * row.error for row in published()] == pytest.approx(steps + books + others, abs=1)

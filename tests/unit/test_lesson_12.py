@@ -11,7 +11,7 @@ from course_lib.specs.cost import MIXED, StepCosts
 from course_lib.specs.mesh import MeshSpec
 from lessons.lesson_12_scaling_out.measured_steps import predictions
 from lessons.lesson_12_scaling_out.networks import transformer
-from lessons.lesson_12_scaling_out.published import fitted_a100
+from lessons.lesson_12_scaling_out.published import FITTED_A100
 
 PROGRAM = Path(__file__).parents[2] / "notebooks/plain/12_plan.py"
 LETTERS = {"b": "batch", "h": "heads", "f": "hidden", "v": "vocabulary"}
@@ -51,7 +51,7 @@ def test_it_finds_about_the_times_and_the_memory_of_the_library():
         mesh = MeshSpec([(name, size) for name, size in sizes.items() if size > 1])
         splits = {LETTERS[axis]: "model" for axis in axes}
         splits |= {"batch": "batch"} if "batch" in mesh.names else {}
-        cost = StepCosts(network, splits).cost(mesh, 1024, fitted_a100(), training)
+        cost = StepCosts(network, splits).cost(mesh, 1024, FITTED_A100, training)
         ratios.append((seconds / cost.seconds, num_bytes / cost.total_bytes))
     assert len(ratios) == 41
     assert min(min(ratios)) > 0.8, ratios

@@ -13,7 +13,8 @@ import lessons
 from course_lib.i18n import set_language
 from course_lib.widgets.base import Explorer, TreeWidget, table_file
 from course_lib.widgets.table import page_table
-from lessons.lesson_12_scaling_out.puzzle_widget import NUM_PUZZLES, Puzzle
+from lessons.lesson_12_scaling_out.puzzle_widget import Puzzle
+from lessons.lesson_12_scaling_out.puzzles import PUZZLES
 
 
 def write_explorer_tables(
@@ -31,7 +32,7 @@ def write_puzzle_tables(languages: Iterable[str], folder: Path) -> None:
     """Writes the table of each puzzle in each language beside the module."""
     for language in languages:
         set_language(language)
-        for puzzle in map(Puzzle, range(1, NUM_PUZZLES + 1)):
+        for puzzle in map(Puzzle, range(1, len(PUZZLES) + 1)):
             _write_table(puzzle, folder / table_file(puzzle.name, language))
 
 

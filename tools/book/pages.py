@@ -17,7 +17,8 @@ import yaml
 
 from course_lib.i18n import set_language
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
-from lessons.lesson_12_scaling_out.puzzle_widget import NUM_PUZZLES, Puzzle
+from lessons.lesson_12_scaling_out.puzzle_widget import Puzzle
+from lessons.lesson_12_scaling_out.puzzles import PUZZLES
 from tools.book.facts import python_versions, tested_packages
 from tools.book.licences import notices
 from tools.book.operations import operation_values
@@ -207,7 +208,7 @@ def _page_values(sources: Sources, edition: Edition) -> dict[str, Any]:
         "lessons": edition.lessons + edition.appendices,
         "repository": sources.repository,
         "explorer": MeshLayoutExplorer().to_html(),  # with its state, for a page with no kernel behind it
-        "puzzles": [Puzzle(number) for number in range(1, NUM_PUZZLES + 1)],
+        "puzzles": [Puzzle(number) for number in range(1, len(PUZZLES) + 1)],
         "packages": tested_packages(sources.root),
         "pythons": python_versions(sources.root),
         "notices": notices(sources.book),
