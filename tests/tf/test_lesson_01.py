@@ -165,6 +165,9 @@ def test_single_numbers_few_integers_and_a_captured_array_are_taken_but_another_
         rows + WHOLE
     numbers = dtensor.copy_to_mesh(np.arange(6), dtensor.Layout(["x"], mesh))
     assert dtensor.unpack(numbers + np.arange(6))[5].numpy().tolist() == [8, 10]
+    assert tf.gather(numbers, tf.zeros(19, "int32")).shape == 19
+    with pytest.raises(tf.errors.UnimplementedError, match="got a regular tensor"):
+        tf.gather(numbers, tf.zeros(20, "int32"))
     captured = tf.function(lambda tensor: tf.reduce_sum(tensor + WHOLE))(rows)
     assert float(captured.numpy()) == 2 * WHOLE.sum()
 
