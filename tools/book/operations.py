@@ -80,9 +80,10 @@ def _where_only(answers: list[tuple[Where, str]], wanted: str) -> Iterator[str]:
     for (mode, sizes), verdict in answers:
         tried.setdefault(mode, {})[sizes] = None
         found.setdefault(mode, {}).update({sizes: None} if verdict == wanted else {})
-    if found == tried:
+    both = {"eager", "function"} <= tried.keys()  # or TensorFlow itself refuses one
+    if both and found == tried:
         return
-    if len(alike := set(map(tuple, found.values()))) == 1:
+    if both and len(alike := set(map(tuple, found.values()))) == 1:
         yield ", ".join(alike.pop())
         return
     for mode, meshes in found.items():
