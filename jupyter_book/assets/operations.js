@@ -62,7 +62,7 @@ function open(line) {
   };
   const show = () => {
     const answer = answers[row.answers[way.value][split.value]];
-    found.textContent = answer ? told(answer) : words.untried;
+    found.textContent = answer ? told(answer, way.value) : words.untried;
     block.textContent = answer ? programOf(row, way.value, Number(split.value)) : "";
   };
   way.addEventListener("change", () => offer(0));
@@ -82,10 +82,11 @@ function worst(row, keys) {
   return [keys[0], 0];
 }
 
-function told(answer) {
+function told(answer, way) {
   const parts = [verdicts[answer.verdict]];
   if (answer.layouts) parts.push(`${words.result}: ${answer.layouts.map((each) => `[${each.join(", ")}]`).join(", ")}`);
-  if (answer.verdict === "right") parts.push(`${words.collectives}: ${answer.collectives?.join("; ") ?? words.none}`);
+  const observed = answer.verdict === "right" && !way.startsWith("eager"); // in a graph alone
+  if (observed) parts.push(`${words.collectives}: ${answer.collectives?.join("; ") ?? words.none}`);
   if (answer.message) parts.push(answer.message);
   return parts.join(" · ");
 }

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from course_lib.specs.verdict import REFUSED, VERDICTS
+from course_lib.specs.verdict import REFUSED, VERDICTS, WRONG
 from tools.operations import cases
 
 SPLIT, NOT_SPLIT = "■", "□"
@@ -28,6 +28,7 @@ def operation_values() -> dict[str, Any]:
         "rows": rows,
         "counts": [{"tensorflow": table["tensorflow"], **_counts(table)} for table in tables],
         "num_operations": len({row["run"] for row in rows}),
+        "wrong": dict.fromkeys(row["run"] for row in rows if WRONG in row["verdicts"]),
         "cures": cases.DATA["cure"],
         "data": json.dumps(_for_script(newest, rows), ensure_ascii=False).replace("<", "\\u003c"),
     }
