@@ -174,7 +174,10 @@ def jupyterlab(folder: Path, state: Path, python: str = sys.executable) -> Itera
             yield address
         finally:
             server.terminate()
-            server.wait(timeout=30)
+            try:
+                server.wait(timeout=30)
+            except subprocess.TimeoutExpired:  # on a busy machine a kernel may keep it
+                server.kill()
 
 
 def server_options(folder: Path, address: str) -> list[str]:
