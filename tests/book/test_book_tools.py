@@ -50,6 +50,7 @@ def test_what_was_printed_stays_where_it_was_printed_and_an_emptied_display_leav
     assert page[places[2] : places[3]].count('class="output') == 1
 
 
+@pytest.mark.drill_all
 def test_a_picture_without_description_stops_the_build(tmp_path):
     notebooks = standin.write_lessons(tmp_path / "lessons", curve_alt="")
     (edition, *_others) = editions = pages.find_editions(sources(notebooks))

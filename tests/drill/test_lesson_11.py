@@ -1,4 +1,4 @@
-"""The programs of lesson 11 in real processes: equal losses, deaths and resumption, and what stops a wait."""
+"""The programs of lesson 11 in real processes; what the lesson's stored outputs show as well, weekly."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def undisturbed():
     return run(WORKER, "--steps", "9")["worker 0"].losses
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_two_workers_tell_one_loss_and_one_process_the_same_but_for_rounding(undisturbed):
     report = run(WORKER)
     assert report["worker 0"].losses == report["worker 1"].losses
@@ -35,10 +35,8 @@ def test_two_workers_tell_one_loss_and_one_process_the_same_but_for_rounding(und
     assert alone == pytest.approx(report["worker 0"].losses, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    "killed",
-    [pytest.param(BOTH[0], marks=pytest.mark.drill_all), pytest.param(BOTH[1], marks=pytest.mark.drill)],
-)
+@pytest.mark.drill_all
+@pytest.mark.parametrize("killed", BOTH)
 def test_a_killed_worker_ends_the_other_and_both_go_on_as_undisturbed(tmp_path, undisturbed, killed):
     (survivor,) = set(BOTH) - {killed}
     with Cluster([WORKER, tmp_path, "--steps", "9", "--pause", "1.5"], {"worker": 2}) as cluster:
@@ -53,7 +51,7 @@ def test_a_killed_worker_ends_the_other_and_both_go_on_as_undisturbed(tmp_path, 
     assert {**report[survivor].losses, **again["worker 0"].losses} == undisturbed
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_sigterm_to_one_has_both_save_the_same_step_again_and_again(tmp_path, undisturbed):
     losses = {}
     for _time in range(2):
@@ -119,7 +117,7 @@ def test_who_leaves_early_fails_the_next_all_reduce_of_the_others(tmp_path):
     assert report["worker 1"].failed
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_two_clients_train_as_one_and_one_goes_on_from_their_checkpoint(tmp_path):
     clients = {"job": "client", "variables": "DTENSOR"}
     report = run(CLIENT, tmp_path, **clients)
@@ -130,7 +128,7 @@ def test_two_clients_train_as_one_and_one_goes_on_from_their_checkpoint(tmp_path
     assert list(then) == [6, 7, 8]
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_a_lost_worker_comes_back_and_a_lost_server_ends_the_coordinator(tmp_path):
     command = [COORDINATOR, tmp_path, "--epochs", "1000", "--pause", "0.3"]
     tasks = {"chief": 1, "worker": 2, "ps": 2}
@@ -151,7 +149,7 @@ def test_a_lost_worker_comes_back_and_a_lost_server_ends_the_coordinator(tmp_pat
     assert int(line.split()[1]) in (len(updates), len(updates) + 1)  # killed before or after it was saved
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_the_drill_fails_and_is_repaired(tmp_path):
     run(WORKER, tmp_path)
     broken = start_both(BROKEN, WORKER, tmp_path)

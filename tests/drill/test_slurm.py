@@ -79,7 +79,7 @@ def test_two_workers_save_before_the_time_limit_and_go_on(tmp_path):
     assert len(second.steps(0)) == 200 - done
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_two_clients_train_as_one(tmp_path):
     job = Job("client", 2, tmp_path, 10)
     assert (job.status, job.requeued) == (0, False), job.output[-3000:]
@@ -87,7 +87,7 @@ def test_two_clients_train_as_one(tmp_path):
     assert job.steps(0) == job.steps(1)
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_a_coordinator_ends_the_job_of_workers_and_servers(tmp_path):
     job = Job("coordinator", 4, tmp_path, 3)
     assert (job.status, job.requeued) == (0, False), job.output[-3000:]

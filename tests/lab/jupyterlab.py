@@ -174,10 +174,9 @@ def jupyterlab(folder: Path, state: Path, python: str = sys.executable) -> Itera
             yield address
         finally:
             server.terminate()
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a kernel may keep it on a busy machine
                 server.wait(timeout=30)
-            except subprocess.TimeoutExpired:  # on a busy machine a kernel may keep it
-                server.kill()
+            server.kill()
 
 
 def server_options(folder: Path, address: str) -> list[str]:

@@ -35,7 +35,7 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     [
         (STOPPABLE, stop_resume_and_measure),
         (EXPLORER, explore),
-        (CHOOSER, choose_a_strategy),
+        pytest.param(CHOOSER, choose_a_strategy, marks=pytest.mark.drill_all),
         pytest.param(SCALING, scale_measure_and_stop, marks=pytest.mark.drill_all),  # it takes minutes
         (WORKERS, build_watch_and_interrupt),
     ],
