@@ -28,7 +28,7 @@ def operation_values() -> dict[str, Any]:
         "rows": rows,
         "counts": [{"tensorflow": table["tensorflow"], **_counts(table)} for table in tables],
         "num_operations": len({row["run"] for row in rows}),
-        "wrong": dict.fromkeys(row["run"] for row in rows if WRONG in row["verdicts"]),
+        "wrong": {row["run"]: row["wrong_on"] for row in rows if row["wrong_on"]},
         "cures": cases.DATA["cure"],
         "data": json.dumps(_for_script(newest, rows), ensure_ascii=False).replace("<", "\\u003c"),
     }
@@ -42,6 +42,7 @@ def _row(table: Table, operation: cases.Operation) -> dict[str, Any]:
     return {
         **operation._asdict(),
         "verdicts": [verdict for verdict in VERDICTS if verdict in found],
+        "wrong_on": sorted({sizes for _layout, (_mode, sizes), each in verdicts if each["verdict"] == WRONG}),
         "cells": {verdict: list(_cell(verdicts, verdict)) for verdict in VERDICTS},
         "message": messages.most_common(1)[0][0] if messages else "",
     }
