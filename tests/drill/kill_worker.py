@@ -10,7 +10,7 @@ import numpy as np
 
 import course_lib
 
-EPOCHS, STEPS_PER_EPOCH, BATCH_SIZE = 70, 5, 32
+EPOCHS, STEPS_PER_EPOCH, BATCH_SIZE = 40, 5, 32  # more checkpoints than the kills can wait for
 DIMS = (1200, 1000, 2)  # large enough that writing a checkpoint takes a while
 
 
