@@ -26,6 +26,7 @@ from lessons.lesson_12_scaling_out.published import EFFICIENCY
 
 # By billions of parameters: blocks, features and heads. Source: https://arxiv.org/abs/2104.04473, Table 1.
 NETWORKS = {"1.7": (24, 2304, 24), "18": (40, 6144, 48), "146": (80, 12288, 96)}
+FIRST = {"network": "18", "cluster": "A100", "devices": 64, "examples": 512, "microbatches": 8}
 DIMS = ("batch", *MODEL_DIMS)
 _KINDS = ("computing", *DIMS, "variables", "gradients", "optimizer", "activations")
 _COLOURS = dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True))
@@ -57,9 +58,7 @@ class ScaleOutExplorer(Explorer):
     name = "scale_out"
 
     def __init__(self) -> None:
-        super().__init__(
-            {"network": "18", "cluster": "A100", "devices": 64, "examples": 512, "microbatches": 8}
-        )
+        super().__init__(FIRST)
 
     def title(self) -> str:
         """Returns its name in the reader's language."""
@@ -80,7 +79,7 @@ class ScaleOutExplorer(Explorer):
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state; every choice goes with every other."""
-        return {**state, "examples": 512} if page else state
+        return {**state, "examples": FIRST["examples"]} if page else state
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns how many plans fit, the best of them, and how they are to be read."""
