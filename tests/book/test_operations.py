@@ -52,7 +52,10 @@ def test_a_case_that_is_chosen_shows_its_verdict_and_the_program_that_python_wri
     layout.select_option(label="[p, q]")
     (case,) = (each for each in cases.every_case() if each.key == "matrix | x[::-1] | 4x2 | p,q | gradient")
     assert opened.locator("pre").inner_text().strip() == case.program().strip()
-    assert opened.locator("p").inner_text().startswith("silently wrong")
+    text = opened.locator("p").inner_text
+    assert text().startswith("silently wrong")
+    told = [way.select_option(f"{mode} 4x2") and text() for mode in ("eager", "function")]
+    assert ["Collectives: none" in each for each in told] == [False, True]  # observed in a graph alone
 
 
 def test_a_page_without_scripts_has_the_whole_table(scriptless_page, address):

@@ -47,8 +47,7 @@ def results(task) -> list:
 
 @pytest.mark.parametrize("number", range(1, 13))
 def test_each_has_several_solutions_its_first_choice_is_none_and_par_is_the_least(number):
-    puzzle = PUZZLES[number - 1]
-    found = results(puzzle.task)
+    found = results((puzzle := PUZZLES[number - 1]).task)
     legal = [each for each in found if each]
     solutions = [each for each in legal if all(each[name] <= limit for name, limit in puzzle.limits.items())]
     least = min(each[puzzle.par[0]] for each in solutions)
