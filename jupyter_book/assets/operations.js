@@ -47,8 +47,12 @@ function open(line) {
   const cell = opened.insertCell();
   cell.colSpan = 6;
   const keys = Object.keys(row.answers);
-  const [first, number] = worst(row, keys);
-  const named = (key) => { const at = key.lastIndexOf(" "); return `${modes[key.slice(0, at)]}, ${key.slice(at + 1)}`; };
+  const [first, number] = worst(row, keys.filter((key) => !key.startsWith("eager gradient"))); // as the squares
+  const outcome = (numbers) => [...new Set(numbers.map((each) => verdicts[answers[each]?.verdict] ?? "–"))].join(", ");
+  const named = (key) => {
+    const at = key.lastIndexOf(" ");
+    return `${modes[key.slice(0, at)]}, ${key.slice(at + 1)}: ${outcome(row.answers[key].filter((each) => each >= 0))}`;
+  };
   const [ways, way] = select(words.way, keys.map((key) => [key, named(key)]), first);
   const [splits, split] = select(words.layout, []);
   const found = document.createElement("p");
@@ -57,7 +61,7 @@ function open(line) {
   const block = box.appendChild(document.createElement("pre"));
   const offer = (chosen) => {
     const tried = layouts[`${way.value.split(" ").at(-1)} ${shapes[row.of].length}`];
-    split.replaceChildren(...tried.map((layout, each) => new Option(`[${layout.join(", ")}]`, each, false, each === chosen)));
+    split.replaceChildren(...tried.map((layout, each) => new Option(`[${layout.join(", ")}]: ${outcome([row.answers[way.value][each]])}`, each, false, each === chosen)));
     show();
   };
   const show = () => {

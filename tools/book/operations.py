@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def operation_values() -> dict[str, Any]:
         "counts": [{"tensorflow": table["tensorflow"], **_counts(table)} for table in tables],
         "num_operations": len({row["run"] for row in rows}),
         "wrong": {row["run"]: row["wrong_on"] for row in rows if row["wrong_on"]},
-        "cures": cases.DATA["cure"],
+        "cures": {cure["of"]: cure["take"] for cure in cases.DATA["cure"]},
         "data": json.dumps(_for_script(newest, rows), ensure_ascii=False).replace("<", "\\u003c"),
     }
 
@@ -43,7 +43,7 @@ def _row(table: Table, operation: cases.Operation) -> dict[str, Any]:
         **operation._asdict(),
         "verdicts": [verdict for verdict in VERDICTS if verdict in found],
         "wrong_on": sorted({sizes for _layout, (_mode, sizes), each in verdicts if each["verdict"] == WRONG}),
-        "cells": {verdict: list(_cell(verdicts, verdict)) for verdict in VERDICTS},
+        "cells": {verdict: _squares(verdicts, verdict) for verdict in VERDICTS},
         "message": messages.most_common(1)[0][0] if messages else "",
     }
 
@@ -60,37 +60,14 @@ def _verdicts(table: Table, operation: cases.Operation) -> list[tuple[cases.Layo
     return found
 
 
-def _cell(verdicts: Iterable[tuple[cases.Layout, Where, dict[str, Any]]], wanted: str) -> Iterator[Any]:
-    """Yields patterns of split axes that have a verdict, with the ways to call it if not all of them have."""
-    tried: dict[str, list[tuple[Where, str]]] = {}
-    for layout, where, answer in verdicts:
-        if where[0] == cases.EAGER_GRADIENT:  # refused, but for a few: the page says so once
-            continue
-        tried.setdefault(marks(layout), []).append((where, answer["verdict"]))
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for pattern, answers in tried.items():
-        if any(verdict == wanted for _where, verdict in answers):
-            alike.setdefault(tuple(_where_only(answers, wanted)), []).append(pattern)
-    for only, patterns in alike.items():
-        yield {"marks": " ".join(patterns), "only": only}
-
-
-def _where_only(answers: list[tuple[Where, str]], wanted: str) -> Iterator[str]:
-    """Yields the ways to call it in which a verdict was found, with the meshes if not all; nothing if all."""
-    tried: dict[str, dict[str, None]] = {}
-    found: dict[str, dict[str, None]] = {}  # the meshes in their order
-    for (mode, sizes), verdict in answers:
-        tried.setdefault(mode, {})[sizes] = None
-        found.setdefault(mode, {}).update({sizes: None} if verdict == wanted else {})
-    both = {"eager", "function"} <= tried.keys()  # or TensorFlow itself refuses one
-    if both and found == tried:
-        return
-    if both and len(alike := set(map(tuple, found.values()))) == 1:
-        yield ", ".join(alike.pop())
-        return
-    for mode, meshes in found.items():
-        if meshes:
-            yield mode if meshes == tried[mode] else f"{mode} {', '.join(meshes)}"
+def _squares(verdicts: Iterable[tuple[cases.Layout, Where, dict[str, Any]]], wanted: str) -> str:
+    """Returns the patterns of split axes that have a verdict in a case that is no eager gradient."""
+    found = {
+        marks(layout): None
+        for layout, (mode, _sizes), answer in verdicts
+        if answer["verdict"] == wanted and mode != cases.EAGER_GRADIENT
+    }
+    return " ".join(found)
 
 
 def marks(layout: cases.Layout) -> str:
