@@ -46,9 +46,9 @@ def planned(
     training = training or Training()
     found = []
     for dims in (("batch",), *_with_batch_or_without()):
+        meshes = [MeshSpec(zip(dims, sizes, strict=True)) for sizes in _factors(num_devices, len(dims))]
         for costs in _costs(architecture, dims):
-            for sizes in _factors(num_devices, len(dims)):
-                mesh = MeshSpec(zip(dims, sizes, strict=True))
+            for mesh in meshes:
                 if costs.fits(mesh, batch_size, training):
                     cost = costs.cost(mesh, batch_size, cluster, training)
                     found.append(Planned(Plan(str(mesh), mesh, costs.splits), cost))

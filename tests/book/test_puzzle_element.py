@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from lessons.lesson_12_scaling_out.puzzle_widget import Puzzle
 from tests.book.bare_page import STYLES, write_pages
-from tools.book.explorers import write_puzzle_tables
+from tests.book.built_site import SITE
 
 SOLVED = (
     '<p><course-solved data-puzzles="12" data-said="{solved} | {par}" data-none="none"></course-solved></p>'
@@ -16,8 +18,7 @@ SOLVED = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("page")
-    write_puzzle_tables(["en"], folder)
+    folder = shutil.copytree(SITE / "assets", tmp_path_factory.mktemp("page") / "assets")  # has the tables
     write_pages(folder, {"two": SOLVED + "".join(Puzzle(number).to_html() for number in (2, 7))})
     return folder
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
@@ -58,16 +60,21 @@ CUT = """(wide) => [...document.querySelectorAll(wide)]
 class Anchors(HTMLParser):
     """Collects the addresses that a page points to, and the ids that can be pointed at."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         self.targets: list[str] = []
-        self.ids: set[str] = set()
-        self.feed(text)
+        self.ids: set[str | None] = set()
+        self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, _tag, attrs):
         values = dict(attrs)
         self.ids.add(values.get("id"))
         self.targets += [values[key] for key in ("href", "src") if values.get(key)]
+
+
+@functools.cache
+def anchors(path: Path) -> Anchors:
+    return Anchors(path)
 
 
 def violations(page, *rules: str) -> list[str]:
@@ -99,9 +106,9 @@ def test_page(page, address, path):
     page.goto(address + path, wait_until="networkidle")
     language = path.split("/")[0]
     assert page.evaluate("document.documentElement.lang") == language
-    # Only colours differ in the dark, and they are those of every language.
-    dark = [("dark", ("color-contrast",))] if language == COURSE.languages[0] else []
-    for theme, rules in [("light", ()), *dark]:
+    # Structure and colours are those of every language, and only colours differ in the dark.
+    both = [("light", ()), ("dark", ("color-contrast",))] if language == COURSE.languages[0] else []
+    for theme, rules in both:
         choose_theme(page, theme)
         page.mouse.move(0, 0)
         page.wait_for_timeout(300)  # colours fade over
@@ -120,17 +127,16 @@ def test_page(page, address, path):
 
 @pytest.mark.parametrize("path", PAGES)
 def test_links_resolve_and_lead_to_the_other_languages(address, path):
-    text = (SITE / path).read_text(encoding="utf-8")
-    anchors = Anchors(text)
-    for target in anchors.targets:
+    for target in set(anchors(SITE / path).targets):
         if re.match(r"(https?|mailto|data|javascript):", target):
             continue
         file, fragment = urldefrag(urljoin(f"/{path}", target))
         found = SITE / unquote(file).lstrip("/").split("?")[0]
         assert found.is_file(), target
         if fragment and found.suffix == ".html":
-            assert unquote(fragment) in Anchors(found.read_text(encoding="utf-8")).ids | {"top"}, target
+            assert unquote(fragment) in anchors(found).ids | {"top"}, target
     language, name = path.split("/")
+    text = (SITE / path).read_text(encoding="utf-8")
     twins = dict(re.findall(r'data-twin lang="(\w+)"[^>]* href="([^"]+)"', text))
     assert {language, *twins} == {page.split("/")[0] for page in PAGES}
     assert language not in twins

@@ -175,7 +175,7 @@ def jupyterlab(folder: Path, state: Path, python: str = sys.executable) -> Itera
         finally:
             server.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):  # a kernel may keep it on a busy machine
-                server.wait(timeout=30)
+                server.wait(timeout=10)
             server.kill()
 
 

@@ -31,9 +31,18 @@ def patient(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 300.0)
 
 
+# Their checks train, for seconds: after the first of their attempts the others are tried weekly.
+TRAINING, NUM_OFTEN = ("08-step", "10-objective", "10-replica-step", "12-attend"), 5
+
+
 def tried(kind):
     return [
-        pytest.param(exercise_id, attempt, id=f"{exercise_id}-{number}")
+        pytest.param(
+            exercise_id,
+            attempt,
+            id=f"{exercise_id}-{number}",
+            marks=pytest.mark.drill_all if exercise_id in TRAINING and number >= NUM_OFTEN else (),
+        )
         for exercise_id, attempts in ATTEMPTS.items()
         for number, attempt in enumerate(getattr(attempts, kind))
     ]

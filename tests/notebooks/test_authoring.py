@@ -47,6 +47,7 @@ def run(course, words):
     return done.stdout
 
 
+@pytest.mark.drill_all
 def test_the_recipe_for_a_lesson_makes_one(course):
     assert set(FILES) == {f"lessons/lesson_{LESSON}/{name}.py" for name in ("lesson", "checks")}
     for name, text in FILES.items():

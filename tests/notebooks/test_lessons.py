@@ -19,7 +19,7 @@ def notebooks(course):
     return [course.notebook(language, name) for name in course.lesson_names for language in course.languages]
 
 
-@pytest.mark.drill_all  # each CI run does it with Colab's versions, tests/drill/test_colab.py
+@pytest.mark.drill_all  # a CI run tries each right attempt, tests/lessons
 @pytest.mark.parametrize("name", COURSE.lesson_names)
 def test_every_check_accepts_the_solution(name):
     assert asyncio.run(solve(COURSE, COURSE.lesson(name))) == []

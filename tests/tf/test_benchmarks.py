@@ -1,35 +1,14 @@
-"""Every benchmark runs and prints its rows; how fast it is says `make bench`, by hand and weekly.
-
-Those that start several processes are for `make drill`: other tests hold what they measure.
-"""
+"""What benchmarks write; each runs in `make bench`, weekly."""
 
 import numpy as np
 import pytest
 
-from benchmarks import digits, parts, results, rows, schemes, training
+from benchmarks import digits, results, schemes
 from course_lib.data import mnist
 from course_lib.data.examples import Examples
 from course_lib.data.images import ImageSet
 from course_lib.data.imdb import VectorizedReviews, load_imdb
 from course_lib.measured import files
-
-
-@pytest.mark.parametrize(
-    ("measure", "num_rows"),
-    [
-        pytest.param(lambda: training.measure(repeats=1, num_steps=2, schemes=("data",)), 2, id="training"),
-        pytest.param(
-            lambda: parts.rows(parts.measure(repeats=1, calls=1, schemes=("spatial",))),
-            6,
-            id="parts",
-            marks=pytest.mark.drill,
-        ),
-    ],
-)
-def test_a_benchmark_runs_and_prints_its_rows(measure, num_rows):
-    lines = rows.table(measure()).splitlines()
-    assert len(lines) == 1 + num_rows
-    assert all(" ms" in line for line in lines[1:])
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ CASES = [
     ("batch 3, model 2", MODEL),
     ("model 6", {"heads": "model", "hidden": "model"}),
 ]
+OFTEN = CASES[1], CASES[3]
 
 
 def program(splits):
@@ -42,7 +43,10 @@ def values():
     }
 
 
-@pytest.mark.parametrize(("mesh", "splits"), CASES, ids=lambda given: given if isinstance(given, str) else "")
+@pytest.mark.parametrize(
+    ("mesh", "splits"),
+    [pytest.param(*case, id=case[0], marks=() if case in OFTEN else pytest.mark.drill_all) for case in CASES],
+)
 def test_a_step_adds_up_what_is_told_and_is_that_of_one_device(mesh, splits):
     dims = [(name, int(size)) for name, size in (dim.split() for dim in mesh.split(", "))]
     spec, names = MeshSpec(dims), program(splits)

@@ -49,6 +49,7 @@ def test_each_device_holds_what_the_plan_says(plan):
     assert [tensor.dtype.as_numpy_dtype for tensor in tensors] == [np.float32] * len(tensors)
 
 
+@pytest.mark.drill_all
 def test_a_program_of_its_own_makes_its_own_devices():
     sharding = next(each for each in page_shardings() if each.mesh.sizes == (2, 3) and each.copies == 1)
     done = subprocess.run(

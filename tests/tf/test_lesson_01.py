@@ -124,6 +124,7 @@ def run(program):
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.drill_all
 def test_unlike_number_types_and_no_components_end_a_process(lesson):
     names = {}
     exec(lesson["program"].partition("done = ")[0], names)

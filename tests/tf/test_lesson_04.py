@@ -81,7 +81,9 @@ def test_each_review_counts_once_whatever_their_number(program, rows, count):
     assert found["test_accuracy"] == pytest.approx(np.mean(logits.argmax(axis=1) == y))
 
 
-@pytest.mark.parametrize("closed_after", [1, 4, 5, 6, 8])
+@pytest.mark.parametrize(
+    "closed_after", [4, 6, *(pytest.param(steps, marks=pytest.mark.drill_all) for steps in (1, 5, 8))]
+)
 def test_a_closed_run_resumes_to_the_bit(program, rows, closed_after, tmp_path):
     arguments = *rows, (rows[0][:9], rows[1][:9]), 2  # five steps and an evaluation an epoch
     undisturbed, resumed = program["MLP"](0), program["MLP"](1)

@@ -2,9 +2,6 @@
 
 import ast
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -131,17 +128,3 @@ def test_a_checkpoint_holds_each_block_once_and_no_mesh(program, tmp_path):
     assert sum(sizes) < 1.05 * sum(value.nbytes for value in program.values.values())
     content = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert all(word not in content for word in (b"feature", b"sharding", b"layout", b"CPU:"))
-
-
-def test_the_program_goes_from_any_scheme_to_any_beside_one_device(tmp_path):
-    done = subprocess.run(
-        [sys.executable, PROGRAM, tmp_path, "spatial", "one", "model", "data"],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    steps = [line.partition(":")[0] for line in done.stdout.splitlines()]
-    order = ["spatial"] * 10 + ["one"] * 10 + ["model"] * 10 + ["data"] * 10
-    assert steps == [f"{scheme}, step {step}" for step, scheme in enumerate(order, start=1)]

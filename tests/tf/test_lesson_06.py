@@ -159,6 +159,7 @@ def test_a_checkpoint_of_the_text_layer_lacks_its_words(vectorizer, tmp_path):
     assert not any(b"story" in file.read_bytes() for file in tmp_path.iterdir())
 
 
+@pytest.mark.drill_all
 def test_the_numbers_of_the_two_vocabularies():
     (words, columns) = re.search(
         r"have ([\d,]+) words in common, and (\d+) of these", json.dumps(CELLS)

@@ -209,6 +209,7 @@ def without_a_mesh() -> dict[str, object]:
     return {"right": right, "found": found, "count": int(adam.iterations.numpy())}
 
 
+@pytest.mark.drill_all
 def test_an_optimizer_without_its_mesh_counts_each_device():
     # DTensor sends what has no mesh to the first mesh that a process used: here that has to be the lesson's.
     program = "import course_lib; course_lib.setup(devices=8); from tests.tf import test_lesson_08 as own; "

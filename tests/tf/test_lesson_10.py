@@ -234,6 +234,7 @@ def test_the_text_has_the_accuracies_that_were_measured():
     assert told == found
 
 
+@pytest.mark.drill_all
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="oneDNN has other operations elsewhere")
 def test_with_onednn_the_second_convolution_of_no_images_fails():
     environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}

@@ -50,7 +50,7 @@ def test_batch_and_classes_may_share_a_mesh_dimension():
     assert plan_runs.trains_rightly(plan)
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_on_12_devices_in_a_row_only_the_plan_that_takes_an_all_to_all_is_refused():
     mixed_up = {"batch": "dim_0", "classes": "dim_0"}
     assert report(TWELVE, 1000) == {"disagreements": [mixed_up], "accepted": 7, "refused": 9}

@@ -8,6 +8,8 @@ import pytest
 
 from tests.kernels import ROOT
 
+pytestmark = pytest.mark.drill_all
+
 # What the process says: of plans; then it aborts a collective, really: on twelve in a row an all-to-all fails
 # soon or late.
 PROGRAM = """

@@ -2,6 +2,7 @@
 
     python -m tools.environments.colab
 
+Jupyter in the environment that runs this then finds its kernel, `colab`.
 An environment that is as `colab.in` says is kept, and only the library is installed anew. Colab's own front
 end cannot be had outside Colab. The closest to it is JupyterLab with the widgets of ipywidgets 7
 (jupyterlab_widgets 1.x), so the environment brings its own JupyterLab: the one in .venv speaks the protocol
@@ -26,7 +27,7 @@ PYTHON = "3.13"  # Colab's; where there is none, the Python that runs this
 
 
 def main() -> None:
-    """Makes the environment if it is missing or out of date, and installs the library."""
+    """Makes the environment if need be, installs the library, and shows its kernel to Jupyter."""
     wanted = requirements()
     stamp = ENVIRONMENT / "requirements.txt"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
@@ -35,6 +36,9 @@ def main() -> None:
         pythons.install(ENVIRONMENT, *wanted.split())
         stamp.write_text(wanted, encoding="utf-8")
     pythons.install(ENVIRONMENT, "--no-deps", "--force-reinstall", str(ROOT))
+    kernel = pythons.kernel_file("colab")
+    kernel.parent.mkdir(parents=True, exist_ok=True)
+    kernel.write_text(pythons.kernel_of(ENVIRONMENT, "Google Colab's versions"), "utf-8")
 
 
 def requirements() -> str:

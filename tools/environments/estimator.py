@@ -9,7 +9,6 @@ ask for.
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ LOCK = HERE / "estimator.lock"
 ENVIRONMENT = HERE.parents[1] / "build" / "estimator-venv"
 PYTHON = "3.11"
 KERNEL, KERNEL_TITLE = "estimators", "TensorFlow 2.15 (Estimators)"
-KERNEL_FILE = Path(sys.prefix) / "share" / "jupyter" / "kernels" / KERNEL / "kernel.json"
+KERNEL_FILE = pythons.kernel_file(KERNEL)
 
 
 def main() -> None:
@@ -29,17 +28,13 @@ def main() -> None:
     if not _is_current():
         _make()
     KERNEL_FILE.parent.mkdir(parents=True, exist_ok=True)
-    KERNEL_FILE.write_text(_kernel(), "utf-8")
+    KERNEL_FILE.write_text(pythons.kernel_of(ENVIRONMENT, KERNEL_TITLE), "utf-8")
 
 
 def is_ready() -> bool:
     """Returns whether the environment is as the lock says, and Jupyter finds its kernel."""
-    return _is_current() and KERNEL_FILE.exists() and KERNEL_FILE.read_text("utf-8") == _kernel()
-
-
-def _kernel() -> str:
-    command = [pythons.python_of(ENVIRONMENT), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    return json.dumps({"argv": command, "display_name": KERNEL_TITLE, "language": "python"}, indent=1)
+    wanted = pythons.kernel_of(ENVIRONMENT, KERNEL_TITLE)
+    return _is_current() and KERNEL_FILE.exists() and KERNEL_FILE.read_text("utf-8") == wanted
 
 
 def _is_current() -> bool:

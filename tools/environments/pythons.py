@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -32,10 +33,21 @@ def create(environment: Path, python: str) -> None:
 def install(environment: Path, *arguments: str) -> None:
     """Installs packages into an environment."""
     if uv := shutil.which("uv"):
-        command = [uv, "pip", "install", "--quiet", "--python", python_of(environment)]
+        command = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python_of(environment)]
     else:
         command = [python_of(environment), "-m", "pip", "install", "--quiet"]
     subprocess.run([*command, *arguments], check=True)
+
+
+def kernel_file(name: str) -> Path:
+    """Returns where Jupyter, in the environment that runs this, looks for a kernel."""
+    return Path(sys.prefix) / "share" / "jupyter" / "kernels" / name / "kernel.json"
+
+
+def kernel_of(environment: Path, title: str) -> str:
+    """Returns what Jupyter is to read of an environment's kernel."""
+    command = [python_of(environment), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    return json.dumps({"argv": command, "display_name": title, "language": "python"}, indent=1)
 
 
 def python_of(environment: Path) -> str:
