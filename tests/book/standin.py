@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -15,7 +17,8 @@ from course_lib.exercises.asked import parsed
 from course_lib.exercises.cards import Card
 from course_lib.exercises.predictions import Prediction
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
-from tools.book.__main__ import build_book
+from tools.book import __main__ as book
+from tools.book.explorers import write_explorer_tables
 from tools.book.pages import Sources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,5 +118,7 @@ def sources(notebooks: Path, repository: str = "") -> Sources:
 
 def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
     """Builds the book of `notebooks` below `folder`."""
-    build_book(sources(notebooks, repository), folder / "work", folder / "site")
+    tables = partial(write_explorer_tables, makers=[MeshLayoutExplorer])  # the one of these lessons
+    with patch.multiple(book, write_explorer_tables=tables, write_puzzle_tables=lambda *_all: None):
+        book.build_book(sources(notebooks, repository), folder / "work", folder / "site")
     return folder / "site"

@@ -17,6 +17,8 @@ from tests.course import COURSE, lesson_with
 from tests.lab.reading import EXPLORER
 
 PAGES = pages() or ["en/index.html"]  # one page, so that a missing site is noticed
+# What is judged with axe, which takes seconds, in each CI run: one of each kind.
+OFTEN = [f"en/{name}.html" for name in ("index", "glossary", "puzzles", "results", COURSE.lesson_names[0])]
 DATA_THEME = "document.documentElement.dataset.theme"
 PHONE = {"width": 390, "height": 844}
 # Searches whose words stand on the page in this or an inflected form.
@@ -104,15 +106,7 @@ def choose_theme(page, theme: str) -> None:
 def test_page(page, address, path):
     trouble = watch(page, address)
     page.goto(address + path, wait_until="networkidle")
-    language = path.split("/")[0]
-    assert page.evaluate("document.documentElement.lang") == language
-    # Structure and colours are those of every language, and only colours differ in the dark.
-    both = [("light", ()), ("dark", ("color-contrast",))] if language == COURSE.languages[0] else []
-    for theme, rules in both:
-        choose_theme(page, theme)
-        page.mouse.move(0, 0)
-        page.wait_for_timeout(300)  # colours fade over
-        assert violations(page, *rules) == [], theme
+    assert page.evaluate("document.documentElement.lang") == path.split("/")[0]
     assert page.evaluate("[...document.images].every((image) => image.hasAttribute('alt'))")
     assert page.evaluate("[...document.querySelectorAll('article img')].every((image) => image.alt)")
     assert page.locator("mjx-merror").count() == 0
@@ -123,6 +117,18 @@ def test_page(page, address, path):
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     assert page.evaluate(CUT, "mjx-container[display]") == []
     assert trouble == []
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=() if path in OFTEN else pytest.mark.drill_all) for path in PAGES]
+)
+def test_page_is_accessible_in_every_colour(page, address, path):
+    page.goto(address + path, wait_until="networkidle")
+    for theme, rules in [("light", ()), ("dark", ("color-contrast",))]:  # only colours differ in the dark
+        choose_theme(page, theme)
+        page.mouse.move(0, 0)
+        page.wait_for_timeout(300)  # colours fade over
+        assert violations(page, *rules) == [], theme
 
 
 @pytest.mark.parametrize("path", PAGES)

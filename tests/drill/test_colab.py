@@ -69,7 +69,7 @@ def test_the_environment_has_colabs_versions(colab_python):
     assert [*(each[:4] for each in seen[:4]), seen[4]] == ["2.20", "3.13", "6.17", "7.34", "7.7.1"]
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_plain_program_runs(colab_python, program, tmp_path: Path):
     command = [colab_python, program, tmp_path / "folder"]

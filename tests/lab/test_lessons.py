@@ -33,11 +33,11 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
 @pytest.mark.parametrize(
     ("cell", "reading"),
     [
-        (STOPPABLE, stop_resume_and_measure),
+        pytest.param(STOPPABLE, stop_resume_and_measure, marks=pytest.mark.drill_all),
         (EXPLORER, explore),
         pytest.param(CHOOSER, choose_a_strategy, marks=pytest.mark.drill_all),
         pytest.param(SCALING, scale_measure_and_stop, marks=pytest.mark.drill_all),  # it takes minutes
-        (WORKERS, build_watch_and_interrupt),
+        pytest.param(WORKERS, build_watch_and_interrupt, marks=pytest.mark.drill_all),
     ],
 )
 def test_a_reader_runs_a_lesson(reader, cell, reading):

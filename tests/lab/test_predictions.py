@@ -38,6 +38,7 @@ def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
     reader.read(NOTEBOOK, predict_and_reveal, "predictions")
 
 
+@pytest.mark.drill_all
 def test_run_all_with_nothing_answered_prints_no_choice_and_stops_nowhere(reader):
     reader.read(NOTEBOOK, run_all, "predictions-unanswered")
 

@@ -31,8 +31,9 @@ def patient(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 300.0)
 
 
-# Their checks train, for seconds: after the first of their attempts the others are tried weekly.
-TRAINING, NUM_OFTEN = ("08-step", "10-objective", "10-replica-step", "12-attend"), 5
+# Their checks take seconds: after the first of their attempts the others are tried weekly.
+LONG = {"03-moments", "04-errors", "06-server", "08-step", "10-objective", "10-replica-step", "12-attend"}
+NUM_OFTEN = 3
 
 
 def tried(kind):
@@ -41,7 +42,7 @@ def tried(kind):
             exercise_id,
             attempt,
             id=f"{exercise_id}-{number}",
-            marks=pytest.mark.drill_all if exercise_id in TRAINING and number >= NUM_OFTEN else (),
+            marks=pytest.mark.drill_all if exercise_id in LONG and number >= NUM_OFTEN else (),
         )
         for exercise_id, attempts in ATTEMPTS.items()
         for number, attempt in enumerate(getattr(attempts, kind))

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks import digits, results, schemes
-from course_lib.data import mnist
+from benchmarks import results, schemes
 from course_lib.data.examples import Examples
-from course_lib.data.images import ImageSet
 from course_lib.data.imdb import VectorizedReviews, load_imdb
 from course_lib.measured import files
 
@@ -42,15 +40,6 @@ def test_garments_are_trained_on_from_each_seed_and_restored_without_a_strategy(
         assert restored.test_accuracy == pytest.approx(epochs[-1].test_accuracy)
         assert restored.otherwise == 0
         assert restored.largest_difference < 1e-6
-
-
-@pytest.mark.drill_all
-def test_digits_are_trained_on_from_each_seed_in_whole_batches():
-    images = mnist.load_mnist("built-in", num_train=300, num_test=1).train
-    run = digits.seeded_run(ImageSet("built-in", images, images.take(slice(64))), epochs=1, seeds=(0, 1))
-    assert (run.batch_size, run.last_batch_size, len(run.losses)) == (128, 128, 2)
-    (first,), (second,) = run.epochs
-    assert first.train_loss != second.train_loss
 
 
 @pytest.mark.drill_all

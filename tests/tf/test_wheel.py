@@ -59,7 +59,7 @@ def test_every_file_of_the_library_is_in_the_wheel(installed):
     assert {Path(name).suffix for name in names} >= {".py", ".po", ".json", ".js", ".typed"}
 
 
-@pytest.mark.parametrize("tensorflow", [False, True])
+@pytest.mark.parametrize("tensorflow", [False, pytest.param(True, marks=pytest.mark.drill_all)])
 def test_every_module_can_be_imported_from_there(installed, tensorflow, tmp_path):
     modules = {
         name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): str(installed / name)
