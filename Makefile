@@ -109,7 +109,7 @@ lock: .venv/ready  ## pin every dependency with its hashes
 
 clean:  ## remove everything that was made, but not the environment
 	rm -rf build .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis $(BUILT)
-	rm -rf .venv/share/jupyter/kernels/estimators  # of the environment in build
+	rm -rf $(addprefix .venv/share/jupyter/kernels/,colab estimators)  # of the environments in build
 
 .venv/ready: requirements.lock pyproject.toml tools/environments/venv.sh tools/environments/uv.txt
 	sh tools/environments/venv.sh
