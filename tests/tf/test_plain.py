@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PROGRAMS = sorted((ROOT / "notebooks/plain").glob("*.py"))
+from tests.course import COURSE
+
+PROGRAMS = sorted((COURSE.root / "notebooks/plain").glob("*.py"))
 ALONE = [program for program in PROGRAMS if program.stem[:2] != "11"]  # a lesson that starts its own
+# Programs of lessons that build them piece by piece, what they have otherwise, and tables beside functions.
+GROWN = [program for program in PROGRAMS if program.stem < "11"]
+OTHERWISE = {"01": {"print_holdings", "main"}, "02": {"main"}, "05": {"place"}}
+TABLES = {"05": {"SPLITS", "MESHES", "LAYOUTS", "values"}, "06": {"PROGRAM"}}
 
 
 def packages(program: Path) -> set[str]:
@@ -26,6 +31,36 @@ def packages(program: Path) -> set[str]:
 def test_a_plain_program_is_short_and_needs_tensorflow_alone(program: Path) -> None:
     assert packages(program) <= {"numpy", "tensorflow", "tf_keras"}
     assert len(program.read_text().splitlines()) <= 90
+
+
+def defined(source: str, tables: set[str]) -> dict[str, str]:
+    """Returns the code of each function, class and table by its name, without what is said of it."""
+    found: dict[str, str] = {}
+    for node in ast.parse(source.replace("dtensor.UNSHARDED", "WHOLE")).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            node.body = node.body[1:] if ast.get_docstring(node) else node.body
+            found[node.name] = ast.unparse(node)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in tables:
+            found[ast.unparse(node.targets[0])] = ast.unparse(node)
+    return found
+
+
+@pytest.mark.parametrize("program", GROWN, ids=lambda program: program.stem)
+def test_a_plain_program_has_the_code_of_its_lesson(program: Path) -> None:
+    number, in_lesson = program.stem[:2], {}
+    tables = TABLES.get(number, set())
+    (lesson,) = [each for each in COURSE.lessons(COURSE.lesson_names) if each.number == number]
+    for cell in lesson.cells:
+        if cell.kind == "code":
+            in_lesson |= defined(cell.source, tables)
+    shown = {
+        name: code
+        for name, code in defined(program.read_text(), tables).items()
+        if name not in OTHERWISE.get(number, ())
+    }
+    assert len(shown) >= 2
+    assert tables <= shown.keys()
+    assert {name: in_lesson.get(name) for name in shown} == shown
 
 
 @pytest.mark.drill
