@@ -1,4 +1,4 @@
-"""Distributed data sets: who really received which example, on two and on four replicas."""
+"""Distributed data sets: who really received which example, on two replicas."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ import pytest
 from course_lib import CourseError
 from course_lib.runtime import start_tensorflow
 from lessons.lesson_09_strategies.received import distribute, received_examples
+from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
-
-
-def mirrored(num_replicas: int):
-    """Returns a strategy without collective operations, which collide when a process has two."""
-    devices = [f"CPU:{number}" for number in range(num_replicas)]
-    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +20,6 @@ def two():
 
 def indices(count: int, batch_size: int):
     return tf.data.Dataset.range(count).batch(batch_size)
-
-
-def test_five_examples_in_batches_of_four_leave_one_for_the_first_of_two_replicas(two):
-    received = received_examples(two, indices(5, 4))
-    assert received.batches == (((0, 1), (2, 3)), ((4,), ()))
-    assert received.sizes == ((2, 2), (1, 0))
-    assert received.empty == ((1, 1),)
 
 
 def test_each_replica_that_runs_sees_what_is_told_of_it(two):

@@ -1,11 +1,10 @@
-"""What lesson 04 claims: its program is its code, its step is NumPy's, evaluation counts each review once.
+"""What lesson 04 claims: its program's step is NumPy's, evaluation counts each review once.
 
 Training amplifies the last bit, so what a training ends with is held in bands. Under SSE4.1, AVX2 and AVX-512
 and from three seeds the held-out loss after three epochs was 0.59 to 0.70, and 0.41 to 0.43 once the moving
 moments had caught up.
 """
 
-import ast
 import itertools
 
 import numpy as np
@@ -16,17 +15,11 @@ from course_lib.data import imdb as data
 from course_lib.models import sentiment as models
 from course_lib.training import run as training
 from course_lib.training.evaluate import evaluate
-from lessons.lesson_04_a_run import step_times
+from tests.course import COURSE
 from tests.tf import oracles
-from tools.lesson.sources import Course
 
 MOMENTS = ("mean", "variance")
 OF_ORACLE = {"hidden_weight": "W1", "hidden_bias": "b1", "logits_weight": "W2", "logits_bias": "b2"}
-DEFINED = (ast.FunctionDef, ast.ClassDef)
-
-
-def definitions(source):
-    return {node.name: ast.dump(node) for node in ast.parse(source).body if isinstance(node, DEFINED)}
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +38,6 @@ def held(model):
     return {name: getattr(model, name).numpy().astype(np.float64) for name in (*OF_ORACLE.values(), *MOMENTS)}
 
 
-def test_the_program_is_the_lessons_code_name_by_name():
-    in_lesson = {}
-    for cell in Course.here().lesson("04_a_run").cells:
-        if cell.kind == "code" and "await" not in cell.source:
-            in_lesson |= definitions(cell.source)
-    of_program = definitions(plain_loop.PROGRAM.read_text())
-    assert len(of_program) == 7
-    assert {name: in_lesson.get(name) for name in of_program} == of_program
-
-
 def test_a_step_on_eight_devices_is_numpys(program, rows):
     x, y = rows[0][:64], rows[1][:64]
     model = program["MLP"](0)
@@ -69,7 +52,7 @@ def test_a_step_on_eight_devices_is_numpys(program, rows):
     np.testing.assert_allclose(after["mean"], 0.1 * np.asarray(moments[0]), atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [3, 64, 331])
+@pytest.mark.parametrize("count", [3, 331])
 def test_each_review_counts_once_whatever_their_number(program, rows, count):
     x, y = rows[0][:count], rows[1][:count]
     model = program["MLP"](0)
@@ -82,7 +65,7 @@ def test_each_review_counts_once_whatever_their_number(program, rows, count):
 
 
 @pytest.mark.parametrize(
-    "closed_after", [4, 6, *(pytest.param(steps, marks=pytest.mark.drill_all) for steps in (1, 5, 8))]
+    "closed_after", [6, *(pytest.param(steps, marks=pytest.mark.drill_all) for steps in (1, 4, 5, 8))]
 )
 def test_a_closed_run_resumes_to_the_bit(program, rows, closed_after, tmp_path):
     arguments = *rows, (rows[0][:9], rows[1][:9]), 2  # five steps and an evaluation an epoch
@@ -98,7 +81,9 @@ def test_a_closed_run_resumes_to_the_bit(program, rows, closed_after, tmp_path):
         np.testing.assert_array_equal(held(resumed)[name], value)
 
 
-@pytest.mark.parametrize("seed", [None, 0, 1])
+@pytest.mark.parametrize(
+    "seed", [None, *(pytest.param(seed, marks=pytest.mark.drill_all) for seed in (0, 1))]
+)
 def test_catching_up_lowers_the_loss_after_the_third_epoch_and_not_before(seed):
     """What docs/decisions/moments-catch-up.md says of the library's trainer."""
     values, random = models.initial_values(), np.random.default_rng(seed)
@@ -115,21 +100,11 @@ def test_catching_up_lowers_the_loss_after_the_third_epoch_and_not_before(seed):
     assert max(lower[:2]) < 0.05 < lower[2]
 
 
-@pytest.mark.parametrize("batch_size", [64, pytest.param(8192, marks=pytest.mark.drill_all)])
-def test_a_step_is_timed_on_one_device_and_on_eight(batch_size):
-    times = step_times.measure(batch_size)
-    assert times.batch_size == batch_size
-    assert times.one_device_seconds > 0
-    assert times.eight_devices_seconds > 0
-    assert times.speedup == times.one_device_seconds / times.eight_devices_seconds
-
-
-@pytest.mark.parametrize(("loop", "right"), [("tf.range", True), ("range", False)])
-def test_several_steps_in_one_call_need_a_loop_of_tensorflow(program, rows, loop, right, tmp_path):
-    cells = Course.here().lesson("04_a_run").cells
+def test_several_steps_in_one_call_are_wrong_in_a_loop_of_pythons(program, rows, tmp_path):
+    cells = COURSE.lesson("04_a_run").cells
     source = next(cell.source for cell in cells if "def train_steps" in cell.source)
     file, names = tmp_path / "steps.py", dict(program)
-    file.write_text(source.partition("one_by_one")[0].replace("tf.range(", f"{loop}("))
+    file.write_text(source.partition("one_by_one")[0].replace("tf.range(", "range("))
     exec(compile(file.read_text(), str(file), "exec"), names)  # AutoGraph finds the lines in the file
     xs, ys = rows[0][:256].reshape(4, 64, -1), rows[1][:256].reshape(4, 64)
     one_by_one, together = program["MLP"](0), program["MLP"](0)
@@ -137,4 +112,4 @@ def test_several_steps_in_one_call_need_a_loop_of_tensorflow(program, rows, loop
         program["train_step"](one_by_one, program["split_rows"](x), program["split_rows"](y), 1e-2)
     names["train_steps"](together, names["split_stacked"](xs), names["split_stacked"](ys), 1e-2)
     largest = max(np.abs(held(together)[name] - value).max() for name, value in held(one_by_one).items())
-    assert (largest < 1e-4) == right
+    assert largest > 1e-4

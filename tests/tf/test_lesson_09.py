@@ -1,16 +1,15 @@
-"""What lesson 09 says of strategies and does not show: unequal parts, scopes, metrics; its plain program."""
+"""What lesson 09 says of strategies and does not show: kinds of models, unequal parts, scopes, metrics."""
 
-import ast
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
 from tests.course import COURSE
+from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
 import tf_keras  # noqa: E402
@@ -19,26 +18,6 @@ keras = tf.keras
 ONES = np.ones((100, 1), np.float32)
 FEATURES = np.arange(1, 14, dtype=np.float32)[:, None] / 4
 LABELS = 3 * FEATURES - 1
-PROGRAM = Path(__file__).parents[2] / "notebooks/plain/09_strategies.py"
-DEFINED = (ast.FunctionDef, ast.ClassDef)
-
-
-def definitions(source):
-    return {node.name: ast.dump(node) for node in ast.parse(source).body if isinstance(node, DEFINED)}
-
-
-def test_the_program_is_the_lessons_code_name_by_name():
-    in_lesson = {}
-    for cell in COURSE.lesson("09_strategies").cells:
-        if cell.kind == "code":
-            in_lesson |= definitions(cell.source)
-    of_program = definitions(PROGRAM.read_text())
-    assert list(of_program) == ["line", "on_replica", "train"]
-    assert {name: in_lesson.get(name) for name in of_program} == of_program
-
-
-def mirrored(replicas, ops=tf.distribute.ReductionToOneDevice):
-    return tf.distribute.MirroredStrategy([f"CPU:{number}" for number in range(replicas)], ops())
 
 
 def central_storage(replicas):
@@ -91,23 +70,21 @@ def by_hand(features, labels, batch_size):
 # Equal and unequal parts
 
 
-@pytest.mark.parametrize("make", [line, functional, Subclassed], ids=["sequential", "functional", "class"])
-def test_equal_parts_give_any_kind_of_model_the_numbers_of_one_device(make):
-    told, weights = fitted(mirrored(2), make, FEATURES[:12], LABELS[:12], 4)
+@pytest.mark.parametrize(
+    ("devices", "make"),
+    [("CPU", functional), ("CPU", Subclassed), ("GPU", line)],
+    ids=["functional", "class", "on a device that takes the place of missing ones"],
+)
+def test_equal_parts_give_the_numbers_of_one_device(devices, make):
+    two = [f"{devices}:{number}" for number in range(2)]
+    strategy = tf.distribute.MirroredStrategy(two, tf.distribute.ReductionToOneDevice())
+    told, weights = fitted(strategy, make, FEATURES[:12], LABELS[:12], 4)
     loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
     assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
 
 
-def test_two_replicas_on_a_device_that_takes_the_place_of_missing_ones_compute_the_right_numbers():
-    absent = tf.distribute.MirroredStrategy(["GPU:0", "GPU:1"], tf.distribute.ReductionToOneDevice())
-    told, weights = fitted(absent, line, FEATURES[:12], LABELS[:12], 4)
-    loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
-    assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
-
-
-@pytest.mark.parametrize("library", [keras, tf_keras], ids=["keras", "tf_keras"])
-def test_the_only_example_of_a_batch_counts_half_in_either_keras_and_the_told_loss_is_right(library):
-    told, weights = fitted(mirrored(2), lambda: line(library), ONES[:5], ONES[:5], 4)
+def test_the_only_example_of_a_batch_counts_half_in_tf_keras_too_and_the_told_loss_is_right():
+    told, weights = fitted(mirrored(2), lambda: line(tf_keras), ONES[:5], ONES[:5], 4)
     assert weights == pytest.approx([0.14, 0.14])
     assert told == pytest.approx((4 * 1 + 0.8**2) / 5)
 
@@ -185,7 +162,7 @@ except Exception as error:
 """
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_a_second_strategy_that_was_given_no_ops_meets_the_messages_of_the_first():
     run = [sys.executable, "-c", COLLIDE]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
@@ -257,8 +234,8 @@ def test_aggregation_says_what_becomes_of_the_replicas_values():
 # Metrics under CentralStorageStrategy
 
 
-@pytest.mark.parametrize("replicas", [2, 4])
-def test_under_central_storage_the_told_loss_counts_what_was_before_once_for_each_replica(replicas):
+def test_under_central_storage_the_told_loss_counts_what_was_before_once_for_each_replica():
+    replicas = 4
     told, weights = fitted(central_storage(replicas), line, FEATURES[:12], LABELS[:12], 4)
     totals = [0.0, *(n * by_hand(FEATURES[:n], LABELS[:n], 4)[0] for n in (4, 8, 12))]
     batches = np.diff(totals) / 4  # the loss of each batch, before its step

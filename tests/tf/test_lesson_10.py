@@ -1,6 +1,5 @@
-"""What lesson 10 claims: its program is its code, a run resumes to the bit, what TensorFlow and Keras do."""
+"""What lesson 10 claims and does not show: a run resumes to the bit, what TensorFlow and Keras do."""
 
-import ast
 import os
 import platform
 import re
@@ -11,53 +10,20 @@ import numpy as np
 import pytest
 import tf_keras
 
-from benchmarks.plain_loop import PROGRAM as OF_LESSON_04
+from benchmarks import plain_loop
 from course_lib import measured
 from course_lib.runtime import start_tensorflow
-from tools.lesson.sources import Course
+from tests.course import COURSE
+from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
-PROGRAM = OF_LESSON_04.with_name("10_custom_training.py")
-LESSON = Course.here().lesson("10_custom_training")
-DEFINED = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+LESSON = COURSE.lesson("10_custom_training")
 EMPTY_CONVOLUTIONS = """
 import tensorflow as tf
 images = tf.nn.conv2d(tf.zeros((0, 8, 8, 1)), tf.zeros((3, 3, 1, 4)), 1, "SAME")
 print(images.shape)
 tf.nn.conv2d(images, tf.zeros((3, 3, 4, 2)), 1, "SAME")
 """
-
-
-def functions(source):
-    return {node.name: ast.dump(node) for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
-
-
-def run_in(names, source, path):
-    """Runs what code defines; AutoGraph finds its lines in the file."""
-    path.write_text(source)
-    exec(compile(source, str(path), "exec"), names)
-    return names
-
-
-def mirrored(count):
-    devices = [f"CPU:{replica}" for replica in range(count)]
-    return tf.distribute.MirroredStrategy(devices, tf.distribute.ReductionToOneDevice())
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    body = [
-        node
-        for node in ast.parse(PROGRAM.read_text()).body
-        if isinstance(node, DEFINED) or "cross_entropy =" in ast.unparse(node)
-    ]
-    path = tmp_path_factory.mktemp("program") / "program.py"
-    return run_in({}, "\n".join(map(ast.unparse, body)), path)
-
-
-@pytest.fixture(scope="module")
-def two():
-    return mirrored(2)
 
 
 def dense():
@@ -77,17 +43,10 @@ def values(model):
     return [variable.numpy() for variable in model.trainable_variables]
 
 
-def test_the_program_is_the_lessons_code_name_by_name():
-    in_lesson = {}
-    for cell in LESSON.cells:
-        if cell.kind == "code" and "await" not in cell.source:
-            in_lesson |= functions(cell.source)
-    of_program = functions(PROGRAM.read_text())
-    assert len(of_program) == 5
-    assert {name: in_lesson.get(name) for name in of_program} == of_program
+def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(tmp_path):
+    program = plain_loop.definitions(plain_loop.PROGRAM.with_name("10_custom_training.py"))
+    two = mirrored(2)
 
-
-def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(program, two, tmp_path):
     def trained(epochs, folder):
         model, adam = program["build"](two, dense)
         dataset = batches(two, 13, 8)  # parts of 4 and 4, then of 3 and 2
@@ -107,52 +66,6 @@ def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(program, two, 
     assert int(state.epoch) == 4
 
 
-def test_a_step_is_that_of_one_device_whatever_the_parts(program):
-    four, one = mirrored(4), tf.distribute.get_strategy()
-    after, losses = {}, {}
-    for strategy in (four, one):
-        model, _adam = program["build"](strategy, dense)
-        with strategy.scope():
-            sgd = tf.keras.optimizers.SGD(0.1)
-        step, accuracy = program["make_train_step"](strategy, model, sgd, program["replica_step"])
-        # Parts of 2 each, then of 2, 2, 1 and 0, of which no convolution is.
-        parts = iter(batches(strategy, 13, 8))
-        losses[strategy] = [(float(step(*next(parts))), float(accuracy.result())) for _step in range(2)]
-        after[strategy] = values(model)
-    np.testing.assert_allclose(losses[four], losses[one], rtol=1e-5)
-    for ours, theirs in zip(after[four], after[one], strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
-
-
-def sent(strategy, *parts):
-    return strategy.experimental_distribute_values_from_function(
-        lambda context: tf.constant(parts[context.replica_id_in_sync_group], tf.float32)
-    )
-
-
-def weight_after(strategy, inputs, divide):
-    """Returns the weight of y = 3 x after a step of SGD, the losses being |3 x - (2 x - 1)|."""
-    with strategy.scope():
-        weight, sgd = tf.Variable(3.0), tf.keras.optimizers.SGD(0.4)
-        sgd.build([weight])
-
-    def step(x):
-        with tf.GradientTape() as tape:
-            loss = divide(tf.abs(weight * x - (2 * x - 1)))
-        sgd.apply([tape.gradient(loss, weight)], [weight])
-
-    strategy.run(step, (inputs,))
-    return weight.numpy()
-
-
-def test_shares_of_five_examples_lead_to_another_weight_than_means():
-    four = mirrored(4)
-    inputs = sent(four, [1, 2], [3, 4], [5], [])
-    share = lambda losses: tf.nn.compute_average_loss(losses, global_batch_size=5)  # noqa: E731
-    assert weight_after(four, inputs, share) == pytest.approx(1.8)
-    assert weight_after(four, inputs, tf.reduce_mean) == pytest.approx(-1.0)
-
-
 def test_adam_hides_a_factor_that_sgd_does_not():
     def change(optimizer, factor):
         weight = tf.Variable(1.0)
@@ -163,14 +76,6 @@ def test_adam_hides_a_factor_that_sgd_does_not():
     adam, sgd = tf.keras.optimizers.Adam, tf.keras.optimizers.SGD
     assert change(adam(), 4) == pytest.approx(change(adam(), 1), rel=1e-3)
     assert change(sgd(), 4) == pytest.approx(4 * change(sgd(), 1), rel=1e-3)
-
-
-def test_a_metric_has_a_copy_on_each_replica_and_adds_them_up(two):
-    with two.scope():
-        metric = tf.keras.metrics.Mean()
-    two.run(metric.update_state, (sent(two, [1, 2, 3], [6]),))
-    totals = [float(copy) for copy in two.experimental_local_results(metric.total.value)]
-    assert (totals, float(metric.result())) == ([6, 6], 3)
 
 
 def test_the_default_was_called_auto_and_keras_3_does_not_know_it():
@@ -193,24 +98,11 @@ def test_a_loss_takes_the_mean_over_the_last_axis_and_no_other(name):
     assert float(tf.nn.compute_average_loss(whole, global_batch_size=2)) == pytest.approx(4 * right)
 
 
-def test_no_one_misses_the_seed_of_dropout_in_a_checkpoint(tmp_path):
-    def dropping():
-        return tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dropout(0.5, seed=0)])
-
-    called, new = dropping(), dropping()
-    states = [each.layers[0].seed_generator.state.value for each in (called, new)]
-    called(tf.ones((1, 4)), training=True)
-    path = tf.train.Checkpoint(model=called).write(str(tmp_path / "unnamed"))
-    tf.train.Checkpoint(model=new).read(path).assert_consumed()
-    assert [int(state[1]) for state in states] == [1, 0]
-    path = tf.train.Checkpoint(model=called, seed=states[0]).write(str(tmp_path / "named"))
-    tf.train.Checkpoint(model=new, seed=states[1]).read(path).assert_consumed()
-    assert [int(state[1]) for state in states] == [1, 1]
-
-
-def test_several_steps_end_in_an_error_where_no_batch_is_left(two, tmp_path):
-    source = next(cell.source for cell in LESSON.cells if cell.cell_id == "several")
-    several_steps = run_in({"tf": tf}, source, tmp_path / "several.py")["several_steps"]
+def test_several_steps_end_in_an_error_where_no_batch_is_left(tmp_path):
+    path, names, two = tmp_path / "several.py", {"tf": tf}, mirrored(2)
+    path.write_text(next(cell.source for cell in LESSON.cells if cell.cell_id == "several"))
+    exec(compile(path.read_text(), str(path), "exec"), names)  # AutoGraph finds the lines in the file
+    several_steps = names["several_steps"]
     numbers = tf.data.Dataset.from_tensor_slices((np.arange(6, dtype="float32"),)).batch(2)
     dataset = two.experimental_distribute_dataset(numbers)
 

@@ -6,13 +6,9 @@ import pytest
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.received import split
 from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
+from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
-
-
-def mirrored(count):
-    devices = [f"CPU:{at}" for at in range(count)]
-    return tf.distribute.MirroredStrategy(devices, cross_device_ops=tf.distribute.ReductionToOneDevice())
 
 
 def compiled(strategy, spec):
@@ -79,22 +75,3 @@ def test_tensorflow_gives_what_the_explorer_shows_for_every_choice(replicas):
                     strict=True,
                 ):
                     np.testing.assert_allclose(np.array(found), wanted, rtol=1e-6)
-
-
-def test_a_mean_metric_over_the_reports_is_too_small_by_the_number_of_replicas():
-    strategy = mirrored(2)
-    with strategy.scope():
-        metric = tf.keras.metrics.Mean()
-    losses = sent(strategy, [[2, 3], [4, 5]])
-
-    @tf.function(autograph=False)
-    def run():
-        def on_replica(values):
-            report = tf.nn.compute_average_loss(values, global_batch_size=4)
-            metric.update_state(report)
-            return report
-
-        return strategy.reduce("SUM", strategy.run(on_replica, (losses,)), axis=None)
-
-    scaling = LossScaling(2, 4, 4)  # losses 2 and 3, and 4 and 5
-    assert (float(run()), float(metric.result())) == (scaling.total, scaling.metric) == (3.5, 1.75)
