@@ -18,9 +18,8 @@ tf = course_lib.start_tensorflow()
 pytestmark = pytest.mark.usefixtures("optimized")
 
 
-@pytest.mark.parametrize(("mesh", "cases"), [("8", 12), ("4x2", 24)])
-def test_relayouts_and_products_of_matrices_are_as_predicted(mesh, cases):
-    assert communication_runs.report(mesh_of(mesh), cases) == {"cases": cases, "disagreements": []}
+def test_relayouts_and_products_of_matrices_are_as_predicted():
+    assert communication_runs.report(mesh_of("4x2"), 24) == {"cases": 24, "disagreements": []}
 
 
 def test_a_product_is_what_its_reader_makes_of_it():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -40,38 +38,6 @@ def reviews():
 
 
 # --- The rows
-
-
-def test_rows_are_tf_idf_as_numpy_has_it(reviews):
-    """Frequent tokens in columns 1 on, others in column 0; weights log(1 + texts / (1 + texts with it))."""
-    rows = data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=False)
-    counts = [Counter(tokens(text)) for text in reviews.train.texts]
-    totals = sum(counts, Counter())
-    vocabulary = rows.vectorizer.vocabulary
-    assert vocabulary[0] == "[UNK]"
-    assert len(vocabulary) == NUM_TOKENS
-    least = min(totals[token] for token in vocabulary[1:])
-    assert {token for token, count in totals.items() if count > least} <= set(vocabulary)
-    assert [totals[token] for token in vocabulary[1:]] == sorted(
-        (totals[token] for token in vocabulary[1:]), reverse=True
-    )
-    weights = [
-        np.log(1 + len(counts) / (1 + sum(token in count for count in counts))) for token in vocabulary[1:]
-    ]
-    weights = np.array([np.mean(weights), *weights])
-    for texts, features in (
-        (reviews.train.texts, rows.train.features),
-        (reviews.test.texts, rows.test.features),
-    ):
-        expected = np.zeros((len(texts), NUM_TOKENS))
-        for row, text in enumerate(texts):
-            for token in tokens(text):
-                expected[row, vocabulary.index(token) if token in vocabulary[1:] else 0] += 1
-        np.testing.assert_allclose(features, expected * weights, rtol=1e-5)
-
-
-def tokens(text: str) -> list[str]:
-    return re.sub(r'[!"#$%&()*+,\-./:;<=>?@\[\\\]^_`{|}~\']', "", text.lower()).split()
 
 
 def test_rows_are_what_the_text_layer_says_bit_for_bit(reviews):

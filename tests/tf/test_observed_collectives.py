@@ -74,3 +74,12 @@ def test_variables_keep_their_values_also_those_that_a_called_function_writes():
 def test_another_mesh_than_that_of_the_tensors_is_refused(other):
     with pytest.raises(CourseError, match="lacks the groups of devices"):
         observed.collectives(lambda tensor: tf.reduce_sum(tensor, 0), rows_of(), mesh=other)
+
+
+def test_values_that_differ_from_numpys_are_told(monkeypatch):
+    right = dtensor.unpack
+    monkeypatch.setattr(dtensor, "unpack", lambda tensor: [part + np.float32(1) for part in right(tensor)])
+    compared = observed.relayout(ROWS.of(ONES.shape), LayoutSpec.replicated(GRID, 2))
+    assert compared.observed == compared.expected
+    assert not compared.values_agree
+    assert not compared.agrees

@@ -8,19 +8,17 @@ import pytest
 
 from tests.tf import plan_runs
 
-MESHES = ("8", "4x2", "2x4", "2x2x2", "6", "3x2")
-MORE_DEVICES = "4x3"  # more than the eight of this process; for some plans, see test_twelve_devices.py
-TWELVE = "12"
+MORE_DEVICES = ("4x3", "12")  # than the eight of this process
 
 
 def report(mesh: str, count: int) -> dict:
-    if mesh not in (MORE_DEVICES, TWELVE):
+    if mesh not in MORE_DEVICES:
         return plan_runs.report(plan_runs.mesh_of(mesh), count)
     command = [sys.executable, "-m", "tests.tf.plan_runs", mesh, str(count)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("mesh", ["4x2", "2x2x2", "3x2"])
 def test_some_plans_chosen_by_chance_run_exactly_if_they_are_accepted(mesh):
     found = report(mesh, 4)
     assert found["disagreements"] == []
@@ -38,19 +36,14 @@ def test_some_plans_chosen_by_chance_run_exactly_if_they_are_accepted(mesh):
         ("2x2x2", 142, 114),
         ("6", 8, 8),
         ("3x2", 41, 40),
-        (MORE_DEVICES, 41, 40),
+        ("4x3", 41, 40),
     ],
 )
 def test_every_plan_runs_exactly_if_it_is_accepted(mesh, accepted, refused):
     assert report(mesh, 1000) == {"disagreements": [], "accepted": accepted, "refused": refused}
 
 
-def test_batch_and_classes_may_share_a_mesh_dimension():
-    plan = plan_runs.Plan("both", plan_runs.mesh_of("4x2"), {"batch": "dim_0", "classes": "dim_0"})
-    assert plan_runs.trains_rightly(plan)
-
-
 @pytest.mark.drill_all
 def test_on_12_devices_in_a_row_only_the_plan_that_takes_an_all_to_all_is_refused():
     mixed_up = {"batch": "dim_0", "classes": "dim_0"}
-    assert report(TWELVE, 1000) == {"disagreements": [mixed_up], "accepted": 7, "refused": 9}
+    assert report("12", 1000) == {"disagreements": [mixed_up], "accepted": 7, "refused": 9}

@@ -34,22 +34,6 @@ def test_compare_finds_the_devices_that_hold_something_else():
     assert compare(NUMBERS, swapped).wrong_devices == tuple(range(8))
 
 
-def test_shard_sends_the_block_of_each_place():
-    components = dtensor.unpack(shard(NUMBERS, COLUMNS))
-    places = MESH.local_device_locations()
-    for component, place in zip(components, places, strict=True):
-        np.testing.assert_array_equal(component, NUMBERS[:, 2 * place["x"] : 2 * place["x"] + 2])
-
-
-def test_collectives_of_a_function_and_of_a_modules_variables():
-    module = tf.Module()
-    module.weight = dtensor.DVariable(shard(NUMBERS, COLUMNS))
-    (seen,) = collectives(tf.matmul, shard(NUMBERS, COLUMNS), shard(NUMBERS, ROWS))
-    assert str(seen) == "all-reduce over x, 256 bytes"
-    (seen,) = collectives(lambda module: tf.reduce_sum(module.weight), module)
-    assert (seen.mesh_dims, seen.payload_bytes) == (("x",), 4)
-
-
 def test_explain_puts_rules_beside_reality():
     left, right = shard(NUMBERS, ROWS), shard(NUMBERS, COLUMNS)
     assert [explain(tf.matmul, left, right).agrees, explain(dtensor.relayout, left, COLUMNS).agrees] == [

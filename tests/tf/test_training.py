@@ -36,7 +36,7 @@ PLANS = {
     "fully sharded 8": FULLY_SHARDED,
 }
 # More of what is there; the plans that test_plan_runs.py draws by chance are held against NumPy too.
-MORE_OF_A_KIND = ("data 4", "model 1x8", "spatial 1x4x2")
+MORE_OF_A_KIND = ("replicated 2", "data 2", "data 4", "model 1x8", "spatial 1x4x2")
 SMALL = (24, 8, 2)
 SMALL_SET = oracles.random_examples(64 * 5 + 3, SMALL[0], seed=5)
 TEST_SET = oracles.random_examples(50, SMALL[0], seed=6)
@@ -120,7 +120,7 @@ def test_twenty_steps_equal_both_oracles_on_every_layout(name, twenty_steps):
     assert by_numpy[0][-1] < 0.7 * by_numpy[0][0]  # and something was learnt
 
 
-@pytest.mark.parametrize("name", ["data 8", "model 4x2", "spatial 2x2x2"])
+@pytest.mark.parametrize("name", ["data 8", "spatial 2x2x2"])
 def test_evaluation_counts_every_row_once(name):
     model, run = new_run(PLANS[name], epochs=1)
     list(run)
@@ -264,7 +264,7 @@ def test_examples_that_cannot_be_used_are_refused_before_tensorflow_sees_them(ex
         train(model, examples, epochs=1, batch_size=16)
 
 
-@pytest.mark.parametrize(("refusals", "succeeds"), [(1, True), (3, True), (4, False)])
+@pytest.mark.parametrize(("refusals", "succeeds"), [(3, True), (4, False)])
 def test_a_loop_that_got_the_name_of_an_older_one_is_compiled_again(refusals, succeeds, monkeypatch):
     made, compile_really = [], compiled.tf.function
 
