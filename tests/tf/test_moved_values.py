@@ -1,4 +1,4 @@
-"""The drill's hook moves every initial value a little, and equal ones equally."""
+"""The weekly drill's hook moves every initial value a little, and equal ones equally."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ print(abs(to_numpy(dtensor.DVariable(pack(value, layout))) / value - 1).max())
 """
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_the_hook_moves_the_variables_of_tensorflow_keras_and_dtensor():
     path = [str(ROOT / "tests" / "drill" / "moved_values"), str(ROOT)]
     done = subprocess.run(

@@ -45,9 +45,9 @@ def oracle(batch_size: int, weight: float) -> tuple[float, float]:
 
 
 def short(situation):
-    """Returns a situation, as a drill unless it is in Keras 3 or mirrored."""
+    """Returns a situation, for the weekly drill unless it is in Keras 3 or mirrored."""
     is_short = situation.keras == "Keras 3" or situation.advice.strategy == "MirroredStrategy"
-    return situation if is_short else pytest.param(situation, marks=pytest.mark.drill)
+    return situation if is_short else pytest.param(situation, marks=pytest.mark.drill_all)
 
 
 @pytest.mark.parametrize("situation", map(short, RUN_HERE), ids=repr)
