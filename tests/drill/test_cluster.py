@@ -1,4 +1,4 @@
-"""Nobody is left of a cluster, whatever becomes of its kernel; and a notebook stores its report alone."""
+"""Nobody is left of a cluster, whatever becomes of its kernel."""
 
 import contextlib
 import sys
@@ -8,16 +8,14 @@ import pytest
 from jupyter_client import KernelManager
 from jupyter_client.kernelspec import KernelSpec
 
-from tests.kernels import execute, notebook_of
+from tests.kernels import ROOT
 from tests.unit.clusters import eventually, ids, left, places_in
 
-ROOT = Path(__file__).parents[2]
 WAITS = """
 from lessons.lesson_11_many_processes.launcher import Cluster
 with Cluster([{program!r}, {folder!r}], {{"worker": 2}}) as cluster:
     cluster.wait(600)
 """
-SAYS = "for step in range(3):\n    print(f'step {step}', flush=True)\n    time.sleep(0.5)\n"
 
 
 class Manager(KernelManager):
@@ -67,20 +65,3 @@ def test_an_interrupted_cell_takes_its_cluster_along_and_the_kernel_goes_on(tmp_
         reply = client.execute_interactive("1 + 1", timeout=120)
         assert reply["content"]["status"] == "ok"
         assert eventually(lambda: left(folder) == [])
-
-
-@pytest.mark.drill
-def test_a_notebook_stores_the_report_and_nothing_of_what_was_live(tmp_path):
-    (tmp_path / "program.py").write_text("import time\n" + SAYS)
-    cell = (
-        "from lessons.lesson_11_many_processes.launcher import Cluster\n"
-        f"with Cluster([{str(tmp_path / 'program.py')!r}], {{'worker': 2}}) as cluster:\n"
-        "    report = cluster.wait(120)\n"
-        "report"
-    )
-    live, report = execute(notebook_of(cell)).cells[0].outputs
-    assert live["data"] == {"text/plain": ""}
-    assert report["data"]["text/plain"].splitlines() == [
-        *("worker 0: ended", "  step 0", "  step 1", "  step 2"),
-        *("worker 1: ended", "  step 0", "  step 1", "  step 2"),
-    ]

@@ -26,7 +26,7 @@ from tools.lesson.solutions import refusals
 PROGRAMS = sorted((ROOT / "notebooks" / "plain").glob("*.py"))
 # In a CI run a few lessons; once, `make colab` runs them all. Weekly all of them, in every language.
 LESSONS = [
-    pytest.param("en", ("01", "03", "08"), marks=pytest.mark.drill),
+    pytest.param("en", ("01", "08"), marks=pytest.mark.drill),
     *(pytest.param(language, ("",), marks=pytest.mark.drill_all) for language in COURSE.languages),
 ]
 

@@ -84,7 +84,7 @@ def test_a_worker_that_waits_in_vain_is_ended_and_says_where_it_waited(tmp_path)
         assert "changed.py" in cluster.log("worker 0")
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_a_strategy_that_is_made_too_late_says_so(tmp_path):
     late = changed(WORKER, tmp_path, "strategy = tf.", "tf.constant(1.0)\nstrategy = tf.")
     with Cluster([late], {"worker": 2}) as cluster:
@@ -105,7 +105,7 @@ def test_other_batches_train_in_silence_and_other_folders_are_refused(tmp_path):
     assert [told.heading() for told in report.told] == [f"{task}: ended by AssertionError" for task in BOTH]
 
 
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_who_leaves_early_fails_the_next_all_reduce_of_the_others(tmp_path):
     last = "total(step.read_value())  # all end"
     early = changed(

@@ -65,7 +65,7 @@ def test_the_real_images_are_read_as_tensorflow_datasets_reads_them(monkeypatch,
 
 
 @needs_the_sets
-@pytest.mark.drill
+@pytest.mark.drill_all
 def test_all_60000_are_there_on_request():
     digits = mnist.load_mnist("tfds", num_train=60_000, num_test=1)
     assert digits.train.features.shape == (60_000, 784)
