@@ -79,6 +79,10 @@ def with_a_new_axis(model, x, y, weight):
     return tf.one_hot(y, 2) * weight[:, None]
 
 
+def rounding(how):
+    return lambda fixed, per_row, devices: how(fixed / (per_row * (1 - 1 / devices)))
+
+
 ATTEMPTS = {
     "04-errors": Attempts(
         right=(by_differences, by_products, lambda *rows: tf.stack(by_differences(*rows))),
@@ -96,8 +100,6 @@ ATTEMPTS = {
             (lambda *rows: dict(zip("ab", by_differences(*rows), strict=True)), "dictionary"),
             (of_unlike_types, "Your function fails"),
             (with_a_new_axis, "expand_dims"),
-            (lambda *rows: None, "return"),
-            ((2.0, 3.0), "function"),
         ),
     ),
     "04-break-even": Attempts(
@@ -109,17 +111,13 @@ ATTEMPTS = {
             (lambda fixed, per_row, devices: fixed / per_row, "share of the rows"),
             (lambda fixed, per_row, devices: fixed / (per_row * devices), "is saved"),
             (lambda fixed, per_row, devices: fixed / per_row * (1 - 1 / devices), "multiplies"),
-            (lambda *costs: math.ceil(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
-            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
-            (lambda *costs: int(costs[0] / (costs[1] * (1 - 1 / costs[2]))), "Do not round"),
-            (lambda *costs: costs[0] // (costs[1] * (1 - 1 / costs[2])), "Do not round"),
-            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 1), "Do not round"),
-            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 2), "Do not round"),
-            (lambda *costs: round(costs[0] / (costs[1] * (1 - 1 / costs[2])), 3), "Do not round"),
+            *(
+                (rounding(how), "Do not round")
+                for how in (math.ceil, round, int, lambda rows: round(rows, 1), lambda rows: round(rows, 3))
+            ),
             (lambda fixed, per_row, devices: fixed * devices / per_row, "How much less"),
             (lambda fixed, per_row, devices: fixed / (per_row * (devices - 1)), "by hand"),
             (lambda fixed, per_row: fixed / per_row, "positional argument"),
-            (64, "function"),
         ),
     ),
 }

@@ -115,8 +115,6 @@ ATTEMPTS = {
             (lambda variable: variable.numpy(), "non-replicated"),
             (lambda variable: 2 * to_numpy(variable), "counts blocks"),
             (lambda variable: to_numpy(variable).astype("float32"), "type of the numbers"),
-            (lambda variable: None, "return"),
-            (0.5, "function"),
         ),
     ),
     "06-server": Attempts(
@@ -142,15 +140,6 @@ ATTEMPTS = {
                 ),
                 "bad for each text",
             ),
-            (
-                serving(
-                    lambda *inputs: {
-                        **labelled(predicted(*inputs)),
-                        "label": tf.fill([tf.shape(inputs[2])[0]], "bad"),
-                    }
-                ),
-                "label",
-            ),
             (serving(lambda *inputs: labelled_from(0.9, *inputs)), "label"),
             (serving(predicted), "dictionary"),
             (
@@ -166,7 +155,6 @@ ATTEMPTS = {
             ),
             (serving(lambda *inputs: labelled(predicted(*inputs)), kept=False), "attribute"),
             (lambda vectorizer, model: None, "tf.Module"),
-            (0.5, "function"),
         ),
     ),
 }

@@ -95,10 +95,6 @@ def not_written(variables, velocities, gradients, learning_rate):
         variables[name] = variables[name] + velocities[name]
 
 
-def nothing(*inputs):
-    return None
-
-
 ATTEMPTS = {
     "07-adam": Attempts(
         right=(adam(corrected),),
@@ -118,8 +114,6 @@ ATTEMPTS = {
             (adam(by_the_old_averages), "by hand"),
             (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
             (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
-            (nothing, "return"),
-            (0.5, "function"),
         ),
     ),
     "07-momentum": Attempts(
@@ -132,7 +126,6 @@ ATTEMPTS = {
             (not_written, "Nothing was written"),
             (momentum(lambda w, v, step: (w + 0.9 * v - step / 8, 0.9 * v - step / 8)), "by the devices"),
             (momentum(lambda w, v, step: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["'),
-            (0.9, "function"),
         ),
     ),
 }

@@ -137,7 +137,6 @@ ATTEMPTS = {
             (map_of(RIGHT, others_mesh=True), "`mesh` that `small_enough` gets"),
             (lambda mesh: map_of(RIGHT)(other_mesh()), "`mesh` that `small_enough` gets"),
             (lambda mesh: RIGHT, "LayoutMap"),
-            (RIGHT, "function"),
         ),
     ),
     "08-step": Attempts(
@@ -155,7 +154,6 @@ ATTEMPTS = {
             (maker(returns=lambda loss: None), "`losses`"),
             (maker(loss_of=tf.identity), "Return the mean loss"),
             (lambda model, optimizer: None, "gives nothing"),
-            (0.5, "function"),
         ),
     ),
 }

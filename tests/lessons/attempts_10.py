@@ -121,22 +121,6 @@ ATTEMPTS = {
                 ),
                 "once for every replica",
             ),
-            (
-                replica_step(
-                    lambda losses, model, size: (
-                        average(losses, global_batch_size=size) + tf.stop_gradient(scaled(model.losses))
-                    )
-                ),
-                "step of the given optimizer",
-            ),
-            (
-                replica_step(
-                    lambda losses, model, size: (
-                        average(losses, global_batch_size=size) + scaled(model.losses[:1])
-                    )
-                ),
-                "step of the given optimizer",
-            ),
             (replica_step(apply=lambda *_given: None), "step of the given optimizer"),
             (replica_step(apply=by_hand), "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, -logits)), "go to the metric"),
@@ -148,7 +132,6 @@ ATTEMPTS = {
             (replica_step(variables=lambda model: model.variables), "`model.trainable_variables`"),
             (replica_step(returned=lambda loss, logits: (loss.numpy(), logits)), "fails"),
             (nothing, "pair"),
-            (0.5, "function"),
         ),
     ),
     "10-objective": Attempts(
@@ -178,7 +161,6 @@ ATTEMPTS = {
             (mean_of_own, "no example here"),
             (lambda losses, penalties, size: losses, "Return one number"),
             (nothing, "Return one number"),
-            (0.5, "function"),
         ),
     ),
 }

@@ -76,7 +76,6 @@ ATTEMPTS = {
             ),
             (lambda numbers, size, context: list(numbers), "tf.data.Dataset"),
             (nothing, "tf.data.Dataset"),
-            (2, "function"),
         ),
     ),
     "11-drill": Attempts(

@@ -77,7 +77,7 @@ def test_three_schemes_and_one_device_train_alike(lab):
         assert gap(values_of(run), reference) < TOLERANCE
 
 
-@pytest.mark.parametrize("source", range(4))
+@pytest.mark.parametrize("source", [0, 2])
 def test_a_run_goes_on_in_another_scheme_as_the_first_run_did(lab, source):
     reference = {record.step: record.loss for record in lab.runs[0].history.steps}
     first = whole_in(lab.runs[source].folder)[0]

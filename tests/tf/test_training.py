@@ -40,7 +40,6 @@ MORE_OF_A_KIND = ("replicated 2", "data 2", "data 4", "model 1x8", "spatial 1x4x
 SMALL = (24, 8, 2)
 SMALL_SET = oracles.random_examples(64 * 5 + 3, SMALL[0], seed=5)
 TEST_SET = oracles.random_examples(50, SMALL[0], seed=6)
-EIGHT = data_parallel(8)
 TWO = data_parallel(2)  # compiles in a third of the time of eight: for what does not depend on the layout
 
 
