@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.models.sentiment import MLP
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.records import Record
@@ -69,8 +67,6 @@ class TrainingRun:
         total_steps: the number of steps of all the epochs.
         start_step: the number of steps that were already done: above 0 when a checkpoint was found.
         steps_per_epoch: the number of batches in an epoch.
-        finished: whether every record was handed out.
-        closed: whether the run was ended, by `close`, an interrupt or an error.
     """
 
     def __init__(
@@ -101,7 +97,6 @@ class TrainingRun:
         self._work = Work(trainer, train_set, test_set, settings, checkpoints, start=start)
         self._records = self._work.records()
         self._lock = threading.Lock()
-        self.finished = self.closed = False
         self.steps_per_epoch = self._work.order.steps_per_epoch
         self.total_steps = settings.epochs * self.steps_per_epoch
         self.start_step = self.step
@@ -112,19 +107,7 @@ class TrainingRun:
         return self._work.progress.step
 
     def __iter__(self) -> Iterator[Record]:
-        """Returns the run, which hands out the records that are still to come.
-
-        Raises:
-            CourseError: the run has ended.
-        """
-        if self.closed or self.finished:
-            raise CourseError(
-                _("This run was closed after step {step}.", step=self.step)
-                if self.closed
-                else _("This run has finished: it has handed out every record."),
-                allowed=_("a run that has not ended"),
-                cure=_("Begin another run with training.train(...); with a checkpoint folder it goes on."),
-            )
+        """Returns the run, which hands out the records that are still to come; none once it has ended."""
         return self
 
     def __next__(self) -> Record:
@@ -132,14 +115,8 @@ class TrainingRun:
         with self._lock:
             try:
                 return next(self._records)
-            except StopIteration:
-                self.finished = not self.closed
-                raise
             except KeyboardInterrupt:
                 self._end()
-                raise
-            except Exception:
-                self.closed = True
                 raise
 
     def __enter__(self) -> TrainingRun:
@@ -154,6 +131,5 @@ class TrainingRun:
             self._end()
 
     def _end(self) -> None:
-        self.closed = True
         self._records.close()
         self._work.settle()

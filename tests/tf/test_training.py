@@ -172,23 +172,9 @@ def test_a_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
     model.logits_bias.assign(np.float32("nan") * model.logits_bias.read_value())
     with run, pytest.raises(CourseError, match="loss of step 21 is not a finite number"):
         list(run)
-    assert run.closed
     assert CheckpointFolder(tmp_path).names() == (last.checkpoint,)
     _model, again = small_run(epochs=2, checkpoints=tmp_path)
     assert len(list(again)) == 21
-
-
-def test_a_run_that_has_ended_says_so_when_it_is_read_again():
-    _model, finished = small_run(epochs=1)
-    list(finished)
-    assert (finished.finished, finished.closed) == (True, False)
-    with pytest.raises(CourseError, match="This run has finished"):
-        list(finished)
-    _model, closed = small_run(epochs=1)
-    next(closed)
-    closed.close()
-    with pytest.raises(CourseError, match="closed after step 1"):
-        list(closed)
 
 
 @pytest.mark.parametrize("stop_after", [1, 20, 21, 39])
@@ -201,7 +187,6 @@ def test_stopped_and_resumed_equals_undisturbed_to_the_bit(stop_after, undisturb
     assert step_done == sum(isinstance(record, StepRecord) for record in records)
     with pytest.raises(StopIteration):
         next(run)
-    assert (run.closed, run.finished) == (True, False)
     second, run = small_run(checkpoints=CheckpointFolder(tmp_path))
     assert run.start_step == step_done
     for name, value in first.values().items():
