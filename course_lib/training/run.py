@@ -49,8 +49,8 @@ def train(
         start: a checkpoint to go on from where the folder holds none, of any plan.
 
     Raises:
-        CourseError: a setting or the examples cannot be used, the batch does not divide among the devices,
-            the folder cannot be written to, or its checkpoints come from another training.
+        CourseError: a setting or the examples cannot be used, the batch does not divide among the devices, or
+            the folder's checkpoints come from another training.
     """
     settings = Settings(epochs, model.place.require_batch(batch_size), learning_rate, seed)
     trainer = Trainer(model, learning_rate)

@@ -72,7 +72,7 @@ class Work:
         """Yields a record for each step and epoch that is still to come.
 
         Raises:
-            CourseError: a loss or a value is not finite, or a checkpoint cannot be written.
+            CourseError: a loss or a value is not finite.
         """
         while self.progress.epoch < self._settings.epochs:
             if self.progress.step < (self.progress.epoch + 1) * self.order.steps_per_epoch:
@@ -149,7 +149,6 @@ class Work:
     def _resume(self, start: Saved | None) -> Progress:
         saved = start
         if self._checkpoints is not None:
-            self._checkpoints.prepare()
             saved = self._checkpoints.latest() or start
         if saved is None:
             return Progress()
