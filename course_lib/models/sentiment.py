@@ -106,16 +106,6 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
         """The variables that gradient descent changes, by name."""
         return {name: getattr(self, name) for name, spec in self.spec.variables.items() if spec.trainable}
 
-    @property
-    def num_classes(self) -> int:
-        """The number of classes that it tells apart."""
-        return self.sizes["classes"]
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        """The shape of one example."""
-        return (self.sizes["features"],)
-
     def values(self) -> Values:
         """Returns the present value of each variable, `[...] global`, on the host."""
         return {name: self.place.fetch(getattr(self, name)) for name in self.spec.variables}

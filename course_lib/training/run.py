@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any
 
+from course_lib.data.examples import Examples
 from course_lib.models.sentiment import MLP
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.records import Record
@@ -20,8 +20,8 @@ Folder = CheckpointFolder | str | os.PathLike[str]
 
 def train(
     model: MLP,
-    train_set: Any,
-    test_set: Any = None,
+    train_set: Examples,
+    test_set: Examples | None = None,
     *,
     epochs: int,
     batch_size: int = 64,
@@ -37,8 +37,7 @@ def train(
 
     Args:
         model: the model, on any plan. A checkpoint gives it new values, whatever plan it was saved under.
-        train_set: what to train on: `Examples`, or a pair of features and labels (arrays, lists or tensors;
-            converted to float32 and int64).
+        train_set: what to train on.
         test_set: what to evaluate on after each epoch: held-out examples, such as a validation split while
             settings are chosen, and the test split once they are.
         epochs: the number of epochs in all, those before a resumption included.
@@ -49,8 +48,8 @@ def train(
         start: a checkpoint to go on from where the folder holds none, of any plan.
 
     Raises:
-        CourseError: a setting or the examples cannot be used, the batch does not divide among the devices, or
-            the folder's checkpoints come from another training.
+        CourseError: a setting cannot be used, the examples do not fill a batch, it does not divide among the
+            devices, or the folder's checkpoints come from another training.
     """
     settings = Settings(epochs, model.place.require_batch(batch_size), learning_rate, seed)
     trainer = Trainer(model, learning_rate)
@@ -72,8 +71,8 @@ class TrainingRun:
     def __init__(
         self,
         trainer: Trainer,
-        train_set: Any,
-        test_set: Any = None,
+        train_set: Examples,
+        test_set: Examples | None = None,
         *,
         settings: Settings,
         checkpoints: Folder | None = None,
@@ -83,7 +82,7 @@ class TrainingRun:
 
         Args:
             trainer: who runs the steps.
-            train_set: what to train on, as the trainer takes it.
+            train_set: what to train on.
             test_set: what to evaluate on after each epoch.
             settings: what else was decided.
             checkpoints: a folder, in which to save after each epoch and at `close`.

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.checkpoints import CheckpointFolder, restore
@@ -51,8 +52,8 @@ class Work:
     def __init__(
         self,
         trainer: Trainer,
-        train_set: Any,
-        test_set: Any,
+        train_set: Examples,
+        test_set: Examples | None,
         settings: Settings,
         checkpoints: CheckpointFolder | None,
         *,
@@ -60,8 +61,7 @@ class Work:
     ) -> None:
         """Restores the newest checkpoint, or else the one to start from, if there is one."""
         self._trainer, self._settings, self._checkpoints = trainer, settings, checkpoints
-        self._train_set = trainer.examples(train_set)
-        self._test_set = None if test_set is None else trainer.examples(test_set)
+        self._train_set, self._test_set = train_set, test_set
         self.order = settings.order(len(self._train_set))
         self._undo: tuple[int, list[Any]] | None = None  # a step, and the state after it
         self._ready: tuple[int, Batches] | None = None  # a step, and the batches that come after it
