@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from course_lib.models.normalisation import normalise
 from course_lib.models.placement import OneDevice, OnMesh, Placement
-from course_lib.models.variables import ONES, RANDOM, ModelSpec, Values, VariableSpec, digest
+from course_lib.models.variables import ONES, RANDOM, ModelSpec, Values, VariableSpec
 from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs.collectives import require_right
 from course_lib.specs.plan import BATCH, Plan
@@ -37,7 +37,6 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
         plan: the mesh, and which of its dimensions splits which axis; None on one device.
         place: makes variables and sends tensors there.
         sizes: the size of each named axis.
-        origin: a digest of the values that the model was made with; it tells two models apart.
     """
 
     spec = ModelSpec(
@@ -75,7 +74,6 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
             require_right(step.collectives, device_kind())
         self.plan = plan
         self.place: Placement = OneDevice() if plan is None else OnMesh(plan)
-        self.origin = digest(arrays)
         for name, variable in self.spec.variables.items():
             made = self.place.variable(arrays[name], variable.axes, name=name, trainable=variable.trainable)
             setattr(self, name, made)

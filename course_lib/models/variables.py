@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -169,12 +167,3 @@ class ModelSpec:
                     cure=_("Take the values from initial_values(...)."),
                 )
         return sizes
-
-
-def digest(values: Mapping[str, npt.NDArray[Any]]) -> str:
-    """Returns a short text that tells one set of values from another."""
-    made = hashlib.sha256()
-    for name in sorted(values):
-        made.update(f"{name}{values[name].shape}".encode())
-        made.update(np.ascontiguousarray(values[name]).tobytes())
-    return made.hexdigest()[:16]

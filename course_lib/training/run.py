@@ -32,11 +32,14 @@ def train(
 ) -> TrainingRun:
     """Returns a run that trains as its records are asked for, from the newest checkpoint if there is one.
 
+    A checkpoint is taken for one of this training: with other rows, other batches or another seed it would be
+    another training that goes on. The plan may be another.
+
     Each epoch shuffles the rows, and leaves the last ones out, fewer than a batch. The sum of the losses of a
     batch is minimised by plain gradient descent.
 
     Args:
-        model: the model, on any plan. A checkpoint gives it new values, whatever plan it was saved under.
+        model: the model, on any plan. A checkpoint gives it new values.
         train_set: what to train on.
         test_set: what to evaluate on after each epoch: held-out examples, such as a validation split while
             settings are chosen, and the test split once they are.
@@ -48,10 +51,9 @@ def train(
         start: a checkpoint to go on from where the folder holds none, of any plan.
 
     Raises:
-        CourseError: a setting cannot be used, the examples do not fill a batch, it does not divide among the
-            devices, or the folder's checkpoints come from another training.
+        CourseError: a setting cannot be used, or the examples do not fill a batch.
     """
-    settings = Settings(epochs, model.place.require_batch(batch_size), learning_rate, seed)
+    settings = Settings(epochs, batch_size, seed)
     trainer = Trainer(model, learning_rate)
     return TrainingRun(trainer, train_set, test_set, settings=settings, checkpoints=checkpoints, start=start)
 

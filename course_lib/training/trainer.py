@@ -97,10 +97,6 @@ class Trainer:
         """Writes the values of all variables."""
         write(zip(self.model.variables, state, strict=True))
 
-    def identity(self) -> dict[str, object]:
-        """Returns what of the model may not change when a training is resumed, as JSON holds it."""
-        return {"sizes": dict(self.model.sizes), "initial_values": self.model.origin}
-
     def _number(self, count: int) -> Any:
         """Returns a number of steps as int16: DTensor compiles small int32 inputs into the function."""
         return self.model.place.send(np.array(count, np.int16), ())

@@ -6,17 +6,15 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.checkpoints import CheckpointFolder, restore
-from course_lib.training.examples import fingerprint
 from course_lib.training.records import EpochRecord, Record, StepRecord
 from course_lib.training.saved import Saved
-from course_lib.training.settings import Settings, require_not_beyond, require_same
+from course_lib.training.settings import Settings
 from course_lib.training.trainer import Batches, Sums, Trainer
 
 # So many steps run in one call of TensorFlow: enough to make the cost of a call small, and few enough that
@@ -141,7 +139,7 @@ class Work:
     def _save(self, progress: Progress) -> str | None:
         if self._checkpoints is None:
             return None
-        facts = {"settings": self._identity, "progress": asdict(progress)}
+        facts = {"progress": asdict(progress)}
         name = self._checkpoints.save(progress.step, facts, model=self._trainer.model)
         self._saved = progress
         return name
@@ -152,18 +150,8 @@ class Work:
             saved = self._checkpoints.latest() or start
         if saved is None:
             return Progress()
-        folder = str(saved.path.parent)
-        require_same(self._identity, saved.fact("settings"), folder)
-        progress = Progress(**saved.fact("progress"))
-        require_not_beyond(progress.step, self.order, self._settings.epochs, folder)
         restore(saved, model=self._trainer.model)
-        return progress
-
-    @cached_property
-    def _identity(self) -> dict[str, object]:
-        """What must be the same for a training to be continued."""
-        who = {**self._settings.identity(), **self._trainer.identity()}
-        return {**who, "train_set": fingerprint(self._train_set)}
+        return Progress(**saved.facts["progress"])
 
     def _diverged(self, problem: str) -> CourseError:
         """Leaves the model as it was before the call, sees to it that it is not saved, and says so."""
