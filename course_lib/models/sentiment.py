@@ -49,7 +49,6 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
             "moving_variance": VariableSpec(("hidden",), ONES, trainable=False),
         },
         inputs=("batch", "features"),
-        outputs=("batch", "classes"),
         layers=("features", "hidden", "classes"),
         normalised=("hidden",),
     )
@@ -62,8 +61,8 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
             plan: how they are laid out; whole on one device if left out.
 
         Raises:
-            CourseError: a value is missing, shapes do not fit each other, the plan does not fit the model, or
-                training would take an all-to-all that TensorFlow runs wrongly.
+            CourseError: the plan does not fit the model, or training would take an all-to-all that TensorFlow
+                runs wrongly.
         """
         super().__init__(name="mlp")
         self.sizes = MappingProxyType(self.spec.sizes(values))
@@ -124,8 +123,5 @@ def initial_values(seed: int = 0, scheme: str = "he", dims: Sequence[int] = DEFA
 
     Returns:
         For each variable its value, `[...] global`, float32.
-
-    Raises:
-        CourseError: an unknown scheme.
     """
     return MLP.spec.initial_values(dict(zip(MLP.spec.axes, dims, strict=True)), seed, scheme)

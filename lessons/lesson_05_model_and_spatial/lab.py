@@ -41,9 +41,6 @@ class TrainingLab(TreeWidget):
         values: the initial value of each variable, such as `models.initial_values()`.
         train_set: what to train on.
         test_set: what to evaluate on after each epoch.
-
-    Raises:
-        CourseError: the values do not fit the model.
     """
 
     kind = "explorer"

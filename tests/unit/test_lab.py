@@ -33,7 +33,6 @@ SPEC = ModelSpec(
         "moving_mean": VariableSpec(("hidden",), trainable=False),
     },
     inputs=("batch", "features"),
-    outputs=("batch", "classes"),
     layers=("features", "hidden", "classes"),
     normalised=("hidden",),
 )
