@@ -76,24 +76,6 @@ class ObservingExplorer(Explorer):
         button = pieces.button(self.button_text(), why_not=why_not)
         return [*above, *button, pieces.spoken("verdict", "" if page and self.repeats else says), *below]
 
-    def observe_choice(self) -> Any:
-        """Runs the choice for real, shows in the explorer what came of it, and returns that.
-
-        Raises:
-            CourseError: the choice is illegal, or it cannot be run.
-        """
-        state = self.state
-        why_not = self.why_not(state)
-        if why_not:
-            raise CourseError(
-                _("This explorer cannot run the choice."),
-                allowed=_("an explorer that was given a function, and a choice that it can run"),
-                cure=why_not,
-            )
-        seen = self.run_for_real(state)
-        self._say(state, self.verdict(seen), seen)
-        return seen
-
     def pressed(self) -> None:
         """Runs the choice and shows what came of it, or what went wrong."""
         state = self.state
@@ -101,7 +83,8 @@ class ObservingExplorer(Explorer):
             return
         self._say(state, self.waiting())
         try:
-            self.observe_choice()
+            seen = self.run_for_real(state)
+            self._say(state, self.verdict(seen), seen)
         except CourseError as error:
             self._say(state, f"✗ {error}")
         except Exception as error:
