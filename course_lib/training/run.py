@@ -53,9 +53,11 @@ def train(
     Raises:
         CourseError: a setting cannot be used, or the examples do not fill a batch.
     """
+    if isinstance(checkpoints, (str, os.PathLike)):
+        checkpoints = CheckpointFolder(checkpoints)
     settings = Settings(epochs, batch_size, seed)
     trainer = Trainer(model, learning_rate)
-    return TrainingRun(trainer, train_set, test_set, settings=settings, checkpoints=checkpoints, start=start)
+    return TrainingRun(Work(trainer, train_set, test_set, settings, checkpoints, start=start))
 
 
 class TrainingRun:
@@ -70,36 +72,13 @@ class TrainingRun:
         steps_per_epoch: the number of batches in an epoch.
     """
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        train_set: Examples,
-        test_set: Examples | None = None,
-        *,
-        settings: Settings,
-        checkpoints: Folder | None = None,
-        start: Saved | None = None,
-    ) -> None:
-        """Restores the newest checkpoint, if there is one.
-
-        Args:
-            trainer: who runs the steps.
-            train_set: what to train on.
-            test_set: what to evaluate on after each epoch.
-            settings: what else was decided.
-            checkpoints: a folder, in which to save after each epoch and at `close`.
-            start: a checkpoint to go on from where the folder holds none.
-
-        Raises:
-            CourseError: as `train`.
-        """
-        if isinstance(checkpoints, (str, os.PathLike)):
-            checkpoints = CheckpointFolder(checkpoints)
-        self._work = Work(trainer, train_set, test_set, settings, checkpoints, start=start)
-        self._records = self._work.records()
+    def __init__(self, work: Work) -> None:
+        """Takes the work, which has restored the newest checkpoint, if there is one."""
+        self._work = work
+        self._records = work.records()
         self._lock = threading.Lock()
-        self.steps_per_epoch = self._work.order.steps_per_epoch
-        self.total_steps = settings.epochs * self.steps_per_epoch
+        self.steps_per_epoch = work.order.steps_per_epoch
+        self.total_steps = work.epochs * self.steps_per_epoch
         self.start_step = self.step
 
     @property

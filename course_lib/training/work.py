@@ -43,6 +43,7 @@ class Work:
     """Trains as its records are asked for, several steps ahead of them.
 
     Attributes:
+        epochs: the number of epochs in all.
         order: which rows each step takes.
         progress: where the records that were handed out have come to.
     """
@@ -55,11 +56,12 @@ class Work:
         settings: Settings,
         checkpoints: CheckpointFolder | None,
         *,
-        start: Saved | None,
+        start: Saved | None = None,
     ) -> None:
         """Restores the newest checkpoint, or else the one to start from, if there is one."""
-        self._trainer, self._settings, self._checkpoints = trainer, settings, checkpoints
+        self._trainer, self._checkpoints = trainer, checkpoints
         self._train_set, self._test_set = train_set, test_set
+        self.epochs = settings.epochs
         self.order = settings.order(len(self._train_set))
         self._undo: tuple[int, list[Any]] | None = None  # a step, and the state after it
         self._ready: tuple[int, Batches] | None = None  # a step, and the batches that come after it
@@ -72,7 +74,7 @@ class Work:
         Raises:
             CourseError: a loss or a value is not finite.
         """
-        while self.progress.epoch < self._settings.epochs:
+        while self.progress.epoch < self.epochs:
             if self.progress.step < (self.progress.epoch + 1) * self.order.steps_per_epoch:
                 yield from self._some_steps()
             else:

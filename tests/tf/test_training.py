@@ -164,14 +164,14 @@ def test_moments_catch_up_with_the_weights_at_the_end_of_an_epoch():
 
 
 def test_a_diverging_training_stops_and_keeps_the_last_checkpoint(tmp_path):
-    _model, run = small_run(epochs=1, checkpoints=tmp_path)
+    _model, run = small_run(epochs=1, checkpoints=CheckpointFolder(tmp_path))
     *_before, last = run
-    model, run = small_run(epochs=2, checkpoints=tmp_path)
+    model, run = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
     model.logits_bias.assign(np.float32("nan") * model.logits_bias.read_value())
     with run, pytest.raises(CourseError, match="loss of step 21 is not a finite number"):
         list(run)
     assert CheckpointFolder(tmp_path).names() == (last.checkpoint,)
-    _model, again = small_run(epochs=2, checkpoints=tmp_path)
+    _model, again = small_run(epochs=2, checkpoints=CheckpointFolder(tmp_path))
     assert len(list(again)) == 21
 
 
