@@ -82,13 +82,18 @@ class ObservingExplorer(Explorer):
         if self._of(state)[0] is not None and not self.repeats:
             return
         self._say(state, self.waiting())
+        seen = None
         try:
-            seen = self.run_for_real(state)
-            self._say(state, self.verdict(seen), seen)
+            if why_not := self.why_not(state):  # it was chosen while the button was still enabled
+                says = f"✗ {why_not}"
+            else:
+                real = self.run_for_real(state)
+                says, seen = self.verdict(real), real
         except CourseError as error:
-            self._say(state, f"✗ {error}")
+            says = f"✗ {error}"
         except Exception as error:
-            self._say(state, f"✗ {type(error).__name__}: {error}")
+            says = f"✗ {type(error).__name__}: {error}"
+        self._say(state, says, seen)
 
     def _of(self, state: State) -> tuple[Any, str]:
         """Returns what was last seen of a choice, if it is this one, and what is said of it."""
