@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError, whole_number
+from course_lib.errors import whole_number
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, num_devices, start_tensorflow
 from course_lib.specs.layout import LayoutSpec
@@ -41,14 +41,11 @@ def to_layout(layout: LayoutSpec, mesh: Any | None = None) -> Any:
     """Returns the real `dtensor.Layout` of `layout`.
 
     Args:
-        layout: the specification. A real layout is taken too, here and wherever this module takes one.
-        mesh: the real mesh to put it on, with the dimensions of `layout.mesh`. By default the mesh of a real
-            layout, and of a specification `create_mesh(layout.mesh)`.
-
-    Raises:
-        CourseError: the real mesh has other dimensions, or has them in another order.
+        layout: the specification.
+        mesh: the real mesh to put it on, with the dimensions of `layout.mesh`; by default that of
+            `create_mesh(layout.mesh)`.
     """
-    return _both(layout, mesh)[1]
+    return dtensor.Layout(list(layout.sharding_specs), create_mesh(layout.mesh) if mesh is None else mesh)
 
 
 def mesh_spec(mesh: Any) -> MeshSpec:
@@ -61,36 +58,21 @@ def layout_spec(layout: Any) -> LayoutSpec:
     return LayoutSpec(layout.sharding_specs, mesh_spec(layout.mesh))
 
 
-def split(value: npt.ArrayLike, layout: LayoutSpec) -> list[Array]:
-    """Returns the component of each device, in the order of the devices.
-
-    Args:
-        value: the whole tensor, `[...] global`.
-        layout: how it is to be split.
-
-    Returns:
-        One array `[...] local` a device.
-
-    Raises:
-        CourseError: the layout does not fit the tensor.
-    """
-    return layout.of(np.shape(value)).split(value)
-
-
-def pack(value: npt.ArrayLike, layout: LayoutSpec, mesh: Any | None = None) -> Any:
+def pack(value: npt.ArrayLike, layout: Any, mesh: Any | None = None) -> Any:
     """Returns `value` as a DTensor, having sent each device only its own component.
 
     Args:
         value: the whole tensor on the host, `[...] global`.
-        layout: how it is to be split.
-        mesh: the real mesh to put it on; by default that of `create_mesh(layout.mesh)`.
+        layout: how it is to be split: a specification, or a real `dtensor.Layout`.
+        mesh: the real mesh to put it on, as for `to_layout`; a real layout has its own.
 
     Raises:
-        CourseError: the layout does not fit the tensor, or the real mesh the layout.
+        CourseError: the layout does not fit the tensor.
     """
-    spec, real = _both(layout, mesh)
+    is_real = isinstance(layout, dtensor.Layout)
+    spec, real = (layout_spec(layout), layout) if is_real else (layout, to_layout(layout, mesh))
     sent: dict[tuple[int, ...], Any] = {}  # devices with equal blocks share one tensor on the host
-    for device_id, component in enumerate(split(value, spec)):
+    for device_id, component in enumerate(spec.of(np.shape(value)).split(value)):
         sent.setdefault(spec.block(device_id), component)
     tensors = {block: tf.constant(component) for block, component in sent.items()}
     return dtensor.pack([tensors[spec.block(device_id)] for device_id in range(spec.mesh.size)], real)
@@ -109,22 +91,6 @@ def fetch_layout(tensor: Any) -> LayoutSpec:
 def to_numpy(tensor: Any) -> Array:
     """Returns the whole tensor, `[...] global`, put together from the components on the host."""
     return fetch_layout(tensor).observed(unpack(tensor)).whole
-
-
-def _both(layout: Any, mesh: Any | None) -> tuple[LayoutSpec, Any]:
-    """Returns a layout as a specification and as a real one; either may be given."""
-    if isinstance(layout, dtensor.Layout):
-        spec, mesh = layout_spec(layout), layout.mesh if mesh is None else mesh
-    else:
-        spec, mesh = layout, create_mesh(layout.mesh) if mesh is None else mesh
-    given = mesh_spec(mesh)
-    if given != spec.mesh:
-        raise CourseError(
-            _("The real mesh is {given}; the layout has the mesh {mesh}.", given=given, mesh=spec.mesh),
-            allowed=_("the same names and sizes in the same order"),
-            cure=_("Write the layout for the mesh that you give. Otherwise parts are mixed up or lost."),
-        )
-    return spec, dtensor.Layout(list(spec.sharding_specs), mesh)
 
 
 def _read(tensor: Any) -> Any:

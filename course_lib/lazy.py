@@ -28,12 +28,3 @@ def face(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         return value
 
     return load, lambda: sorted({*vars(sys.modules[package]), *homes})
-
-
-def later(module: str, name: str) -> Callable[..., Any]:
-    """Returns the function `name` of a module, which is loaded when the function is first called."""
-
-    def call(*arguments: Any) -> Any:
-        return getattr(importlib.import_module(module), name)(*arguments)
-
-    return call

@@ -44,14 +44,6 @@ class FakeRun:
         self._fail_at = fail_at
         self._step = start_step
 
-    @property
-    def finished(self) -> bool:
-        return self._step == self.total_steps
-
-    @property
-    def closed(self) -> bool:
-        return self.closed_after is not None
-
     def __iter__(self) -> Iterator[StepRecord | EpochRecord]:
         while self._step < self.total_steps:
             time.sleep(self._seconds)

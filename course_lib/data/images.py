@@ -1,4 +1,4 @@
-"""Grey images with labels: checked, and scaled to the features that a dense model takes."""
+"""Grey images with labels, scaled to the features that a dense model takes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.data.examples import Examples
-from course_lib.specs.classes import to_numbers
-from course_lib.specs.image_grid import WHITE, Images, one_for_each, to_images
+from course_lib.specs.image_grid import WHITE, Images
 
 SIDE = 28
 SIZE = (SIDE, SIDE)
-NUM_CLASSES = 10
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -36,16 +34,11 @@ class LabelledImages(Examples):
     images: Images
 
     def __init__(self, images: npt.ArrayLike, labels: npt.ArrayLike) -> None:
-        """Takes whole numbers for both.
-
-        Raises:
-            CourseError: images of another size, pixels that are no whole numbers from 0 to 255, labels that
-                are no class numbers, or not one label for each image.
-        """
-        checked = to_images(images, SIZE)
-        object.__setattr__(self, "images", checked)
-        object.__setattr__(self, "features", _scaled(checked).reshape(-1, *self.image_shape))
-        object.__setattr__(self, "labels", to_numbers(one_for_each(labels, checked), NUM_CLASSES))
+        """Takes whole numbers for both."""
+        pixels = np.asarray(images, np.uint8)
+        object.__setattr__(self, "images", pixels)
+        object.__setattr__(self, "features", _scaled(pixels).reshape(-1, *self.image_shape))
+        object.__setattr__(self, "labels", np.array(labels, np.int64))
 
     def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """Returns some of the images, as NumPy takes rows."""

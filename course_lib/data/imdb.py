@@ -13,15 +13,12 @@ from course_lib.data import disk_cache
 from course_lib.data.examples import Examples
 from course_lib.data.sources import REAL, RealSet, choose_source, open_built_in
 from course_lib.data.text import Reviews, TextExamples
-from course_lib.errors import whole_number
-from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 
 if TYPE_CHECKING:  # the reviews themselves need no TensorFlow, only what makes numbers of them does
     from course_lib.data.tfidf import Vectorizer
 
 NUM_TOKENS = 1200
-MOST_TOKENS = 50_000
 REAL_SET = RealSet(
     "imdb_reviews/plain_text", "http://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 )
@@ -72,18 +69,8 @@ def tf_idf(reviews: Reviews, *, num_tokens: int = NUM_TOKENS, unit_length: bool 
         reviews: the texts.
         num_tokens: the number of columns: the most frequent tokens, and one column for all others.
         unit_length: whether each row is scaled to length 1.
-
-    Raises:
-        CourseError: an impossible number of tokens.
     """
-    columns = whole_number(
-        num_tokens,
-        _("{num_tokens!r} cannot be the number of a row's columns.", num_tokens=num_tokens),
-        least=2,
-        most=MOST_TOKENS,
-        cure=_("The lessons use {usual}.", usual=NUM_TOKENS),
-    )
-    vectorizer, rows = _vectorized(reviews, columns)
+    vectorizer, rows = _vectorized(reviews, num_tokens)
     if unit_length:
         from course_lib.data.tfidf import unit_rows
 

@@ -52,7 +52,6 @@ class Exercise:
     """An exercise with its check.
 
     Attributes:
-        exercise_id: two digits of the lesson, then what it asks, such as "01-local-shape".
         verify: returns `None` for a right answer and otherwise a hint. It gets the answer as a plain value.
         right: an answer that is right, or the function that answers are compared with; every answer must be
             of its kind.
@@ -60,7 +59,6 @@ class Exercise:
         on_devices: whether judging an answer needs TensorFlow's devices.
     """
 
-    exercise_id: str
     verify: Verify
     right: object
     unanswered: object = None
@@ -109,7 +107,7 @@ def exercise(
     """Registers the decorated function as the check of an exercise.
 
     Args:
-        exercise_id: two digits of the lesson, then what it asks.
+        exercise_id: two digits of the lesson, then what it asks, such as "01-local-shape".
         right: an answer that is right. An answer of another kind never reaches the function: the reader is
             told which kind is asked for.
         unanswered: for an explorer, the sharding that it shows first.
@@ -121,7 +119,7 @@ def exercise(
     """
 
     def register(verify: Verify) -> Verify:
-        _registry[exercise_id] = Exercise(exercise_id, verify, right, unanswered, on_devices)
+        _registry[exercise_id] = Exercise(verify, right, unanswered, on_devices)
         return verify
 
     return register
@@ -146,7 +144,7 @@ def _of_source(exercise_id: str) -> Exercise | None:
             return translated(asked.otherwise)
         return None if known.right else translated(known.comment)
 
-    return Exercise(exercise_id, verify, asked.right.value)
+    return Exercise(verify, asked.right.value)
 
 
 def check(exercise_id: str, answer: object) -> Result:

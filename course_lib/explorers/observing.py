@@ -76,36 +76,24 @@ class ObservingExplorer(Explorer):
         button = pieces.button(self.button_text(), why_not=why_not)
         return [*above, *button, pieces.spoken("verdict", "" if page and self.repeats else says), *below]
 
-    def observe_choice(self) -> Any:
-        """Runs the choice for real, shows in the explorer what came of it, and returns that.
-
-        Raises:
-            CourseError: the choice is illegal, or it cannot be run.
-        """
-        state = self.state
-        why_not = self.why_not(state)
-        if why_not:
-            raise CourseError(
-                _("This explorer cannot run the choice."),
-                allowed=_("an explorer that was given a function, and a choice that it can run"),
-                cure=why_not,
-            )
-        seen = self.run_for_real(state)
-        self._say(state, self.verdict(seen), seen)
-        return seen
-
     def pressed(self) -> None:
         """Runs the choice and shows what came of it, or what went wrong."""
         state = self.state
         if self._of(state)[0] is not None and not self.repeats:
             return
         self._say(state, self.waiting())
+        seen = None
         try:
-            self.observe_choice()
+            if why_not := self.why_not(state):  # it was chosen while the button was still enabled
+                says = f"✗ {why_not}"
+            else:
+                real = self.run_for_real(state)
+                says, seen = self.verdict(real), real
         except CourseError as error:
-            self._say(state, f"✗ {error}")
+            says = f"✗ {error}"
         except Exception as error:
-            self._say(state, f"✗ {type(error).__name__}: {error}")
+            says = f"✗ {type(error).__name__}: {error}"
+        self._say(state, says, seen)
 
     def _of(self, state: State) -> tuple[Any, str]:
         """Returns what was last seen of a choice, if it is this one, and what is said of it."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Mapping
 
 from course_lib.i18n import _, join_sentences, ngettext
 from course_lib.measured.files import Record
 
 
-def this_machine(environment: Mapping[str, str] = os.environ) -> Record:
+def this_machine() -> Record:
     """Returns where this process runs: cores, TensorFlow's version, and the numbers of threads.
 
     `threads` is how many threads one operation may use, `operations` how many operations may run at a time,
@@ -18,7 +17,7 @@ def this_machine(environment: Mapping[str, str] = os.environ) -> Record:
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads, operations = (
-        int(environment.get(name) or 0) for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+        int(os.environ.get(name) or 0) for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
     )
     return Record(cores=cores, threads=threads, operations=operations, tensorflow=_tensorflow_version())
 

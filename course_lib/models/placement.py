@@ -12,7 +12,7 @@ from course_lib.dtensor import create_mesh, pack, to_layout, to_numpy
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from course_lib.specs.plan import BATCH, Plan, require_batch_size
+from course_lib.specs.plan import BATCH, Plan
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -28,10 +28,6 @@ class OneDevice:
     """
 
     batch_shards = 1
-
-    def require_batch(self, batch_size: int) -> int:
-        """Returns the size of a batch."""
-        return require_batch_size(batch_size)
 
     def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
         """Returns a new plain variable that holds `value`, `[*axes] global`."""
@@ -69,10 +65,6 @@ class OnMesh:
     def batch_shards(self) -> int:
         """Into how many parts the mesh splits a batch."""
         return self.plan.num_shards(BATCH)
-
-    def require_batch(self, batch_size: int) -> int:
-        """Returns the size of a batch that divides among the devices."""
-        return self.plan.require_batch(batch_size)
 
     def variable(self, value: Array, axes: Sequence[str], *, name: str, trainable: bool) -> Any:
         """Returns a new DVariable that holds `value`, `[*axes] global`."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from course_lib.models.normalisation import normalise
 from course_lib.models.placement import OneDevice, OnMesh, Placement
-from course_lib.models.variables import ONES, RANDOM, ModelSpec, Values, VariableSpec, digest
+from course_lib.models.variables import ONES, RANDOM, ModelSpec, Values, VariableSpec
 from course_lib.runtime import device_kind, start_tensorflow
 from course_lib.specs.collectives import require_right
 from course_lib.specs.plan import BATCH, Plan
@@ -37,7 +37,6 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
         plan: the mesh, and which of its dimensions splits which axis; None on one device.
         place: makes variables and sends tensors there.
         sizes: the size of each named axis.
-        origin: a digest of the values that the model was made with; it tells two models apart.
     """
 
     spec = ModelSpec(
@@ -50,7 +49,6 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
             "moving_variance": VariableSpec(("hidden",), ONES, trainable=False),
         },
         inputs=("batch", "features"),
-        outputs=("batch", "classes"),
         layers=("features", "hidden", "classes"),
         normalised=("hidden",),
     )
@@ -63,19 +61,17 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
             plan: how they are laid out; whole on one device if left out.
 
         Raises:
-            CourseError: a value is missing, shapes do not fit each other, the plan does not fit the model, or
-                training would take an all-to-all that TensorFlow runs wrongly.
+            CourseError: the plan does not fit the model, or training would take an all-to-all that TensorFlow
+                runs wrongly.
         """
         super().__init__(name="mlp")
         self.sizes = MappingProxyType(self.spec.sizes(values))
         arrays = {name: np.asarray(values[name], np.float32) for name in self.spec.variables}
         if plan is not None:
-            plan.check(self.spec.tensors)
             step = self.spec.step_collectives(plan, {**self.sizes, BATCH: plan.num_shards(BATCH)})
             require_right(step.collectives, device_kind())
         self.plan = plan
         self.place: Placement = OneDevice() if plan is None else OnMesh(plan)
-        self.origin = digest(arrays)
         for name, variable in self.spec.variables.items():
             made = self.place.variable(arrays[name], variable.axes, name=name, trainable=variable.trainable)
             setattr(self, name, made)
@@ -106,16 +102,6 @@ class MLP(tf.Module):  # type: ignore[misc, name-defined]
         """The variables that gradient descent changes, by name."""
         return {name: getattr(self, name) for name, spec in self.spec.variables.items() if spec.trainable}
 
-    @property
-    def num_classes(self) -> int:
-        """The number of classes that it tells apart."""
-        return self.sizes["classes"]
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        """The shape of one example."""
-        return (self.sizes["features"],)
-
     def values(self) -> Values:
         """Returns the present value of each variable, `[...] global`, on the host."""
         return {name: self.place.fetch(getattr(self, name)) for name in self.spec.variables}
@@ -137,8 +123,5 @@ def initial_values(seed: int = 0, scheme: str = "he", dims: Sequence[int] = DEFA
 
     Returns:
         For each variable its value, `[...] global`, float32.
-
-    Raises:
-        CourseError: an unknown scheme.
     """
     return MLP.spec.initial_values(dict(zip(MLP.spec.axes, dims, strict=True)), seed, scheme)

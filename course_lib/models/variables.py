@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError, one_of
-from course_lib.i18n import _
 from course_lib.specs.plan import BATCH, Axes, Plan
 from course_lib.specs.step_communication import StepCommunication, step_collectives
 
@@ -59,7 +55,6 @@ class ModelSpec:
     Attributes:
         variables: the variables by name, in the order in which random ones are drawn.
         inputs: the axes of a batch of inputs, the batch first.
-        outputs: the axes of the logits, the batch first and the classes last.
         layers: the axes that dense layers join, the inputs' first and the classes last.
         normalised: the axes with batch normalisation behind them.
         labels: the axes of a batch of labels.
@@ -67,7 +62,6 @@ class ModelSpec:
 
     variables: Mapping[str, VariableSpec]
     inputs: Axes
-    outputs: Axes
     layers: Axes
     normalised: Axes = ()
     labels: Axes = (BATCH,)
@@ -125,12 +119,7 @@ class ModelSpec:
             sizes: the size of each axis.
             seed: of the random numbers.
             scheme: one of `SCHEMES`, for the variables that are drawn at random.
-
-        Raises:
-            CourseError: an unknown scheme.
         """
-        problem = _("There are no initial values called {scheme!r}.", scheme=scheme)
-        one_of(scheme, SCHEMES, problem, cure=_("Choose one of these."))
         random = np.random.Generator(np.random.Philox(seed))
         draws: dict[str, Draw] = {
             ZEROS: lambda _random, shape: np.zeros(shape),
@@ -143,38 +132,9 @@ class ModelSpec:
         }
 
     def sizes(self, values: Mapping[str, npt.ArrayLike]) -> dict[str, int]:
-        """Returns the size of each axis, taken from the shapes of the variables' values.
-
-        Raises:
-            CourseError: a value is missing, or shapes do not fit each other.
-        """
-        given = {name: np.shape(value) for name, value in values.items()}
-        sizes: dict[str, int] = {}
-        for name, variable in self.variables.items():
-            if len(given.get(name, ())) == len(variable.axes):
-                for axis, size in zip(variable.axes, given[name], strict=True):
-                    sizes.setdefault(axis, size)
-        for name, variable in self.variables.items():
-            wanted = tuple(sizes.get(axis) for axis in variable.axes)
-            if given.get(name) != wanted:
-                declared = (f"{name} [{', '.join(spec.axes)}]" for name, spec in self.variables.items())
-                raise CourseError(
-                    _(
-                        "The value of {name!r} has the shape {given}; the model wants {wanted}.",
-                        name=name,
-                        given=given.get(name),
-                        wanted=wanted,
-                    ),
-                    allowed=", ".join(declared),
-                    cure=_("Take the values from initial_values(...)."),
-                )
-        return sizes
-
-
-def digest(values: Mapping[str, npt.NDArray[Any]]) -> str:
-    """Returns a short text that tells one set of values from another."""
-    made = hashlib.sha256()
-    for name in sorted(values):
-        made.update(f"{name}{values[name].shape}".encode())
-        made.update(np.ascontiguousarray(values[name]).tobytes())
-    return made.hexdigest()[:16]
+        """Returns the size of each axis, taken from the shapes of the variables' values."""
+        return {
+            axis: size
+            for name, variable in self.variables.items()
+            for axis, size in zip(variable.axes, np.shape(values[name]), strict=True)
+        }

@@ -8,12 +8,9 @@ from functools import singledispatch
 from importlib import import_module
 from typing import Any
 
-from course_lib.lazy import later
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.specs.drawing import DrawsItself
-
-to_png = later("course_lib.pictures.raster", "to_png")  # with matplotlib
 
 _WORDS_WIDTH = 440.0
 
@@ -40,8 +37,9 @@ class Figure:
     @property
     def png(self) -> bytes:
         """The picture as PNG, which notebooks store without comparing it."""
-        made: bytes = to_png(self.svg)
-        return made
+        from course_lib.pictures.raster import to_png  # with matplotlib
+
+        return to_png(self.svg)
 
 
 def figure(thing: Any) -> Figure:

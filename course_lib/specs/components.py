@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import ngettext
 from course_lib.specs.drawing import DrawsItself
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Observed(DrawsItself):
         components: what the devices hold, `[...] local` each, in the order of the devices.
 
     Raises:
-        CourseError: the tensor has another shape, or another number of components than devices.
+        CourseError: the tensor has another shape.
     """
 
     drawn_by = "course_lib.pictures.sharding"
@@ -42,10 +41,9 @@ class Observed(DrawsItself):
     def __init__(self, sharding: Sharding, whole: npt.ArrayLike, components: Sequence[npt.ArrayLike]) -> None:
         array = np.asarray(whole)
         sharding.require_shape(array)
-        require_components(components, sharding.mesh.size)
         object.__setattr__(self, "sharding", sharding)
         object.__setattr__(self, "whole", array)
-        object.__setattr__(self, "components", tuple(np.asarray(component) for component in components))
+        object.__setattr__(self, "components", tuple(map(np.asarray, components)))
 
     @cached_property
     def holdings(self) -> tuple[int | None, ...]:
@@ -103,63 +101,3 @@ def same_values(one: npt.ArrayLike, other: npt.ArrayLike) -> bool:
     first, second = np.asarray(one), np.asarray(other)
     numeric = first.dtype.kind in "fc" and second.dtype.kind in "fc"
     return np.array_equal(first, second, equal_nan=numeric)
-
-
-def require_components(components: Sequence[npt.ArrayLike], num_devices: int) -> None:
-    """Checks that there is one component for each device.
-
-    Raises:
-        CourseError: there are more or fewer.
-    """
-    if len(components) != num_devices:
-        raise CourseError(
-            ngettext(
-                "{count} component was given for the mesh.",
-                "{count} components were given for the mesh.",
-                len(components),
-            ),
-            allowed=ngettext(
-                "{count} component, one for each device",
-                "{count} components, one for each device",
-                num_devices,
-            ),
-            cure=_("Give one array for each device, in the order of the devices."),
-        )
-
-
-def require_local_shapes(
-    arrays: Sequence[Array], num_axes: int, local_shape: tuple[int, ...] | None = None
-) -> None:
-    """Checks that every component has the local shape.
-
-    Args:
-        arrays: the components.
-        num_axes: how many axes each must have.
-        local_shape: what each must have; if left out, that of the first.
-
-    Raises:
-        CourseError: one of them has another.
-    """
-    wanted = arrays[0].shape if local_shape is None else local_shape
-    for device_id, array in enumerate(arrays):
-        if array.ndim != num_axes or array.shape != wanted:
-            raise CourseError(
-                _(
-                    "The component of device {device_id} has the shape {local_shape}.",
-                    device_id=device_id,
-                    local_shape=array.shape,
-                ),
-                allowed=ngettext(
-                    "components of one shape with {count} axis, such as {wanted}",
-                    "components of one shape with {count} axes, such as {wanted}",
-                    num_axes,
-                    wanted=wanted,
-                )
-                if len(wanted) == num_axes
-                else ngettext(
-                    "components of one shape with {count} axis",
-                    "components of one shape with {count} axes",
-                    num_axes,
-                ),
-                cure=_("Give every device a component of the same shape."),
-            )

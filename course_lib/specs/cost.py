@@ -76,7 +76,8 @@ class StepCosts:
     def __init__(self, architecture: Architecture, splits: Mapping[str, str]) -> None:
         self.architecture, self.splits = architecture, splits
         two = MeshSpec([(name, 2) for name in dict.fromkeys(splits.values())] or [("all", 2)])
-        Plan("", two, splits).check(architecture.tensors)
+        for axes in architecture.tensors.values():
+            Plan("", two, splits).layout(axes)
         self._additions = list(architecture.additions(splits))
         self._axes = architecture.tensors
         self._products = {each.result: _axes_of_product(architecture, each) for each in architecture.sums}

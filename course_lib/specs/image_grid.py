@@ -57,7 +57,7 @@ class ImageGrid(DrawsItself):
             predictions: what a model takes each for, `[images]`.
             names: of the classes, in the order of their numbers: they are shown in place of the numbers.
         """
-        checked = to_images(images)
+        checked = _to_images(images)
         if not 0 < len(checked) <= MOST_IMAGES:
             raise CourseError(
                 ngettext(
@@ -100,18 +100,22 @@ class ImageGrid(DrawsItself):
         return self._not_compared(ImageGrid(self.images, self.labels).picture().text)
 
 
-def to_images(given: npt.ArrayLike, size: tuple[int, int] | None = None) -> Images:
+def _to_images(given: npt.ArrayLike) -> Images:
     """Returns images as uint8.
 
     Args:
         given: `[images, height, width]`, whole numbers from 0 to 255.
-        size: the height and width that they must have; any if left out.
 
     Raises:
         CourseError: another shape, or pixels that are no whole numbers from 0 to 255.
     """
     array = np.asarray(given)
-    require_shape(array, size)
+    if array.ndim != _AXES:
+        raise CourseError(
+            _("Images of the shape {given} cannot be used.", given=array.shape),
+            allowed=_("[images, {height}, {width}]", height=_("height"), width=_("width")),
+            cure=_("Leave out an axis of colours, and cut or scale the images to this size."),
+        )
     if array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() <= WHITE):
         raise CourseError(
             _("The pixels are {dtype}, {values}.", dtype=array.dtype, values=_range(array)),
@@ -121,28 +125,13 @@ def to_images(given: npt.ArrayLike, size: tuple[int, int] | None = None) -> Imag
     return array.astype(np.uint8, copy=False)
 
 
-def require_shape(array: npt.NDArray[Any], size: tuple[int, int] | None) -> None:
-    """Checks that an array is `[images, height, width]`, of this height and width if they are given.
-
-    Raises:
-        CourseError: it is not.
-    """
-    if array.ndim != _AXES or size not in (None, array.shape[1:]):
-        height, width = size or (_("height"), _("width"))
-        raise CourseError(
-            _("Images of the shape {given} cannot be used.", given=array.shape),
-            allowed=_("[images, {height}, {width}]", height=height, width=width),
-            cure=_("Leave out an axis of colours, and cut or scale the images to this size."),
-        )
-
-
 def _range(array: npt.NDArray[Any]) -> str:
     if array.dtype.kind not in "iuf" or not array.size:
         return _("no numbers")
     return _("from {least:.4g} to {most:.4g}", least=float(array.min()), most=float(array.max()))
 
 
-def one_for_each(given: npt.ArrayLike, images: Images) -> npt.NDArray[Any]:
+def _one_for_each(given: npt.ArrayLike, images: Images) -> npt.NDArray[Any]:
     """Returns labels or predictions as an array, `[images]`.
 
     Raises:
@@ -163,7 +152,7 @@ def one_for_each(given: npt.ArrayLike, images: Images) -> npt.NDArray[Any]:
 
 
 def _texts(given: npt.ArrayLike, images: Images, names: tuple[str, ...] | None) -> tuple[str, ...]:
-    array = one_for_each(given, images)
+    array = _one_for_each(given, images)
     if names is not None:
         return tuple(names[number] for number in to_numbers(array, len(names)))
     return tuple(map(str, array.tolist()))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError, one_of
 from course_lib.i18n import _
-from course_lib.specs.components import Observed, require_components, require_local_shapes
+from course_lib.specs.components import Observed
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
 
@@ -101,30 +101,17 @@ class LayoutSpec:
         """
         return Sharding(self, global_shape, element_bytes)
 
-    def of_components(self, components: Sequence[npt.ArrayLike]) -> Sharding:
-        """Returns the sharding of the tensor that these components make up.
-
-        Args:
-            components: `[...] local` each, one a device, in the order of the devices.
-
-        Raises:
-            CourseError: another number of components than devices, or components that do not fit together.
-        """
-        arrays = [np.asarray(component) for component in components]
-        require_components(arrays, self.mesh.size)
-        require_local_shapes(arrays, self.num_axes)
-        return self.of([length * self.num_shards(axis) for axis, length in enumerate(arrays[0].shape)])
-
     def observed(self, components: Sequence[npt.ArrayLike]) -> Observed:
         """Returns the real components of a tensor with this layout, for looking at them.
 
         Give it `fetch_layout(tensor)` and `unpack(tensor)` of `course_lib.dtensor`. A replica whose values
         differ from those of the first device with the same block is shown as a stranger.
 
-        Raises:
-            CourseError: as `of_components`.
+        Args:
+            components: `[...] local` each, one a device, in the order of the devices.
         """
-        sharding = self.of_components(components)
+        local_shape = np.shape(components[0])
+        sharding = self.of([length * self.num_shards(axis) for axis, length in enumerate(local_shape)])
         return Observed(sharding, sharding.assemble(components), components)
 
     def local_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _, ngettext
@@ -50,10 +48,7 @@ class Plan:
         splits = {axis: name for axis, name in self.splits.items() if name != UNSHARDED}
         for name in splits.values():
             self.mesh.require_dim(name)
-        object.__setattr__(self, "splits", MappingProxyType(splits))
-
-    def __reduce__(self) -> tuple[Any, ...]:  # a mapping proxy can be neither copied nor pickled
-        return type(self), (self.name, self.mesh, dict(self.splits))
+        object.__setattr__(self, "splits", splits)
 
     def layout(self, axes: Sequence[str]) -> LayoutSpec:
         """Returns the layout of a tensor with these axes.
@@ -88,31 +83,6 @@ class Plan:
     def num_shards(self, axis: str) -> int:
         """Returns into how many parts the mesh splits an axis."""
         return self.mesh.dim_size(self.splits[axis]) if axis in self.splits else 1
-
-    def check(self, tensors: Mapping[str, Axes]) -> None:
-        """Checks that a model can be trained with the plan.
-
-        Args:
-            tensors: the axes of the model's inputs, labels and variables.
-
-        Raises:
-            CourseError: the plan splits an axis that the model lacks, or one mesh dimension would split two
-                axes of one tensor.
-        """
-        axes = dict.fromkeys(itertools.chain.from_iterable(tensors.values()))
-        for axis in self.splits:
-            one_of(
-                axis,
-                axes,
-                _(
-                    "The plan {plan!r} splits an axis {axis!r} that the model lacks.",
-                    plan=self.name,
-                    axis=axis,
-                ),
-                cure=_("Name the axes in the plan as the model does."),
-            )
-        for its_axes in tensors.values():
-            self.layout(its_axes)
 
     def require_batch(self, batch_size: int) -> int:
         """Returns the number of examples in a batch that can be split evenly.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from course_lib.errors import CourseError, whole_number
 from course_lib.i18n import _, ngettext
 from course_lib.specs.blocks import Block, Index, block_label
-from course_lib.specs.components import Comparison, require_components, require_local_shapes
+from course_lib.specs.components import Comparison
 from course_lib.specs.drawing import DrawsItself
 
 if TYPE_CHECKING:
@@ -138,13 +138,8 @@ class Sharding(DrawsItself):
 
         Args:
             components: `[...] local` each, one a device, in the order of the devices.
-
-        Raises:
-            CourseError: another number of components than devices, or one of another shape.
         """
         arrays = [np.asarray(component) for component in components]
-        require_components(arrays, self.mesh.size)
-        require_local_shapes(arrays, self.layout.num_axes, self.local_shape)
         whole = np.empty(self.global_shape, arrays[0].dtype)
         for block in self.blocks:
             whole[block.index] = arrays[block.devices[0]]
@@ -158,7 +153,7 @@ class Sharding(DrawsItself):
             components: what the devices really hold, in the order of the devices.
 
         Raises:
-            CourseError: the tensor has another shape, or another number of components than devices.
+            CourseError: the tensor has another shape.
         """
         return Comparison(self, whole, components)
 

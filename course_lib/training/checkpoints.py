@@ -8,37 +8,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.training.saved import FACTS, PREFIX, Saved, names_in, number_of, read_saved
 
 tf = start_tensorflow()
 
+_MOST = 3  # checkpoints in a folder
+
 
 class CheckpointFolder:
-    """A folder that keeps the newest checkpoints of one training.
+    """A folder that keeps the three newest checkpoints of one training.
 
     Making the object touches no disk: another process may be training into the folder.
 
     Attributes:
         path: the folder.
-        keep: how many checkpoints are kept.
     """
 
-    def __init__(self, path: str | os.PathLike[str], keep: int = 3) -> None:
-        self.path, self.keep = Path(path), keep
-
-    def prepare(self) -> None:
-        """Makes the folder: before a training, so that one that cannot be written to is refused at once.
-
-        Raises:
-            CourseError: it cannot be made.
-        """
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._cannot_write(error) from error
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
 
     def names(self) -> tuple[str, ...]:
         """Returns the names of the checkpoints, oldest first."""
@@ -51,23 +39,14 @@ class CheckpointFolder:
             step: the training step that `content` holds the state after.
             facts: what else belongs to it; anything that JSON can hold.
             **content: what `tf.train.Checkpoint` saves, by name.
-
-        Raises:
-            CourseError: the disk refused, or the devices can no longer send each other data.
         """
-        try:
-            return self._save({"step": step, **facts}, content)
-        except (OSError, tf.errors.OpError) as error:
-            raise self._cannot_write(error) from error
-
-    def _save(self, facts: Mapping[str, Any], content: Mapping[str, Any]) -> str:
         self.path.mkdir(parents=True, exist_ok=True)
         checkpoint = tf.train.Checkpoint(**content)
-        manager = tf.train.CheckpointManager(checkpoint, str(self.path), max_to_keep=self.keep)
+        manager = tf.train.CheckpointManager(checkpoint, str(self.path), max_to_keep=_MOST)
         newest = manager.latest_checkpoint
         number = 1 + (number_of(Path(newest).name) if newest else 0)
         path = self.path / f"{PREFIX}{number}"
-        path.with_suffix(FACTS).write_text(json.dumps(facts, indent=1))
+        path.with_suffix(FACTS).write_text(json.dumps({"step": step, **facts}, indent=1))
         manager.save(checkpoint_number=number)
         for left in self.path.glob(f"{PREFIX}*{FACTS}"):
             if not left.with_suffix(".index").exists():
@@ -97,13 +76,6 @@ class CheckpointFolder:
             restore(saved, **content)
         return saved
 
-    def _cannot_write(self, error: Exception) -> CourseError:
-        return CourseError(
-            _("No checkpoint can be written to {path}: {reason}", path=self.path, reason=_reason(error)),
-            allowed=_("a folder that can be written to, on a disk with room"),
-            cure=_('Choose another folder, for example CheckpointFolder("checkpoints").'),
-        )
-
 
 def restore(saved: Saved, **content: Any) -> None:
     """Gives `content` the values of a checkpoint, whatever layout they were saved in.
@@ -114,10 +86,3 @@ def restore(saved: Saved, **content: Any) -> None:
     """
     status = tf.train.Checkpoint(**content).read(str(saved.path))
     status.assert_existing_objects_matched().expect_partial()
-
-
-def _reason(error: Exception) -> str:
-    """Returns what the system said; TensorFlow puts the operation before it, the file, and its name again."""
-    if isinstance(error, tf.errors.OpError):
-        return str(error.message).rpartition("; ")[2].partition(" [Op:")[0]
-    return str(error)

@@ -8,28 +8,14 @@ from course_lib.data.examples import Examples
 from course_lib.models.sentiment import MLP
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import padded
-from course_lib.training.examples import to_examples
 
 tf = start_tensorflow()
 
 _ROWS = 2048  # evaluated rows do not see each other, so that these batches can be large
 
 
-def evaluate(model: MLP, examples: Any) -> tuple[float, float]:
-    """Returns the mean loss and the accuracy over all examples, each counted exactly once.
-
-    Args:
-        model: the model.
-        examples: `Examples`, or a pair of features and labels.
-
-    Raises:
-        CourseError: the model cannot be evaluated on these examples.
-    """
-    return evaluate_checked(model, to_examples(examples, model.input_shape, model.num_classes))
-
-
-def evaluate_checked(model: MLP, examples: Examples) -> tuple[float, float]:
-    """Returns the mean loss and the accuracy over examples that `to_examples` made for this model."""
+def evaluate(model: MLP, examples: Examples) -> tuple[float, float]:
+    """Returns the mean loss and the accuracy over all examples, each counted exactly once."""
     place, spec, shards = model.place, model.spec, model.place.batch_shards
     num_rows = min(max(_ROWS // shards, 1), -(-len(examples) // shards)) * shards
     loss, hits = 0.0, 0.0

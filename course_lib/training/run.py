@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
+from course_lib.data.examples import Examples
 from course_lib.models.sentiment import MLP
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.records import Record
@@ -22,8 +20,8 @@ Folder = CheckpointFolder | str | os.PathLike[str]
 
 def train(
     model: MLP,
-    train_set: Any,
-    test_set: Any = None,
+    train_set: Examples,
+    test_set: Examples | None = None,
     *,
     epochs: int,
     batch_size: int = 64,
@@ -34,13 +32,15 @@ def train(
 ) -> TrainingRun:
     """Returns a run that trains as its records are asked for, from the newest checkpoint if there is one.
 
+    A checkpoint is taken for one of this training: with other rows, other batches or another seed it would be
+    another training that goes on. The plan may be another.
+
     Each epoch shuffles the rows, and leaves the last ones out, fewer than a batch. The sum of the losses of a
     batch is minimised by plain gradient descent.
 
     Args:
-        model: the model, on any plan. A checkpoint gives it new values, whatever plan it was saved under.
-        train_set: what to train on: `Examples`, or a pair of features and labels (arrays, lists or tensors;
-            converted to float32 and int64).
+        model: the model, on any plan. A checkpoint gives it new values.
+        train_set: what to train on.
         test_set: what to evaluate on after each epoch: held-out examples, such as a validation split while
             settings are chosen, and the test split once they are.
         epochs: the number of epochs in all, those before a resumption included.
@@ -51,12 +51,13 @@ def train(
         start: a checkpoint to go on from where the folder holds none, of any plan.
 
     Raises:
-        CourseError: a setting or the examples cannot be used, the batch does not divide among the devices,
-            the folder cannot be written to, or its checkpoints come from another training.
+        CourseError: a setting cannot be used, or the examples do not fill a batch.
     """
-    settings = Settings(epochs, model.place.require_batch(batch_size), learning_rate, seed)
+    if isinstance(checkpoints, (str, os.PathLike)):
+        checkpoints = CheckpointFolder(checkpoints)
+    settings = Settings(epochs, batch_size, seed)
     trainer = Trainer(model, learning_rate)
-    return TrainingRun(trainer, train_set, test_set, settings=settings, checkpoints=checkpoints, start=start)
+    return TrainingRun(Work(trainer, train_set, test_set, settings, checkpoints, start=start))
 
 
 class TrainingRun:
@@ -69,41 +70,15 @@ class TrainingRun:
         total_steps: the number of steps of all the epochs.
         start_step: the number of steps that were already done: above 0 when a checkpoint was found.
         steps_per_epoch: the number of batches in an epoch.
-        finished: whether every record was handed out.
-        closed: whether the run was ended, by `close`, an interrupt or an error.
     """
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        train_set: Any,
-        test_set: Any = None,
-        *,
-        settings: Settings,
-        checkpoints: Folder | None = None,
-        start: Saved | None = None,
-    ) -> None:
-        """Restores the newest checkpoint, if there is one.
-
-        Args:
-            trainer: who runs the steps.
-            train_set: what to train on, as the trainer takes it.
-            test_set: what to evaluate on after each epoch.
-            settings: what else was decided.
-            checkpoints: a folder, in which to save after each epoch and at `close`.
-            start: a checkpoint to go on from where the folder holds none.
-
-        Raises:
-            CourseError: as `train`.
-        """
-        if isinstance(checkpoints, (str, os.PathLike)):
-            checkpoints = CheckpointFolder(checkpoints)
-        self._work = Work(trainer, train_set, test_set, settings, checkpoints, start=start)
-        self._records = self._work.records()
+    def __init__(self, work: Work) -> None:
+        """Takes the work, which has restored the newest checkpoint, if there is one."""
+        self._work = work
+        self._records = work.records()
         self._lock = threading.Lock()
-        self.finished = self.closed = False
-        self.steps_per_epoch = self._work.order.steps_per_epoch
-        self.total_steps = settings.epochs * self.steps_per_epoch
+        self.steps_per_epoch = work.order.steps_per_epoch
+        self.total_steps = work.epochs * self.steps_per_epoch
         self.start_step = self.step
 
     @property
@@ -112,19 +87,7 @@ class TrainingRun:
         return self._work.progress.step
 
     def __iter__(self) -> Iterator[Record]:
-        """Returns the run, which hands out the records that are still to come.
-
-        Raises:
-            CourseError: the run has ended.
-        """
-        if self.closed or self.finished:
-            raise CourseError(
-                _("This run was closed after step {step}.", step=self.step)
-                if self.closed
-                else _("This run has finished: it has handed out every record."),
-                allowed=_("a run that has not ended"),
-                cure=_("Begin another run with training.train(...); with a checkpoint folder it goes on."),
-            )
+        """Returns the run, which hands out the records that are still to come; none once it has ended."""
         return self
 
     def __next__(self) -> Record:
@@ -132,14 +95,8 @@ class TrainingRun:
         with self._lock:
             try:
                 return next(self._records)
-            except StopIteration:
-                self.finished = not self.closed
-                raise
             except KeyboardInterrupt:
                 self._end()
-                raise
-            except Exception:
-                self.closed = True
                 raise
 
     def __enter__(self) -> TrainingRun:
@@ -154,6 +111,5 @@ class TrainingRun:
             self._end()
 
     def _end(self) -> None:
-        self.closed = True
         self._records.close()
         self._work.settle()

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib.errors import CourseError
-from course_lib.i18n import _
-
 PREFIX, FACTS = "ckpt-", ".json"
 
 
@@ -36,20 +33,6 @@ class Saved:
     def step(self) -> int:
         """The training step that it holds the state after."""
         return int(self.facts["step"])
-
-    def fact(self, name: str) -> dict[str, Any]:
-        """Returns the fact `name`, a mapping.
-
-        Raises:
-            CourseError: the checkpoint has no such fact: something else saved it.
-        """
-        if name not in self.facts:
-            raise CourseError(
-                _("The checkpoint {path} was not saved by this kind of training.", path=self.path),
-                allowed=_("checkpoints whose {file} holds {name!r}", file=self.name + FACTS, name=name),
-                cure=_("Give this training a folder of its own."),
-            )
-        return dict(self.facts[name])
 
 
 def number_of(name: str) -> int:

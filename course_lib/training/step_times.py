@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from course_lib.models.placement import OnMesh
 from course_lib.models.sentiment import DEFAULT_DIMS, MLP, initial_values
 from course_lib.specs.plan import Plan, data_parallel
 from course_lib.training.records import StepTimes
@@ -28,9 +27,7 @@ def step_times(batch_size: int, repeats: int = 3) -> StepTimes:
     Raises:
         CourseError: the batch cannot be split over eight devices, or TensorFlow has fewer.
     """
-    eight = data_parallel(8)
-    OnMesh(eight).require_batch(batch_size)
-    turns = timed_steps(None, batch_size), timed_steps(eight, batch_size)
+    turns = timed_steps(None, batch_size), timed_steps(data_parallel(8), batch_size)
     for turn in turns:
         turn()
     pairs = [tuple(turn() for turn in turns) for _repeat in range(repeats)]

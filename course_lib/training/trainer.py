@@ -14,8 +14,7 @@ from course_lib.models.sentiment import MLP, Update
 from course_lib.runtime import start_tensorflow
 from course_lib.training.batches import Features, Labels
 from course_lib.training.compiled import Compiled, repeated
-from course_lib.training.evaluate import evaluate_checked, example_losses, right_answers
-from course_lib.training.examples import to_examples
+from course_lib.training.evaluate import evaluate, example_losses, right_answers
 
 tf = start_tensorflow()
 
@@ -55,10 +54,6 @@ class Trainer:
         self._train = Compiled(self._train_on_stack, combine_all_reduces=combine)
         self._catch_up = Compiled(self._catch_up_on_stack, combine_all_reduces=combine)
 
-    def examples(self, given: Any) -> Examples:
-        """Returns the examples as the model takes them."""
-        return to_examples(given, self.model.input_shape, self.model.num_classes)
-
     def send(self, inputs: Features, labels: Labels) -> Batches:
         """Returns a stack of batches, `[stack, batch, ...] global`, each device having been sent its rows."""
         place, spec = self.model.place, self.model.spec
@@ -88,7 +83,7 @@ class Trainer:
 
     def evaluate(self, examples: Examples) -> tuple[float, float]:
         """Returns the mean loss and the accuracy, each example counted once."""
-        return evaluate_checked(self.model, examples)
+        return evaluate(self.model, examples)
 
     def is_finite(self) -> bool:
         """Returns whether every variable of the model holds finite numbers."""
@@ -101,10 +96,6 @@ class Trainer:
     def set_state(self, state: list[Any]) -> None:
         """Writes the values of all variables."""
         write(zip(self.model.variables, state, strict=True))
-
-    def identity(self) -> dict[str, object]:
-        """Returns what of the model may not change when a training is resumed, as JSON holds it."""
-        return {"sizes": dict(self.model.sizes), "initial_values": self.model.origin}
 
     def _number(self, count: int) -> Any:
         """Returns a number of steps as int16: DTensor compiles small int32 inputs into the function."""

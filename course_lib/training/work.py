@@ -6,16 +6,15 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
+from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.checkpoints import CheckpointFolder, restore
-from course_lib.training.examples import fingerprint
 from course_lib.training.records import EpochRecord, Record, StepRecord
 from course_lib.training.saved import Saved
-from course_lib.training.settings import Settings, require_not_beyond, require_same
+from course_lib.training.settings import Settings
 from course_lib.training.trainer import Batches, Sums, Trainer
 
 # So many steps run in one call of TensorFlow: enough to make the cost of a call small, and few enough that
@@ -44,6 +43,7 @@ class Work:
     """Trains as its records are asked for, several steps ahead of them.
 
     Attributes:
+        epochs: the number of epochs in all.
         order: which rows each step takes.
         progress: where the records that were handed out have come to.
     """
@@ -51,17 +51,17 @@ class Work:
     def __init__(
         self,
         trainer: Trainer,
-        train_set: Any,
-        test_set: Any,
+        train_set: Examples,
+        test_set: Examples | None,
         settings: Settings,
         checkpoints: CheckpointFolder | None,
         *,
-        start: Saved | None,
+        start: Saved | None = None,
     ) -> None:
         """Restores the newest checkpoint, or else the one to start from, if there is one."""
-        self._trainer, self._settings, self._checkpoints = trainer, settings, checkpoints
-        self._train_set = trainer.examples(train_set)
-        self._test_set = None if test_set is None else trainer.examples(test_set)
+        self._trainer, self._checkpoints = trainer, checkpoints
+        self._train_set, self._test_set = train_set, test_set
+        self.epochs = settings.epochs
         self.order = settings.order(len(self._train_set))
         self._undo: tuple[int, list[Any]] | None = None  # a step, and the state after it
         self._ready: tuple[int, Batches] | None = None  # a step, and the batches that come after it
@@ -72,9 +72,9 @@ class Work:
         """Yields a record for each step and epoch that is still to come.
 
         Raises:
-            CourseError: a loss or a value is not finite, or a checkpoint cannot be written.
+            CourseError: a loss or a value is not finite.
         """
-        while self.progress.epoch < self._settings.epochs:
+        while self.progress.epoch < self.epochs:
             if self.progress.step < (self.progress.epoch + 1) * self.order.steps_per_epoch:
                 yield from self._some_steps()
             else:
@@ -141,7 +141,7 @@ class Work:
     def _save(self, progress: Progress) -> str | None:
         if self._checkpoints is None:
             return None
-        facts = {"settings": self._identity, "progress": asdict(progress)}
+        facts = {"progress": asdict(progress)}
         name = self._checkpoints.save(progress.step, facts, model=self._trainer.model)
         self._saved = progress
         return name
@@ -149,22 +149,11 @@ class Work:
     def _resume(self, start: Saved | None) -> Progress:
         saved = start
         if self._checkpoints is not None:
-            self._checkpoints.prepare()
             saved = self._checkpoints.latest() or start
         if saved is None:
             return Progress()
-        folder = str(saved.path.parent)
-        require_same(self._identity, saved.fact("settings"), folder)
-        progress = Progress(**saved.fact("progress"))
-        require_not_beyond(progress.step, self.order, self._settings.epochs, folder)
         restore(saved, model=self._trainer.model)
-        return progress
-
-    @cached_property
-    def _identity(self) -> dict[str, object]:
-        """What must be the same for a training to be continued."""
-        who = {**self._settings.identity(), **self._trainer.identity()}
-        return {**who, "train_set": fingerprint(self._train_set)}
+        return Progress(**saved.facts["progress"])
 
     def _diverged(self, problem: str) -> CourseError:
         """Leaves the model as it was before the call, sees to it that it is not saved, and says so."""

@@ -21,8 +21,6 @@ class RunOfRecords:
         total_steps: the number of the training's last step.
         start_step: the step after which the generator began: above 0 where it goes on from a checkpoint.
         steps_per_epoch: the number of steps in an epoch.
-        finished: whether the generator has ended by itself.
-        closed: whether it was closed.
     """
 
     def __init__(self, records: Any, total_steps: int, epochs: int) -> None:
@@ -44,7 +42,6 @@ class RunOfRecords:
             cure=_("Say how many steps the training has: live.watch(records, steps=...)."),
         )
         self.steps_per_epoch = total_steps // epochs
-        self.finished = self.closed = False
         self._records = records
         self._first = [_record(given) for given in itertools.islice(records, 1)]
         self.start_step = _step_before(self._first[0]) if self._first else total_steps
@@ -53,11 +50,9 @@ class RunOfRecords:
         """Trains, and hands out each record."""
         yield from self._first
         yield from map(_record, self._records)
-        self.finished = True
 
     def close(self) -> None:
         """Ends the training where it stands."""
-        self.closed = True
         self._records.close()
 
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from importlib import import_module
 from typing import Any, Protocol
 
-from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.records import EpochRecord, History, Record
 from course_lib.watch import trains_now
@@ -35,14 +34,6 @@ class Run(Protocol):
     total_steps: int
     start_step: int
     steps_per_epoch: int
-
-    @property
-    def finished(self) -> bool:
-        """Whether it has handed out its last record."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed."""
 
     def __iter__(self) -> Iterator[Record]:
         """Trains, step by step, as the records are asked for."""
@@ -73,11 +64,10 @@ async def watch(
             Records of steps that `run` does again are dropped.
 
     Raises:
-        CourseError: the run is over, or a lab trains.
+        CourseError: a lab trains.
         Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
     watched: Any = run if hasattr(run, "total_steps") else RunOfRecords(run, steps, epochs)
-    _require_watchable(watched)
     with trains_now.watching(watched):
         return await _watch(watched, _records_before(watched, history))
 
@@ -98,18 +88,6 @@ async def _watch(run: Run, history: History) -> History:
         view.finish()
     training.result()
     return history
-
-
-def _require_watchable(run: Run) -> None:
-    if run.closed or (run.finished and run.start_step < run.total_steps):
-        raise CourseError(
-            _("This run is over: it has no step left to train."),
-            allowed=_("a run that was neither trained to its end nor stopped nor closed"),
-            cure=_(
-                "Make a new run with train(...) and watch that one. With the same folder for checkpoints it"
-                " goes on where this one ended."
-            ),
-        )
 
 
 def _records_before(run: Run, history: History | None) -> History:

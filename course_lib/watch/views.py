@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets
 from IPython.display import display
@@ -16,16 +16,6 @@ from course_lib.training.records import History
 from course_lib.watch.curves import SMOOTHING_STEPS, curves, last_step, splits_of, summary
 
 _QUICK = 1  # how hard the PNG encoder tries for a picture that the next one replaces
-
-
-class View(Protocol):
-    """Shows a history that another thread is filling."""
-
-    def refresh(self) -> None:
-        """Shows the records that have come so far."""
-
-    def finish(self) -> None:
-        """Shows the last state, which stays."""
 
 
 class TerminalView:
@@ -140,6 +130,9 @@ class NotebookView:
         text = _("Picture: loss and accuracy over the steps.")
         alt = _("Curves of loss and accuracy, {described}.", described=summary(self._history))
         return {"image/png": base64.b64encode(png).decode(), "text/plain": text}, {"image/png": {"alt": alt}}
+
+
+View = TerminalView | NotebookView
 
 
 def _stopped(step: int, total_steps: int) -> str:

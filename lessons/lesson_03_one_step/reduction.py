@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.i18n import _, join_sentences, ngettext
-from course_lib.specs.components import Array, require_components, same_values
+from course_lib.specs.components import Array, same_values
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.mesh import MeshSpec
 
@@ -38,7 +38,7 @@ class Reduction(DrawsItself):
         digits: with how many digits after the point numbers are shown and copies are compared with the sum.
 
     Raises:
-        CourseError: the mesh has no such dimension, or another number of arrays than devices.
+        CourseError: the mesh has no such dimension.
 
     Source: https://www.tensorflow.org/guide/dtensor_overview (DTensor collective communications).
     """
@@ -62,8 +62,8 @@ class Reduction(DrawsItself):
         mesh.require_dim(mesh_dim)
         object.__setattr__(self, "mesh", mesh)
         object.__setattr__(self, "mesh_dim", mesh_dim)
-        object.__setattr__(self, "partials", _components(partials, mesh.size))
-        object.__setattr__(self, "copies", _components(copies, mesh.size))
+        object.__setattr__(self, "partials", tuple(map(np.asarray, partials)))
+        object.__setattr__(self, "copies", tuple(map(np.asarray, copies)))
         object.__setattr__(self, "digits", digits)
 
     @property
@@ -182,12 +182,6 @@ class Reduction(DrawsItself):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self.mesh_dim!r} on {self.mesh!r}>"
-
-
-def _components(arrays: Sequence[npt.ArrayLike], num_devices: int) -> tuple[Array, ...]:
-    components = [np.asarray(array) for array in arrays]
-    require_components(components, num_devices)
-    return tuple(components)
 
 
 def _total(partials: Sequence[Array]) -> Array:

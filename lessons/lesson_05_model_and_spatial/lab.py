@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
 from course_lib.explorers.observing import why_not_on_a_page
 from course_lib.i18n import _
@@ -38,11 +39,8 @@ class TrainingLab(TreeWidget):
     Args:
         model: the class of the model, such as `models.MLP`.
         values: the initial value of each variable, such as `models.initial_values()`.
-        train_set: what to train on, as `training.train` takes it.
+        train_set: what to train on.
         test_set: what to evaluate on after each epoch.
-
-    Raises:
-        CourseError: the values do not fit the model.
     """
 
     kind = "explorer"
@@ -51,11 +49,10 @@ class TrainingLab(TreeWidget):
         self,
         model: Any,
         values: Mapping[str, npt.ArrayLike],
-        train_set: Any,
-        test_set: Any = None,
+        train_set: Examples,
+        test_set: Examples | None = None,
     ) -> None:
-        num_examples = len(train_set[1] if isinstance(train_set, tuple) else train_set)
-        self._subject = Subject(model.spec, model.spec.sizes(values), num_examples)
+        self._subject = Subject(model.spec, model.spec.sizes(values), len(train_set))
         self._trained = {"model": model, "values": values, "train_set": train_set, "test_set": test_set}
         self._folder = Path(tempfile.mkdtemp())  # each run gets a folder in it
         self._runs: list[LabRun] = []

@@ -214,7 +214,7 @@ def _plan_of(state: State) -> Plan | None:
 
 
 def _require_an_epoch_left(start: Start, epochs: int) -> None:
-    done = start.saved.fact("progress").get("epoch", 0)
+    done = start.saved.facts["progress"]["epoch"]
     if done >= epochs:
         raise CourseError(
             ngettext(

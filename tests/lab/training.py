@@ -17,13 +17,14 @@ import course_lib
 course_lib.setup(language="LANGUAGE", devices=8)
 import numpy as np
 from course_lib import models
+from course_lib.data.examples import Examples
 from course_lib.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
 from lessons.lesson_05_model_and_spatial.lab import TrainingLab
 tf = course_lib.start_tensorflow()
 random = np.random.default_rng(0)
 features = random.standard_normal((640, 1200), np.float32)
-examples = features, (features[:, 0] > 0).astype(int)""",
+examples = Examples(features, (features[:, 0] > 0).astype(np.int64))""",
     "lab": """
 lab = TrainingLab(models.MLP, models.initial_values(), examples, examples)
 lab""",

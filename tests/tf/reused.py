@@ -8,6 +8,7 @@ from course_lib.models.sentiment import MLP
 from course_lib.training.run import TrainingRun
 from course_lib.training.settings import Settings
 from course_lib.training.trainer import Trainer
+from course_lib.training.work import Work
 
 
 class Reused:
@@ -27,8 +28,7 @@ class Reused:
     ) -> TrainingRun:
         """Returns a run from the first values, or from where the checkpoints are."""
         self.begin_anew()
-        chosen = Settings(**settings)
-        return TrainingRun(self.trainer, train_set, test_set, settings=chosen, checkpoints=checkpoints)
+        return TrainingRun(Work(self.trainer, train_set, test_set, Settings(**settings), checkpoints))
 
     def begin_anew(self) -> None:
         """Gives all variables their first values."""

@@ -109,20 +109,3 @@ ROWS = LayoutSpec(["x", UNSHARDED], GRID)
 def test_what_would_crash_or_mislead_tensorflow_is_refused_by_name(wrong, says):
     with pytest.raises(CourseError, match=says):
         wrong()
-
-
-OTHER_MESHES = [
-    MeshSpec([("y", GRID.sizes[1]), ("x", GRID.sizes[0])]),  # the order
-    MeshSpec([("x", GRID.sizes[1]), ("y", GRID.sizes[0])]),  # the sizes
-    MeshSpec([("x", GRID.sizes[0]), ("z", GRID.sizes[1])]),  # a name
-    MeshSpec([("x", GRID.sizes[0])]),
-]
-
-
-@pytest.mark.parametrize("real", [False, True], ids=["specification", "real layout"])
-@pytest.mark.parametrize("other", OTHER_MESHES, ids=str)
-def test_a_real_mesh_with_other_dimensions_than_the_layouts_is_refused(other, real):
-    mesh, layout = ours.create_mesh(other), ours.to_layout(ROWS) if real else ROWS
-    for wrong in (lambda: ours.to_layout(layout, mesh), lambda: ours.pack(np.zeros((8, 8)), layout, mesh)):
-        with pytest.raises(CourseError, match=f"The real mesh is {other}; the layout has the mesh {GRID}"):
-            wrong()

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib import CourseError
 from course_lib.pictures.curves import Panels
 from course_lib.training.records import History
 from course_lib.watch import live
@@ -77,19 +76,8 @@ def test_an_error_in_training_brings_the_records_so_far(language):
     assert "49" in note
     assert "import sys; history = sys.last_value.history" in note
     assert ("are kept" in note) is (language == "en")
-    assert run.closed
+    assert run.closed_after == 49
     assert not caught.value.history.stopped  # the reader did not
-
-
-def test_a_run_that_is_over_is_refused_with_the_cure(language, capsys):
-    run = FakeRun()
-    asyncio.run(live.watch(run))
-    capsys.readouterr()
-    with pytest.raises(CourseError) as caught:
-        asyncio.run(live.watch(run))
-    assert ("This run is over" in caught.value.problem) is (language == "en")
-    assert "train(...)" in caught.value.cure
-    assert capsys.readouterr().out == ""
 
 
 refreshes = st.lists(st.tuples(st.floats(0.001, 3), st.floats(0, 3)), min_size=1, max_size=20)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from course_lib import CourseError
 from course_lib.data.examples import Examples
 from course_lib.training.batches import BatchOrder, shuffled
-from course_lib.training.settings import Settings, require_same
+from course_lib.training.settings import Settings
 
 sizes = st.integers(1, 40)
 
@@ -57,10 +57,3 @@ def test_the_order_is_this_one_on_every_machine():
 def test_impossible_settings_are_refused_by_name(changed, says):
     with pytest.raises(CourseError, match=says):
         Settings(**({"epochs": 1} | changed))
-
-
-def test_more_epochs_continue_the_same_training_and_other_settings_do_not():
-    saved = Settings(1, 16).identity()
-    require_same(Settings(3, 16).identity(), saved, "folder")
-    with pytest.raises(CourseError, match="batch_size = 16; now it is 32"):
-        require_same(Settings(3, 32).identity(), saved, "folder")

@@ -207,7 +207,6 @@ def test_what_agreed_is_not_run_again_but_times_are_measured_anew(name, observe,
         press(explorer)
         assert "✓" in shown(explorer, "verdict")[0]
     assert len(calls) == runs
-    assert explorer.observe_choice() is not None
 
 
 @pytest.mark.parametrize("name", OBSERVING)
@@ -215,8 +214,6 @@ def test_without_a_function_the_button_says_what_it_needs(name):
     explorer = observing(name)
     (why,) = shown(explorer, "why")
     assert why.startswith(f"The button needs a function: {name}(")
-    with pytest.raises(CourseError, match="cannot run the choice"):
-        explorer.observe_choice()
 
 
 def test_no_explorer_needs_tensorflow():

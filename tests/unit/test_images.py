@@ -110,10 +110,9 @@ BLANK = np.zeros((2, 28, 28), np.uint8)
 @pytest.mark.parametrize(
     ("wrong", "named", "allowed"),
     [
-        (lambda: LabelledImages(BLANK[..., :27], [1, 2]), "(2, 28, 27)", "[images, 28, 28]"),
-        (lambda: LabelledImages(BLANK + 0.5, [1, 2]), "float64", "0 to 255"),
-        (lambda: LabelledImages(BLANK, [10, 1]), "10", "0 to 9"),
-        (lambda: LabelledImages(BLANK, [1.0, 2.5]), "1.0", "0 to 9"),
+        (lambda: ImageGrid(BLANK[..., None], [1, 2]), "(2, 28, 28, 1)", "[images, height, width]"),
+        (lambda: ImageGrid(BLANK + 0.5, [1, 2]), "float64", "0 to 255"),
+        (lambda: ImageGrid(BLANK, [1.0, 0.5], names=["coat", "bag"]), "1.0", "0 to 1"),
         (lambda: ImageGrid(BLANK, [1]), "(1,)", "one label for each image"),
         (lambda: ImageGrid(BLANK, [1, 2], [1, 2, 3]), "(3,)", "one label for each image"),
         (lambda: ImageGrid(np.repeat(BLANK, 51, axis=0), [1] * 102), "102", "1 to 100 images"),

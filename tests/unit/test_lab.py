@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError, runtime
+from course_lib.data.examples import Examples
 from course_lib.models.variables import RANDOM, ModelSpec, VariableSpec
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 from course_lib.training.records import History
@@ -32,7 +33,6 @@ SPEC = ModelSpec(
         "moving_mean": VariableSpec(("hidden",), trainable=False),
     },
     inputs=("batch", "features"),
-    outputs=("batch", "classes"),
     layers=("features", "hidden", "classes"),
     normalised=("hidden",),
 )
@@ -56,7 +56,7 @@ def make(monkeypatch):
     def new(begin=FakeRun):
         monkeypatch.setattr(lab_runs, "begin", lambda _setting, _folder, **_subject: begin())
         values = SPEC.initial_values(SIZES, 0, "he")
-        examples = np.zeros((2560, 1200), np.float32), np.zeros(2560, np.int64)
+        examples = Examples(np.zeros((2560, 1200), np.float32), np.zeros(2560, np.int64))
         labs.append(TrainingLab(SimpleNamespace(spec=SPEC), values, examples))
         return labs[-1]
 

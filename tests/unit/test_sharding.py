@@ -38,7 +38,7 @@ def test_splits_as_numpy_does_and_puts_together_again(case):
     assert {component.shape for component in components} == {sharding.local_shape}
     assert {component.nbytes for component in components} == {sharding.bytes_per_device(4)}
     np.testing.assert_array_equal(sharding.assemble(components), whole)
-    assert layout.of_components(components) == sharding
+    assert layout.observed(components).sharding == sharding
     assert sharding.compare(whole, components).agrees
 
 
@@ -99,10 +99,6 @@ def test_shapes_are_plain_tuples_and_shardings_of_one_kind_are_equal():
         (lambda: ROWS.of((5, 4)), "Axis 0 of length 5 does not split in 3 parts over 'x'"),
         (lambda: ROWS.of((6, 2.5)), "Axis 1 has the length 2.5"),
         (lambda: ROWS.of((6, 4)).split(np.zeros((6, 5))), r"The tensor has the shape \(6, 5\)"),
-        (lambda: ROWS.of((6, 4)).assemble([np.zeros((2, 4))] * 5), "5 components"),
-        (lambda: ROWS.of((6, 4)).assemble([np.zeros((2, 5))] * 6), r"device 0 has the shape \(2, 5\)"),
-        (lambda: ROWS.of_components([np.zeros(4)] * 6), r"device 0 has the shape \(4,\)"),
-        (lambda: ROWS.observed([np.zeros((1, 4))] * 5 + [np.zeros((1, 5))]), "device 5 has the shape"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(wrong, says):

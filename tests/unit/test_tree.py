@@ -66,7 +66,6 @@ def homes() -> dict[str, str]:
 
 
 HOMES = homes()
-FACES = {name.rpartition(".")[0] for name in HOMES}
 
 
 def imported(path: Path) -> set[str]:
@@ -98,7 +97,7 @@ def reached(paths: Iterator[Path]) -> set[str]:
         if name not in seen:
             seen.add(name)
             waiting += [name.rpartition(".")[0]] if "." in name else []
-            waiting += [] if name in FACES else imported(MODULES[name])  # a face is not what it offers
+            waiting += imported(MODULES[name])  # of a face only what it is made with: it names what it offers
     return seen
 
 
