@@ -26,15 +26,12 @@ class StrategyExplorer(Explorer):
     """Asks the reader a few questions, and shows the strategy that suits the answers.
 
     The property `situation` follows the reader's clicks.
-
-    Args:
-        situation: the answers shown first.
     """
 
     name = "strategy"
 
-    def __init__(self, situation: Situation | None = None) -> None:
-        super().__init__(asdict(situation or Situation(specs.GPUS)))
+    def __init__(self) -> None:
+        super().__init__(asdict(Situation(specs.GPUS)))
 
     @property
     def situation(self) -> Situation:
@@ -62,11 +59,9 @@ class StrategyExplorer(Explorer):
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state, with variables on each device where there is no choice."""
         del page
-        return (
-            state
-            if specs.has_choice_of_variables(**state)
-            else {**state, "variables": specs.MIRRORED_VARIABLES}
-        )
+        if specs.has_choice_of_variables(**state):
+            return state
+        return {**state, "variables": specs.MIRRORED_VARIABLES}
 
     def figure(self) -> Figure:
         """Returns the strategy, why, and what lives where.
