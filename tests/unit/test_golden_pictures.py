@@ -78,7 +78,6 @@ PICTURES = {
     "compared-on-cpus": ran_on_cpus,
     "scheme-data-parallel": lambda: Scheme(data_parallel(4), {**PARAMETERS, "labels": ("batch",)}, SIZES),
     "scheme-spatial": lambda: Scheme(spatial_parallel(), PARAMETERS, SIZES),
-    "scheme-on-one-device": lambda: Scheme(data_parallel(1), {"x": PARAMETERS["x"], "loss": ()}, SIZES),
     "reduction-of-gradients": lambda: Reduction(
         TWO, "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
     ),
