@@ -54,7 +54,6 @@ def test_the_solution_sends_what_the_stepper_shows(naive, count, chunk):
     ring = Ring("all-reduce", count, whole_bytes=parts[0].nbytes)
     exchange = run_on_each(course_ring, parts, ring=True)
     assert exchange.bytes_sent == (ring.bytes_sent(ring.num_steps),) * count
-    assert [len(arrays) for arrays in exchange.sent] == [ring.num_steps] * count
     assert run_on_each(naive, parts).bytes_sent == ((count - 1) * parts[0].nbytes,) * count
 
 
