@@ -180,13 +180,6 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
             "Some variables did not move in the first step: their updates came a step late. Call"
             " `apply_gradients` outside the `tf.function` that computes the gradients."
         )
-    if steps.taken is not None and any(steps.moved[-1]) and steps.taken != len(batches):
-        return _(
-            "Steps that the optimizer of `make_step` took: {taken}, in place of {wanted}. Take one with it"
-            " for each batch.",
-            taken=steps.taken,
-            wanted=len(batches),
-        )
     return hint
 
 
@@ -195,12 +188,10 @@ class _Steps:
 
     Attributes:
         moved: after each step, which variables have changed since before the first.
-        taken: how many steps the optimizer counts; None before the last.
     """
 
     def __init__(self) -> None:
         self.moved: list[list[bool]] = []
-        self.taken: int | None = None
 
     @property
     def are_late(self) -> bool:
@@ -227,7 +218,6 @@ class _Steps:
                 )
                 stepped = [dtensor.to_numpy(each) for each in model.trainable_variables]
                 self.moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
-            self.taken = int(optimizer.iterations.numpy())
             return {"losses": losses, "values": [dtensor.to_numpy(weight) for weight in model.weights]}
 
 
