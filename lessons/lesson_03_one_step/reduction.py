@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,14 +84,15 @@ class Reduction(DrawsItself):
     @property
     def largest_difference(self) -> float:
         """How far an element of a copy is from the sum, at most."""
-        return max(np.abs(copy - self.total).max(initial=0).item() for copy in self.copies)
+        differences: list[float] = [np.abs(copy - self.total).max(initial=0).item() for copy in self.copies]
+        return max(differences)
 
     @property
     def sentence(self) -> str:
         """Whether the copies are equal, and whether they are the sum, in words."""
         return join_sentences([self._copies_in_words(), self._sum_in_words()])
 
-    def form(self, value: float) -> str:
+    def form(self, value: Any) -> str:
         """Returns one element as it is shown: with `digits` digits, and without the sign of a zero.
 
         >>> from course_lib import MeshSpec

@@ -142,7 +142,7 @@ def _span(scheme: Scheme, axis: str, part: slice) -> tuple[float, float]:
 
 def _sides(axes: Axes) -> tuple[str | None, str | None]:
     """Returns the axis that runs down and the one that runs right; of vectors only the batch runs down."""
-    if axes == (BATCH,):
-        return BATCH, None
-    down, right = axes if len(axes) > 1 else (None, *axes)
+    if len(axes) == 1:
+        return (BATCH, None) if axes == (BATCH,) else (None, axes[0])
+    down, right = axes
     return down, right

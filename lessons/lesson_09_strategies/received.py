@@ -21,4 +21,7 @@ def received_examples(strategy: Any, data: Any, *, most_batches: int = 8) -> Rec
     Source: https://www.tensorflow.org/tutorials/distribute/input
     """
     batches = islice(strategy.experimental_distribute_dataset(data), most_batches)
-    return ReceivedExamples(map(np.asarray, strategy.experimental_local_results(batch)) for batch in batches)
+    return ReceivedExamples(
+        [np.asarray(part).tolist() for part in strategy.experimental_local_results(batch)]
+        for batch in batches
+    )
