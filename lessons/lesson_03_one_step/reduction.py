@@ -100,8 +100,7 @@ class Reduction(DrawsItself):
         >>> shown(0.55), shown(-0.01)
         ('0.6', '0.0')
         """
-        rounded = f"{value:.{self.digits}f}"
-        return rounded.lstrip("-") if not rounded.strip("-0.") else rounded
+        return f"{value:z.{self.digits}f}"
 
     def _is_sum(self, copy: Array) -> bool:
         close = np.isclose(copy, self.total, rtol=0.0, atol=self.tolerance, equal_nan=True)

@@ -39,10 +39,6 @@ def _added(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON)
 
 
-def _under_the_root(square: Array, step: int) -> Array:
-    return np.asarray(np.sqrt(square + _EPSILON))
-
-
 def _to_the_corrected_root(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - _BETA_2**step))
 
@@ -105,7 +101,9 @@ def adam(answer: Adam) -> str | None:
             _adam(_corrected, lambda square, step: np.sqrt(square) + 1e-8): _(
                 "Epsilon is another one here: the formula of this lesson has $10^{{-7}}$."
             ),
-            _adam(_corrected, _under_the_root): _("Epsilon is under the root here. Add it to the root."),
+            _adam(_corrected, lambda square, step: np.sqrt(square + _EPSILON)): _(
+                "Epsilon is under the root here. Add it to the root."
+            ),
             _adam(_corrected, _to_the_corrected_root): _(
                 "Epsilon is added to the root of the corrected average, as in PyTorch's Adam. The formula of"
                 " this lesson adds it to the root of $v$ and corrects the quotient."
