@@ -127,9 +127,10 @@ def _on_one_device(
                 logits = model(features, training=training)
                 loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
             gradients = [factor * each for each in tape.gradient(loss, model.trainable_variables)]
-            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            if factor:
+                optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
             losses.append(loss_factor * float(loss))
-        return {"losses": losses, "values": [weight.numpy() for weight in model.weights]}
+        return _found(losses, [weight.numpy() for weight in model.weights], optimizer)
 
     return trained
 
@@ -207,7 +208,13 @@ def _steps_on_devices(
             )
             stepped = [dtensor.to_numpy(each) for each in model.trainable_variables]
             moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
-        return {"losses": losses, "values": [dtensor.to_numpy(weight) for weight in model.weights]}
+        return _found(losses, [dtensor.to_numpy(weight) for weight in model.weights], optimizer)
+
+
+def _found(losses: list[Any], values: list[Array], optimizer: Any) -> dict[str, Any]:
+    """Returns what is compared: also whether the steps were taken with the optimizer that was given."""
+    taken = int(optimizer.iterations.numpy())
+    return {"losses": losses, "values": values, "optimizer.iterations": taken}
 
 
 def _compile_it() -> str:

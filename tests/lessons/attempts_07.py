@@ -5,15 +5,16 @@ import numpy as np
 from tests.lessons.attempts import Attempts
 
 
-def adam(move_of):
+def adam(move_of, *, amsgrad=False):
     """Returns Adam with a move computed from step, mean and square."""
 
     def answer(variable, gradients, learning_rate):
-        mean = square = 0
+        mean = square = greatest = 0
         for step, gradient in enumerate(gradients, 1):
             old = mean, square
             mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-            variable = variable - learning_rate * move_of(step, mean, square, old)
+            greatest = np.maximum(greatest, square)
+            variable = variable - learning_rate * move_of(step, mean, greatest if amsgrad else square, old)
         return variable
 
     return answer
@@ -115,6 +116,7 @@ ATTEMPTS = {
             (keeping_the_corrected, "next step"),
             (adam(another_epsilon), "10^{-7}"),
             (adam(by_the_old_averages), "by hand"),
+            (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
             (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
             (nothing, "return"),
             (0.5, "function"),

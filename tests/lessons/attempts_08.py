@@ -111,6 +111,10 @@ def uncombined_for_good(model, optimizer):
     return IN_ONE_FUNCTION(model, optimizer)
 
 
+def with_its_own(model, optimizer):
+    return tf_keras.optimizers.SGD(0.37, momentum=0.8, mesh=optimizer._mesh)
+
+
 IN_ONE_FUNCTION = maker(compute=lambda function: function, together=tf.function)
 
 ATTEMPTS = {
@@ -142,6 +146,7 @@ ATTEMPTS = {
             (IN_ONE_FUNCTION, "came a step late"),
             (uncombined_for_good, "environment variable"),
             (maker(make=lambda model, optimizer: None), "no weight has changed"),
+            (maker(make=with_its_own), "`optimizer.iterations` equal to `0`"),
             (maker(training=False), "`training=True`"),
             (maker(loss_of=tf.reduce_sum), "sum of the losses"),
             (maker(factor=1 / 8), "whole batch"),
