@@ -134,7 +134,7 @@ def _is_tensorflows(value: object) -> bool:
 def _of_object(value: Any) -> object:
     if callable(getattr(type(value), "as_list", None)):  # a TensorShape, without importing TensorFlow
         return plain(value.as_list())
-    if hasattr(type(value), "sharding_specs") and hasattr(type(value), "sharding"):  # an explorer
+    if hasattr(type(value), "sharding"):  # an explorer
         return _chosen(value)
     return _of_tensorflow(value) if _is_tensorflows(value) else value
 

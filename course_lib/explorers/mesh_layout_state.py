@@ -25,25 +25,6 @@ PAGE_SHAPES = ((24,), (8, 6), (6, 4), (4, 6, 8))
 _NEW_NAMES, _NEW_SIZE, _NEW_LENGTHS = ("x", "y", "z"), 2, (8, 6, 4)
 
 
-def first_state(mesh: MeshSpec, global_shape: Sequence[int], sharding_specs: Sequence[str] | None) -> State:
-    """Returns the state that the explorer begins with.
-
-    Raises:
-        CourseError: the mesh or the shape is too large for the controls.
-    """
-    _small(mesh)
-    _require_lengths(global_shape)
-    default = [mesh.names[0], *[UNSHARDED] * len(global_shape)][: len(global_shape)]
-    entries = default if sharding_specs is None else sharding_specs
-    return {
-        "num_dims": len(mesh.dims),
-        "mesh": as_lists(mesh),
-        "num_axes": len(global_shape),
-        "shape": [int(length) for length in global_shape],
-        "layout": list(entries),
-    }
-
-
 def mesh_of(state: State) -> MeshSpec:
     """Returns the mesh that a state describes.
 
@@ -158,12 +139,6 @@ def _small(mesh: MeshSpec) -> MeshSpec:
 
 
 def _require_lengths(lengths: Sequence[object]) -> None:
-    if not 1 <= len(lengths) <= MOST_AXES:
-        raise CourseError(
-            _("The explorer cannot show a tensor of the shape {given!r}.", given=tuple(lengths)),
-            allowed=_("a tuple of 1 to {most} lengths", most=MOST_AXES),
-            cure=_("Write for example global_shape=(8, 6)."),
-        )
     for axis, length in enumerate(lengths):
         whole_number(
             length,

@@ -32,7 +32,6 @@ def _cut(whole: Array, layout: LayoutSpec) -> list[Array]:
 @exercise("01-cut", right=_cut, on_devices=True)
 def cut(answer: Cut) -> str | None:
     """A function that cuts an array into the components of a layout."""
-    yielded: list[Any] = []
     unlisted: list[Any] = []
     retyped: list[dict[str, str]] = []
 
@@ -40,11 +39,10 @@ def cut(answer: Cut) -> str | None:
         with on_devices() as (tf, dtensor):
             components = function(whole, guarded(dtensor.to_layout(layout)))
             packed = tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components)
-        if packed or isinstance(components, dict) or (isinstance(components, list) and not components):
+        no_list = packed or isinstance(components, (dict, Iterator))
+        if no_list or (isinstance(components, list) and not components):
             unlisted.append(components)
-        if isinstance(components, Iterator):  # which shows no parts
-            yielded.append(components)
-        elif isinstance(components, (list, tuple)):
+        if isinstance(components, (list, tuple)):
             types = {part.dtype.name for part in components if hasattr(part, "dtype")}  # a list has none
             retyped.extend({"whole": whole.dtype.name, "parts": each} for each in types - {whole.dtype.name})
         return components
@@ -58,10 +56,6 @@ def cut(answer: Cut) -> str | None:
         _each_block_once: every,
         lambda *inputs: _cut(*inputs)[:1]: every,
         _first_axis_only: _("This cuts the first axis only. The layout has an entry for each axis."),
-        _first_dim_fastest: _(
-            "This numbers the devices column by column."
-            " Go through `layout.mesh.local_device_locations()` in its order."
-        ),
     }
     random = np.random.default_rng(0)
     trap = (numbered_tensor((8, 4)) + 0.5, _TRAP)
@@ -70,8 +64,6 @@ def cut(answer: Cut) -> str | None:
     cases.append(_told(numbered_tensor(()) + 7, LayoutSpec([], _TRAP.mesh), hint=no_axes))
     cases.append(_told(np.arange(8), LayoutSpec(["model"], _TRAP.mesh)))  # as labels are
     hint = judge(answer, _cut, cases, misconceptions=misconceptions, run=on_a_mesh)
-    if yielded:
-        return _("Your function yields the components one by one. Return a list of them.")
     if len(unlisted) == len(cases):
         return _("Return a list with the component of each device, not yet packed.")
     if retyped and not hint:
@@ -112,11 +104,6 @@ def _each_block_once(whole: Array, layout: LayoutSpec) -> list[Array]:
 def _first_axis_only(whole: Array, layout: LayoutSpec) -> list[Array]:
     entries = [*layout.sharding_specs[:1], *[UNSHARDED] * (layout.num_axes - 1)]
     return _cut(whole, LayoutSpec(entries, layout.mesh))
-
-
-def _first_dim_fastest(whole: Array, layout: LayoutSpec) -> list[Array]:
-    in_rows, turned = _cut(whole, layout), MeshSpec(reversed(layout.mesh.dims))
-    return [in_rows[layout.mesh.device_id(turned.coords(at))] for at in range(turned.size)]
 
 
 def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:

@@ -17,78 +17,39 @@ from course_lib.pictures.shapes import Node
 from course_lib.pictures.tensors import tensor_drawing
 from course_lib.pictures.text import axis_notes, block_lines, holding_cells, marked, mesh_grid
 from course_lib.specs.components import Comparison
-from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.mesh import MeshSpec
+from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.listings import listings
 
-__all__ = ["MeshLayoutExplorer", "numbered_tensor"]
-
 Observe = Callable[[Sharding], Sequence[npt.ArrayLike]]
 MOST_REAL_ELEMENTS = 2**20
-_DEFAULT_MESH = MeshSpec([("x", 2), ("y", 4)])
+_FIRST = {
+    "num_dims": 2,
+    "mesh": [["x", 2], ["y", 4]],
+    "num_axes": 2,
+    "shape": [8, 6],
+    "layout": ["x", UNSHARDED],
+}
 
 
 class MeshLayoutExplorer(ObservingExplorer):
     """Lets the reader choose a mesh, a tensor and a layout, and shows which device holds what.
 
-    The properties `mesh`, `global_shape`, `sharding_specs`, `layout`, `sharding` follow the reader's clicks.
+    The property `sharding` follows the reader's clicks.
 
     Args:
         observe: makes the real DTensor for the button. It gets a sharding, distributes
             `numbered_tensor(sharding.global_shape)`, and returns the real component of each device in their
             order. Without it the button is disabled.
-        mesh: the mesh shown first, of 3 dimensions and 16 devices at most.
-        global_shape: the tensor shown first, of 1 to 3 axes.
-        sharding_specs: the layout shown first; it may be one that is illegal. By default axis 0 is sharded
-            over the first mesh dimension.
-
-    Raises:
-        CourseError: the explorer cannot show the choice.
     """
 
     name = "mesh_layout"
     example = "MeshLayoutExplorer(observe)"
 
-    def __init__(
-        self,
-        observe: Observe | None = None,
-        *,
-        mesh: MeshSpec = _DEFAULT_MESH,
-        global_shape: Sequence[int] = (8, 6),
-        sharding_specs: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(observe, states.first_state(mesh, global_shape, sharding_specs))
-
-    @property
-    def mesh(self) -> MeshSpec:
-        """The mesh that the reader chose.
-
-        Raises:
-            CourseError: the sizes make no mesh.
-        """
-        return states.mesh_of(self.state)
-
-    @property
-    def global_shape(self) -> tuple[int, ...]:
-        """The shape of the tensor that the reader chose."""
-        return tuple(self.state["shape"])
-
-    @property
-    def sharding_specs(self) -> tuple[str, ...]:
-        """What the reader chose for each axis, legal or not."""
-        return tuple(self.state["layout"])
-
-    @property
-    def layout(self) -> LayoutSpec:
-        """The layout that the reader chose.
-
-        Raises:
-            CourseError: it is illegal.
-        """
-        return LayoutSpec(self.sharding_specs, self.mesh)
+    def __init__(self, observe: Observe | None = None) -> None:
+        super().__init__(observe, _FIRST)
 
     @property
     def sharding(self) -> Sharding:

@@ -83,7 +83,7 @@ def _traced(answer: OnDevice) -> str | None:
         results = [np.asarray(plain(answered(result)), float) / _UNIT for result in run.results]
     except Exception:
         return None
-    if not any(run.sent):
+    if not any(run.bytes_sent):
         return _("No device sends anything: `device.send(to, values)` does.")
     if all(result.shape == (1,) for result in results):
         return _("Each device returns one chunk only. Collect the finished chunks of the others too.")

@@ -33,16 +33,11 @@ class Exchange:
 
     Attributes:
         results: what it returned on each device.
-        sent: the arrays that each device sent.
+        bytes_sent: how many bytes each device sent.
     """
 
     results: tuple[Any, ...]
-    sent: list[list[Array]]
-
-    @property
-    def bytes_sent(self) -> tuple[int, ...]:
-        """How many bytes each device sent."""
-        return tuple(sum(array.nbytes for array in arrays) for arrays in self.sent)
+    bytes_sent: tuple[int, ...]
 
 
 class Device:
@@ -149,7 +144,7 @@ def run_on_each(
         raise _endless(seconds)
     if in_order:
         raise in_order[0]
-    return Exchange(tuple(results), post.sent)
+    return Exchange(tuple(results), tuple(post.bytes_sent))
 
 
 def _run_all(threads: Sequence[threading.Thread], post: _Post, seconds: float) -> bool:
@@ -181,12 +176,12 @@ class _Post:
     """What is on its way between devices. It notices when all of them wait, so that nobody waits for ever.
 
     Attributes:
-        sent: the arrays that each device sent.
+        bytes_sent: how many bytes each device sent.
         in_vain: the errors that it raised. Where another one was raised too, that is their cause.
     """
 
     def __init__(self, num_devices: int) -> None:
-        self.sent: list[list[Array]] = [[] for _device in range(num_devices)]
+        self.bytes_sent = [0] * num_devices
         self.in_vain: list[BaseException] = []
         self._changed = threading.Condition()
         self._on_the_way: dict[tuple[int, int], deque[Array]] = defaultdict(deque)
@@ -196,7 +191,7 @@ class _Post:
     def put(self, sender: int, receiver: int, array: Array) -> None:
         with self._changed:
             self._require_open()
-            self.sent[sender].append(array)
+            self.bytes_sent[sender] += array.nbytes
             self._on_the_way[sender, receiver].append(array)
             self._waiting.discard((sender, receiver))
             self._changed.notify_all()

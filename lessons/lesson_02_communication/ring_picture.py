@@ -9,7 +9,7 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import colour
-from course_lib.pictures.figures import Figure, framed
+from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import devices_text
 from course_lib.specs.blocks import block_label
@@ -24,15 +24,10 @@ _ARRAY, _BAR_HEIGHT, _BAR_GAP, _BAR_TEXT = 160.0, 16.0, 6.0, 12.0
 def ring_figure(moment: RingMoment) -> Figure:
     """Returns the picture of a ring after some of its steps."""
     chunks = chunks_drawing(moment)
-    title, says, width = ring_text.title(moment), ring_text.sentences(moment), max(chunks.width, _LEAST_WIDTH)
-    drawings = [
-        arranging.lines_of_text([title], size=14, max_width=width),
-        arranging.lines_of_text(legend(moment), size=12, max_width=width, fill=shapes.SOFT_INK),
-        chunks,
-        sent_drawing(moment),
-        arranging.lines_of_text(says, size=13, max_width=width),
-    ]
-    return framed(title, drawings, [*ring_text.lines(moment), "", *says])
+    told, width = ring_text.sentences(moment), max(chunks.width, _LEAST_WIDTH)
+    drawings = [chunks, sent_drawing(moment), arranging.lines_of_text(told, size=13, max_width=width)]
+    text = [*ring_text.lines(moment), "", *told]
+    return headed(ring_text.title(moment), drawings, text, width=width, says=legend(moment))
 
 
 def legend(moment: RingMoment) -> list[str]:

@@ -22,16 +22,16 @@ _MOST_TRIES, _MOST_PROCESSES = 30, 20
 Message = tuple[int, int]  # from device, to device
 
 
-def same_names(num_devices: int) -> list[tuple[Message, ...]]:
-    """Returns the messages among devices that get one name if their two numbers are joined.
+def doomed(num_devices: int = _NUM_DEVICES) -> set[Message]:
+    """Returns the messages among devices whose two numbers, joined, are those of another one as well.
 
-    >>> same_names(11), same_names(12)
-    ([], [((1, 10), (11, 0)), ((1, 11), (11, 1))])
+    >>> doomed(11), sorted(doomed(12))
+    (set(), [(1, 10), (1, 11), (11, 0), (11, 1)])
     """
     messages = defaultdict(list)
     for sender, receiver in itertools.permutations(range(num_devices), 2):
         messages[f"{sender}{receiver}"].append((sender, receiver))
-    return [tuple(each) for each in messages.values() if len(each) > 1]
+    return {each for of_a_name in messages.values() if len(of_a_name) > 1 for each in of_a_name}
 
 
 def swapped() -> list[Message]:
@@ -43,14 +43,9 @@ def swapped() -> list[Message]:
         command = [sys.executable, "-m", __name__]
         run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         found |= set(map(tuple, json.loads(run.stdout.splitlines()[-1])))
-        if found >= _doomed():
+        if found >= doomed():
             break
     return sorted(found)
-
-
-def _doomed() -> set[Message]:
-    """Returns the messages that another one shares its name with."""
-    return set(itertools.chain(*same_names(_NUM_DEVICES)))
 
 
 def _swapped_here() -> set[Message]:
@@ -72,7 +67,7 @@ def _swapped_here() -> set[Message]:
         except Exception:  # the collective was aborted: no other will run in this process
             break
         found |= {(int(sender), int(receiver)) for sender, receiver in np.argwhere(held != numbers)}
-        if found >= _doomed():
+        if found >= doomed():
             break
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import cell
@@ -16,14 +16,14 @@ from course_lib.specs.blocks import block_label
 from course_lib.specs.components import Array
 from lessons.lesson_03_one_step.reduction import Reduction
 
-_LANE_GAP, _GROUP_GAP, _ARROWS, _LEAST_WIDTH = 7.0, 16.0, 44.0, 440.0
+_LANE_GAP, _HEADING_GAP, _ARROWS, _LEAST_WIDTH = 7.0, 16.0, 44.0, 440.0
 _LABEL_SIZE, _LABEL_WIDTH = 13.0, 22.0
 
 
 @draw.register
 def _reduction_figure(reduction: Reduction) -> Figure:
     title = _("All-reduce over {name} on the mesh {mesh}", name=reduction.mesh_dim, mesh=reduction.mesh)
-    lanes = _lanes(reduction)
+    lanes = _headed_lanes(reduction)
     summary, sentence, agrees = _summary(reduction), reduction.sentence, not reduction.wrong_devices
     return headed(
         title,
@@ -37,27 +37,21 @@ def _reduction_figure(reduction: Reduction) -> Figure:
 
 
 def _summary(reduction: Reduction) -> str:
-    return ngettext(
-        "Each device adds an array of shape {shape} and receives the sum.",
-        "Each device adds an array of shape {shape} and receives the sum of its group.",
-        len(reduction.groups),
-        shape=reduction.partials[0].shape,
+    return _(
+        "Each device adds an array of shape {shape} and receives the sum.", shape=reduction.partials[0].shape
     )
 
 
 def _lines(reduction: Reduction) -> list[str]:
-    """Returns the partial sums, the sums and the copies, each with its devices and values."""
-    labels = _labels(reduction)
+    """Returns the partial sums, the sum and the copies, each with its devices and values."""
     partials = [f"  {_device(at)}  {_values(reduction, each)}" for at, each in enumerate(reduction.partials)]
-    sums = [
-        f"  {labels[which]}  {devices_text(group)}  {_values(reduction, total)}"
-        for group, which, total in zip(reduction.groups, reduction.sum_numbers, reduction.sums, strict=True)
-    ]
+    devices = devices_text(range(reduction.mesh.size))
+    total = f"  {block_label(0)}  {devices}  {_values(reduction, reduction.total)}"
     copies = [
-        f"  {_device(at)}  {labels[which]}  {_values(reduction, copy)}"
-        for at, (which, copy) in enumerate(zip(reduction.holdings, reduction.copies, strict=True))
+        f"  {_device(at)}  {block_label(held)}  {_values(reduction, copy)}"
+        for at, (held, copy) in enumerate(zip(reduction.holdings, reduction.copies, strict=True))
     ]
-    parts = zip(_headings(), (partials, sums, copies), strict=True)
+    parts = zip(_headings(), (partials, [total], copies), strict=True)
     return [line for heading, part in parts for line in ("", heading, *part)]
 
 
@@ -71,12 +65,6 @@ def _device(device_id: int) -> str:
 
 def _values(reduction: Reduction, array: Array) -> str:
     return array_text(array, reduction.form)
-
-
-def _labels(reduction: Reduction) -> dict[int, str]:
-    """Returns a letter for each number of what devices hold, the sums first."""
-    numbers = sorted({*reduction.sum_numbers, *reduction.holdings})
-    return {which: block_label(at) for at, which in enumerate(numbers)}
 
 
 @dataclass(frozen=True)
@@ -93,7 +81,7 @@ class _Places:
 
 
 def _places(reduction: Reduction) -> _Places:
-    arrays = (*reduction.partials, *reduction.sums, *reduction.copies)
+    arrays = (*reduction.partials, reduction.total, *reduction.copies)
     width = value_width(arrays, reduction.form)
     box = values_drawing(arrays[0], "none", width)
     widths = [max(arranging.text_width(heading, 12), box.width) for heading in _headings()]
@@ -103,39 +91,39 @@ def _places(reduction: Reduction) -> _Places:
     return _Places(partials, total, copies, copies + widths[2] + _LABEL_WIDTH, box.width, box.height, width)
 
 
-def _lanes(reduction: Reduction) -> Drawing:
+def _headed_lanes(reduction: Reduction) -> Drawing:
     places = _places(reduction)
     lefts = (places.partials, places.total, places.copies)
     heads = (
         shapes.text(left, 12, heading, fill=shapes.SOFT_INK, bold=True)
         for left, heading in zip(lefts, _headings(), strict=True)
     )
-    groups = [_group(reduction, at, places) for at in range(len(reduction.groups))]
-    return arranging.stacked([Drawing(places.width, 14, tuple(heads)), *groups], _GROUP_GAP)
+    headings = Drawing(places.width, 14, tuple(heads))
+    return arranging.stacked([headings, _lanes(reduction, places)], _HEADING_GAP)
 
 
-def _group(reduction: Reduction, at: int, places: _Places) -> Drawing:
-    """Returns the lanes of one group, its sum in their middle, and the arrows between them."""
-    group, step = reduction.groups[at], places.box_height + _LANE_GAP
-    height = max(step * len(group) - _LANE_GAP, places.box_height + 2 * _LABEL_SIZE)
-    top = (height - step * len(group) + _LANE_GAP) / 2
+def _lanes(reduction: Reduction, places: _Places) -> Drawing:
+    """Returns the lanes of the devices, the sum in their middle, and the arrows between them."""
+    count, step = reduction.mesh.size, places.box_height + _LANE_GAP
+    height = max(step * count - _LANE_GAP, places.box_height + 2 * _LABEL_SIZE)
+    top = (height - step * count + _LANE_GAP) / 2
     nodes: list[Node] = []
-    for lane, device_id in enumerate(group):
-        y = top + step * lane
+    for device_id in range(count):
+        y = top + step * device_id
         wrong = device_id in reduction.wrong_devices
         nodes += _arrows(places, y + places.box_height / 2, height / 2, wrong=wrong)
         nodes += _lane(reduction, device_id, places, y)
-    return Drawing(places.width, height, (*nodes, *_sum(reduction, at, places, height)))
+    return Drawing(places.width, height, (*nodes, *_sum(reduction, places, height)))
 
 
 def _lane(reduction: Reduction, device_id: int, places: _Places, y: float) -> list[Node]:
     """Returns a device with its partial sum, which stripes mark as one, and its copy of the sum."""
     held = reduction.holdings[device_id]
+    label = block_label(held)
     middle, data = y + places.box_height / 2 + 4, {"data_device": str(device_id)}
     stripes = _stripes(reduction, device_id, places)
     partial = _box(reduction, reduction.partials[device_id], places, shapes.PANEL, stripes)
-    copy = _box(reduction, reduction.copies[device_id], places, _number(reduction, held))
-    label = _labels(reduction)[held]
+    copy = _box(reduction, reduction.copies[device_id], places, held)
     return [
         shapes.text(0, middle, _device(device_id), fill=shapes.INK),
         node("g", partial.at(places.partials, y), class_="partial", **data),
@@ -144,15 +132,13 @@ def _lane(reduction: Reduction, device_id: int, places: _Places, y: float) -> li
     ]
 
 
-def _sum(reduction: Reduction, at: int, places: _Places, height: float) -> list[Node]:
-    which = reduction.sum_numbers[at]
-    total = _box(reduction, reduction.sums[at], places, _number(reduction, which))
+def _sum(reduction: Reduction, places: _Places, height: float) -> list[Node]:
+    total = _box(reduction, reduction.total, places, 0)
     y, middle = (height - places.box_height) / 2, places.total + places.box_width / 2
-    label = _labels(reduction)[which]
     left = places.total - 11
     return [
         node("g", total.at(places.total, y), class_="sum"),
-        shapes.text(middle, y - 6, label, size=_LABEL_SIZE, anchor="middle", bold=True),
+        shapes.text(middle, y - 6, block_label(0), size=_LABEL_SIZE, anchor="middle", bold=True),
         node("circle", cx=left, cy=height / 2, r=8, fill=shapes.PANEL, stroke=shapes.SOFT_INK),
         shapes.text(left, height / 2 + 5, "+", size=15, anchor="middle", bold=True),
     ]
@@ -184,11 +170,7 @@ def _box(
 
 def _stripes(reduction: Reduction, device_id: int, places: _Places) -> Node:
     """Returns stripes in a colour of the device's own, which no sum and no copy has."""
-    free = shapes.PALETTE[len(_labels(reduction)) :] or shapes.PALETTE
+    free = shapes.PALETTE[1 + max(reduction.holdings) :] or shapes.PALETTE
     rounds, at = divmod(device_id, len(free))
     size = places.box_width, places.box_height
     return shapes.stripes(*size, stroke=free[at], falling=bool(rounds % 2))
-
-
-def _number(reduction: Reduction, which: int) -> int:
-    return sorted(_labels(reduction)).index(which)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
-from course_lib.exercises.judging import Case, drawn, judge, with_lists_or_arrays
+from course_lib.exercises.judging import drawn, judge, with_lists_or_arrays
 from course_lib.exercises.real_devices import on_devices, refuse_new_axis
 from course_lib.exercises.small_model import FEATURES, logits_of, small_model, small_values
 from course_lib.i18n import _
@@ -32,21 +32,9 @@ def _padded(random: np.random.Generator, num_reviews: int) -> tuple[Array, Array
     return x, y, weight
 
 
-def _errors(
-    x: Array, y: Array, weight: Array, *, own_moments: bool = False, values: dict[str, Array] | None = None
-) -> tuple[float, float]:
-    answers = logits_of(values or small_values(), x, own_moments=own_moments).argmax(axis=1)
+def _errors(x: Array, y: Array, weight: Array, *, own_moments: bool = False) -> tuple[float, float]:
+    answers = logits_of(small_values(), x, own_moments=own_moments).argmax(axis=1)
     return float(weight @ ((y == 0) & (answers == 1))), float(weight @ ((y == 1) & (answers == 0)))
-
-
-def _with_moments_swapped() -> dict[str, Array]:
-    values = small_values()
-    return {**values, "mean": values["variance"], "variance": values["mean"]}
-
-
-def _rates(x: Array, y: Array, weight: Array) -> tuple[float, ...]:
-    counts = [max(float(weight @ (y == label)), 1e-9) for label in (0, 1)]
-    return tuple(each / count for each, count in zip(_errors(x, y, weight), counts, strict=True))
 
 
 def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, ...] | None:
@@ -84,16 +72,11 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
 @exercise("04-errors", right=_errors, on_devices=True)
 def errors(answer: Errors) -> str | None:
     """The numbers of negative reviews called positive, and of positive ones called negative."""
-    cases = drawn(lambda random: _padded(random, int(random.choice([11, 13, 18, 21]))), count=4)
-    none = np.zeros(_DEVICES, np.float32)
     divided = _("Count the mistakes: do not divide by the number of reviews or of rows.")
-    only_padding = Case(
-        (*_padded(np.random.default_rng(1), 8)[:2], none), _("All rows have the weight 0 here.")
-    )
     return judge(
         answer,
         _errors,
-        [*cases, only_padding],
+        drawn(lambda random: _padded(random, int(random.choice([11, 13, 18, 21]))), count=4),
         misconceptions={
             lambda x, y, weight: _errors(x, y, np.ones_like(weight)): _(
                 "The rows that fill up are counted like reviews. Multiply by the weights."
@@ -106,10 +89,6 @@ def errors(answer: Errors) -> str | None:
             ),
             lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): divided,
             lambda x, y, weight: tuple(each / len(weight) for each in _errors(x, y, weight)): divided,
-            _rates: divided,
-            lambda *rows: _errors(*rows, values=_with_moments_swapped()): _(
-                "The moving moments are swapped: the mean comes first."
-            ),
         },
         run=_called,
         advice=_(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.plan import Axes, Plan
 from course_lib.specs.sharding import Sharding
 
 
-@dataclass(frozen=True, init=False, repr=False, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Scheme(DrawsItself):
     """Tensors with named axes under one plan. It draws itself.
 
@@ -38,13 +37,10 @@ class Scheme(DrawsItself):
     plan: Plan
     tensors: Mapping[str, Axes]
     sizes: Mapping[str, int]
-    shardings: Mapping[str, Sharding]
+    shardings: Mapping[str, Sharding] = field(init=False)
 
-    def __init__(self, plan: Plan, tensors: Mapping[str, Axes], sizes: Mapping[str, int]) -> None:
-        object.__setattr__(self, "plan", plan)
-        object.__setattr__(self, "tensors", MappingProxyType(dict(tensors)))
-        object.__setattr__(self, "sizes", MappingProxyType(dict(sizes)))
-        object.__setattr__(self, "shardings", MappingProxyType(plan.shardings(tensors, sizes)))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shardings", self.plan.shardings(self.tensors, self.sizes))
 
     def split_by(self, mesh_dim: str) -> dict[str, tuple[str, ...]]:
         """Returns the axes that a mesh dimension splits, each with the tensors that have it."""

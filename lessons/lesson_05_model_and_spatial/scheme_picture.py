@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from course_lib.errors import CourseError
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
@@ -17,7 +16,6 @@ from course_lib.specs.blocks import Block
 from course_lib.specs.plan import BATCH, Axes
 from lessons.lesson_05_model_and_spatial.scheme import Scheme
 
-_MOST_AXES = 2
 _GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
 _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
 
@@ -26,24 +24,13 @@ Devices = tuple[int, ...]
 
 @draw.register
 def _scheme_figure(scheme: Scheme) -> Figure:
-    for name, axes in scheme.tensors.items():
-        _require_drawable(name, axes)
-    title, told, colours = _title(scheme), _told(scheme), _colours(scheme)
+    title = _("Scheme {plan} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
+    told, colours = _told(scheme), _colours(scheme)
     tensors = [_tensor(scheme, name, colours) for name in scheme.tensors]
     columns = [replace(tensor, width=max(each.width for each in tensors)) for tensor in tensors]
     drawing = arranging.flowing(columns, _GAP, _WIDTH)
     lines = (line for name in scheme.tensors for line in ("", *_lines(scheme, name)))
     return headed(title, [drawing], [*told, *lines], width=_WIDTH, says=told)
-
-
-def _title(scheme: Scheme) -> str:
-    if not _many(scheme):
-        return _("One device")
-    return _("Scheme {plan} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
-
-
-def _many(scheme: Scheme) -> bool:
-    return scheme.plan.mesh.size > 1
 
 
 def _told(scheme: Scheme) -> list[str]:
@@ -56,7 +43,7 @@ def _told(scheme: Scheme) -> list[str]:
         for axis, tensors in split.items():
             values = {"name": name, "axis": axis, "tensors": ", ".join(tensors)}
             lines.append(_("Mesh dimension {name} splits the axis {axis}: {tensors}.", **values))
-    return [*lines, _("The numbers in a block are the devices that hold it.")] if _many(scheme) else []
+    return [*lines, _("The numbers in a block are the devices that hold it.")]
 
 
 def _lines(scheme: Scheme, name: str) -> list[str]:
@@ -66,8 +53,8 @@ def _lines(scheme: Scheme, name: str) -> list[str]:
         _x, y, _width, _height = _place(scheme, name, block)
         rows.setdefault(y, []).append(_holders(scheme, block.devices))
     holders = " / ".join(" | ".join(row) for row in rows.values())
-    blocks = [_("blocks on {devices}", devices=holders)] if _many(scheme) else []
-    return [_heading(scheme, name), *(f"  {note}" for note in [*_notes(scheme, name), *blocks])]
+    notes = [*_notes(scheme, name), _("blocks on {devices}", devices=holders)]
+    return [_heading(scheme, name), *(f"  {note}" for note in notes)]
 
 
 def _heading(scheme: Scheme, name: str) -> str:
@@ -78,10 +65,7 @@ def _notes(scheme: Scheme, name: str) -> list[str]:
     """Returns for each axis where it runs and what splits it, and then what one device holds."""
     sharding, axes = scheme.shardings[name], scheme.tensors[name]
     arrows = {axis: arrow for axis, arrow in zip(_sides(axes), "↓→", strict=True) if axis is not None}
-    notes = [f"{arrows[axis]} {axis} {scheme.sizes[axis]}" for axis in axes]
-    if not _many(scheme):
-        return notes
-    notes = [f"{note} · {_cut(scheme, axis)}" for note, axis in zip(notes, axes, strict=True)]
+    notes = [f"{arrows[axis]} {axis} {scheme.sizes[axis]} · {_cut(scheme, axis)}" for axis in axes]
     copies = ngettext("{count} copy", "{count} copies", sharding.copies)
     held = _("on a device: {local_shape}, {copies}", local_shape=sharding.local_shape, copies=copies)
     return [*notes, held]
@@ -100,7 +84,7 @@ def _tensor(scheme: Scheme, name: str, colours: Mapping[Devices, str]) -> Drawin
     width, height = max(x + width for x, _y, width, _h in places), max(y + h for _x, y, _w, h in places)
     parts = []
     for at, (block, place) in enumerate(zip(blocks, places, strict=True)):
-        label = _label(_holders(scheme, block.devices), place) if _many(scheme) else []
+        label = _label(_holders(scheme, block.devices), place)
         nodes = cell(place, *label, fill=colours[block.devices])
         parts.append(node("g", *nodes, class_="part", data_block=str(at)))
     notes = arranging.lines_of_text(
@@ -133,7 +117,7 @@ def _colours(scheme: Scheme) -> dict[Devices, str]:
     the same devices.
     """
     sets = dict.fromkeys(block.devices for sharding in scheme.shardings.values() for block in sharding.blocks)
-    everyone = {devices: shapes.EMPTY for devices in sets if len(devices) == scheme.plan.mesh.size > 1}
+    everyone = {devices: shapes.EMPTY for devices in sets if len(devices) == scheme.plan.mesh.size}
     others = (devices for devices in sets if devices not in everyone)
     return everyone | {devices: colour(at) for at, devices in enumerate(others)}
 
@@ -158,21 +142,7 @@ def _span(scheme: Scheme, axis: str, part: slice) -> tuple[float, float]:
 
 def _sides(axes: Axes) -> tuple[str | None, str | None]:
     """Returns the axis that runs down and the one that runs right; of vectors only the batch runs down."""
-    if len(axes) == _MOST_AXES:
-        return axes[0], axes[1]
-    down = axes == (BATCH,)
-    return (BATCH if down else None), (None if down or not axes else axes[0])
-
-
-def _require_drawable(name: str, axes: Axes) -> None:
-    if len(axes) > _MOST_AXES:
-        raise CourseError(
-            ngettext(
-                "The tensor {name!r} of {count} axis cannot be drawn.",
-                "The tensor {name!r} of {count} axes cannot be drawn.",
-                len(axes),
-                name=name,
-            ),
-            allowed=_("0 to {most} axes", most=_MOST_AXES),
-            cure=_("Leave the tensor out, or look at it alone: layout.of(global_shape)."),
-        )
+    if len(axes) == 1:
+        return (BATCH, None) if axes == (BATCH,) else (None, axes[0])
+    down, right = axes
+    return down, right

@@ -227,9 +227,6 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
             lambda texts: _labelled(_probabilities(texts, axis=None)): _(
                 "This scales the rows of all texts together. Scale each row to length 1."
             ),
-            lambda texts: _labelled(_probabilities(texts, axis=0)): _(
-                "This scales each column, over all texts. Scale each row to length 1."
-            ),
             lambda texts: _labelled(_probabilities(texts, softmax=False)): _(
                 "These are logits. Make probabilities of them: tf.nn.softmax."
             ),
@@ -238,9 +235,6 @@ def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str |
             ),
             lambda texts: {**_predicted(texts), "probability": _probabilities(texts)[:, 1]}: _(
                 "This is the probability of good for each text. Return that of the label."
-            ),
-            lambda texts: {**_predicted(texts), "probability": _probabilities(texts)[:, 0]}: _(
-                "This is the probability of bad for each text. Return that of the label."
             ),
         },
         run=run,

@@ -39,10 +39,6 @@ def _added(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON)
 
 
-def _under_the_root(square: Array, step: int) -> Array:
-    return np.asarray(np.sqrt(square + _EPSILON))
-
-
 def _to_the_corrected_root(square: Array, step: int) -> Array:
     return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - _BETA_2**step))
 
@@ -50,7 +46,6 @@ def _to_the_corrected_root(square: Array, step: int) -> Array:
 def _adam(
     correction: Callable[[int], float],
     divisor: Callable[[Array, int], Array] = _added,
-    beta_1: float = _BETA_1,
     *,
     keeps_corrected: bool = False,
 ) -> Adam:
@@ -60,10 +55,10 @@ def _adam(
         value = np.array(variable, np.float64)
         mean, square = np.zeros_like(value), np.zeros_like(value)
         for step, gradient in enumerate(gradients, 1):
-            mean = beta_1 * mean + (1 - beta_1) * gradient
+            mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
             square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
             if keeps_corrected:
-                mean, square = mean / (1 - beta_1**step), square / (1 - _BETA_2**step)
+                mean, square = mean / (1 - _BETA_1**step), square / (1 - _BETA_2**step)
             value = value - learning_rate * correction(step) * mean / divisor(square, step)
         return value
 
@@ -111,13 +106,12 @@ def adam(answer: Adam) -> str | None:
             _adam(_corrected, lambda square, step: np.sqrt(square) + 1e-8): _(
                 "Epsilon is another one here: the formula of this lesson has $10^{{-7}}$."
             ),
-            _adam(_corrected, _under_the_root): _("Epsilon is under the root here. Add it to the root."),
+            _adam(_corrected, lambda square, step: np.sqrt(square + _EPSILON)): _(
+                "Epsilon is under the root here. Add it to the root."
+            ),
             _adam(_corrected, _to_the_corrected_root): _(
                 "Epsilon is added to the root of the corrected average, as in PyTorch's Adam. The formula of"
                 " this lesson adds it to the root of $v$ and corrects the quotient."
-            ),
-            _adam(_corrected, beta_1=0.0): _(
-                "This moves by the gradient of the step alone. Move by its average, $m$."
             ),
         },
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -126,9 +127,10 @@ def _on_one_device(
                 logits = model(features, training=training)
                 loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
             gradients = [factor * each for each in tape.gradient(loss, model.trainable_variables)]
-            optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            if factor:
+                optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
             losses.append(loss_factor * float(loss))
-        return {"losses": losses, "values": [weight.numpy() for weight in model.weights]}
+        return _found(losses, [weight.numpy() for weight in model.weights], optimizer)
 
     return trained
 
@@ -141,13 +143,13 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         (random.normal(0, 1, (8, _FEATURES)).astype(np.float32), random.integers(0, _CLASSES, 8))
         for _batch in range(3)
     ]
-    steps, before = _Steps(), os.environ.get(GROUP_SIZE)
+    moved, before = list[list[bool]](), os.environ.get(GROUP_SIZE)
     try:
         hint = judge(
             answer,
             _on_one_device(),
             [Case((batches,), told=_("three batches of eight rows on the mesh {mesh}", mesh=_STEP_MESH))],
-            run=steps.run,
+            run=partial(_steps_on_devices, moved),
             misconceptions={
                 _on_one_device(0.0): _(
                     "After your steps no weight has changed. Give the gradients to the optimizer."
@@ -175,60 +177,44 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         raise limit.TooLong(error.problem, allowed=error.allowed, cure=cure) from None
     if before is None and os.environ.pop(GROUP_SIZE, ""):
         return _("Your function leaves an environment variable set. Call `apply_gradients` outside instead.")
-    if steps.are_late:
+    if moved and any(late and not at_once for at_once, late in zip(moved[0], moved[-1], strict=True)):
         return _(
             "Some variables did not move in the first step: their updates came a step late. Call"
             " `apply_gradients` outside the `tf.function` that computes the gradients."
         )
-    if steps.taken is not None and any(steps.moved[-1]) and steps.taken != len(batches):
-        return _(
-            "Steps that the optimizer of `make_step` took: {taken}, in place of {wanted}. Take one with it"
-            " for each batch.",
-            taken=steps.taken,
-            wanted=len(batches),
-        )
     return hint
 
 
-class _Steps:
-    """The steps of a reader's function on eight devices.
+def _steps_on_devices(
+    moved: list[list[bool]], make_step: Callable[[Any, Any], Any], batches: Batches
+) -> dict[str, Any] | None:
+    """Returns what the reader's steps make of the model on eight devices, if there are any.
 
-    Attributes:
-        moved: after each step, which variables have changed since before the first.
-        taken: how many steps the optimizer counts; None before the last.
+    Notes after each step which variables have changed since before the first.
     """
+    with on_devices() as (_tf, dtensor):
+        mesh = dtensor.create_mesh(_STEP_MESH)
+        model = _on_mesh(dtensor, mesh)
+        sgd = import_module("tf_keras").optimizers.SGD
+        optimizer = sgd(_LEARNING_RATE, momentum=_MOMENTUM, mesh=mesh)
+        step = answered(make_step(model, optimizer))
+        if not callable(step):
+            return None
+        first, losses = [dtensor.to_numpy(each) for each in model.trainable_variables], []
+        for features, labels in batches:
+            inputs = dtensor.pack(features, LayoutSpec(["batch", UNSHARDED], _STEP_MESH), mesh)
+            losses.append(
+                _loss_of(step, inputs, dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh))
+            )
+            stepped = [dtensor.to_numpy(each) for each in model.trainable_variables]
+            moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
+        return _found(losses, [dtensor.to_numpy(weight) for weight in model.weights], optimizer)
 
-    def __init__(self) -> None:
-        self.moved: list[list[bool]] = []
-        self.taken: int | None = None
 
-    @property
-    def are_late(self) -> bool:
-        """Whether some variable moved, but not in the first step."""
-        return bool(self.moved) and any(
-            late and not at_once for at_once, late in zip(self.moved[0], self.moved[-1], strict=True)
-        )
-
-    def run(self, make_step: Callable[[Any, Any], Any], batches: Batches) -> dict[str, Any] | None:
-        """Returns what the reader's steps make of the model, if there are any."""
-        with on_devices() as (_tf, dtensor):
-            mesh = dtensor.create_mesh(_STEP_MESH)
-            model = _on_mesh(dtensor, mesh)
-            sgd = import_module("tf_keras").optimizers.SGD
-            optimizer = sgd(_LEARNING_RATE, momentum=_MOMENTUM, mesh=mesh)
-            step = answered(make_step(model, optimizer))
-            if not callable(step):
-                return None
-            first, losses = [dtensor.to_numpy(each) for each in model.trainable_variables], []
-            for features, labels in batches:
-                inputs = dtensor.pack(features, LayoutSpec(["batch", UNSHARDED], _STEP_MESH), mesh)
-                losses.append(
-                    _loss_of(step, inputs, dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh))
-                )
-                stepped = [dtensor.to_numpy(each) for each in model.trainable_variables]
-                self.moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
-            self.taken = int(optimizer.iterations.numpy())
-            return {"losses": losses, "values": [dtensor.to_numpy(weight) for weight in model.weights]}
+def _found(losses: list[Any], values: list[Array], optimizer: Any) -> dict[str, Any]:
+    """Returns what is compared: also whether the steps were taken with the optimizer that was given."""
+    taken = int(optimizer.iterations.numpy())
+    return {"losses": losses, "values": values, "optimizer.iterations": taken}
 
 
 def _compile_it() -> str:

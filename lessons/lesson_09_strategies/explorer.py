@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
-from course_lib.pictures.figures import Figure, framed
+from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -26,15 +25,12 @@ class StrategyExplorer(Explorer):
     """Asks the reader a few questions, and shows the strategy that suits the answers.
 
     The property `situation` follows the reader's clicks.
-
-    Args:
-        situation: the answers shown first.
     """
 
     name = "strategy"
 
-    def __init__(self, situation: Situation | None = None) -> None:
-        super().__init__(asdict(situation or Situation(specs.GPUS)))
+    def __init__(self) -> None:
+        super().__init__(asdict(Situation(specs.GPUS)))
 
     @property
     def situation(self) -> Situation:
@@ -62,11 +58,9 @@ class StrategyExplorer(Explorer):
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state, with variables on each device where there is no choice."""
         del page
-        return (
-            state
-            if specs.has_choice_of_variables(**state)
-            else {**state, "variables": specs.MIRRORED_VARIABLES}
-        )
+        if specs.has_choice_of_variables(**state):
+            return state
+        return {**state, "variables": specs.MIRRORED_VARIABLES}
 
     def figure(self) -> Figure:
         """Returns the strategy, why, and what lives where.
@@ -76,10 +70,12 @@ class StrategyExplorer(Explorer):
         """
         advice, shown = self.situation.advice, drawings.places_of(self.situation)
         told = [advice.rule, *([advice.warning.replace("`", "")] if advice.warning else [])]
-        text = partial(arranging.lines_of_text, size=12, max_width=drawings.WIDTH, fill=shapes.SOFT_INK)
-        heading = arranging.lines_of_text([advice.strategy], size=14, max_width=drawings.WIDTH)
-        parts = [heading, text(told), drawings.places_drawing(shown), text(drawings.legend(shown))]
-        return framed(advice.strategy, parts, [*told, "", *drawings.places_lines(shown)])
+        legend = arranging.lines_of_text(
+            drawings.legend(shown), size=12, max_width=drawings.WIDTH, fill=shapes.SOFT_INK
+        )
+        text = [*told, "", *drawings.places_lines(shown)]
+        parts = [drawings.places_drawing(shown), legend]
+        return headed(advice.strategy, parts, text, width=drawings.WIDTH, says=told)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the strategy, why, what lives where, and the program; or why there is none."""

@@ -61,13 +61,12 @@ def _objective(
     penalties: list[float],
     share: Shares = _GLOBAL,
     times: Times = _ONCE,
-    slope: float = 1,
 ) -> dict[str, float]:
     """Returns the sum over the replicas, and its slopes where losses and penalties grow in proportion."""
     size = sum(map(len, losses))
     mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses if len(part)))
     penalty = times(len(losses), size) * sum(penalties)
-    return dict(zip(_FOUND, (mean + penalty, mean, slope * penalty), strict=True))
+    return dict(zip(_FOUND, (mean + penalty, mean, penalty), strict=True))
 
 
 @exercise("10-objective", right=_objective, on_devices=True)
@@ -87,9 +86,6 @@ def objective(answer: Callable[..., Any]) -> str | None:
             **_mistakes(lambda share, times: partial(_objective, share=share, times=times)),
             partial(_objective, times=lambda replicas, batch: replicas / batch): _(
                 "The penalties are divided by the examples. Divide them by the number of replicas."
-            ),
-            partial(_objective, slope=0): _(
-                "No gradient comes from the penalties, so they would change no weight."
             ),
         },
     )
@@ -215,13 +211,7 @@ def replica_step(answer: Callable[..., Any]) -> str | None:
             " cross entropy of the logits, divided by `size`, plus the penalties, which count once in all."
             " The logits go to the metric as they are."
         ),
-        misconceptions={
-            **_mistakes(_stepped),
-            _stepped(times=lambda replicas, batch: replicas / 2): _(
-                "On two replicas that is right, on four it is not. Divide the penalties by the replicas that"
-                " there are: `scale_regularization_loss` does."
-            ),
-        },
+        misconceptions=_mistakes(_stepped),
     )
     if hint is None and modes != {True}:
         return _("Call the model with `training=True`: without it, a layer such as `Dropout` does nothing.")

@@ -9,7 +9,7 @@ from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.bars import Bar, Bars, bars_drawing
 from course_lib.pictures.cells import colour
-from course_lib.pictures.figures import Figure, framed
+from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.text import form_value
 from lessons.lesson_10_custom_training.loss_scaling import FULL, GLOBAL, KERAS, REPLICA, TWICE, LossScaling
 
@@ -46,14 +46,9 @@ def figure_of(scaling: LossScaling) -> Figure:
     title = _("Loss of {examples} on {replicas}", examples=examples, replicas=replicas)
     told = _("Divided by: {divisor}", divisor=division_text(scaling.division))
     says = [text.replace("`", "") for text in sentences(scaling)]
-    drawings = [
-        arranging.lines_of_text([title], size=14, max_width=_WIDTH),
-        arranging.lines_of_text([told], size=_SIZE, max_width=_WIDTH, fill=shapes.SOFT_INK),
-        parts_drawing(scaling),
-        bars_drawing(results(scaling)),
-        arranging.lines_of_text(says, size=13, max_width=_WIDTH),
-    ]
-    return framed(title, drawings, [told, "", *lines(scaling), "", *says])
+    words = arranging.lines_of_text(says, size=13, max_width=_WIDTH)
+    drawings = [parts_drawing(scaling), bars_drawing(results(scaling)), words]
+    return headed(title, drawings, [told, "", *lines(scaling), "", *says], width=_WIDTH, says=[told])
 
 
 def lines(scaling: LossScaling) -> list[str]:

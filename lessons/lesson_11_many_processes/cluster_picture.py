@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, framed
+from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.links import link
 from course_lib.pictures.shapes import node
 from lessons.lesson_11_many_processes.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place, Task
@@ -18,8 +18,7 @@ _WIDTH, _HEAD, _LINE, _PAD, _GAP, _SIZE = 560.0, 24.0, 19.0, 8.0, 12.0, 12.0
 
 def figure(place: Place) -> Figure:
     """Returns the picture of a cluster with one of its tasks marked."""
-    heading = arranging.lines_of_text([title(place)], size=14, max_width=_WIDTH)
-    return framed(title(place), [heading, drawing(place)], lines(place))
+    return headed(title(place), [drawing(place)], lines(place), width=_WIDTH)
 
 
 def title(place: Place) -> str:

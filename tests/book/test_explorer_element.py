@@ -158,7 +158,8 @@ def test_without_scripts_the_picture_stays(scriptless_page, server):
 
 def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_back(visit):
     page = visit("none")
-    explorer = MeshLayoutExplorer(observe, global_shape=(6, 4), sharding_specs=["x", "y"])
+    explorer = MeshLayoutExplorer(observe)
+    explorer.state = {**explorer.state, "shape": [6, 4], "layout": ["x", "y"]}
     page.evaluate(NOTEBOOK_HOST, explorer.view)
     size = page.get_by_label("y", exact=True).first
     size.fill("2")
@@ -167,7 +168,7 @@ def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_ba
     assert page.locator(".busy .late").count() == 1
     answered(page, explorer)
     assert page.locator(".busy").count() == 0
-    assert explorer.mesh == MeshSpec([("x", 2), ("y", 2)])
+    assert str(explorer.sharding.mesh) == "x 2 × y 2"
     assert labels(page) == ["0 A", "1 B", "2 C", "3 D"]
     assert (
         page.evaluate("document.querySelector('#notebook > div').shadowRoot.activeElement.name") == "num_axes"
@@ -180,7 +181,7 @@ def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_ba
     pick_entry = page.locator("fieldset").last.locator("label", has_text="unsharded")
     pick_entry.click()
     answered(page, explorer)
-    assert explorer.sharding_specs == ("x", UNSHARDED)
+    assert str(explorer.sharding.layout) == "[x, unsharded]"
     assert page.locator(".panel").count() == 2
     size.fill("")
     size.press("Tab")

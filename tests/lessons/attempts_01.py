@@ -133,7 +133,7 @@ ATTEMPTS = {
             (each_block_once, "Give every device"),
             (lambda whole, layout: cut(whole, layout)[:1], "Give every device"),
             (cut_first_axis, "first axis only"),
-            (column_by_column, "column by column"),
+            (column_by_column, "on the mesh"),
             (needing_an_axis, "without axes"),
             (two_axes, "no axis"),
             (lambda whole, layout: np.split(whole, 2), "fails for"),

@@ -123,7 +123,7 @@ ATTEMPTS = {
             (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),
             (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
             (serving(lambda *inputs: labelled(predicted(*inputs, axis=None))), "together"),
-            (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "each column"),
+            (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "Go through"),
             (serving(lambda *inputs: labelled(tf.math.log(predicted(*inputs)) + 2)), "Go through"),
             (serving(with_logits), "tf.nn.softmax"),
             (serving(with_both_columns), "other axis"),
@@ -138,7 +138,7 @@ ATTEMPTS = {
                 serving(
                     lambda *inputs: {**labelled(predicted(*inputs)), "probability": predicted(*inputs)[:, 0]}
                 ),
-                "bad for each text",
+                "Go through",
             ),
             (serving(lambda *inputs: labelled_from(0.9, *inputs)), "label"),
             (serving(predicted), "dictionary"),

@@ -103,7 +103,7 @@ ATTEMPTS = {
             (adam(with_correction_of(lambda step: 1)), "first step for ever"),
             (adam(epsilon_in_root), "under the root"),
             (adam(epsilon_after_the_correction), "PyTorch"),
-            (adam(by_the_gradient), "gradient of the step alone"),
+            (adam(by_the_gradient), "by hand"),
             (adam(with_correction_of(lambda step: step - 1)), "At 0"),
             (
                 adam(lambda step, mean, square, old: mean / (1 - 0.9**step) / (np.sqrt(square) + 1e-7)),

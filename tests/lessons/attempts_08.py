@@ -145,7 +145,7 @@ ATTEMPTS = {
             (IN_ONE_FUNCTION, "came a step late"),
             (uncombined_for_good, "environment variable"),
             (maker(make=lambda model, optimizer: None), "no weight has changed"),
-            (maker(make=with_its_own), "took: 0, in place of 3"),
+            (maker(make=with_its_own), "`optimizer.iterations` equal to `0`"),
             (maker(training=False), "`training=True`"),
             (maker(loss_of=tf.reduce_sum), "sum of the losses"),
             (maker(factor=1 / 8), "whole batch"),

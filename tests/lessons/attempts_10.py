@@ -101,7 +101,7 @@ ATTEMPTS = {
                         average(losses, global_batch_size=size) + sum(model.losses) / 2
                     )
                 ),
-                "on four it is not",
+                "count once in all",
             ),
             (
                 replica_step(
@@ -142,7 +142,7 @@ ATTEMPTS = {
         wrong=(
             (objective(lambda loss, penalties: loss + sum(penalties)), "once for every replica"),
             (objective(lambda loss, penalties: loss), "left out"),
-            (objective(lambda loss, penalties: loss + tf.stop_gradient(scaled(penalties))), "No gradient"),
+            (objective(lambda loss, penalties: loss + tf.stop_gradient(scaled(penalties))), "its gradient"),
             (
                 objective(lambda loss, penalties: tf.stop_gradient(loss) + scaled(penalties)),
                 "gradient_of_losses",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from course_lib import CourseError
 from course_lib.runtime import start_tensorflow
-from lessons.lesson_09_strategies.received import distribute, received_examples
+from lessons.lesson_09_strategies.received import received_examples
 from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
@@ -31,7 +29,7 @@ def test_each_replica_that_runs_sees_what_is_told_of_it(two):
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         return tf.stack([tf.cast(replica, tf.int64), tf.reduce_sum(part)])
 
-    for batch in distribute(two, indices(5, 4)):
+    for batch in two.experimental_distribute_dataset(indices(5, 4)):
         seen.append(
             [value.numpy().tolist() for value in two.experimental_local_results(two.run(report, (batch,)))]
         )
@@ -39,29 +37,7 @@ def test_each_replica_that_runs_sees_what_is_told_of_it(two):
     assert seen == [[[number, sum(part)] for number, part in enumerate(batch)] for batch in told.batches]
 
 
-def test_indices_may_have_images_and_labels_behind_them(two):
-    images, labels = np.zeros((6, 2, 2), np.float32), np.arange(6)
-    dataset = tf.data.Dataset.from_tensor_slices((images, labels)).shuffle(6, seed=1).enumerate().batch(4)
-    assert received_examples(two, dataset).batches == (((0, 1), (2, 3)), ((4,), (5,)))
-
-
-def test_a_function_hands_out_batches_per_replica(two):
-    """One function serves both replicas here: the first batch goes to one, the next to the other."""
-
-    def make(context):
-        assert context.num_replicas_in_sync == 2
-        return indices(6, context.get_per_replica_batch_size(4))
-
-    assert received_examples(two, make).batches == (((0, 1), (2, 3)), ((4, 5), ()))
-
-
 def test_a_data_set_without_end_is_cut_off(two):
     received = received_examples(two, indices(4, 4).repeat(), most_batches=3)
     assert len(received.batches) == 3
     assert received.repeated == (0, 1, 2, 3)
-
-
-def test_examples_without_indices_are_refused(two, language):
-    with pytest.raises(CourseError, match="float64") as caught:
-        received_examples(two, tf.data.Dataset.from_tensor_slices(np.zeros((4, 3))).batch(4))
-    assert "enumerate()" in caught.value.cure

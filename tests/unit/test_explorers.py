@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib import CourseError, MeshSpec
-from course_lib.specs.layout import LayoutSpec
+from course_lib import CourseError
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tests.explored import choose, pieces, press, shown, text_of
 
-MESH_2X4 = MeshSpec([("x", 2), ("y", 4)])
-MESH_3X2 = MeshSpec([("x", 3), ("y", 2)])
-
 
 def observe(sharding):
     """Stands in for real devices: splits on the host."""
     return sharding.split(numbered_tensor(sharding.global_shape))
+
+
+def explored(observe=None, **choices):
+    """Returns an explorer in which the reader has made these choices."""
+    explorer = MeshLayoutExplorer(observe)
+    explorer.state = {**explorer.state, **choices}
+    return explorer
 
 
 def legends(explorer) -> list[str]:
@@ -27,9 +30,9 @@ def legends(explorer) -> list[str]:
 # In a notebook
 
 
-def test_the_first_view_says_what_the_specs_say():
-    explorer = MeshLayoutExplorer(mesh=MESH_3X2, global_shape=(6, 4), sharding_specs=[UNSHARDED, "y"])
-    assert explorer.layout == LayoutSpec([UNSHARDED, "y"], MESH_3X2)
+def test_the_view_says_what_the_specs_say():
+    explorer = explored(mesh=[["x", 3], ["y", 2]], shape=[6, 4], layout=[UNSHARDED, "y"])
+    assert str(explorer.sharding.layout) == "[unsharded, y]"
     assert shown(explorer, "fact") == [
         "Local shape(6, 2)",
         "Bytes on each device48",
@@ -50,11 +53,13 @@ def test_the_reader_sets_the_numbers_of_dimensions_and_axes():
     explorer = MeshLayoutExplorer(observe)
     choose(explorer, "num_dims", 3)
     choose(explorer, "num_axes", 3)
-    assert explorer.mesh == MeshSpec([("x", 2), ("y", 4), ("z", 2)])
-    assert (explorer.global_shape, explorer.sharding_specs) == ((8, 6, 4), ("x", UNSHARDED, UNSHARDED))
+    sharding = explorer.sharding
+    assert str(sharding.mesh) == "x 2 × y 4 × z 2"
+    assert (sharding.global_shape, str(sharding.layout)) == ((8, 6, 4), "[x, unsharded, unsharded]")
     choose(explorer, "layout", 2, "z")
     choose(explorer, "num_dims", 1)
-    assert (explorer.mesh, explorer.sharding_specs) == (MeshSpec([("x", 2)]), ("x", UNSHARDED, UNSHARDED))
+    sharding = explorer.sharding
+    assert (str(sharding.mesh), str(sharding.layout)) == ("x 2", "[x, unsharded, unsharded]")
     choose(explorer, "num_axes", 1)
     assert legends(explorer) == [
         "Mesh dimensions",
@@ -75,11 +80,11 @@ def test_more_devices_than_can_be_shown_are_refused_by_name():
         "  What to do: Make one of the sizes smaller."
     ]
     with pytest.raises(CourseError, match="x 5 × y 4"):
-        explorer.mesh  # noqa: B018
+        explorer.sharding  # noqa: B018
 
 
 @pytest.mark.parametrize("length", [0, 10**12])
-def test_a_typed_length_is_refused_as_where_the_explorer_is_made(length):
+def test_a_typed_length_that_is_no_length_is_refused(length):
     explorer = MeshLayoutExplorer(observe)
     choose(explorer, "shape", 1, length)
     with pytest.raises(CourseError, match=f"Axis 1 has the length {length}.\n.*from 1 to 9999\n"):
@@ -91,7 +96,7 @@ def test_a_typed_length_is_refused_as_where_the_explorer_is_made(length):
 
 
 def test_the_button_compares_the_real_components_with_the_prediction():
-    explorer = MeshLayoutExplorer(observe, mesh=MESH_2X4, global_shape=(6, 4), sharding_specs=["x", "y"])
+    explorer = explored(observe, shape=[6, 4], layout=["x", "y"])
     before = list(pieces(explorer.view, "panel"))
     press(explorer)
     assert shown(explorer, "verdict") == ["✓ All 8 real components equal the prediction."]
@@ -107,7 +112,7 @@ def test_a_reality_that_differs_is_shown_as_it_is():
         first, second, *others = observe(sharding)
         return [second, first, *others]
 
-    explorer = MeshLayoutExplorer(swapped, mesh=MeshSpec([("x", 6)]), global_shape=(6, 4))
+    explorer = explored(swapped, num_dims=1, mesh=[["x", 6]], shape=[6, 4])
     press(explorer)
     assert shown(explorer, "verdict") == [
         "✗ 2 of 6 real components differ from the prediction: devices 0, 1."
@@ -116,14 +121,14 @@ def test_a_reality_that_differs_is_shown_as_it_is():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("choices", "why"),
     [
         ({}, "The button needs a function: MeshLayoutExplorer(observe)."),
-        ({"observe": observe, "global_shape": (2000, 1000)}, "The most is 1,048,576"),
-        ({"observe": observe, "sharding_specs": ["x", "x"]}, "the choice is illegal"),
+        ({"observe": observe, "shape": [2000, 1000]}, "The most is 1,048,576"),
+        ({"observe": observe, "layout": ["x", "x"]}, "the choice is illegal"),
     ],
 )
-def test_where_no_real_tensor_can_be_made_the_button_says_why(arguments, why):
-    explorer = MeshLayoutExplorer(**arguments)
+def test_where_no_real_tensor_can_be_made_the_button_says_why(choices, why):
+    explorer = explored(**choices)
     assert why in shown(explorer, "why")[0]
     assert "disabled" in next(pieces(explorer.view, "press"))[1]

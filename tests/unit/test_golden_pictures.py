@@ -26,7 +26,7 @@ from tests.drawn import SVG, tree
 
 FOLDER = Path(__file__).parent / "pictures"
 ROW, GRID, TWO = MeshSpec([("x", 8)]), MeshSpec([("x", 4), ("y", 2)]), MeshSpec([("batch", 2)])
-CUBE, SQUARE = MeshSpec(zip("xyz", (2, 2, 2), strict=True)), MeshSpec([("batch", 2), ("model", 2)])
+CUBE = MeshSpec(zip("xyz", (2, 2, 2), strict=True))
 MESH_3X2, THREE, FOUR = MeshSpec([("x", 3), ("y", 2)]), MeshSpec([("x", 3)]), MeshSpec([("batch", 4)])
 ROWS, COLUMNS = LayoutSpec(["x", UNSHARDED], MESH_3X2), LayoutSpec([UNSHARDED, "x"], THREE)
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
@@ -78,12 +78,8 @@ PICTURES = {
     "compared-on-cpus": ran_on_cpus,
     "scheme-data-parallel": lambda: Scheme(data_parallel(4), {**PARAMETERS, "labels": ("batch",)}, SIZES),
     "scheme-spatial": lambda: Scheme(spatial_parallel(), PARAMETERS, SIZES),
-    "scheme-on-one-device": lambda: Scheme(data_parallel(1), {"x": PARAMETERS["x"], "loss": ()}, SIZES),
     "reduction-of-gradients": lambda: Reduction(
         TWO, "batch", [[0.25, -1.0], [0.5, 1.0]], [[0.75, 0.0], [0.75, 0.0]], digits=2
-    ),
-    "reduction-in-groups": lambda: Reduction(
-        SQUARE, "batch", [[[1, 2]], [[30, 40]], [[5, 6]], [[70, 80]]], [[[6, 8]], [[100, 120]]] * 2
     ),
     "images": lambda: images([7, 2, 1, 0, 4, 1, 4, 9, 5, 9]),
     "images-predicted": lambda: images([7, 2, 1, 0, 4, 1, 4, 9], [7, 2, 1, 0, 9, 1, 4, 4]),

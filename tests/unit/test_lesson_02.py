@@ -54,7 +54,6 @@ def test_the_solution_sends_what_the_stepper_shows(naive, count, chunk):
     ring = Ring("all-reduce", count, whole_bytes=parts[0].nbytes)
     exchange = run_on_each(course_ring, parts, ring=True)
     assert exchange.bytes_sent == (ring.bytes_sent(ring.num_steps),) * count
-    assert [len(arrays) for arrays in exchange.sent] == [ring.num_steps] * count
     assert run_on_each(naive, parts).bytes_sent == ((count - 1) * parts[0].nbytes,) * count
 
 
@@ -162,5 +161,5 @@ def test_no_other_way_of_exercise_2_sends_less():
 
 
 def test_two_messages_have_one_name_from_12_devices_on():
-    assert all(not silent.same_names(count) for count in range(12))
-    assert silent.same_names(12) == [((1, 10), (11, 0)), ((1, 11), (11, 1))]
+    assert all(not silent.doomed(count) for count in range(12))
+    assert silent.doomed(12) == {(1, 10), (11, 0), (1, 11), (11, 1)}

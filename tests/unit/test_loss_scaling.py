@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from course_lib import CourseError
 from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
 from tests.explored import choose, shown
@@ -47,19 +46,6 @@ def test_a_mean_over_no_example_is_nan_and_its_gradient_is_0():
 def test_with_full_batches_and_equal_parts_three_divisions_are_right(replicas):
     scalings = [LossScaling(replicas, 8, 8, each) for each in DIVISIONS]
     assert [each.division for each in scalings if each.total == each.mean] == ["global", "full", "keras"]
-
-
-@pytest.mark.parametrize(
-    ("choices", "problem"),
-    [
-        ({"num_replicas": 3}, "num_replicas is 3.\n.*2, 4"),
-        ({"num_examples": 5}, "num_examples is 5.\n.*1, 2, 3, 4"),
-        ({"division": "sum"}, "division is 'sum'"),
-    ],
-)
-def test_what_is_not_offered_is_refused(choices, problem):
-    with pytest.raises(CourseError, match=problem):
-        LossScalingExplorer(**choices)
 
 
 def test_an_empty_replica_draws_itself_with_the_wrong_gradient_beside_the_right_one():

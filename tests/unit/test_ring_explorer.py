@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib import CourseError
 from lessons.lesson_02_communication.ring import Ring
 from lessons.lesson_02_communication.ring_explorer import WHOLE_BYTES, RingExplorer, moment_of
 from tests.explored import choose, inputs, pieces, shown
@@ -59,16 +58,3 @@ def test_a_move_that_changes_nothing_says_so_and_keeps_its_place(step, idle):
     assert [each["value"] for each in moves] == ["← Back", "Forward →"]
     assert [each["value"] for each in moves if each.get("aria-disabled") == "true"] == idle
     assert not any("disabled" in each for each in moves)  # it would lose the focus
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ({"num_devices": 9}, "9 is no number of devices for a ring.\n.*from 2 to 8"),
-        ({"num_devices": 1}, "1 is no number of devices for a ring."),
-        ({"kind": "all-to-all"}, "'all-to-all' does not run in a ring here."),
-    ],
-)
-def test_what_it_cannot_show_is_refused(arguments, why):
-    with pytest.raises(CourseError, match=why):
-        RingExplorer(**arguments)

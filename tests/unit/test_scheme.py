@@ -29,11 +29,6 @@ def blocks(scheme: Scheme) -> list[tuple[str, str]]:
     return list(zip(fills, texts, strict=True))
 
 
-def test_one_device_shows_the_shapes_alone():
-    scheme = Scheme(data_parallel(1), {"x": TENSORS["x"], "loss": ()}, SIZES)
-    assert blocks(scheme) == [(shapes.PALETTE[0], "")] * 2
-
-
 def test_equal_colours_are_the_same_devices_and_what_all_hold_has_none():
     shown = blocks(Scheme(model_parallel(2, 2), TENSORS, SIZES))
     blue, orange, green, yellow = shapes.PALETTE[:4]
@@ -51,10 +46,9 @@ def test_blocks_name_each_holder_once_and_are_large_enough_to_see(mesh, data):
     plan = Plan("mine", mesh, dict(zip(axes, dims, strict=False)))
     sizes = {axis: plan.num_shards(axis) * data.draw(st.integers(1, 300)) for axis in axes}
     scheme = Scheme(plan, {"x": ("batch", "features"), "w": ("features", "hidden"), "b": ("hidden",)}, sizes)
-    if mesh.size > 1:
-        everyone = " ".join(map(str, range(mesh.size)))
-        held = " ".join(text.replace("all", everyone) for _fill, text in blocks(scheme))
-        assert sorted(map(int, held.split())) == sorted([*range(mesh.size)] * 3)
+    everyone = " ".join(map(str, range(mesh.size)))
+    held = " ".join(text.replace("all", everyone) for _fill, text in blocks(scheme))
+    assert sorted(map(int, held.split())) == sorted([*range(mesh.size)] * 3)
     for rectangle in elements(scheme, "rect"):
         assert min(float(rectangle.get(side)) for side in ("width", "height")) > 1
 
@@ -69,9 +63,3 @@ def test_blocks_name_each_holder_once_and_are_large_enough_to_see(mesh, data):
 def test_what_cannot_be_laid_out_is_refused(tensors, sizes, problem):
     with pytest.raises(CourseError, match=problem):
         Scheme(data_parallel(8), tensors, sizes)
-
-
-def test_three_axes_are_shown_as_a_line_and_the_reason():
-    axes = ("batch", "rows", "columns")
-    data, _metadata = Scheme(data_parallel(2), {"images": axes}, dict.fromkeys(axes, 2))._repr_mimebundle_()
-    assert "The tensor 'images' of 3 axes cannot be drawn." in data["text/plain"]

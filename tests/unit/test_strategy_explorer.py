@@ -5,7 +5,7 @@ from __future__ import annotations
 from lessons.lesson_09_strategies.explorer import StrategyExplorer
 from lessons.lesson_09_strategies.strategy import Situation
 from tests.explored import choose, pieces, questions, shown
-from tests.unit.test_strategy import code_of
+from tests.unit.test_strategy import code_of, explorer_of
 
 
 def test_the_first_view_is_of_several_gpus():
@@ -28,7 +28,7 @@ def test_where_variables_are_is_asked_only_where_there_is_a_choice():
 
 
 def test_where_fit_of_keras_3_fails_it_says_so_and_shows_what_works():
-    explorer = StrategyExplorer(Situation("GPU", several_machines=True, synchronous=False))
+    explorer = explorer_of(Situation("GPU", several_machines=True, synchronous=False))
     assert "fit of Keras 3 fails under ParameterServerStrategy." in shown(explorer, "verdict")[0]
     assert "coordinator.schedule(train_step" in shown(explorer, "listing")[0]
     choose(explorer, "keras", "tf_keras")
@@ -37,7 +37,7 @@ def test_where_fit_of_keras_3_fails_it_says_so_and_shows_what_works():
 
 
 def test_asynchronous_training_on_tpus_is_refused_in_the_view():
-    explorer = StrategyExplorer(Situation("TPU"))
+    explorer = explorer_of(Situation("TPU"))
     choose(explorer, "synchronous", False)
     assert "No strategy trains asynchronously on TPUs." in shown(explorer, "refusal")[0]
     assert "No strategy trains" in repr(explorer)
