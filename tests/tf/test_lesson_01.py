@@ -1,6 +1,8 @@
 """What lesson 01 says of TensorFlow and does not show, held against NumPy."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,10 @@ from tests.course import COURSE
 
 FREE = dtensor.UNSHARDED
 WHOLE = np.arange(24, dtype="float32").reshape(6, 4)
+MAKES_A_LAYOUT = """
+from tensorflow.experimental import dtensor
+layout = dtensor.Layout(["x"], dtensor.create_mesh([("x", 1)], devices=["CPU:0"]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +27,11 @@ def lesson():
     exec(cells["exercise-cut"], names)
     exec(cells["join"].partition("\n\n\nprint")[0], names)
     return names
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return dtensor.create_mesh([("x", 3), ("y", 2)], devices=[f"CPU:{device_id}" for device_id in range(6)])
 
 
 def layouts(mesh, rank):
@@ -43,8 +54,33 @@ def test_what_the_lesson_cuts_and_packs_is_what_copy_to_mesh_makes_and_joins_aga
             assert np.array_equal(lesson["join"](packed), array)
 
 
-def test_single_numbers_few_integers_and_a_captured_array_are_taken_but_another_array_is_not():
-    mesh = dtensor.create_mesh([("x", 3), ("y", 2)], devices=[f"CPU:{device_id}" for device_id in range(6)])
+def test_unlike_replicas_give_one_tensor_three_sums_and_numpy_reads_the_first(mesh):
+    unlike = [tf.fill([6, 2], float(device_id)) for device_id in range(6)]
+    total = tf.reduce_sum(dtensor.pack(unlike, dtensor.Layout([FREE, "y"], mesh)))
+    assert [int(part) for part in dtensor.unpack(total)] == [12, 12, 60, 60, 108, 108]
+    assert total.numpy() == 12
+
+
+def test_a_slice_backwards_over_a_split_axis_is_wrong_in_silence(lesson, mesh):
+    def every_other(tensor):
+        return tensor[::-2]
+
+    rows = dtensor.copy_to_mesh(WHOLE, dtensor.Layout(["x", FREE], mesh))
+    for function in (every_other, tf.function(every_other)):
+        assert np.sum(lesson["join"](function(rows)) == WHOLE[::-2]) == 4  # of 12
+    assert np.array_equal(lesson["join"](rows[:, ::-2]), WHOLE[:, ::-2])
+
+
+@pytest.mark.drill_all
+@pytest.mark.parametrize("call", ["dtensor.pack([], layout)", "layout.num_shards(1)"])
+def test_no_components_and_an_axis_that_the_layout_lacks_end_a_process(call):
+    program = f"{MAKES_A_LAYOUT}print('made', flush=True)\n{call}"
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False)
+    assert done.stdout == "made\n"
+    assert done.returncode < 0
+
+
+def test_single_numbers_few_integers_and_a_captured_array_are_taken_but_another_array_is_not(mesh):
     scalar = dtensor.DVariable(dtensor.copy_to_mesh(np.float32(1), dtensor.Layout([], mesh)))
     scalar.assign(5.0)
     assert float(scalar.numpy()) == 5
