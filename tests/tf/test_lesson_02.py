@@ -40,7 +40,7 @@ def collectives_that_ran():
     return names["collectives_that_ran"]
 
 
-@pytest.mark.parametrize(("place", "every"), [(GRID, 7), (CUBE, 28)], ids=["4x2", "2x2x2"])
+@pytest.mark.parametrize(("place", "every"), [(GRID, 8), (CUBE, 28)], ids=["4x2", "2x2x2"])
 def test_the_ten_lines_find_what_collectives_finds(collectives_that_ran, place, every):
     entries = [".", *place.dim_names]
     specs = [pair for pair in itertools.product(entries, repeat=2) if pair[0] != pair[1] or pair[0] == "."]

@@ -54,6 +54,17 @@ def test_three_epochs_train(lesson):
     assert last[1] > 0.85
 
 
+@pytest.mark.usefixtures("optimized")
+def test_normalisation_takes_four_of_the_ten_all_reduces(lesson):
+    def payloads(model):
+        found = lesson["collectives"](lesson["train_step"], model, *lesson["batch_at"](0), 1e-2)
+        return sorted(each.payload_bytes for each in found)
+
+    plain = lesson["MLP"](lesson["values"], lesson["LAYOUTS"], normalise=False)
+    assert payloads(plain) == [4, 4, 8, 192, 384, 230_400]
+    assert payloads(lesson["probe"]) == [4, 4, 8, *[192] * 5, 384, 230_400]
+
+
 def test_the_iterator_of_a_dtensor_dataset_cannot_be_saved(tmp_path, lesson):
     dataset = dtensor.DTensorDataset(
         tf.data.Dataset.range(16),

@@ -2,7 +2,7 @@
 
 Training amplifies the last bit, so what a training ends with is held in bands. Under SSE4.1, AVX2 and AVX-512
 and from three seeds the held-out loss after three epochs was 0.59 to 0.70, and 0.41 to 0.43 once the moving
-moments had caught up.
+moments had caught up. That was measured once; weekly, other instruction sets have the first of these seeds.
 """
 
 import itertools
@@ -100,11 +100,14 @@ def test_catching_up_lowers_the_loss_after_the_third_epoch_and_not_before(seed):
     assert max(lower[:2]) < 0.05 < lower[2]
 
 
-def test_several_steps_in_one_call_are_wrong_in_a_loop_of_pythons(program, rows, tmp_path):
+@pytest.mark.parametrize(
+    ("loop", "right"), [("range", False), pytest.param("tf.range", True, marks=pytest.mark.drill_all)]
+)
+def test_several_steps_in_one_call_need_a_loop_of_tensorflow(program, rows, loop, right, tmp_path):
     cells = COURSE.lesson("04_a_run").cells
     source = next(cell.source for cell in cells if "def train_steps" in cell.source)
     file, names = tmp_path / "steps.py", dict(program)
-    file.write_text(source.partition("one_by_one")[0].replace("tf.range(", "range("))
+    file.write_text(source.partition("one_by_one")[0].replace("tf.range(", f"{loop}("))
     exec(compile(file.read_text(), str(file), "exec"), names)  # AutoGraph finds the lines in the file
     xs, ys = rows[0][:256].reshape(4, 64, -1), rows[1][:256].reshape(4, 64)
     one_by_one, together = program["MLP"](0), program["MLP"](0)
@@ -112,4 +115,4 @@ def test_several_steps_in_one_call_are_wrong_in_a_loop_of_pythons(program, rows,
         program["train_step"](one_by_one, program["split_rows"](x), program["split_rows"](y), 1e-2)
     names["train_steps"](together, names["split_stacked"](xs), names["split_stacked"](ys), 1e-2)
     largest = max(np.abs(held(together)[name] - value).max() for name, value in held(one_by_one).items())
-    assert largest > 1e-4
+    assert (largest < 1e-4) == right
