@@ -26,6 +26,11 @@ tf.nn.conv2d(images, tf.zeros((3, 3, 4, 2)), 1, "SAME")
 """
 
 
+@pytest.fixture(scope="module")
+def program():
+    return plain_loop.definitions(plain_loop.PROGRAM.with_name("10_custom_training.py"))
+
+
 def dense():
     layers = tf.keras.layers
     hidden = layers.Dense(8, "relu", kernel_regularizer="l2")
@@ -43,8 +48,7 @@ def values(model):
     return [variable.numpy() for variable in model.trainable_variables]
 
 
-def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(tmp_path):
-    program = plain_loop.definitions(plain_loop.PROGRAM.with_name("10_custom_training.py"))
+def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(program, tmp_path):
     two = mirrored(2)
 
     def trained(epochs, folder):
@@ -64,6 +68,24 @@ def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(tmp_path):
     state = tf.train.Checkpoint(model=alone, adam=its_adam, epoch=tf.Variable(0))
     state.restore(tf.train.latest_checkpoint(tmp_path / "whole")).assert_consumed()
     assert int(state.epoch) == 4
+
+
+@pytest.mark.drill_all
+def test_a_step_is_that_of_one_device_whatever_the_parts(program):
+    four, one = mirrored(4), tf.distribute.get_strategy()
+    after, losses = {}, {}
+    for strategy in (four, one):
+        model, _adam = program["build"](strategy, dense)
+        with strategy.scope():
+            sgd = tf.keras.optimizers.SGD(0.1)
+        step, accuracy = program["make_train_step"](strategy, model, sgd, program["replica_step"])
+        # Parts of 2 each, then of 2, 2, 1 and 0, of which no convolution is.
+        parts = iter(batches(strategy, 13, 8))
+        losses[strategy] = [(float(step(*next(parts))), float(accuracy.result())) for _step in range(2)]
+        after[strategy] = values(model)
+    np.testing.assert_allclose(losses[four], losses[one], rtol=1e-5)
+    for ours, theirs in zip(after[four], after[one], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
 def test_adam_hides_a_factor_that_sgd_does_not():
