@@ -105,6 +105,7 @@ ATTEMPTS = {
             (mistaken(copying=1), "one chunk in each of the"),
             (mistaken(joined=list), "Join them"),
             (lambda mine, device: ring(mine, device) / device.count, "no sum"),
+            (lambda mine, device: np.round(ring(mine, device)), "no sum"),
             (lambda mine, device: np.split(ring(mine, device), device.count)[device.id], "one chunk only"),
             (whole_arrays, "one chunk in each of the"),
             (lambda mine, device: ring(mine.astype(np.float64), device), "one chunk in each of the"),

@@ -121,6 +121,14 @@ ATTEMPTS = {
                 ),
                 "once for every replica",
             ),
+            (
+                replica_step(
+                    lambda losses, model, size: (
+                        average(losses, global_batch_size=size) + tf.stop_gradient(scaled(model.losses))
+                    )
+                ),
+                "with the gradient of what you return",
+            ),
             (replica_step(apply=lambda *_given: None), "step of the given optimizer"),
             (replica_step(apply=by_hand), "step of the given optimizer"),
             (replica_step(returned=lambda loss, logits: (loss, -logits)), "go to the metric"),
