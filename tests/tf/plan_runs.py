@@ -41,9 +41,9 @@ def all_plans(mesh: MeshSpec) -> list[Plan]:
     return [Plan("any", mesh, dict(zip(AXES, choice, strict=True))) for choice in choices]
 
 
-def sample(mesh: MeshSpec, count: int) -> list[Plan]:
+def sample(mesh: MeshSpec, count: int, seed: int) -> list[Plan]:
     plans = all_plans(mesh)
-    return plans if count >= len(plans) else random.Random(0).sample(plans, count)
+    return plans if count >= len(plans) else random.Random(seed).sample(plans, count)
 
 
 @functools.cache
@@ -108,8 +108,8 @@ def disagreements(plans: list[Plan]) -> list[dict[str, str]]:
     ]
 
 
-def report(mesh: MeshSpec, count: int) -> dict:
-    plans = sample(mesh, count)
+def report(mesh: MeshSpec, count: int, seed: int = 0) -> dict:
+    plans = sample(mesh, count, seed)
     num_accepted = sum(map(accepted, plans))
     refused = len(plans) - num_accepted
     return {"disagreements": disagreements(plans), "accepted": num_accepted, "refused": refused}
