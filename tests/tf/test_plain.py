@@ -34,25 +34,34 @@ def test_a_plain_program_is_short_and_needs_tensorflow_alone(program: Path) -> N
 
 
 def defined(source: str, tables: set[str]) -> dict[str, str]:
-    """Returns the code of each function, class and table by its name, without what is said of it."""
+    """Returns the code of functions, classes and tables by name, without what is said of it.
+
+    That of a table is all that changes it.
+    """
     found: dict[str, str] = {}
     for node in ast.parse(source.replace("dtensor.UNSHARDED", "WHOLE")).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             node.body = node.body[1:] if ast.get_docstring(node) else node.body
             found[node.name] = ast.unparse(node)
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in tables:
-            found[ast.unparse(node.targets[0])] = ast.unparse(node)
+        elif isinstance(node, (ast.Assign, ast.AugAssign)) and (name := assigned(node)) in tables:
+            found[name] = f"{found.get(name, '')}{ast.unparse(node)}\n"
     return found
+
+
+def assigned(node: ast.Assign | ast.AugAssign) -> str:
+    """Returns the name that is assigned to, itself or in parts."""
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return ast.unparse(target)
 
 
 @pytest.mark.parametrize("program", GROWN, ids=lambda program: program.stem)
 def test_a_plain_program_has_the_code_of_its_lesson(program: Path) -> None:
-    number, in_lesson = program.stem[:2], {}
+    number = program.stem[:2]
     tables = TABLES.get(number, set())
     (lesson,) = [each for each in COURSE.lessons(COURSE.lesson_names) if each.number == number]
-    for cell in lesson.cells:
-        if cell.kind == "code":
-            in_lesson |= defined(cell.source, tables)
+    in_lesson = defined("\n".join(cell.source for cell in lesson.cells if cell.kind == "code"), tables)
     shown = {
         name: code
         for name, code in defined(program.read_text(), tables).items()
