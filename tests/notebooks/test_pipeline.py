@@ -155,7 +155,7 @@ def test_solutions_pass_their_checks(course):
 
 def test_a_wrong_solution_is_found(course):
     path = course.folder(LESSON) / "lesson.py"
-    path.write_text(path.read_text("utf-8").replace("half = 6 // 2 ", "half = 6 // 1 "), "utf-8")
+    path.write_text(path.read_text("utf-8").replace("half = 6 // 2", "half = 6 // 1"), "utf-8")
     faults = asyncio.run(solutions.solve(course, Course(course.root).lesson(LESSON)))
     assert faults == ["00_fixture, cell 'check-half' refuses the solution: ✗ That is the whole."]
 

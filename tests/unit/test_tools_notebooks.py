@@ -322,7 +322,8 @@ def test_the_fixture_breaks_no_rule(lesson):
 
 
 LONG = "\n".join(f"x{number} = {number}" for number in range(16))
-HALF = "half = 6 // 2  # solution"
+HALF = "half = 6 // 2\n"
+SOLUTION_OF_HALF = f"# solution begin\n{HALF}# solution end"
 SPLIT = 'check("00-split", split)'
 EIGHT = 'reveal("00-eight", 8 // 2)'
 
@@ -357,13 +358,13 @@ BREACHES = [
     ('score("00")', 'score("00")\n\n# %% end\n8', "the last code cell, 'end', is not score"),
     (
         EIGHT,
-        f"{HALF}\n{EIGHT}\n\n# %% later\nprint(half)",
+        f"{HALF}{EIGHT}\n\n# %% later\nprint(half)",
         "'later' needs 'half', which only 'reveal-eight' makes",
     ),
     ("print(error)", "pass", "catches and prints no error"),
     ("# %%\ncheck", "# %% answer\ncheck", "'exercise-split' (`exercise`) is not followed"),
-    (HALF, "half = 6 // 2", 'a statement marked "# solution"'),
-    (HALF, "third = 6 // 2  # solution", "looks at 'half', which the exercise does not leave open"),
+    (SOLUTION_OF_HALF, HALF, 'lines between "# solution begin" and "# solution end"'),
+    (HALF, "third = 6 // 2\n", "looks at 'half', which the exercise does not leave open"),
     (SPLIT, "split", 'does not end in check("00-...", name)'),
     (SPLIT, 'check("00-split", 3)', "looks at 'no name'"),
     (SPLIT, 'check("01-split", split)', "does not begin with 00-"),
