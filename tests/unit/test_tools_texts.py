@@ -114,21 +114,19 @@ def test_what_holds_no_words_is_no_prose(text):
 
 
 CODE = """\
-# One sentence
-# over two lines.
+# One sentence.
 x = 1  # noqa: E501
 y = "# no comment"  # the end
 if x:
     # inside
-    # twice
     pass
 # 8
 """
 
 
-def test_comments_are_found_and_joined():
+def test_comments_are_found():
     found = [comment.text for comment in comments.comments(CODE)]
-    assert found == ["One sentence over two lines.", "the end", "inside twice"]
+    assert found == ["One sentence.", "the end", "inside"]
 
 
 def test_comments_are_translated_and_code_is_not():
@@ -136,11 +134,11 @@ def test_comments_are_translated_and_code_is_not():
     assert (
         result
         == """\
-# ONE SENTENCE OVER TWO LINES.
+# ONE SENTENCE.
 x = 1  # noqa: E501
 y = "# no comment"  # THE END
 if x:
-    # INSIDE TWICE
+    # INSIDE
     pass
 # 8
 """
