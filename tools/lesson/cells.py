@@ -90,10 +90,7 @@ def _renamed(cell: Cell | None, prefix: str, new_prefix: str, suffix: str = "") 
 
 
 def _slug(heading: str) -> str:
-    words = re.findall(r"[a-z0-9]+", re.sub(r"^[^a-z]+", "", heading.lower()))
-    while len("-".join(words)) > MAX_NAME_LENGTH:
-        words.pop()
-    return "-".join(words)
+    return "-".join(re.findall(r"[a-z0-9]+", re.sub(r"^[^a-z]+", "", heading.lower())))
 
 
 def _tagged(cell: Cell) -> Cell:
