@@ -131,11 +131,11 @@ def test_stored_notebooks_are_held_against_their_sources_but_need_no_picture(cou
 def executing(course, monkeypatch, *names):
     ran = []
 
-    async def none_fails(paths, _jobs):
+    async def none_fails(paths):
         ran.extend(path.stem for path in paths)
         return []
 
-    monkeypatch.setenv("COURSE_ROOT", str(course.root))
+    monkeypatch.chdir(course.root)
     monkeypatch.setattr(sys, "argv", ["execute", *names])
     monkeypatch.setattr(execute, "execute_files", none_fails)
     return execute.main(), ran

@@ -22,11 +22,7 @@ from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-_KERNEL_OF_APPENDICES = {
-    "display_name": estimator.KERNEL_TITLE,
-    "language": "python",
-    "name": estimator.KERNEL,
-}
+_KERNEL_OF_APPENDICES = {**_KERNEL, "display_name": estimator.KERNEL_TITLE, "name": estimator.KERNEL}
 # What was measured stays folded until the reader runs the cell or opens it.
 _FOLDED = {"jupyter": {"outputs_hidden": True}}
 _SOLUTION_CELL = """\

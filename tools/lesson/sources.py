@@ -6,7 +6,6 @@ Appendices are written as lessons are. They run in an environment of their own, 
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -75,8 +74,8 @@ class Course:
 
     @classmethod
     def here(cls) -> Course:
-        """Returns the course in the current folder, or in the folder that COURSE_ROOT names."""
-        root = Path(os.environ.get("COURSE_ROOT", "."))
+        """Returns the course in the current folder."""
+        root = Path()
         settings: dict[str, str] = {}
         if (root / "pyproject.toml").exists():
             settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["course"]
