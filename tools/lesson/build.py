@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import nbformat
 import polib
@@ -98,17 +99,15 @@ def _built(
     course: Course, lesson: Lesson, cell: Cell, language: str, texts: Translate, *, solved: bool
 ) -> Cell:
     if cell.kind == "markdown":
-        return cell.with_source(markdown_blocks.translated(cell.source, texts))
+        return replace(cell, source=markdown_blocks.translated(cell.source, texts))
     if "setup" in cell.tags:
-        return cell.with_source(
-            first_cell.of_appendices(cell.source, texts)
-            if lesson.is_appendix
-            else first_cell.first_cell(course, language, cell.source)
-        )
+        if lesson.is_appendix:
+            return replace(cell, source=first_cell.of_appendices(cell.source, texts))
+        return replace(cell, source=first_cell.first_cell(course, language, cell.source))
     code = cell.source
     if "exercise" in cell.tags:
         code = exercises.solution(code) if solved else exercises.stub(code)
-    return cell.with_source(comments.translated(code, texts))
+    return replace(cell, source=comments.translated(code, texts))
 
 
 def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
@@ -120,7 +119,7 @@ def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
 def _with_colab_link(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
     address = course.colab_address(language, lesson.name)
     link = f"\n\n[{texts(OPEN_IN_COLAB)}]({address})" if address else ""
-    return cell.with_source(cell.source + link)
+    return replace(cell, source=cell.source + link)
 
 
 def _notebook_cell(cell: Cell) -> NotebookNode:

@@ -38,10 +38,6 @@ class Cell:
     tags: tuple[str, ...] = ()
     asked: str = ""
 
-    def with_source(self, source: str) -> Cell:
-        """Returns the cell with another text."""
-        return replace(self, source=source)
-
 
 def named(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """Returns the cells of a lesson with derived names where none is given, and tagged with their parts.
