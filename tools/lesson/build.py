@@ -11,6 +11,8 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 
 import nbformat
 import polib
@@ -19,7 +21,7 @@ from nbformat import NotebookNode
 from tools.environments import estimator
 from tools.lesson import comments, exercises, first_cell, markdown_blocks
 from tools.lesson.cells import Cell
-from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
+from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -51,7 +53,7 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
     Raises:
         LessonError: a cell that cannot be built.
     """
-    texts = _translations(course, language, lesson.name)
+    texts = translations(course.shared_catalogue(language), course.catalogue(language, lesson.name))
     cells: list[Cell] = []
     exercise: Cell | None = None
     for cell in lesson.cells:
@@ -78,15 +80,10 @@ def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: boo
     return notebook
 
 
-def _translations(course: Course, language: str, name: str) -> Translate:
-    """Returns what gives the reader's text for an English one: the English where there is none."""
-    if language == SOURCE_LANGUAGE:
-        return lambda english: english
-    known: dict[str, str] = {}
-    for path in (course.shared_catalogue(language), course.catalogue(language, name)):
-        if path.exists():
-            entries = [entry for entry in polib.pofile(path.read_text("utf-8")) if entry.translated()]
-            known |= {entry.msgid: entry.msgstr for entry in entries}
+def translations(*catalogues: Path) -> Translate:
+    """Returns what gives the reader's text for an English one: the English where no catalogue has one."""
+    there = [polib.pofile(path.read_text("utf-8")) for path in catalogues if path.exists()]
+    known = {entry.msgid: entry.msgstr for entry in chain(*there) if entry.translated()}
     return lambda english: known.get(english, english)
 
 
