@@ -54,12 +54,12 @@ class Classifier(tf.Module):  # type: ignore[name-defined]
         return tf.nn.softmax(self.model.evaluate_logits(self.vectorizer(texts)))
 
 
-def measure(reviews: Reviews, epochs: int = EPOCHS) -> dict[str, Record]:
+def measure(reviews: Reviews) -> dict[str, Record]:
     """Trains spatial-parallel, exports in both ways, and asks both exports for the test reviews."""
     vectorized, model = tf_idf(reviews), MLP(initial_values(), spatial_parallel())
     with tempfile.TemporaryDirectory() as kept:
         folder = CheckpointFolder(Path(kept, "checkpoints"))
-        for _record in train(model, vectorized.train, epochs=epochs, checkpoints=folder):
+        for _record in train(model, vectorized.train, epochs=EPOCHS, checkpoints=folder):
             pass
         one = MLP(initial_values(seed=1))
         folder.restore_latest(model=one)

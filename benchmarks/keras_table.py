@@ -39,24 +39,17 @@ GROUP_SIZE = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
 PACKAGES = ("tensorflow", "tf-keras", "keras", "jax")
 
 
-def case(column: str, row: str) -> Case | None:
-    """Returns the case of a cell, one of `COLUMNS` and of `ROWS`; None where it is not asked."""
+def outcome(column: str, row: str) -> Outcome | None:
+    """Returns what became of a case, one of `COLUMNS` and of `ROWS`; None where it is not asked."""
     if column == "tf_keras":
         name = row.removesuffix("_uncombined")
-        return Case(
-            SCRIPTS / "tf_keras_layouts.py", (name,), environment={} if name == row else {GROUP_SIZE: "1"}
-        )
+        environment = {} if name == row else {GROUP_SIZE: "1"}
+        return run(Case(SCRIPTS / "tf_keras_layouts.py", (name,), environment=environment))
     if row in ONLY_TF_KERAS:
         return None
     backend = column.removeprefix("keras_")
     python = str(JAX_PYTHON) if backend == "jax" else sys.executable
-    return Case(SCRIPTS / "keras_3.py", (row,), python, {"KERAS_BACKEND": backend})
-
-
-def outcome(column: str, row: str) -> Outcome | None:
-    """Returns what became of a case; None where it is not asked."""
-    asked = case(column, row)
-    return None if asked is None else run(asked)
+    return run(Case(SCRIPTS / "keras_3.py", (row,), python, {"KERAS_BACKEND": backend}))
 
 
 def measure() -> dict[str, Any]:

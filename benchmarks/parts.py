@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,8 +20,15 @@ from course_lib import setup
 
 setup(devices=8)
 
-from benchmarks.rows import Row, table  # noqa: E402
-from benchmarks.training import BATCH_SIZE, SCHEMES, Turn, course_loop, random_examples, timed  # noqa: E402
+from benchmarks.training import (  # noqa: E402
+    BATCH_SIZE,
+    REPEATS,
+    SCHEMES,
+    Turn,
+    course_loop,
+    random_examples,
+    timed,
+)
 from course_lib import observed  # noqa: E402
 from course_lib.data.examples import Examples  # noqa: E402
 from course_lib.models.placement import OnMesh  # noqa: E402
@@ -43,7 +49,7 @@ WHOLE = {"batch": BATCH_SIZE, **dict(zip(MLP.spec.axes, DEFAULT_DIMS, strict=Tru
 Parts = dict[str, float]
 
 
-def measure(repeats: int = 7, calls: int = 4, schemes: Sequence[str] = tuple(SCHEMES)) -> dict[str, Parts]:
+def measure() -> dict[str, Parts]:
     """Returns the parts of a step of each scheme: medians, its measurements taking turns.
 
     Seconds of `loop`, a step of the training loop as a reader runs it; `step`, one on batches that lie on the
@@ -51,32 +57,27 @@ def measure(repeats: int = 7, calls: int = 4, schemes: Sequence[str] = tuple(SCH
     operations of a step with one number in place of each tensor and nothing to exchange; `share`, the same
     with as many numbers as a device has of each tensor; `exchanges`, the step's collectives and nothing else.
     Then how many collectives these are, and the bytes of what one device holds of all their results.
-
-    Args:
-        repeats: how many times each is measured, after one turn to compile and warm up.
-        calls: how many calls of 32 steps one measurement has.
-        schemes: which of `SCHEMES`.
     """
     examples = random_examples()
-    return {scheme: measure_scheme(SCHEMES[scheme](), examples, repeats, calls) for scheme in schemes}
+    return {scheme: measure_scheme(make_plan(), examples) for scheme, make_plan in SCHEMES.items()}
 
 
-def measure_scheme(plan: Plan, examples: Examples, repeats: int, calls: int) -> Parts:
+def measure_scheme(plan: Plan, examples: Examples) -> Parts:
     """Returns the parts of a step under a plan."""
     trainer, batches = trained(plan, WHOLE)
     exchanged = collectives_of_a_step(trainer, plan, batches)
     local = {axis: size // plan.num_shards(axis) for axis, size in WHOLE.items()}
     turns = {
-        "loop": course_loop(plan, examples, calls * STEPS_PER_CALL),
-        "step": steps(trainer, batches, calls),
-        "packing": packing(trainer, examples, calls),
-        "tiny": steps(*trained(replicated(8), TINY), calls),
-        "share": steps(*trained(replicated(8), local), calls),
-        "exchanges": exchanges(trainer, plan, exchanged, calls),
+        "loop": course_loop(plan, examples),
+        "step": steps(trainer, batches),
+        "packing": packing(trainer, examples),
+        "tiny": steps(*trained(replicated(8), TINY)),
+        "share": steps(*trained(replicated(8), local)),
+        "exchanges": exchanges(trainer, plan, exchanged),
     }
-    for turn in turns.values():
+    for turn in turns.values():  # to compile and warm up
         turn()
-    seconds = [{name: turn() for name, turn in turns.items()} for _repeat in range(repeats)]
+    seconds = [{name: turn() for name, turn in turns.items()} for _repeat in range(REPEATS)]
     medians = {name: statistics.median(each[name] for each in seconds) for name in turns}
     payload = sum(each.payload_bytes for each in exchanged)
     return {**medians, "num_collectives": len(exchanged), "payload_bytes": payload}
@@ -91,24 +92,24 @@ def trained(plan: Plan, sizes: Mapping[str, int]) -> tuple[Trainer, Batches]:
     return trainer, trainer.send(features, random.integers(0, sizes["classes"], stack))
 
 
-def timed_calls(call: Callable[[int], object], calls: int) -> Turn:
-    """Returns the measurement of a number of calls of 32 steps each; `call` gets the number of the call."""
-    return timed(lambda _num_steps: [call(number) for number in range(calls)], calls * STEPS_PER_CALL)
+def timed_calls(call: Callable[[int], object]) -> Turn:
+    """Returns the measurement of calls of 32 steps each; `call` gets the number of the call."""
+    return timed(lambda num_steps: [call(number) for number in range(num_steps // STEPS_PER_CALL)])
 
 
-def steps(trainer: Trainer, batches: Batches, calls: int) -> Turn:
+def steps(trainer: Trainer, batches: Batches) -> Turn:
     """Returns the measurement of steps on batches that lie on the devices already."""
-    return timed_calls(lambda _number: trainer.steps(batches, STEPS_PER_CALL)(), calls)
+    return timed_calls(lambda _number: trainer.steps(batches, STEPS_PER_CALL)())
 
 
-def packing(trainer: Trainer, examples: Examples, calls: int) -> Turn:
+def packing(trainer: Trainer, examples: Examples) -> Turn:
     """Returns the measurement of choosing rows on the host and sending each device its own."""
     order = BatchOrder(len(examples), BATCH_SIZE, seed=0)
 
     def send(number: int) -> None:
         trainer.send(*order.stack(examples, number * STEPS_PER_CALL, STEPS_PER_CALL))
 
-    return timed_calls(send, calls)
+    return timed_calls(send)
 
 
 def collectives_of_a_step(trainer: Trainer, plan: Plan, batches: Batches) -> list[Collective]:
@@ -123,7 +124,7 @@ def collectives_of_a_step(trainer: Trainer, plan: Plan, batches: Batches) -> lis
     return observed.collectives(step, mesh=plan.mesh, combine=True)
 
 
-def exchanges(trainer: Trainer, plan: Plan, wanted: Sequence[Collective], calls: int) -> Turn:
+def exchanges(trainer: Trainer, plan: Plan, wanted: Sequence[Collective]) -> Turn:
     """Returns the measurement of a step's collectives, each of which waits for the one before.
 
     Raises:
@@ -153,7 +154,7 @@ def exchanges(trainer: Trainer, plan: Plan, wanted: Sequence[Collective], calls:
         lambda count, zero: repeated(count, lambda _turn, carried: (exchange(carried),), zero)[0],
         combine_all_reduces=True,
     )
-    return timed_calls(lambda _number: place.fetch(compiled(count, zero)), calls)
+    return timed_calls(lambda _number: place.fetch(compiled(count, zero)))
 
 
 def shapes_of_sums(model: MLP, plan: Plan, wanted: Sequence[Collective]) -> list[list[tuple[int, ...]]]:
@@ -173,28 +174,13 @@ def summands(collective: Collective, shape: Sequence[int]) -> Any:
     return np.ones((*map(collective.mesh.dim_size, collective.mesh_dims), *shape), np.float32)
 
 
-def rows(schemes: Mapping[str, Parts]) -> list[Row]:
-    """Returns a line for each part of each scheme."""
-    return [
-        Row(f"{scheme} parallel, {name}", value)
-        for scheme, parts in schemes.items()
-        for name, value in parts.items()
-        if isinstance(value, float)
-    ]
-
-
 def main() -> None:
     """Prints the parts, and how much of a step they explain."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--schemes", nargs="+", default=list(SCHEMES), choices=SCHEMES)
-    options = parser.parse_args()
-    measured = measure(options.repeats, schemes=options.schemes)
-    print(table(rows(measured)))
-    for scheme, parts in measured.items():
-        exchanged = f"{parts['num_collectives']} collectives, {parts['payload_bytes']:,} bytes"
-        explained = (parts["share"] + parts["exchanges"]) / parts["step"]
-        print(f"{scheme} parallel: {exchanged}; explained {explained:.2f} of a step")
+    for scheme, parts in measure().items():
+        for name, value in parts.items():
+            told = f"{1000 * value:,.2f} ms" if isinstance(value, float) else f"{value:,}"
+            print(f"{scheme} parallel, {name:15} {told:>12}")
+        print(f"explained: {(parts['share'] + parts['exchanges']) / parts['step']:.2f} of a step")
 
 
 if __name__ == "__main__":

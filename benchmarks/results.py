@@ -115,7 +115,7 @@ def step_times_of_all_sizes() -> Content:
 
 def parts_of_a_step() -> Content:
     """Returns what a step spends its time on, in each scheme."""
-    schemes = {scheme: _rounded(found) for scheme, found in parts.measure(TURNS).items()}
+    schemes = {scheme: _rounded(found) for scheme, found in parts.measure().items()}
     return {"how": {"command": "make results"}, "machine": this_machine(), "step_parts": schemes}
 
 

@@ -54,25 +54,22 @@ def outcome(column: str, row: str) -> Outcome | None:
     return together(run_in_cluster(asked, TASKS[row]) if row in TASKS else {"": run(asked)})
 
 
-def run_in_cluster(
-    case: Case, tasks: Mapping[str, int], limit_seconds: float = LIMIT_SECONDS
-) -> dict[str, Outcome]:
+def run_in_cluster(case: Case, tasks: Mapping[str, int]) -> dict[str, Outcome]:
     """Returns what became of each process that was to end by itself, in the order in which they ended.
 
     Args:
         case: the script, which finds its place in TF_CONFIG.
         tasks: how many processes of each job, such as `{"chief": 1, "worker": 2, "ps": 1}`.
-        limit_seconds: when all that is left is stopped.
     """
     program = [case.script, *case.arguments]
     cluster = Cluster(program, tasks, environment=case.environment, python=case.python)
     with cluster, contextlib.suppress(CourseError):  # it names those that had not ended; so does this
-        cluster.wait(limit_seconds, grace_seconds=GRACE_SECONDS)
+        cluster.wait(LIMIT_SECONDS, grace_seconds=GRACE_SECONDS)
     report = cluster.report()
     ended = {task: outcome_of(report[task].status or 0, *cluster.written(task)) for task in report.ended}
     if any(outcome.status != ANSWERED for outcome in ended.values()):
         return ended
-    left = Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
+    left = Outcome(TIMEOUT, message=f"no end within {LIMIT_SECONDS:g} s")
     return ended | {task: left for task in cluster.ending if task not in ended}
 
 

@@ -10,7 +10,7 @@ import contextlib
 import io
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from course_lib import setup
 setup(devices=8)
 
 from benchmarks import plain_loop, tutorial_loop  # noqa: E402
-from benchmarks.rows import Row  # noqa: E402
 from course_lib.data.examples import Examples  # noqa: E402
 from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel  # noqa: E402
@@ -27,6 +26,7 @@ from course_lib.training.records import StepRecord  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
 
 BATCH_SIZE = 64
+REPEATS, NUM_STEPS = 7, 128  # of each measurement, and in each
 SCHEMES: dict[str, Callable[[], Plan]] = {
     "data": data_parallel,
     "model": model_parallel,
@@ -36,52 +36,43 @@ SCHEMES: dict[str, Callable[[], Plan]] = {
 Turn = Callable[[], float]  # trains some steps, and returns the seconds a step
 
 
-def measure(repeats: int = 7, num_steps: int = 128, schemes: Sequence[str] = tuple(SCHEMES)) -> list[Row]:
-    """Returns the table: each scheme against the tutorial's loop, and data parallel against that of lesson 4.
+def measure() -> Iterator[tuple[str, float, float]]:
+    """Yields what is compared, the seconds of the course's step and those of the other: medians.
 
-    Args:
-        repeats: how many pairs are measured for each line.
-        num_steps: the number of steps in each measurement.
-        schemes: which of `SCHEMES`.
+    Each scheme is measured against the tutorial's loop, and data parallel against that of lesson 4 too.
     """
     examples = random_examples()
-    loops: dict[str, list[tuple[str, Callable[[int], object]]]] = {
-        scheme: [("tutorial's loop", tutorial_loop.training(scheme, examples))] for scheme in schemes
-    }
-    if "data" in loops:
-        loops["data"].append(("one step a call (lesson 4)", plain_loop.training(examples)))
-    rows = []
-    for scheme, others in loops.items():
-        ours = course_loop(SCHEMES[scheme](), examples, num_steps)
-        for name, train_steps in others:
-            theirs = timed(train_steps, num_steps)
-            ours(), theirs()  # to compile and warm up
-            pairs = [(ours(), theirs()) for _repeat in range(repeats)]
-            medians = map(statistics.median, zip(*pairs, strict=True))
-            rows.append(Row(f"a step, {scheme} parallel / {name}", *medians))
-    return rows
+    others: list[tuple[str, str, Callable[[int], object]]] = [
+        *((scheme, "tutorial's loop", tutorial_loop.training(scheme, examples)) for scheme in SCHEMES),
+        ("data", "one step a call (lesson 4)", plain_loop.training(examples)),
+    ]
+    for scheme, name, train_steps in others:
+        ours, theirs = course_loop(SCHEMES[scheme](), examples), timed(train_steps)
+        ours(), theirs()  # to compile and warm up
+        pairs = [(ours(), theirs()) for _repeat in range(REPEATS)]
+        course, other = map(statistics.median, zip(*pairs, strict=True))
+        yield f"a step, {scheme} parallel / {name}", course, other
 
 
-def random_examples(num_examples: int = 25_000, num_features: int = 1200) -> Examples:
+def random_examples() -> Examples:
     """Returns examples of the shape of the IMDB reviews, with a signal that can be learnt."""
-    random = np.random.default_rng(0)
-    features = random.standard_normal((num_examples, num_features), np.float32)
+    features = np.random.default_rng(0).standard_normal((25_000, 1200), np.float32)
     return Examples(features, (features[:, :100].sum(axis=1) > 0).astype(np.int64))
 
 
-def timed(train_steps: Callable[[int], object], num_steps: int) -> Turn:
+def timed(train_steps: Callable[[int], object]) -> Turn:
     """Returns a measurement of a function that trains a number of steps."""
 
     def turn() -> float:
         start = time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()):  # the tutorial's progress bar
-            train_steps(num_steps)
-        return (time.perf_counter() - start) / num_steps
+            train_steps(NUM_STEPS)
+        return (time.perf_counter() - start) / NUM_STEPS
 
     return turn
 
 
-def course_loop(plan: Plan, examples: Examples, num_steps: int) -> Turn:
+def course_loop(plan: Plan, examples: Examples) -> Turn:
     """Returns a measurement of the course's loop."""
     run = iter(train(MLP(initial_values(), plan), examples, epochs=1_000, batch_size=BATCH_SIZE))
 
@@ -90,4 +81,4 @@ def course_loop(plan: Plan, examples: Examples, num_steps: int) -> Turn:
         while done < num_steps:
             done += isinstance(next(run), StepRecord)
 
-    return timed(train_steps, num_steps)
+    return timed(train_steps)

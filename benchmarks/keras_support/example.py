@@ -49,6 +49,16 @@ def batches() -> list[tuple[np.ndarray, np.ndarray]]:
     return list(zip(features, labels, strict=True))
 
 
+def layers(keras: Any, **options: Mapping[str, Any]) -> list[Any]:
+    """Returns the layers of the model, of either Keras; options by the name of their layer."""
+    dense = keras.layers.Dense
+    return [
+        keras.Input((FEATURES,)),
+        dense(HIDDEN, activation="relu", name="hidden", **options.get("hidden", {})),
+        dense(CLASSES, name="logits", **options.get("logits", {})),
+    ]
+
+
 def difference(ours: Any, theirs: Any) -> float:
     """Returns the largest difference between numbers in the same place."""
     pairs = zip(ours, theirs, strict=True)
@@ -105,15 +115,6 @@ class Subject(ABC):
     @abstractmethod
     def local_shape(self, variable: Any) -> tuple[int, ...]:
         """Returns the shape of what the first device holds of a variable."""
-
-    def layers(self, **options: Mapping[str, Any]) -> list[Any]:
-        """Returns the layers of the model; options by the name of their layer."""
-        dense = self.keras.layers.Dense
-        return [
-            self.keras.Input((FEATURES,)),
-            dense(HIDDEN, activation="relu", name="hidden", **options.get("hidden", {})),
-            dense(CLASSES, name="logits", **options.get("logits", {})),
-        ]
 
     def values(self, model: Any) -> list[np.ndarray]:
         """Returns the variables of a model, `[...] global` each."""

@@ -30,6 +30,7 @@ from example import (
     batches,
     first_values,
     is_as_asked,
+    layers,
 )
 
 BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -51,7 +52,7 @@ class Keras3(Subject):
         """Returns the model, distributed by the paths of its variables."""
         keras.utils.set_random_seed(1)
         with _scope(layouts):
-            model = keras.Sequential(self.layers(), name="model")
+            model = keras.Sequential(layers(keras), name="model")
         if not drawn:
             model.set_weights(first_values())
         return model

@@ -28,6 +28,7 @@ from example import (
     batches,
     examples,
     first_values,
+    layers,
 )
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -57,13 +58,13 @@ class TfKeras(Subject):
         """Returns the model, laid out by the names of its variables."""
         tf_keras.utils.set_random_seed(1)
         if layouts is None:
-            model = tf_keras.Sequential(self.layers())
+            model = tf_keras.Sequential(layers(tf_keras))
         else:
             layout_map = tf_keras.dtensor.experimental.LayoutMap(mesh=_mesh())
             for pattern, entries in layouts.items():
                 layout_map[pattern] = _layout(entries, layout_map.get_default_mesh())
             with layout_map.scope():
-                model = tf_keras.Sequential(self.layers())
+                model = tf_keras.Sequential(layers(tf_keras))
         return model if drawn else _filled(model)
 
     def dataset(self, model: Any) -> Any:
@@ -102,7 +103,7 @@ class TfKeras(Subject):
             layer: {f"{part}_layout": _layout(RIGHT[f"{layer}.{part}"], mesh) for part in ("kernel", "bias")}
             for layer in ("hidden", "logits")
         }
-        return self.compared(_logits, _filled(tf_keras.Sequential(self.layers(**layouts))))
+        return self.compared(_logits, _filled(tf_keras.Sequential(layers(tf_keras, **layouts))))
 
     def patterns(self) -> Finding:
         """Lays out a model by the names of its variables, and compares the logits."""

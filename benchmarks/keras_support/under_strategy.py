@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import oracle
-from example import BATCH_SIZE, CLASSES, FEATURES, HIDDEN, STEPS, answer, difference, examples, first_values
+from example import BATCH_SIZE, STEPS, answer, difference, examples, first_values, layers
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -148,12 +148,7 @@ def _dataset() -> Any:
 
 
 def _model(keras: Any) -> Any:
-    layers = [
-        keras.Input((FEATURES,)),
-        keras.layers.Dense(HIDDEN, activation="relu", name="hidden"),
-        keras.layers.Dense(CLASSES, name="logits"),
-    ]
-    model = keras.Sequential(layers, name="model")
+    model = keras.Sequential(layers(keras), name="model")
     model.set_weights(first_values())
     return model
 

@@ -18,7 +18,7 @@ from course_lib.exercises.cards import Card
 from course_lib.exercises.predictions import Prediction
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tools.book import __main__ as book
-from tools.book.explorers import write_explorer_tables
+from tools.book.explorers import write_tables
 from tools.book.pages import Sources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,7 +118,7 @@ def sources(notebooks: Path, repository: str = "") -> Sources:
 
 def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
     """Builds the book of `notebooks` below `folder`."""
-    tables = partial(write_explorer_tables, makers=[MeshLayoutExplorer])  # the one of these lessons
-    with patch.multiple(book, write_explorer_tables=tables, write_puzzle_tables=lambda *_all: None):
+    tables = partial(write_tables, makers=[MeshLayoutExplorer])  # the one of these lessons
+    with patch.object(book, "write_tables", tables):
         book.build_book(sources(notebooks, repository), folder / "work", folder / "site")
     return folder / "site"

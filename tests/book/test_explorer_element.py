@@ -11,7 +11,7 @@ from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, answered, pick, write_pages
-from tools.book.explorers import write_explorer_tables
+from tools.book.explorers import write_tables
 
 
 def observe(sharding):
@@ -21,7 +21,7 @@ def observe(sharding):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    write_explorer_tables(["en"], folder, [MeshLayoutExplorer])
+    write_tables(["en"], folder, [MeshLayoutExplorer])
     pages = {"one": MeshLayoutExplorer().to_html(), "none": ""}
     write_pages(folder, pages)
     return folder

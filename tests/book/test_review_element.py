@@ -8,7 +8,7 @@ from course_lib.measured import files
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, answered, write_pages
 from tests.unit.test_reviews import RECORDED
-from tools.book.explorers import write_explorer_tables
+from tools.book.explorers import write_tables
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "FOLDER", folder)
         files.save("06_export", RECORDED)
-        write_explorer_tables(["en"], folder, [ReviewExplorer])
+        write_tables(["en"], folder, [ReviewExplorer])
         write_pages(folder, {"reviews": ReviewExplorer().to_html(), "none": ""})
     return folder
 

@@ -44,9 +44,9 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     nbformat.write(new_notebook(cells=kinds, metadata=kernel), root / "notebooks" / "kinds.ipynb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{FIXTURES}:{ROOT}")
-        patch.setenv("COURSE_ROOT", str(root))
         # In a process of its own: the book's browser keeps an event loop running in this one.
-        subprocess.run([sys.executable, "-m", "tools.lesson.execute", "00_fixture"], check=True)
+        command = [sys.executable, "-m", "tools.lesson.execute", "00_fixture"]
+        subprocess.run(command, cwd=root, check=True)
         with jupyterlab(root / "notebooks", tmp_path_factory.mktemp("state")) as address:
             yield Reader(chromium, address, root / "notebooks")
 

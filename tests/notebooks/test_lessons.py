@@ -33,6 +33,6 @@ def test_building_and_executing_twice_changes_no_byte(tmp_path):
     runs = []
     for _run in range(2):
         list(build(course))
-        assert asyncio.run(execute_files(notebooks(course), jobs=2)) == []
+        assert asyncio.run(execute_files(notebooks(course))) == []
         runs.append([path.read_bytes() for path in notebooks(course)])
     assert runs[0] == runs[1]

@@ -61,7 +61,9 @@ reveal("07-four", 4)
 # A text with a name of its own.
 
 # %% exercise-rows tags=["error"]
-rows = 4  # solution
+# solution begin
+rows = 4
+# solution end
 
 # %%
 check("07-rows", rows)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import jinja2
 
-from tools.book.explorers import write_explorer_tables, write_puzzle_tables
+from tools.book.explorers import write_tables
 from tools.book.licences import mathjax, notices, write_licences
 from tools.book.pages import Edition, Sources, find_editions, stage
 from tools.lesson.sources import Course
@@ -79,8 +79,7 @@ def _copy_assets(sources: Sources, assets: Path, languages: Sequence[str]) -> No
     shutil.copytree(sources.book / "assets", assets)
     shutil.copy(mathjax(), assets / "mathjax.js")
     shutil.copy(sources.root / "course_lib" / "widgets" / "static" / "widget.js", assets)  # draws explorers
-    write_explorer_tables(languages, assets)
-    write_puzzle_tables(languages, assets)
+    write_tables(languages, assets)
     write_licences(notices(sources.book), assets / "licences")
 
 

@@ -1,4 +1,4 @@
-"""Writes what the explorers show on the book's pages, where no kernel answers."""
+"""Writes what explorers and puzzles show on the book's pages, where no kernel answers."""
 
 from __future__ import annotations
 
@@ -6,39 +6,29 @@ import inspect
 import json
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import lessons
 from course_lib.i18n import set_language
-from course_lib.widgets.base import Explorer, TreeWidget, table_file
+from course_lib.widgets.base import Explorer, table_file
 from course_lib.widgets.table import page_table
 from lessons.lesson_12_scaling_out.puzzle_widget import Puzzle
 from lessons.lesson_12_scaling_out.puzzles import PUZZLES
 
 
-def write_explorer_tables(
-    languages: Iterable[str], folder: Path, makers: Iterable[Callable[[], Explorer]] | None = None
+def write_tables(
+    languages: Iterable[str], folder: Path, makers: Iterable[Callable[[], Explorer | Puzzle]] | None = None
 ) -> None:
-    """Writes the table of each explorer, or of those given, in each language beside its module."""
-    makers = list(found() if makers is None else makers)
+    """Writes the table of each explorer and puzzle, or of those given, in each language beside the module."""
+    puzzles = (partial(Puzzle, number) for number in range(1, len(PUZZLES) + 1))
+    makers = [*found(), *puzzles] if makers is None else list(makers)
     for language in languages:
         set_language(language)
-        for explorer in (make() for make in makers):
-            _write_table(explorer, folder / table_file(explorer.name, language))
-
-
-def write_puzzle_tables(languages: Iterable[str], folder: Path) -> None:
-    """Writes the table of each puzzle in each language beside the module."""
-    for language in languages:
-        set_language(language)
-        for puzzle in map(Puzzle, range(1, len(PUZZLES) + 1)):
-            _write_table(puzzle, folder / table_file(puzzle.name, language))
-
-
-def _write_table(widget: TreeWidget, path: Path) -> None:
-    text = json.dumps(page_table(widget), ensure_ascii=False, separators=(",", ":"))
-    path.write_text(text, encoding="utf-8")
+        for widget in (make() for make in makers):
+            text = json.dumps(page_table(widget), ensure_ascii=False, separators=(",", ":"))
+            (folder / table_file(widget.name, language)).write_text(text, encoding="utf-8")
 
 
 def found() -> Iterator[Callable[[], Explorer]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import gettext
-import io
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import polib
 import yaml
 
 from course_lib.i18n import set_language
@@ -24,6 +21,7 @@ from tools.book.licences import notices
 from tools.book.operations import operation_values
 from tools.book.results import measured_values
 from tools.lesson import markdown_blocks
+from tools.lesson.build import translations
 from tools.lesson.markdown_blocks import page_parser
 from tools.lesson.sources import SOURCE_LANGUAGE
 
@@ -76,6 +74,10 @@ class Sources:
         """The folder of the book's own sources."""
         return self.root / "jupyter_book"
 
+    def catalogue(self, language: str) -> Path:
+        """Returns the path of the catalogue of the book's own pages."""
+        return self.book / "locale" / f"{language}.po"
+
 
 @dataclass(frozen=True)
 class Edition:
@@ -104,16 +106,8 @@ def find_editions(sources: Sources) -> tuple[Edition, ...]:
     return tuple(_edition(sources, language) for language in (SOURCE_LANGUAGE, *translations))
 
 
-def _translations(sources: Sources, language: str) -> Callable[[str], str]:
-    """Returns what gives the reader's text for an English one of the book's own pages, else the English."""
-    if language == SOURCE_LANGUAGE:
-        return lambda english: english
-    catalogue = polib.pofile((sources.book / "locale" / f"{language}.po").read_text(encoding="utf-8"))
-    return gettext.GNUTranslations(io.BytesIO(catalogue.to_binary())).gettext
-
-
 def _edition(sources: Sources, language: str) -> Edition:
-    translate = _translations(sources, language)
+    translate = translations(sources.catalogue(language))
     frame = yaml.safe_load((sources.book / "strings.yml").read_text(encoding="utf-8"))
     strings = {name: translate(english) for name, english in frame.items()}
     lessons, appendices = (_titles(sources.notebooks / language, each) for each in (LESSONS, APPENDICES))
@@ -193,7 +187,7 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=True
     )
-    translate = _translations(sources, edition.language)
+    translate = translations(sources.catalogue(edition.language))
     values = _page_values(sources, edition) | measured_values(edition.language, folder) | {"_": translate}
     for page in ("index", *PAGES):
         english = (sources.book / "pages" / f"{page}.md").read_text(encoding="utf-8")

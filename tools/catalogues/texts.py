@@ -72,7 +72,7 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
     """Returns the texts of every catalogue, by its path from the course's root with `{language}` in it.
 
     Raises:
-        LessonError: as `lesson_texts` and `library_texts`.
+        LessonError: as `lesson_texts` and `code_texts`.
     """
     found = {
         course.shared_catalogue("{language}"): [

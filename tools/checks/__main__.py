@@ -26,12 +26,12 @@ _SHOWING = {"predict", "reveal", "error", "check"}
 def check(course: Course) -> Iterator[str]:
     """Yields every fault of every lesson and notebook."""
     for lesson in course.lessons():
-        yield from lesson_faults(lesson)
-        for language in course.languages:
-            try:
+        try:
+            for language in course.languages:
                 yield from _notebook_faults(course, lesson, language)
-            except LessonError as error:
-                yield str(error)
+            yield from lesson_faults(lesson)
+        except LessonError as error:
+            yield str(error)
     for language in course.languages:
         for path in sorted((course.root / "notebooks" / language).glob("*.ipynb")):
             if path.stem not in course.names:
@@ -40,12 +40,13 @@ def check(course: Course) -> Iterator[str]:
 
 def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[str]:
     name = f"{language}/{lesson.name}.ipynb"
+    wanted = built_notebook(course, lesson, language)
     path = course.notebook(language, lesson.name)
     if not path.exists():
         yield f"{name} is not built"
         return
     stored = nbformat.read(path, 4)
-    yield from (f"{name}: {fault}" for fault in stale(stored, built_notebook(course, lesson, language)))
+    yield from (f"{name}: {fault}" for fault in stale(stored, wanted))
     yield from (f"{name}: {fault}" for fault in _stored_faults(stored))
     if language != SOURCE_LANGUAGE:
         source = built_notebook(course, lesson, SOURCE_LANGUAGE)

@@ -15,14 +15,11 @@ def tagged(lesson: Lesson, tag: str) -> list[Cell]:
 
 
 def unpaired(lesson: Lesson, tag: str, partner: str) -> Iterator[str]:
-    """Yields the cells of two parts that do not follow each other, or are no code."""
+    """Yields the cells of two parts that do not follow each other."""
     before: Cell | None = None
     for cell, after in lesson.following():
-        if tag in cell.tags:
-            if cell.kind != "code":
-                yield f"cell {cell.cell_id!r} is tagged `{tag}` and is no code cell"
-            if after is None or after.kind != "code" or partner not in after.tags:
-                yield f"cell {cell.cell_id!r} (`{tag}`) is not followed by a code cell tagged `{partner}`"
+        if tag in cell.tags and (after is None or partner not in after.tags):
+            yield f"cell {cell.cell_id!r} (`{tag}`) is not followed by a cell tagged `{partner}`"
         if partner in cell.tags and (before is None or tag not in before.tags):
             yield f"cell {cell.cell_id!r} (`{partner}`) does not follow a cell tagged `{tag}`"
         before = cell

@@ -11,7 +11,6 @@ of ipywidgets 8.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -31,14 +30,10 @@ def main() -> None:
     wanted = requirements()
     stamp = ENVIRONMENT / "requirements.txt"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
-        shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-        pythons.create(ENVIRONMENT, pythons.find(PYTHON) or sys.executable)
-        pythons.install(ENVIRONMENT, *wanted.split())
+        pythons.make(ENVIRONMENT, pythons.find(PYTHON) or sys.executable, *wanted.split())
         stamp.write_text(wanted, encoding="utf-8")
     pythons.install(ENVIRONMENT, "--no-deps", "--force-reinstall", str(ROOT))
-    kernel = pythons.kernel_file("colab")
-    kernel.parent.mkdir(parents=True, exist_ok=True)
-    kernel.write_text(pythons.kernel_of(ENVIRONMENT, "Google Colab's versions"), "utf-8")
+    pythons.show_kernel(pythons.kernel_file("colab"), ENVIRONMENT, "Google Colab's versions")
 
 
 def requirements() -> str:

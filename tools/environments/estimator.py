@@ -27,8 +27,7 @@ def main() -> None:
     """Makes the environment if it is missing or out of date, and shows its kernel to Jupyter."""
     if not _is_current():
         _make()
-    KERNEL_FILE.parent.mkdir(parents=True, exist_ok=True)
-    KERNEL_FILE.write_text(pythons.kernel_of(ENVIRONMENT, KERNEL_TITLE), "utf-8")
+    pythons.show_kernel(KERNEL_FILE, ENVIRONMENT, KERNEL_TITLE)
 
 
 def is_ready() -> bool:
@@ -48,9 +47,7 @@ def _make() -> None:
         sys.exit(
             f"TensorFlow 2.15 needs Python {PYTHON}, and none was found. Install one, then: make estimator"
         )
-    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    pythons.create(ENVIRONMENT, python)
-    pythons.install(ENVIRONMENT, "--require-hashes", "-r", str(LOCK))
+    pythons.make(ENVIRONMENT, python, "--require-hashes", "-r", str(LOCK))
     shutil.copyfile(LOCK, ENVIRONMENT / LOCK.name)
 
 

@@ -23,11 +23,13 @@ def find(version: str) -> str | None:
     return shutil.which(f"python{version}")
 
 
-def create(environment: Path, python: str) -> None:
-    """Makes an empty environment."""
+def make(environment: Path, python: str, *requirements: str) -> None:
+    """Makes an environment with these packages, in the place of what was there."""
+    shutil.rmtree(environment, ignore_errors=True)
     uv = shutil.which("uv")
     command = [uv, "venv", "--quiet", "--python", python] if uv else [python, "-m", "venv"]
     subprocess.run([*command, environment], check=True)
+    install(environment, *requirements)
 
 
 def install(environment: Path, *arguments: str) -> None:
@@ -42,6 +44,12 @@ def install(environment: Path, *arguments: str) -> None:
 def kernel_file(name: str) -> Path:
     """Returns where Jupyter, in the environment that runs this, looks for a kernel."""
     return Path(sys.prefix) / "share" / "jupyter" / "kernels" / name / "kernel.json"
+
+
+def show_kernel(file: Path, environment: Path, title: str) -> None:
+    """Lets Jupyter find an environment's kernel."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(kernel_of(environment, title), "utf-8")
 
 
 def kernel_of(environment: Path, title: str) -> str:

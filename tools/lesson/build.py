@@ -10,6 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 
 import nbformat
 import polib
@@ -18,15 +21,11 @@ from nbformat import NotebookNode
 from tools.environments import estimator
 from tools.lesson import comments, exercises, first_cell, markdown_blocks
 from tools.lesson.cells import Cell
-from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
+from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-_KERNEL_OF_APPENDICES = {
-    "display_name": estimator.KERNEL_TITLE,
-    "language": "python",
-    "name": estimator.KERNEL,
-}
+_KERNEL_OF_APPENDICES = {**_KERNEL, "display_name": estimator.KERNEL_TITLE, "name": estimator.KERNEL}
 # What was measured stays folded until the reader runs the cell or opens it.
 _FOLDED = {"jupyter": {"outputs_hidden": True}}
 _SOLUTION_CELL = """\
@@ -54,7 +53,7 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
     Raises:
         LessonError: a cell that cannot be built.
     """
-    texts = _translations(course, language, lesson.name)
+    texts = translations(course.shared_catalogue(language), course.catalogue(language, lesson.name))
     cells: list[Cell] = []
     exercise: Cell | None = None
     for cell in lesson.cells:
@@ -81,15 +80,10 @@ def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: boo
     return notebook
 
 
-def _translations(course: Course, language: str, name: str) -> Translate:
-    """Returns what gives the reader's text for an English one: the English where there is none."""
-    if language == SOURCE_LANGUAGE:
-        return lambda english: english
-    known: dict[str, str] = {}
-    for path in (course.shared_catalogue(language), course.catalogue(language, name)):
-        if path.exists():
-            entries = [entry for entry in polib.pofile(path.read_text("utf-8")) if entry.translated()]
-            known |= {entry.msgid: entry.msgstr for entry in entries}
+def translations(*catalogues: Path) -> Translate:
+    """Returns what gives the reader's text for an English one: the English where no catalogue has one."""
+    there = [polib.pofile(path.read_text("utf-8")) for path in catalogues if path.exists()]
+    known = {entry.msgid: entry.msgstr for entry in chain(*there) if entry.translated()}
     return lambda english: known.get(english, english)
 
 
@@ -102,17 +96,15 @@ def _built(
     course: Course, lesson: Lesson, cell: Cell, language: str, texts: Translate, *, solved: bool
 ) -> Cell:
     if cell.kind == "markdown":
-        return cell.with_source(markdown_blocks.translated(cell.source, texts))
+        return replace(cell, source=markdown_blocks.translated(cell.source, texts))
     if "setup" in cell.tags:
-        return cell.with_source(
-            first_cell.of_appendices(cell.source, texts)
-            if lesson.is_appendix
-            else first_cell.first_cell(course, language, cell.source)
-        )
+        if lesson.is_appendix:
+            return replace(cell, source=first_cell.of_appendices(cell.source, texts))
+        return replace(cell, source=first_cell.first_cell(course, language, cell.source))
     code = cell.source
     if "exercise" in cell.tags:
         code = exercises.solution(code) if solved else exercises.stub(code)
-    return cell.with_source(comments.translated(code, texts))
+    return replace(cell, source=comments.translated(code, texts))
 
 
 def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
@@ -124,7 +116,7 @@ def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
 def _with_colab_link(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
     address = course.colab_address(language, lesson.name)
     link = f"\n\n[{texts(OPEN_IN_COLAB)}]({address})" if address else ""
-    return cell.with_source(cell.source + link)
+    return replace(cell, source=cell.source + link)
 
 
 def _notebook_cell(cell: Cell) -> NotebookNode:

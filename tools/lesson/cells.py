@@ -38,10 +38,6 @@ class Cell:
     tags: tuple[str, ...] = ()
     asked: str = ""
 
-    def with_source(self, source: str) -> Cell:
-        """Returns the cell with another text."""
-        return replace(self, source=source)
-
 
 def named(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """Returns the cells of a lesson with derived names where none is given, and tagged with their parts.
@@ -90,10 +86,7 @@ def _renamed(cell: Cell | None, prefix: str, new_prefix: str, suffix: str = "") 
 
 
 def _slug(heading: str) -> str:
-    words = re.findall(r"[a-z0-9]+", re.sub(r"^[^a-z]+", "", heading.lower()))
-    while len("-".join(words)) > MAX_NAME_LENGTH:
-        words.pop()
-    return "-".join(words)
+    return "-".join(re.findall(r"[a-z0-9]+", re.sub(r"^[^a-z]+", "", heading.lower())))
 
 
 def _tagged(cell: Cell) -> Cell:

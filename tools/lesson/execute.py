@@ -1,6 +1,6 @@
 """Executes the built notebooks and stores their outputs, so that executing twice changes no byte.
 
-    python -m tools.lesson.execute [--missing] [--jobs 2] [LESSON ...]
+    python -m tools.lesson.execute [LESSON ...]
 
 A cell that raises fails, and leaves its notebook without outputs. Appendices run in their own environment;
 where it is missing or out of date they keep what outputs they have.
@@ -27,6 +27,7 @@ from tools.lesson.sources import Course, LessonError
 from tools.lesson.stored_outputs import normalised
 
 CELL_TIMEOUT_SECONDS = 600
+NOTEBOOKS_AT_A_TIME = 2
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -48,7 +49,7 @@ async def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     client = NotebookClient(
         executed,
         timeout=CELL_TIMEOUT_SECONDS,
-        kernel_name=notebook.metadata.get("kernelspec", {}).get("name", "python3"),
+        kernel_name=notebook.metadata.kernelspec.name,
         record_timing=False,
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(folder)}},
@@ -66,9 +67,9 @@ def is_executed(notebook: NotebookNode) -> bool:
     return bool(counts) and counts == list(range(1, len(counts) + 1))
 
 
-async def execute_files(paths: Sequence[Path], jobs: int) -> list[str]:
-    """Executes notebooks in place, `jobs` at a time, and returns a line about each that failed."""
-    turns = asyncio.Semaphore(jobs)
+async def execute_files(paths: Sequence[Path]) -> list[str]:
+    """Executes notebooks in place, and returns a line about each that failed."""
+    turns = asyncio.Semaphore(NOTEBOOKS_AT_A_TIME)
 
     async def one(path: Path) -> str:
         async with turns:
@@ -89,12 +90,10 @@ def main() -> int:
     """Runs the command line and returns its exit status."""
     arguments = argparse.ArgumentParser(prog="tools.lesson.execute", description=__doc__)
     arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
-    arguments.add_argument("--missing", action="store_true", help="only notebooks that have no outputs")
-    arguments.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
-    chosen = arguments.parse_args()
+    names = tuple(arguments.parse_args().lesson)
     course = Course.here()
     try:
-        lessons = list(course.lessons(tuple(chosen.lesson)))
+        lessons = list(course.lessons(names))
     except LessonError as error:
         print(error, file=sys.stderr)
         return 1
@@ -108,12 +107,10 @@ def main() -> int:
         if lesson not in left
         for language in course.languages
     ]
-    if chosen.missing:
-        paths = [path for path in paths if not is_executed(nbformat.read(path, 4))]
-    failures = asyncio.run(execute_files(paths, chosen.jobs))
+    failures = asyncio.run(execute_files(paths))
     for failure in failures:
         print(failure, file=sys.stderr)
-    return 1 if failures or (chosen.lesson and left) else 0
+    return 1 if failures or (names and left) else 0
 
 
 if __name__ == "__main__":

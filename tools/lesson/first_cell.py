@@ -55,11 +55,6 @@ if not tf.__version__.startswith("2.15."):
 tf.get_logger().setLevel("ERROR")"""
 
 
-def plain() -> str:
-    """Returns the cell as a lesson's source holds it."""
-    return _LESSON.format(language=SOURCE_LANGUAGE, colab="")
-
-
 def first_cell(course: Course, language: str, written: str) -> str:
     """Returns the cell as the notebook holds it.
 
@@ -69,9 +64,9 @@ def first_cell(course: Course, language: str, written: str) -> str:
         written: the cell in the source.
 
     Raises:
-        LessonError: the source says anything else than `plain()`.
+        LessonError: the source says anything else than the notebook in English, and nothing of Colab.
     """
-    _hold(written, plain())
+    _hold(written, _LESSON.format(language=SOURCE_LANGUAGE, colab=""))
     packages = " ".join(f'"{package}"' for package in COLAB_LACKS)
     colab = _COLAB.format(repository=course.repository, branch=course.branch, packages=packages)
     return _LESSON.format(language=language, colab=colab if course.repository else "")

@@ -6,7 +6,6 @@ Appendices are written as lessons are. They run in an environment of their own, 
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from tools.lesson.cells import Cell, named
 
 SOURCE_LANGUAGE = "en"
 FOLDER, SOURCE = "lesson_", "lesson.py"  # of the lesson "05_topic": lessons/lesson_05_topic/lesson.py
-KINDS = ("markdown", "code")
 _GITHUB = "https://github.com/"
 _APPENDIX = re.compile(r"A\d+_")
 _CARD = re.compile(r"(predict|check)-(.+)")  # a text of such a name is a card: `course_lib.exercises.asked`
@@ -76,8 +74,8 @@ class Course:
 
     @classmethod
     def here(cls) -> Course:
-        """Returns the course in the current folder, or in the folder that COURSE_ROOT names."""
-        root = Path(os.environ.get("COURSE_ROOT", "."))
+        """Returns the course in the current folder."""
+        root = Path()
         settings: dict[str, str] = {}
         if (root / "pyproject.toml").exists():
             settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["course"]
@@ -155,27 +153,21 @@ def read_lesson(name: str, path: Path) -> Lesson:
     """Returns the lesson of that name, which a percent script holds.
 
     Raises:
-        LessonError: it has no cell, a cell that is neither markdown nor code, or a header that says more
-            than a name and tags.
+        LessonError: a header says more than a name and tags, or a card cannot be read.
     """
     notebook = jupytext.reads(path.read_text("utf-8"), fmt="py:percent")
     try:
         cells = tuple(_cell(cell, name.split("_", 1)[0]) for cell in notebook.cells)
     except LessonError as error:
         raise LessonError(f"{name}: {error}") from error
-    if not cells:
-        raise LessonError(f"{name}: a lesson is made of cells, and this has none.")
     return Lesson(name, named(cells))
 
 
 def _cell(cell: NotebookNode, number: str) -> Cell:
-    start = repr(cell.source[:40])
     header = {key: value for key, value in cell.metadata.items() if key not in _OF_JUPYTEXT}
-    if cell.cell_type not in KINDS:
-        raise LessonError(f"the cell {start} is {cell.cell_type}; a lesson has markdown and code only.")
     if header.keys() - {"title", "tags"}:
         raise LessonError(
-            f"the cell {start} has {sorted(header)} in its header; write `# %% name` or "
+            f"the cell {cell.source[:40]!r} has {sorted(header)} in its header; write `# %% name` or "
             '`# %% name [markdown]`, and tags=["error"] where it shows an error.'
         )
     name, text = header.get("title", ""), cell.source.strip("\n")

@@ -9,7 +9,6 @@ import nbformat
 from nbformat import NotebookNode
 
 WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def normalised(notebook: NotebookNode) -> NotebookNode:

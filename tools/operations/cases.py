@@ -73,11 +73,6 @@ class Case:
         """What names the case in the file of answers."""
         return " | ".join([self.of, self.run, self.sizes, ",".join(self.layout), self.mode])
 
-    @property
-    def parts(self) -> dict[str, str]:
-        """What follows from the expressions alone."""
-        return parts_of(self.run, self.right)
-
     def program(self) -> str:
         """Returns a program that shows what becomes of the case, to copy: it needs nothing of the course."""
         mesh, body = mesh_of(self.sizes), BODIES[self.mode in GRADIENTS]
@@ -91,7 +86,7 @@ class Case:
             called_without="without" if self.mode in IN_EAGER else "tf.function(without)",
             without=body.replace("{expression}", self.right),
             function=body.replace("{expression}", self.run),
-            **self.parts,
+            **parts_of(self.run, self.right),
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from course_lib.runtime import setup, start_tensorflow
 from course_lib.specs.verdict import REFUSED, RIGHT, WRONG, Verdict, as_record
-from tools.operations.cases import GRADIENTS, IN_EAGER, NO_CASE, Case, filled
+from tools.operations.cases import GRADIENTS, IN_EAGER, NO_CASE, Case, filled, parts_of
 
 MOST_DEVICES = 12
 _STARTS, _CALLS = "mesh = ", "try:"  # what a program defines lies between them
@@ -70,5 +70,5 @@ def _defined(case: Case) -> dict[str, Any]:
     definitions = program[program.index(_STARTS) : program.index(_CALLS)]
     tensors = "made = dict({placed})\nplain = dict({plain})"
     names: dict[str, Any] = {"np": np, "tf": tf, "dtensor": dtensor}
-    exec(definitions + filled(tensors, **case.parts), names)
+    exec(definitions + filled(tensors, **parts_of(case.run, case.right)), names)
     return names
