@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html.parser
 import json
 import subprocess
@@ -75,10 +76,16 @@ def states_on_a_page(explorer) -> dict[str, dict]:
     return states
 
 
+@functools.cache
+def table_of(name: str) -> dict:
+    """Returns the table of an explorer for English pages, which takes seconds to make."""
+    return page_table(EXPLORERS[name]())
+
+
 @each_explorer
 def test_the_table_of_a_page_has_what_python_shows_for_every_choice(name):
     explorer = EXPLORERS[name]()
-    table, states = page_table(explorer), states_on_a_page(explorer)
+    table, states = table_of(name), states_on_a_page(explorer)
     assert len(table["keys"]) == NUM_VIEWS[name]
     assert sorted(table["keys"]) == sorted(states)
     for place, code in list(enumerate(table["keys"]))[:: max(len(states) // 60, 1)]:
@@ -123,7 +130,7 @@ def test_a_page_gets_small_plain_html_that_leads_into_the_table(name):
     assert element.tags[:3] == ["course-explorer", "script", "svg"]
     script = json.loads(element.texts["script"])
     assert script["table"] == f"{explorer.name}.en.json"
-    assert set(script["leads_to"]) <= set(page_table(explorer)["keys"])
+    assert set(script["leads_to"]) <= set(table_of(name)["keys"])
     assert "<" not in element.texts["script"]
     assert len(text.encode()) < 40_000
 

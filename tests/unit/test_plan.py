@@ -16,40 +16,16 @@ TENSORS = {
 }
 
 
-def entries(plan: Plan) -> dict[str, str]:
-    return {tensor: str(plan.layout(axes)) for tensor, axes in TENSORS.items()}
-
-
-def test_data_parallel_splits_only_the_batch():
-    assert entries(data_parallel(8)) == {
-        "inputs": "[batch, unsharded]",
-        "labels": "[batch]",
-        "hidden_weight": "[unsharded, unsharded]",
-        "hidden_bias": "[unsharded]",
-        "logits_weight": "[unsharded, unsharded]",
-        "logits_bias": "[unsharded]",
-    }
-
-
-def test_model_parallel_splits_the_hidden_units_too():
-    assert entries(model_parallel(4, 2)) == {
-        "inputs": "[batch, unsharded]",
-        "labels": "[batch]",
-        "hidden_weight": "[unsharded, model]",
-        "hidden_bias": "[model]",
-        "logits_weight": "[model, unsharded]",
-        "logits_bias": "[unsharded]",
-    }
-
-
-def test_spatial_parallel_splits_the_features_too():
-    assert entries(spatial_parallel()) == {
-        "inputs": "[batch, feature]",
-        "labels": "[batch]",
-        "hidden_weight": "[feature, model]",
-        "hidden_bias": "[model]",
-        "logits_weight": "[model, unsharded]",
-        "logits_bias": "[unsharded]",
+def test_each_scheme_lays_out_the_tensors_so():
+    schemes = (data_parallel(8), model_parallel(4, 2), spatial_parallel())
+    layouts = {tensor: tuple(str(plan.layout(axes)) for plan in schemes) for tensor, axes in TENSORS.items()}
+    assert layouts == {
+        "inputs": ("[batch, unsharded]", "[batch, unsharded]", "[batch, feature]"),
+        "labels": ("[batch]", "[batch]", "[batch]"),
+        "hidden_weight": ("[unsharded, unsharded]", "[unsharded, model]", "[feature, model]"),
+        "hidden_bias": ("[unsharded]", "[model]", "[model]"),
+        "logits_weight": ("[unsharded, unsharded]", "[model, unsharded]", "[model, unsharded]"),
+        "logits_bias": ("[unsharded]", "[unsharded]", "[unsharded]"),
     }
 
 

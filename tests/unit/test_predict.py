@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 
-import course_lib
 import lessons
 from course_lib.exercises import kept, lesson_files, predictions
 from course_lib.exercises.asked import parsed
 from course_lib.exercises.predict import predict, reveal, score
 from course_lib.exercises.values import shown
-from course_lib.i18n import languages
 from tests.course import COURSE
 from tests.explored import pieces, text_of
 
@@ -195,16 +193,6 @@ def test_the_name_of_an_option_is_shown_in_the_words_of_that_option():
         ._repr_html_()
         .startswith("What came out\n<p>on <code>CPU:0</code> &lt; 1</p>")
     )
-
-
-@pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
-def test_no_name_of_an_option_is_left_in_english(known):
-    for language in languages()[1:]:
-        course_lib.i18n.set_language(language)
-        (right,) = [option for option in known.options() if known.is_right(option)]
-        if isinstance(right.value, str) and right.value != "UnimplementedError":  # TensorFlow's own name
-            assert repr(reveal(known.prediction_id, right.value)) == right.label
-            assert not right.label.isascii()
 
 
 def test_an_unknown_prediction_says_so():

@@ -101,13 +101,6 @@ def test_holdings_name_the_devices_whose_numbers_are_in_a_buffer(ring, data):
 # Bytes and steps
 
 
-@given(rings(kinds=["all-reduce"]))
-@settings(deadline=None)
-def test_an_all_reduce_sends_2_n_minus_1_nths_of_the_array_from_each_device(ring):
-    count = ring.num_devices
-    assert ring.bytes_sent(ring.num_steps) * count == 2 * (count - 1) * ring.whole_bytes
-
-
 # Words
 
 
