@@ -103,16 +103,6 @@ def kept(lesson: Lesson, cell: str) -> None:
     verdict.filter(has_text="Kept.").wait_for()
 
 
-def run_all(lesson: Lesson, name: str) -> None:
-    """Runs every cell with nothing answered."""
-    lesson.run_all()
-    take_screenshot(lesson, "predict-rows", name)
-    assert lesson.errors() == []
-    assert output(lesson, "reveal-rows") == "What came out\n(2, 4)"
-    assert output(lesson, "reveal-mean") == "What came out\n0.428"
-    assert output(lesson, "score") == "You made no prediction in this lesson."
-
-
 def choose_without_running(lesson: Lesson, name: str) -> None:
     """Chooses on a card that is stored in the notebook, whose cell did not run."""
     card = lesson.locate("predict-rows").locator(".prediction")
