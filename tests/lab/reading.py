@@ -11,7 +11,7 @@ from tests.lab.jupyterlab import ROOT, Lesson
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
 # The names of cells.
-STOPPABLE, EXPLORER, MEASURING = "stoppable-run", "explorer", "widget"
+STOPPABLE, EXPLORER = "stoppable-run", "explorer"
 PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1].step, num_steps))"
 REMEMBER = "before = stoppable.steps[0]; print(before.step)"
 WENT_ON = "print(stoppable.steps[0] is before)"
@@ -34,26 +34,6 @@ def stop_and_resume(lesson: Lesson, name: str) -> None:
     assert lesson.errors() == []
     assert progress(lesson) == (False, total_steps, total_steps, total_steps)
     assert lesson.printed(WENT_ON) == "True\n"  # a run from the beginning drops the records from before
-
-
-def stop_resume_and_measure(lesson: Lesson, name: str) -> None:
-    """Does what `stop_and_resume` does, then measures a step of 64 reviews twice in the cell `MEASURING`."""
-    stop_and_resume(lesson, name)
-    for _time in range(2):
-        measure(lesson, MEASURING, name)
-    assert lesson.locate(MEASURING).locator(".panel rect").count() == 2
-    assert lesson.errors() == []
-
-
-def measure(lesson: Lesson, cell: str, name: str) -> None:
-    """Chooses 64 examples in the widget of a cell where nothing is chosen yet, and measures."""
-    widget = lesson.locate(cell).locator(".explorer")
-    if not widget.locator("input[checked]").count():
-        assert widget.locator("button.press").is_disabled()
-        widget.get_by_text("64", exact=True).dispatch_event("click")
-    widget.locator("button.press:enabled").dispatch_event("click")
-    widget.locator(".verdict", has_text="✓").wait_for()
-    take_screenshot(lesson, cell, f"{name}-measured")
 
 
 def explore(lesson: Lesson, name: str) -> None:

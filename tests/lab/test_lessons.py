@@ -1,4 +1,4 @@
-"""Lessons in a real JupyterLab: pictures, Stop, resumption, times, an explorer, processes."""
+"""Lessons in a real JupyterLab: pictures, Stop, resumption, an explorer, processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.course import lesson_with
 from tests.lab.clustering import WORKERS, watch_and_interrupt
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_resume_and_measure
+from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
 @pytest.mark.parametrize(
     ("cell", "reading"),
     [
-        pytest.param(STOPPABLE, stop_resume_and_measure, marks=pytest.mark.drill_all),
+        pytest.param(STOPPABLE, stop_and_resume, marks=pytest.mark.drill_all),
         (EXPLORER, explore),
         pytest.param(WORKERS, watch_and_interrupt, marks=pytest.mark.drill_all),
     ],
