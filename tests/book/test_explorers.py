@@ -167,3 +167,23 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
     page.keyboard.press("Enter")
     page.get_by_text("Copied.").wait_for()
     assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()
+
+
+def test_reviews_in_a_notebook_are_answered_at_enter_and_what_is_being_typed_stays(visit):
+    page, explorer = visit("none"), EXPLORERS["reviews"](lambda _texts: [[0.88, 0.12]])
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    field = page.get_by_role("textbox")
+    field.click()
+    page.keyboard.type("What a film!")
+    assert page.evaluate("model.sent") == []
+    page.keyboard.press("Enter")
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["review"], "value": "What a film!"}]
+    answered(page, explorer)
+    assert page.get_by_role("img").get_attribute("aria-label") == "Probability: bad 88 %, good 12 %"
+    assert field.input_value() == "What a film!"
+    page.keyboard.type(" Yes.")
+    page.evaluate("view => answer(view)", explorer.view)  # an answer that comes late
+    assert field.input_value() == "What a film! Yes."
+    page.keyboard.press("Enter")
+    answered(page, explorer)
+    assert explorer.state == {"review": "What a film! Yes."}
