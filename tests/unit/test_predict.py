@@ -13,7 +13,6 @@ from tests.explored import pieces, text_of
 
 NUMBERS = [name[:2] for name in COURSE.lesson_names]
 PREDICTIONS = [known for number in NUMBERS for known in predictions.predictions(number)]
-WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 LESSON_98 = """
 # %% predict-rows [markdown]
 # How many rows
