@@ -7,10 +7,10 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib.exercises import kept, lesson_files
-from course_lib.exercises.asked import parsed
+from course_lib.exercises import kept
 from course_lib.exercises.predict import predict, score
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tests.predictions import lesson_in
 
 # Notes each event as the page hears it, at its very top.
 LISTEN = """() => { window.heard = []; window.addEventListener("course-predicted",
@@ -19,44 +19,9 @@ OUTLINE = "label => [getComputedStyle(label).outlineStyle, getComputedStyle(labe
 FOCUSED = "document.activeElement.shadowRoot.activeElement"
 
 
-CARDS = {
-    "predict-rows": """The rows of a matrix of 6 by 4 are split over `x`, a mesh dimension of size 3; the
-columns are not split. How many rows and columns does one device hold?
-
-- [x] `(2, 4)`
-  6 rows over 3 devices are 2 each; the columns stay whole.
-- [ ] `(2, 2)`
-  That would split the columns over `y` too.
-- [ ] `(3, 4)`
-  3 is the number of devices along `x`, not of rows.""",
-    "predict-sums": """Eight devices add up the same gradients, each in an order of its own. How do the sums
-compare?
-
-- [x] `last` equal but for the last bits of some
-  Floats are rounded after each addition.
-- [ ] `equal` equal to the last bit
-  So it would be with exact numbers.
-- [ ] `far` clearly different
-  The order changes how sums are rounded, and nothing else.""",
-    "predict-padded": """What is the mean of the losses?
-
-- [x] `0.428`
-  The padding weighs nothing.
-- [ ] `0.595`
-  That divides by the reviews of one device.
-- [ ] `0.148`
-  That divides by the padded rows too.
-- otherwise
-  Add them up.""",
-}
-
-
 @pytest.fixture(scope="module", autouse=True)
-def lesson_98():
-    """A lesson with three predictions, which no folder has."""
-    asked = {name: parsed(text) for name, text in CARDS.items()}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lesson_files, "_cards", lambda number: asked if number == "98" else {})
+def lesson_98(tmp_path_factory):
+    with lesson_in(tmp_path_factory.mktemp("lessons")):
         yield
 
 
@@ -70,7 +35,7 @@ def nothing_kept():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, lesson_98):
     folder = tmp_path_factory.mktemp("page")
-    cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "padded")}
+    cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "mean")}
     write_pages(folder, {**cards, "all": "".join(cards.values()) + score("98")._repr_html_(), "none": ""})
     return folder
 
@@ -172,7 +137,7 @@ def test_in_a_notebook_a_card_does_not_grow_when_it_is_answered(visit):
 
 def test_in_a_notebook_keys_that_the_card_uses_are_not_shortcuts(visit):
     page = visit("none")
-    page.evaluate(NOTEBOOK_HOST, predict("98-padded").view)
+    page.evaluate(NOTEBOOK_HOST, predict("98-mean").view)
     page.keyboard.press("Tab")
     for key, jupyterlab_hears_it in (
         ("1", False),
@@ -191,8 +156,8 @@ def test_open_wrong_right_or_with_a_field_it_is_accessible_and_fits_a_telephone(
     page = visit("all", theme)
     cards = page.locator("course-prediction")
     answer(cards.nth(0), "(2, 4)")
-    answer(cards.nth(1), "clearly different")
-    page.evaluate(NOTEBOOK_HOST, predict("98-padded").view)
+    answer(cards.nth(1), "equal to the last bit")
+    page.evaluate(NOTEBOOK_HOST, predict("98-mean").view)
     violations = Axe().run(page).response["violations"]
     assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
     page.set_viewport_size({"width": 390, "height": 844})
