@@ -100,7 +100,7 @@ def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit, name):
         with_value(EXPLORERS[name]().state, tuple(path), value), page=False
     )
     assert page.locator(".busy").count() == 0
-    if page.locator("input:not([type=radio], [type=button])").count():  # a field, which pages do not have
+    if page.locator("input:not([type=radio]):not([type=button])").count():  # a field, which pages do not have
         check_accessible_and_narrow(page)
 
 

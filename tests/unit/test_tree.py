@@ -1,6 +1,7 @@
 """The tree tells the truth: the library holds what is shared, within its budget of lines."""
 
 import ast
+import functools
 import re
 import subprocess
 from collections import defaultdict
@@ -68,6 +69,7 @@ HOMES = homes()
 FACES = {name.rpartition(".")[0] for name in HOMES}
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     found = set()
     aliases = {}
