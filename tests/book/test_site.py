@@ -78,9 +78,7 @@ class Anchors(HTMLParser):
         self.targets += [values[key] for key in ("href", "src") if values.get(key)]
 
 
-@functools.cache
-def anchors(path: Path) -> Anchors:
-    return Anchors(path)
+anchors = functools.cache(Anchors)
 
 
 def violations(page, *rules: str) -> list[str]:

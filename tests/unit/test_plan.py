@@ -3,7 +3,7 @@
 import pytest
 
 from course_lib import CourseError, MeshSpec
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 
 MESH = MeshSpec([("a", 4), ("b", 2)])
 TENSORS = {
@@ -27,21 +27,6 @@ def test_each_scheme_lays_out_the_tensors_so():
         "logits_weight": ("[unsharded, unsharded]", "[model, unsharded]", "[model, unsharded]"),
         "logits_bias": ("[unsharded]", "[unsharded]", "[unsharded]"),
     }
-
-
-@pytest.mark.parametrize(
-    ("plan", "axis", "shards"),
-    [
-        (data_parallel(8), "batch", 8),
-        (data_parallel(8), "hidden", 1),
-        (replicated(8), "batch", 1),
-        (model_parallel(4, 2), "batch", 4),
-        (model_parallel(4, 2), "hidden", 2),
-    ],
-)
-def test_a_plan_knows_into_how_many_parts_it_splits_an_axis(plan, axis, shards):
-    assert plan.num_shards(axis) == shards
-    assert plan.require_batch(64) == 64
 
 
 @pytest.mark.parametrize(
