@@ -40,7 +40,7 @@ lint: .venv/ready
 	$(BIN)/python -m tools.checks
 
 unit: .venv/ready
-	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons --ignore-glob="lessons/*/lesson.py" $(BY_FILE)
+	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons tools --ignore-glob="lessons/*/lesson.py" $(BY_FILE)
 
 tf: .venv/ready
 	$(PYTEST) tests/tf tests/lessons -q $(SHORT) $(BY_FILE)

@@ -17,6 +17,7 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 Gesture = Literal["click Stop", "interrupt"]
+LONGEST_CELL_SECONDS = 300
 
 
 def notebook_of(*sources: str) -> NotebookNode:
@@ -30,8 +31,6 @@ def execute(
     python: str = sys.executable,
     folder: Path = ROOT,
     gesture: Gesture | None = None,
-    after_pictures: int = 2,
-    timeout_seconds: int = 300,
 ) -> NotebookNode:
     """Executes a notebook in place and returns it.
 
@@ -39,9 +38,7 @@ def execute(
         notebook: the cells.
         python: the Python that runs the kernel.
         folder: the kernel's working folder.
-        gesture: what the reader does once, while a cell trains.
-        after_pictures: how many updates of the live picture the reader watches before that.
-        timeout_seconds: the longest that a cell may take.
+        gesture: what the reader does once, while a cell trains: when its live picture has changed twice.
     """
     spec = KernelSpec(argv=[python, "-m", "ipykernel_launcher", "-f", "{connection_file}"], language="python")
 
@@ -54,10 +51,10 @@ def execute(
         notebook,
         kernel_manager_class=Manager,
         record_timing=False,
-        timeout=timeout_seconds,
+        timeout=LONGEST_CELL_SECONDS,
         resources={"metadata": {"path": str(folder)}},
     )
-    client.gesture, client.pictures_to_watch = gesture, after_pictures
+    client.gesture = gesture
     with contextlib.suppress(CellExecutionError):  # the notebook holds it
         client.execute()
     return notebook
@@ -67,7 +64,7 @@ class _Reader(NotebookClient):
     """Executes cells, and makes one gesture on the way."""
 
     gesture: Gesture | None = None
-    pictures_to_watch = 0
+    pictures_to_watch = 2
     button = ""
 
     def process_message(self, msg, cell, cell_index):

@@ -8,20 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from tests.book import standin
 from tests.book.built_site import SITE, pages, served, watch
-from tests.lab.jupyterlab import find_chromium
-
-CHROMIUM = find_chromium()
-
-
-def missing(what: str, cure: str) -> None:
-    """Skips the test, or fails it where everything is promised to be there."""
-    message = f"{what}: {cure}"
-    if os.environ.get("CI"):
-        pytest.fail(message, pytrace=False)
-    pytest.skip(message)
+from tests.lab.conftest import chromium_path, missing
 
 
 @pytest.fixture(scope="session")
@@ -61,12 +52,9 @@ def site(built_once) -> Path:
 
 @pytest.fixture(scope="session")
 def chromium():
-    if CHROMIUM is None:
-        missing("there is no Chromium", "apt-get install chromium fonts-noto-cjk")
-    from playwright.sync_api import sync_playwright
-
+    path = chromium_path()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        browser = playwright.chromium.launch(executable_path=path)
         yield browser
         browser.close()
 

@@ -32,10 +32,6 @@ FOCUSED = "document.activeElement.shadowRoot.activeElement"
 MESH = MeshSpec([("x", 2), ("y", 4)])
 
 
-def fact(page, name: str) -> str:
-    return page.locator(".fact", has_text=name).locator("dd").inner_text()
-
-
 def labels(place, cards: str = CARDS) -> list[str]:
     """Returns the number and the block of each card."""
     return [" ".join(card.locator("text").all_text_contents()[:2]) for card in place.locator(cards).all()]

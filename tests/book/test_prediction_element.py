@@ -7,10 +7,10 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from course_lib.exercises import kept, lesson_files
-from course_lib.exercises.asked import parsed
+from course_lib.exercises import kept
 from course_lib.exercises.predict import predict, score
 from tests.book.bare_page import NOTEBOOK_HOST, STYLES, answered, write_pages
+from tests.predictions import lesson_in
 
 # Notes each event as the page hears it, at its very top.
 LISTEN = """() => { window.heard = []; window.addEventListener("course-predicted",
@@ -19,44 +19,9 @@ OUTLINE = "label => [getComputedStyle(label).outlineStyle, getComputedStyle(labe
 FOCUSED = "document.activeElement.shadowRoot.activeElement"
 
 
-CARDS = {
-    "predict-rows": """The rows of a matrix of 6 by 4 are split over `x`, a mesh dimension of size 3; the
-columns are not split. How many rows and columns does one device hold?
-
-- [x] `(2, 4)`
-  6 rows over 3 devices are 2 each; the columns stay whole.
-- [ ] `(2, 2)`
-  That would split the columns over `y` too.
-- [ ] `(3, 4)`
-  3 is the number of devices along `x`, not of rows.""",
-    "predict-sums": """Eight devices add up the same gradients, each in an order of its own. How do the sums
-compare?
-
-- [x] `last` equal but for the last bits of some
-  Floats are rounded after each addition.
-- [ ] `equal` equal to the last bit
-  So it would be with exact numbers.
-- [ ] `far` clearly different
-  The order changes how sums are rounded, and nothing else.""",
-    "predict-padded": """What is the mean of the losses?
-
-- [x] `0.428`
-  The padding weighs nothing.
-- [ ] `0.595`
-  That divides by the reviews of one device.
-- [ ] `0.148`
-  That divides by the padded rows too.
-- otherwise
-  Add them up.""",
-}
-
-
 @pytest.fixture(scope="module", autouse=True)
-def lesson_98():
-    """A lesson with three predictions, which no folder has."""
-    asked = {name: parsed(text) for name, text in CARDS.items()}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lesson_files, "_cards", lambda number: asked if number == "98" else {})
+def lesson_98(tmp_path_factory):
+    with lesson_in(tmp_path_factory.mktemp("lessons")):
         yield
 
 
@@ -70,7 +35,7 @@ def nothing_kept():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, lesson_98):
     folder = tmp_path_factory.mktemp("page")
-    cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "padded")}
+    cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "mean")}
     write_pages(folder, {**cards, "all": "".join(cards.values()) + score("98")._repr_html_(), "none": ""})
     return folder
 
@@ -83,30 +48,24 @@ def verdict(place) -> str:
     return place.locator(".verdict").inner_text()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("(2, 2)", "✗ That would split the columns over y too."),
-        ("(2, 4)", "✓ 6 rows over 3 devices are 2 each; the columns stay whole."),
-        ("(3, 4)", "✗ 3 is the number of devices along x, not of rows."),
-    ],
-)
-def test_each_answer_has_its_verdict_and_the_page_hears_of_it(visit, text, said):
+def test_each_answer_has_its_verdict_and_the_page_hears_of_it(visit):
     page = visit("rows")
     page.evaluate(LISTEN)
-    assert verdict(page) == ""
-    answer(page, text)
-    assert verdict(page) == said
-    assert page.locator(":checked + span").inner_text() == text
-    assert page.evaluate("heard") == [["98-rows", said[0] == "✓", "course-prediction", True]]
-
-
-def test_the_card_is_a_group_of_radio_buttons_with_the_question_as_its_name(visit):
-    page = visit("rows")
     group = page.get_by_role("group", name="The rows of a matrix")
     assert group.get_by_role("radio").count() == 3
     assert page.locator("legend code").all_inner_texts() == ["x"]
     assert page.locator(".verdict[role=status]").count() == 1
+    assert verdict(page) == ""
+    for text, said in (
+        ("(2, 2)", "✗ That would split the columns over y too."),
+        ("(2, 4)", "✓ 6 rows over 3 devices are 2 each; the columns stay whole."),
+        ("(3, 4)", "✗ 3 is the number of devices along x, not of rows."),
+    ):
+        answer(page, text)
+        assert verdict(page) == said
+        assert page.locator(":checked + span").inner_text() == text
+        heard = page.evaluate("heard.splice(0)")
+        assert heard == [["98-rows", said[0] == "✓", "course-prediction", True]]
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
@@ -163,20 +122,6 @@ def test_without_scripts_the_question_stays(scriptless_page, server):
     assert scriptless_page.locator("course-score").inner_text() == "You made no prediction in this lesson."
 
 
-def test_in_a_notebook_arrows_choose_and_python_keeps(visit):
-    page = visit("none")
-    page.evaluate(LISTEN)
-    card = predict("98-rows")
-    page.evaluate(NOTEBOOK_HOST, card.view)
-    page.keyboard.press("Tab")
-    page.keyboard.press("ArrowDown")
-    assert page.locator(".busy .late").count() == 1
-    answered(page, card)
-    assert kept.of("98-rows").chosen == 1
-    assert verdict(page) == "Kept. Run the next cell."
-    assert page.evaluate("heard") == []  # what is right is not known there
-
-
 def test_in_a_notebook_a_card_does_not_grow_when_it_is_answered(visit):
     """What lies below would move away from under the pointer, and lose the reader's next click."""
     page = visit("none")
@@ -190,62 +135,32 @@ def test_in_a_notebook_a_card_does_not_grow_when_it_is_answered(visit):
     assert [*heights, page.locator("#notebook").bounding_box()["height"]] == [heights[0]] * 3
 
 
-@pytest.mark.parametrize(
-    ("key", "jupyterlab_hears_it"),
-    [("1", False), ("ArrowDown", False), ("Enter", False), ("Shift+Enter", True), ("Control+s", True)],
-)
-def test_in_a_notebook_keys_that_the_card_uses_are_not_shortcuts(visit, key, jupyterlab_hears_it):
+def test_in_a_notebook_keys_that_the_card_uses_are_not_shortcuts(visit):
     page = visit("none")
-    page.evaluate(NOTEBOOK_HOST, predict("98-padded").view)
+    page.evaluate(NOTEBOOK_HOST, predict("98-mean").view)
     page.keyboard.press("Tab")
-    page.keyboard.press(key)
-    assert page.locator("#notebook > [data-lm-suppress-shortcuts]").count() == (not jupyterlab_hears_it)
-
-
-def test_in_a_notebook_a_number_is_typed(visit):
-    page = visit("none")
-    card = predict("98-padded")
-    page.evaluate(NOTEBOOK_HOST, card.view)
-    field = page.get_by_label("Your number")
-    field.fill("0.43")
-    field.press("Enter")
-    answered(page, card)
-    assert kept.of("98-padded").chosen == 0.43
-    assert field.input_value() == "0.43"
-    assert verdict(page) == "Kept. Run the next cell."
-
-
-def test_in_a_notebook_without_a_kernel_the_card_says_that_its_cell_must_be_run(visit):
-    page = visit("none")
-    page.evaluate(NOTEBOOK_HOST, predict("98-rows").view)
-    answer(page, "(2, 4)")
-    page.locator(".late").wait_for(state="visible")
-    assert "run this cell again" in page.locator(".late").inner_text()
+    for key, jupyterlab_hears_it in (
+        ("1", False),
+        ("ArrowDown", False),
+        ("Enter", False),
+        ("Shift+Enter", True),
+        ("Control+s", True),
+    ):
+        page.keyboard.press(key)
+        suppressed = page.locator("#notebook > [data-lm-suppress-shortcuts]").count()
+        assert suppressed == (not jupyterlab_hears_it), key
 
 
 @pytest.mark.parametrize("theme", STYLES)
-@pytest.mark.parametrize("chosen", [None, 0, 1])
-def test_has_no_accessibility_violation(visit, theme, chosen):
+def test_open_wrong_right_or_with_a_field_it_is_accessible_and_fits_a_telephone(visit, theme):
     page = visit("all", theme)
-    if chosen is not None:
-        for card in page.locator("course-prediction").all():
-            card.locator("label").nth(chosen).click()
+    cards = page.locator("course-prediction")
+    answer(cards.nth(0), "(2, 4)")
+    answer(cards.nth(1), "equal to the last bit")
+    page.evaluate(NOTEBOOK_HOST, predict("98-mean").view)
     violations = Axe().run(page).response["violations"]
     assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-
-
-@pytest.mark.parametrize("theme", STYLES)
-def test_in_a_notebook_too(visit, theme):
-    page = visit("none", theme)
-    page.evaluate(NOTEBOOK_HOST, predict("98-padded").view)
-    violations = Axe().run(page).response["violations"]
-    assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
-
-
-def test_fits_a_telephone(visit):
-    page = visit("all")
     page.set_viewport_size({"width": 390, "height": 844})
-    answer(page.locator("course-prediction").nth(1), "clearly different")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     overflowing = page.evaluate("""() => [...document.querySelectorAll("course-prediction")]
       .flatMap((each) => [...each.shadowRoot.querySelectorAll("*")])

@@ -13,11 +13,22 @@ pytest.register_assert_rewrite(
 )
 
 
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """Returns the path of the browser, or skips; fails where it is promised to be there."""
+def missing(what: str, cure: str) -> None:
+    """Skips the test, or fails it where everything is promised to be there."""
+    message = f"{what}: {cure}"
+    if os.environ.get("CI"):
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+def chromium_path() -> str:
+    """Returns where the browser is; skips or fails the test where there is none."""
     path = find_chromium()
     if path is None:
-        reason = "there is no Chromium: install it to see the lessons in a real JupyterLab"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+        missing("there is no Chromium", "apt-get install chromium fonts-noto-cjk")
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    return chromium_path()

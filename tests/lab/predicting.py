@@ -6,32 +6,12 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from tests import predictions
 from tests.lab.jupyterlab import Lesson, write_notebook
 from tests.lab.reading import take_screenshot
 
 NOTEBOOK = "98_predictions.ipynb"
 MOST_TABS = 30
-SOURCE = """
-# %% predict-rows [markdown]
-# The rows are split over `x`. What has one device?
-#
-# - [x] `(2, 4)`
-#   6 / 3.
-# - [ ] `(2, 2)`
-#   That splits `y` too.
-# - [ ] `(3, 4)`
-#   3 devices, not rows.
-
-# %% predict-mean [markdown]
-# What is the mean of the losses?
-#
-# - [x] `0.428`
-#   The padding weighs nothing.
-# - [ ] `0.148`
-#   That counts the padding.
-# - otherwise
-#   Add up the losses.
-"""
 CELLS = {
     "predictions": (
         "import lessons\nfrom course_lib import predict, reveal, score\nlessons.__path__.append('.')"
@@ -46,9 +26,7 @@ CELLS = {
 
 def write_lesson(folder: Path) -> NotebookNode:
     """Writes a notebook with two predictions and, beside it, the lesson that asks them."""
-    source = folder / "lesson_98_predictions"
-    source.mkdir()
-    (source / "lesson.py").write_text(SOURCE, "utf-8")
+    predictions.write_lesson(folder)
     return write_notebook(folder / NOTEBOOK, CELLS, "en")
 
 
@@ -61,18 +39,20 @@ def predict_and_reveal(lesson: Lesson, name: str) -> None:
     kept(lesson, "predict-rows")
     take_screenshot(lesson, "predict-rows", name)
     run(lesson, "reveal-rows", "predict-mean")
-    assert output(lesson, "reveal-rows") == "What came out\n(2, 4)\n✓ You predicted (2, 4). 6 / 3."
+    assert output(lesson, "reveal-rows") == (
+        "What came out\n(2, 4)\n"
+        "✓ You predicted (2, 4). 6 rows over 3 devices are 2 each; the columns stay whole."
+    )
 
     tab_into(lesson, "predict-mean")
     keys.type("0.148")  # no key of these may reach the notebook
     keys.press("Enter")
     kept(lesson, "predict-mean")
     run(lesson, "reveal-mean", "score")
-    assert (
-        output(lesson, "reveal-mean")
-        == "What came out\n0.428\n✗ You predicted 0.148. That counts the padding."
+    assert output(lesson, "reveal-mean") == (
+        "What came out\n0.428\n✗ You predicted 0.148. That divides by the padded rows too."
     )
-    assert output(lesson, "score") == "Predictions made: 2 of 2. Right: 1."
+    assert output(lesson, "score") == "Predictions made: 2 of 3. Right: 1."
     take_screenshot(lesson, "score", f"{name}-score")
 
     run(lesson, "predict-mean")  # the choice is still there
@@ -101,16 +81,6 @@ def kept(lesson: Lesson, cell: str) -> None:
     """Waits until the card says that Python has kept the choice."""
     verdict = lesson.locate(cell).locator(".prediction:not(.busy) .verdict")
     verdict.filter(has_text="Kept.").wait_for()
-
-
-def run_all(lesson: Lesson, name: str) -> None:
-    """Runs every cell with nothing answered."""
-    lesson.run_all()
-    take_screenshot(lesson, "predict-rows", name)
-    assert lesson.errors() == []
-    assert output(lesson, "reveal-rows") == "What came out\n(2, 4)"
-    assert output(lesson, "reveal-mean") == "What came out\n0.428"
-    assert output(lesson, "score") == "You made no prediction in this lesson."
 
 
 def choose_without_running(lesson: Lesson, name: str) -> None:

@@ -11,13 +11,7 @@ import pytest
 
 from tests.kernels import execute
 from tests.lab.jupyterlab import Reader, environment, jupyterlab
-from tests.lab.predicting import (
-    NOTEBOOK,
-    choose_without_running,
-    predict_and_reveal,
-    run_all,
-    write_lesson,
-)
+from tests.lab.predicting import NOTEBOOK, choose_without_running, predict_and_reveal, write_lesson
 
 STORED = "98_stored.ipynb"
 
@@ -36,11 +30,6 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
 
 def test_a_reader_predicts_by_keyboard_and_sees_the_comparison(reader):
     reader.read(NOTEBOOK, predict_and_reveal, "predictions")
-
-
-@pytest.mark.drill_all
-def test_run_all_with_nothing_answered_prints_no_choice_and_stops_nowhere(reader):
-    reader.read(NOTEBOOK, run_all, "predictions-unanswered")
 
 
 def test_a_card_whose_cell_did_not_run_says_so(reader):

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
 # Strict: no sanitiser. A cell that hangs fails, and one kernel a notebook runs at a time.
 OPTIONS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", "-n", "2", "--dist", "loadfile")
 # Appendices name a kernel of their own.

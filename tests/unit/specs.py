@@ -13,8 +13,8 @@ NAMES = ("x", "y", "z", "batch")
 
 
 @st.composite
-def meshes(draw, max_dims: int = 3, max_devices: int = 24) -> MeshSpec:
-    names = draw(st.permutations(NAMES))[: draw(st.integers(1, max_dims))]
+def meshes(draw, max_devices: int = 24) -> MeshSpec:
+    names = draw(st.permutations(NAMES))[: draw(st.integers(1, 3))]
     sizes = draw(
         st.lists(st.integers(1, 6), min_size=len(names), max_size=len(names)).filter(
             lambda sizes: math.prod(sizes) <= max_devices
@@ -24,18 +24,13 @@ def meshes(draw, max_dims: int = 3, max_devices: int = 24) -> MeshSpec:
 
 
 @st.composite
-def layouts(draw, max_axes: int = 3) -> LayoutSpec:
+def layouts_with_shapes(draw) -> tuple[LayoutSpec, tuple[int, ...]]:
     mesh = draw(meshes())
     free = list(mesh.names)
     specs = []
-    for _axis in range(draw(st.integers(0, max_axes))):
+    for _axis in range(draw(st.integers(0, 3))):
         specs.append(draw(st.sampled_from([UNSHARDED, *free])))
         free = [name for name in free if name != specs[-1]]
-    return LayoutSpec(specs, mesh)
-
-
-@st.composite
-def layouts_with_shapes(draw) -> tuple[LayoutSpec, tuple[int, ...]]:
-    layout = draw(layouts())
+    layout = LayoutSpec(specs, mesh)
     shape = tuple(layout.num_shards(axis) * draw(st.integers(1, 4)) for axis in range(layout.num_axes))
     return layout, shape

@@ -17,7 +17,6 @@ from tests.drawn import SVG, elements, words
 
 ROW = MeshSpec([("x", 8)])
 GRID = MeshSpec([("x", 4), ("y", 2)])
-CUBE = MeshSpec([("x", 2), ("y", 2), ("z", 2)])
 ALONE = MeshSpec([("x", 1), ("y", 2)])
 
 

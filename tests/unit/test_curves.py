@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 import warnings
 
 import matplotlib as mpl
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from course_lib.pictures.curves import Curve, Panels
 from course_lib.training.records import History
@@ -19,10 +16,6 @@ from course_lib.watch.curves import curves, smoothed, splits_of, summary, traini
 from tests.fake_run import history, step_record
 
 batches = st.lists(st.tuples(st.floats(-50, 50), st.integers(1, 64)), max_size=60)
-
-
-def pixels(png: bytes) -> np.ndarray:
-    return np.asarray(Image.open(io.BytesIO(png)), dtype=np.int16)
 
 
 @given(batches, st.integers(1, 25))

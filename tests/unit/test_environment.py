@@ -35,15 +35,12 @@ def pip_requirements(conda: dict) -> list[str]:
     return next(entry["pip"] for entry in conda["dependencies"] if isinstance(entry, dict))
 
 
-def test_conda_asks_for_the_requirements_of_pyproject(project, conda):
+def test_conda_asks_for_the_requirements_and_the_python_of_pyproject(project, conda):
     extras = project["optional-dependencies"]
     wanted = {requirement(line) for line in project["dependencies"] + extras["lab"] + extras["test"]}
     listed = {requirement(line) for line in pip_requirements(conda) if not line.startswith("-e")}
     assert listed == wanted
     assert "-e ." in pip_requirements(conda)
-
-
-def test_conda_asks_for_the_same_python(project, conda):
     assert f"python{project['requires-python']}" in conda["dependencies"]
 
 

@@ -123,7 +123,6 @@ def test_a_reality_that_differs_is_shown_as_it_is():
 @pytest.mark.parametrize(
     ("choices", "why"),
     [
-        ({}, "The button needs a function: MeshLayoutExplorer(observe)."),
         ({"observe": observe, "shape": [2000, 1000]}, "The most is 1,048,576"),
         ({"observe": observe, "layout": ["x", "x"]}, "the choice is illegal"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -19,7 +18,6 @@ from course_lib.specs.sharding import numbered_tensor
 from tests.drawn import SVG, words
 from tests.unit.specs import layouts_with_shapes
 
-ROOT = Path(__file__).resolve().parents[2]
 MESH_3X2 = MeshSpec([("x", 3), ("y", 2)])
 ROWS = LayoutSpec(["x", UNSHARDED], MESH_3X2)
 

@@ -10,9 +10,7 @@ from course_lib.data import mnist
 from course_lib.data.examples import Examples
 from course_lib.data.images import LabelledImages
 from course_lib.specs.image_grid import ImageGrid
-from tests.drawn import elements, tree
-
-SVG = "{http://www.w3.org/2000/svg}"
+from tests.drawn import elements
 
 
 def drawn(count: int) -> np.ndarray:
@@ -52,23 +50,11 @@ def drawn_grid(labels, predictions=None) -> ImageGrid:
     return ImageGrid(drawn(len(labels)), labels, predictions)
 
 
-def test_names_stand_in_place_of_class_numbers():
-    names = ["T-shirt", "trouser", "pullover"]
-    grid = ImageGrid(drawn(3), [2, 0, 1], [2, 1, 1], names=names)
-    assert (grid.labels, grid.predictions) == (
-        ("pullover", "T-shirt", "trouser"),
-        ("pullover", "trouser", "trouser"),
-    )
-    assert grid.wrong == (1,)
-    texts = {each.text: each.get("font-weight") for each in elements(grid, "text")}
-    assert (texts["✗ trouser (T-shirt)"], texts["✓ pullover"]) == ("600", None)
-
-
 def test_wrong_predictions_have_a_thick_frame_a_mark_and_bold_letters():
-    root = tree(drawn_grid([7, 2, 1], [7, 3, 1]))
-    (frame,) = (each for each in root.iter(f"{SVG}rect") if each.get("class") == "wrong")
+    grid = drawn_grid([7, 2, 1], [7, 3, 1])
+    (frame,) = elements(grid, "rect", "wrong")
     assert float(frame.get("stroke-width")) >= 3
-    texts = {each.text: each.get("font-weight") for each in root.iter(f"{SVG}text")}
+    texts = {each.text: each.get("font-weight") for each in elements(grid, "text")}
     assert texts["✗ 3 (2)"] == "600"
     assert texts["✓ 7"] is None
 
@@ -76,8 +62,7 @@ def test_wrong_predictions_have_a_thick_frame_a_mark_and_bold_letters():
 def test_the_picture_has_the_ink_of_the_image():
     """The areas of the runs of each shade, times the shade, are the image's own ink, rounded up."""
     image = drawn(1)
-    root = tree(ImageGrid(image, [0]))
-    shades = [each for each in root.iter(f"{SVG}path") if each.get("fill-opacity")]
+    shades = [each for each in elements(ImageGrid(image, [0]), "path") if each.get("fill-opacity")]
     found = np.zeros((28, 28))
     for each in shades:
         for run in each.get("d").split("M")[1:]:
@@ -99,8 +84,8 @@ def test_what_a_trained_model_predicts_is_described_and_not_compared():
 
 
 def test_images_of_any_size_are_drawn_in_the_middle_of_their_frame():
-    root = tree(ImageGrid(np.full((1, 2, 4), 255), ["wide"]))
-    (image,) = (each for each in root.iter(f"{SVG}g") if each.get("shape-rendering"))
+    groups = elements(ImageGrid(np.full((1, 2, 4), 255), ["wide"]), "g")
+    (image,) = (each for each in groups if each.get("shape-rendering"))
     assert image.get("transform").endswith("scale(14)")
 
 

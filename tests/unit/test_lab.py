@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -75,14 +74,6 @@ def run(lab):
     press(lab, "run")
     lab.wait(10)
     return lab.runs[-1]
-
-
-def wait_for(condition):
-    for _try in range(2000):
-        if condition():
-            return
-        time.sleep(0.005)
-    raise AssertionError("it never came")
 
 
 def button(view, name):

@@ -1,4 +1,4 @@
-"""Meshes: positions, groups, and what they refuse."""
+"""Meshes: positions and groups; and what meshes and layouts refuse. What a layout does: test_sharding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib import CourseError, MeshSpec
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
 from tests.unit.specs import meshes
+
+MESH = MeshSpec([("x", 3), ("y", 2)])
 
 
 @given(meshes())
@@ -67,10 +71,40 @@ REFUSED = {
         "  What to do: Give the number of devices along this dimension.",
     ),
     "unknown dimension": (
-        lambda: MeshSpec([("x", 2), ("y", 3)]).dim_size("z"),
+        lambda: MESH.dim_size("z"),
         "The mesh has no dimension 'z'.\n"
         "  Allowed: x, y\n"
         "  What to do: Use one of these names, or add the dimension to the mesh.",
+    ),
+    "unknown dimension of a layout": (
+        lambda: LayoutSpec(["z"], MESH),
+        "The mesh has no dimension 'z'.\n"
+        "  Allowed: x, y, unsharded\n"
+        "  What to do: Use one of these names, or add the dimension to the mesh.",
+    ),
+    "one dimension on two axes": (
+        lambda: LayoutSpec(["x", "x"], MESH),
+        "The mesh dimension 'x' splits two axes.\n"
+        "  Allowed: each mesh dimension on one axis at most\n"
+        '  What to do: Use another mesh dimension or "unsharded" for one of the axes.',
+    ),
+    "another number of axes": (
+        lambda: LayoutSpec(["x", UNSHARDED], MESH).local_shape((6,)),
+        "The layout [x, unsharded] has 2 axes, the tensor (6,) has 1.\n"
+        "  Allowed: as many entries in the layout as the tensor has axes\n"
+        '  What to do: Give each axis a mesh dimension or "unsharded".',
+    ),
+    "does not divide": (
+        lambda: LayoutSpec(["x", UNSHARDED], MESH).of((8, 4)),
+        "Axis 0 of length 8 does not split in 3 parts over 'x'.\n"
+        "  Allowed: lengths that divide by 3\n"
+        "  What to do: Change the length, pad it, or leave this axis unsharded.",
+    ),
+    "negative length": (
+        lambda: LayoutSpec(["x"], MESH).local_shape((-6,)),
+        "Axis 0 has the length -6.\n"
+        "  Allowed: whole numbers from 0\n"
+        "  What to do: Give the number of elements along this axis.",
     ),
 }
 

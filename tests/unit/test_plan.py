@@ -3,7 +3,7 @@
 import pytest
 
 from course_lib import CourseError, MeshSpec
-from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
+from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel
 
 MESH = MeshSpec([("a", 4), ("b", 2)])
 TENSORS = {
@@ -16,56 +16,17 @@ TENSORS = {
 }
 
 
-def entries(plan: Plan) -> dict[str, str]:
-    return {tensor: str(plan.layout(axes)) for tensor, axes in TENSORS.items()}
-
-
-def test_data_parallel_splits_only_the_batch():
-    assert entries(data_parallel(8)) == {
-        "inputs": "[batch, unsharded]",
-        "labels": "[batch]",
-        "hidden_weight": "[unsharded, unsharded]",
-        "hidden_bias": "[unsharded]",
-        "logits_weight": "[unsharded, unsharded]",
-        "logits_bias": "[unsharded]",
+def test_each_scheme_lays_out_the_tensors_so():
+    schemes = (data_parallel(8), model_parallel(4, 2), spatial_parallel())
+    layouts = {tensor: tuple(str(plan.layout(axes)) for plan in schemes) for tensor, axes in TENSORS.items()}
+    assert layouts == {
+        "inputs": ("[batch, unsharded]", "[batch, unsharded]", "[batch, feature]"),
+        "labels": ("[batch]", "[batch]", "[batch]"),
+        "hidden_weight": ("[unsharded, unsharded]", "[unsharded, model]", "[feature, model]"),
+        "hidden_bias": ("[unsharded]", "[model]", "[model]"),
+        "logits_weight": ("[unsharded, unsharded]", "[model, unsharded]", "[model, unsharded]"),
+        "logits_bias": ("[unsharded]", "[unsharded]", "[unsharded]"),
     }
-
-
-def test_model_parallel_splits_the_hidden_units_too():
-    assert entries(model_parallel(4, 2)) == {
-        "inputs": "[batch, unsharded]",
-        "labels": "[batch]",
-        "hidden_weight": "[unsharded, model]",
-        "hidden_bias": "[model]",
-        "logits_weight": "[model, unsharded]",
-        "logits_bias": "[unsharded]",
-    }
-
-
-def test_spatial_parallel_splits_the_features_too():
-    assert entries(spatial_parallel()) == {
-        "inputs": "[batch, feature]",
-        "labels": "[batch]",
-        "hidden_weight": "[feature, model]",
-        "hidden_bias": "[model]",
-        "logits_weight": "[model, unsharded]",
-        "logits_bias": "[unsharded]",
-    }
-
-
-@pytest.mark.parametrize(
-    ("plan", "axis", "shards"),
-    [
-        (data_parallel(8), "batch", 8),
-        (data_parallel(8), "hidden", 1),
-        (replicated(8), "batch", 1),
-        (model_parallel(4, 2), "batch", 4),
-        (model_parallel(4, 2), "hidden", 2),
-    ],
-)
-def test_a_plan_knows_into_how_many_parts_it_splits_an_axis(plan, axis, shards):
-    assert plan.num_shards(axis) == shards
-    assert plan.require_batch(64) == 64
 
 
 @pytest.mark.parametrize(
@@ -94,8 +55,9 @@ def test_a_batch_that_cannot_be_split_is_refused_with_both_numbers(batch_size, s
     ],
 )
 def test_one_mesh_dimension_for_two_axes_of_a_tensor_is_refused_with_both(splits, says):
+    plan = Plan("mine", MESH, splits)
     with pytest.raises(CourseError) as caught:
-        entries(Plan("mine", MESH, splits))
+        [plan.layout(axes) for axes in TENSORS.values()]
     assert caught.value.problem.startswith("In the plan 'mine' mesh dimension")
     assert caught.value.problem.endswith(says)
 

@@ -1,16 +1,12 @@
-"""The review widget: what is typed, what a page offers and records; the way of a text as a picture."""
+"""The review widget: what is typed, and what a page offers. How it is typed: tests/book."""
 
 import numpy as np
 import pytest
 
 from course_lib.measured import files
+from course_lib.pictures import shapes
 from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
-from tests.explored import choose, text_of
-
-RECORDED = {
-    "how": {"command": "make results"},
-    "answers": {text: round(0.123 * (at + 1), 2) for at, text in enumerate(REVIEWS)},
-}
+from tests.explored import choose, nodes, text_of
 
 
 @pytest.fixture
@@ -30,7 +26,8 @@ def explorer(asked):
 @pytest.fixture
 def recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "FOLDER", tmp_path)
-    files.save("06_export", RECORDED)
+    answers = {text: round(0.123 * (at + 1), 2) for at, text in enumerate(REVIEWS)}
+    files.save("06_export", {"how": {"command": "make results"}, "answers": answers})
 
 
 def test_what_is_nearly_certain_is_not_called_certain():
@@ -45,6 +42,13 @@ def test_nothing_typed_asks_nothing(explorer, asked, nothing):
     choose(explorer, "review", nothing)
     assert asked == []
     assert "Type a review, or choose one." in text_of(explorer.view, " ")
+
+
+def test_a_page_offers_recorded_answers_and_says_so(recorded, explorer):
+    empty, chosen = (shapes.to_json(explorer.tree({"review": text}, page=True)) for text in ("", REVIEWS[1]))
+    assert "open this lesson in Jupyter or Colab" in text_of(empty)
+    assert "Probability: bad 75 %, good 25 %" in [each[1].get("aria-label") for each in nodes(chosen)]
+    assert "recorded earlier by make results" in text_of(chosen)
 
 
 def test_a_page_that_is_made_after_a_review_was_typed_begins_without_one(recorded, explorer):

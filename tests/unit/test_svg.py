@@ -71,18 +71,15 @@ def test_text_is_escaped_and_wide_characters_count_double():
     assert arranging.text_width("装置", 10) == 20
 
 
-@pytest.mark.parametrize("content", ["one two three four five", "各デバイスが持つテンソルの部分を示します。"])
-def test_long_lines_are_broken_and_lose_nothing(content):
-    lines = arranging._broken(content, 10, 80)
-    assert len(lines) > 1
+@pytest.mark.parametrize("max_width", range(40, 110, 10))
+@pytest.mark.parametrize(
+    "content", ["one two three four five", "値（変数）を、「送る」。次も送る。", "各デバイスが持つ。"]
+)
+def test_long_lines_are_broken_lose_nothing_and_begin_with_no_closing_mark(content, max_width):
+    drawing = arranging.lines_of_text([content], size=10, max_width=max_width)
+    lines = ["".join(text.children) for text in drawing.nodes]
     assert "".join(lines) == content
-    assert all(arranging.text_width(line.rstrip(), 10) <= 80 for line in lines)
-
-
-@pytest.mark.parametrize("max_width", range(20, 110, 10))
-def test_no_line_begins_with_a_closing_mark(max_width):
-    lines = arranging._broken("値（変数）を、「送る」。次も送る。", 10, max_width)
-    assert "".join(lines) == "値（変数）を、「送る」。次も送る。"
+    assert all(arranging.text_width(line.rstrip(), 10) <= max_width for line in lines)
     assert [line[0] for line in lines if line[0] in "、。）」"] == []
 
 

@@ -534,6 +534,3 @@ def test_numbers_count_in_text_and_volatile_things_everywhere():
     assert output_faults(display("image/svg+xml", '<svg width="0.6931"/>')) == ""
     assert "address" in output_faults(display("text/html", "<b>0x7f0012ab34cd</b>"))
     assert output_faults(display("image/png", "0x7f0012ab34cd")) == ""
-
-
-# Stored outputs
