@@ -1,4 +1,4 @@
-"""Lessons in a real JupyterLab: pictures, Stop, resumption, an explorer, processes."""
+"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, times, the explorers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ from collections.abc import Iterator
 import pytest
 
 from tests.course import lesson_with
-from tests.lab.clustering import WORKERS, watch_and_interrupt
+from tests.lab.clustering import WORKERS, build_watch_and_interrupt
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_and_resume
+from tests.lab.reading import (
+    CHOOSER,
+    EXPLORER,
+    SCALING,
+    STOPPABLE,
+    choose_a_strategy,
+    explore,
+    scale_measure_and_stop,
+    stop_resume_and_measure,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +33,11 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
 @pytest.mark.parametrize(
     ("cell", "reading"),
     [
-        pytest.param(STOPPABLE, stop_and_resume, marks=pytest.mark.drill_all),
+        pytest.param(STOPPABLE, stop_resume_and_measure, marks=pytest.mark.drill_all),
         (EXPLORER, explore),
-        pytest.param(WORKERS, watch_and_interrupt, marks=pytest.mark.drill_all),
+        pytest.param(CHOOSER, choose_a_strategy, marks=pytest.mark.drill_all),
+        pytest.param(SCALING, scale_measure_and_stop, marks=pytest.mark.drill_all),  # it takes minutes
+        pytest.param(WORKERS, build_watch_and_interrupt, marks=pytest.mark.drill_all),
     ],
 )
 def test_a_reader_runs_a_lesson(reader, cell, reading):
