@@ -5,12 +5,13 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 SHORT := -m "not drill and not drill_all"
 BY_FILE := -n 2 --dist loadfile  # in two processes: what a file makes once, one of them makes
+WAITING := -n 3 --dist loadfile  # one more, where processes wait for each other and for iterators that end
 # The reader's language, from LANGUAGE=ja on the command line or the locale; English if there is no such lesson.
 READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
 TRANSLATIONS := $(notdir $(wildcard lessons/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile --no-loadscope-reorder
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 $(WAITING) --no-loadscope-reorder
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 
@@ -20,7 +21,7 @@ ROUNDS ?= 20
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
-.PHONY: lab test check lint unit tf notebooks catalogues nbval book serve browser results bench jax torch estimator colab drill drill-all lock clean
+.PHONY: lab test check lint types style unit tf notebooks catalogues nbval book serve browser results bench jax torch estimator colab drill drill-all lock clean
 
 lab: .venv/ready  ## open JupyterLab on the first lesson; LANGUAGE=ja for Japanese, LAB_ARGS="--port 9999" for Jupyter
 	$(if $(NOTEBOOKS),$(BIN)/jupyter trust $(NOTEBOOKS) >/dev/null)
@@ -32,9 +33,14 @@ test: check tf nbval browser  ## tests, every lesson, book and browser; how long
 check: lint unit  ## the quick loop: style, types, import contracts, translations, unit tests
 
 lint: .venv/ready
+	$(MAKE) --no-print-directory -j 2 types style
+
+types:
+	$(BIN)/mypy
+
+style:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.catalogues check
 	$(BIN)/python -m tools.checks
@@ -95,7 +101,7 @@ colab: .venv/ready  ## Google Colab's versions, as on an old processor, give the
 	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(shell ls $(addsuffix /08_*.ipynb,$(wordlist 2,99,$(BUILT))))
 
 drill: colab  ## the long checks of each CI run: translations, kills, processes, the table of operations, Colab's versions
-	$(PYTEST) tests -q -m drill --durations=12 $(BY_FILE)
+	$(PYTEST) tests -q -m drill --durations=12 $(WAITING)
 
 drill-all: .venv/ready  ## all long checks, by hand and weekly: every setting, plan and language; processes ROUNDS times
 	$(PYTEST) tests -q -m "drill or drill_all" $(CLUSTERS:%=--ignore=%)
