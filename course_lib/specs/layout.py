@@ -109,8 +109,22 @@ class LayoutSpec:
 
         Args:
             components: `[...] local` each, one a device, in the order of the devices.
+
+        Raises:
+            CourseError: they have several shapes, as those of `tf.where` may.
         """
         local_shape = np.shape(components[0])
+        for device_id, component in enumerate(components):
+            if np.shape(component) != local_shape:
+                raise CourseError(
+                    _(
+                        "The component of device {device_id} has the shape {local_shape}.",
+                        device_id=device_id,
+                        local_shape=np.shape(component),
+                    ),
+                    allowed=_("components of one shape, here {wanted}", wanted=local_shape),
+                    cure=_("Give every device a component of the same shape."),
+                )
         sharding = self.of([length * self.num_shards(axis) for axis, length in enumerate(local_shape)])
         return Observed(sharding, sharding.assemble(components), components)
 

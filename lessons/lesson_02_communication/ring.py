@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from course_lib.errors import one_of, whole_number
+from course_lib.i18n import _
+
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER = KINDS = ("all-reduce", "reduce-scatter", "all-gather")
 LEAST_DEVICES, MOST_DEVICES = 2, 8  # each has a colour of its own in the picture
 
@@ -78,8 +81,11 @@ class Ring:
 
     Attributes:
         kind: one of `KINDS`.
-        num_devices: how many devices stand in the ring.
+        num_devices: how many devices stand in the ring, from 2 to 8.
         whole_bytes: the size of the whole array: of what each device adds, or of what all have gathered.
+
+    Raises:
+        CourseError: another kind or number of devices.
 
     Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
     """
@@ -87,6 +93,12 @@ class Ring:
     kind: str
     num_devices: int
     whole_bytes: int
+
+    def __post_init__(self) -> None:
+        cure = _('Write for example Ring("all-reduce", 4, whole_bytes=800).')
+        one_of(self.kind, KINDS, _("{kind!r} does not run in a ring here.", kind=self.kind), cure=cure)
+        problem = _("{count!r} is no number of devices for a ring.", count=self.num_devices)
+        whole_number(self.num_devices, problem, least=LEAST_DEVICES, most=MOST_DEVICES, cure=cure)
 
     @property
     def num_rounds(self) -> int:

@@ -31,11 +31,15 @@ class RingExplorer(Explorer):
     Args:
         kind: the collective shown first: `"all-reduce"`, `"reduce-scatter"` or `"all-gather"`.
         num_devices: the number of devices shown first, from 2 to 8.
+
+    Raises:
+        CourseError: another collective, or another number of devices.
     """
 
     name = "ring"
 
     def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4) -> None:
+        Ring(kind, num_devices, WHOLE_BYTES)  # refuses what is no ring
         super().__init__({"kind": kind, "num_devices": num_devices, "step": 0})
 
     def title(self) -> str:

@@ -92,7 +92,8 @@ def errors(answer: Errors) -> str | None:
         },
         run=_called,
         advice=_(
-            "Sum the weights of all rows with label 0 and answer 1, then of those with label 1 and answer 0."
+            "Call the model as `evaluate` does. Sum the weights of all rows with label 0 and answer 1, then"
+            " of those with label 1 and answer 0."
         ),
     )
 

@@ -168,7 +168,8 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
             },
             tolerance=1e-3,
             advice=_(
-                "Return the mean loss, and give the optimizer the gradients of all trainable variables."
+                "Return the mean loss, and give the optimizer that `make_step` gets the gradients of all"
+                " trainable variables."
             ),
         )
     except limit.TooLong as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from course_lib.errors import one_of
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures.bars import bars_drawing
 from course_lib.pictures.figures import Figure
@@ -26,6 +27,9 @@ class LossScalingExplorer(Explorer):
         batch_size: the batch size shown first: 4 or 8.
         num_examples: how many examples the batch has at first, from 1 to the batch size.
         division: the division shown first, one of `loss_scaling.DIVISIONS`.
+
+    Raises:
+        CourseError: one of them is not among the choices.
     """
 
     name = "loss_scaling"
@@ -33,8 +37,12 @@ class LossScalingExplorer(Explorer):
     def __init__(
         self, num_replicas: int = 2, batch_size: int = 4, num_examples: int = 4, division: str = GLOBAL
     ) -> None:
-        chosen = {"num_replicas": num_replicas, "batch_size": batch_size}
-        super().__init__({**chosen, "num_examples": num_examples, "division": division})
+        state: State = {"num_replicas": num_replicas, "batch_size": batch_size}
+        state |= {"num_examples": num_examples, "division": division}
+        cure = _("Write for example LossScalingExplorer(num_replicas=4, batch_size=8).")
+        for name, offered in _offered(batch_size).items():
+            one_of(state[name], offered, _("{name} is {value!r}.", name=name, value=state[name]), cure=cure)
+        super().__init__(state)
 
     @property
     def scaling(self) -> LossScaling:

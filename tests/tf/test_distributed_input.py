@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from course_lib import CourseError
 from course_lib.runtime import start_tensorflow
 from lessons.lesson_09_strategies.received import received_examples
 from tests.tf.replicas import mirrored
@@ -41,3 +42,8 @@ def test_a_data_set_without_end_is_cut_off(two):
     received = received_examples(two, indices(4, 4).repeat(), most_batches=3)
     assert len(received.batches) == 3
     assert received.repeated == (0, 1, 2, 3)
+
+
+def test_features_are_no_indices(two):
+    with pytest.raises(CourseError, match="float32"):
+        received_examples(two, tf.data.Dataset.from_tensor_slices([0.5, 0.7, 1.9]).batch(2))

@@ -1,4 +1,4 @@
-"""Batches: every row in its place, the last ones left out; and which settings continue a training."""
+"""Batches: every row in its place, the last ones left out."""
 
 import itertools
 

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from course_lib import CourseError
 from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
 from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
 from tests.explored import choose, shown
@@ -92,3 +93,12 @@ def test_the_explorer_begins_with_the_worked_example_and_follows_clicks():
     assert list(map(len, explorer.scaling.losses)) == [2, 2, 2, 1]
     choose(explorer, "batch_size", 4)
     assert explorer.state["num_examples"] == 4
+
+
+@pytest.mark.parametrize(
+    ("choices", "problem"),
+    [({"num_examples": 5}, "num_examples is 5.\n.*1, 2, 3, 4"), ({"division": "sum"}, "division is 'sum'")],
+)
+def test_what_is_not_offered_is_refused(choices, problem):
+    with pytest.raises(CourseError, match=problem):
+        LossScalingExplorer(**choices)

@@ -227,6 +227,9 @@ def faults(known: predictions.Prediction) -> list[str]:
         "a formula is not typeset on a card": any(
             "$" in text for text in [known.question, *texts, *comments]
         ),
+        "a name has no words": any(
+            isinstance(each.value, str) and not each.label for each in known.asked.answers
+        ),
         "an option of a field is no number": known.is_typed
         and not all(isinstance(option.value, (int, float)) for option in options),
     }

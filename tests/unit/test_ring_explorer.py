@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from course_lib import CourseError
 from lessons.lesson_02_communication.ring import Ring
 from lessons.lesson_02_communication.ring_explorer import WHOLE_BYTES, RingExplorer, moment_of
 from tests.explored import choose, inputs, pieces, shown
@@ -58,3 +59,15 @@ def test_a_move_that_changes_nothing_says_so_and_keeps_its_place(step, idle):
     assert [each["value"] for each in moves] == ["← Back", "Forward →"]
     assert [each["value"] for each in moves if each.get("aria-disabled") == "true"] == idle
     assert not any("disabled" in each for each in moves)  # it would lose the focus
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"num_devices": 1}, "1 is no number of devices for a ring.\n.*from 2 to 8"),
+        ({"kind": "allreduce"}, "'allreduce' does not run in a ring here."),
+    ],
+)
+def test_what_it_cannot_show_is_refused(arguments, why):
+    with pytest.raises(CourseError, match=why):
+        RingExplorer(**arguments)

@@ -99,6 +99,7 @@ def test_shapes_are_plain_tuples_and_shardings_of_one_kind_are_equal():
         (lambda: ROWS.of((5, 4)), "Axis 0 of length 5 does not split in 3 parts over 'x'"),
         (lambda: ROWS.of((6, 2.5)), "Axis 1 has the length 2.5"),
         (lambda: ROWS.of((6, 4)).split(np.zeros((6, 5))), r"The tensor has the shape \(6, 5\)"),
+        (lambda: ROWS.observed([np.zeros((1, 4))] * 5 + [np.zeros((1, 5))]), "device 5 has the shape"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(wrong, says):
