@@ -35,10 +35,10 @@ check: lint unit  ## the quick loop: style, types, import contracts, translation
 lint: .venv/ready
 	$(MAKE) --no-print-directory -j 2 types style
 
-types:
+types: .venv/ready
 	$(BIN)/mypy
 
-style:
+style: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports

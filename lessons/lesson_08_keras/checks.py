@@ -143,7 +143,8 @@ def step(answer: Callable[[Any, Any], Any]) -> str | None:
         (random.normal(0, 1, (8, _FEATURES)).astype(np.float32), random.integers(0, _CLASSES, 8))
         for _batch in range(3)
     ]
-    moved, before = list[list[bool]](), os.environ.get(GROUP_SIZE)
+    moved: list[list[bool]] = []
+    before = os.environ.get(GROUP_SIZE)
     try:
         hint = judge(
             answer,
