@@ -14,9 +14,10 @@ BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 $(WAITING) --no-loadscope-reorder
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
+TRANSLATED := $(wildcard $(TRANSLATIONS:%=notebooks/%/[0-9]*.ipynb))
 
 # Tests that start clusters of processes, and how many times `make drill-all` runs them.
-CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_11 slurm))
+CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_workers slurm))
 ROUNDS ?= 20
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
@@ -46,7 +47,7 @@ style: .venv/ready
 	$(BIN)/python -m tools.checks
 
 unit: .venv/ready
-	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons tools --ignore-glob="lessons/*/lesson.py" $(BY_FILE)
+	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons tools --ignore-glob="lessons/*/*/lesson.py" $(BY_FILE)
 
 tf: .venv/ready
 	$(PYTEST) tests/tf tests/lessons -q $(SHORT) $(BY_FILE)
@@ -95,10 +96,10 @@ estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Pyth
 
 colab: .venv/ready  ## Google Colab's versions, as on an old processor, give the outputs that translations store
 	$(BIN)/python -m tools.environments.colab
-	# The code of translations is the same. Lesson 8 prints how versions of Keras differ: it runs with ours.
+	# The code of translations is the same. Lessons that print how versions differ run with ours.
 	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL:--nbval-current-env=--nbval-kernel-name=colab) \
-	  $(shell ls -r $(addsuffix /[0-9]*.ipynb,$(wordlist 2,99,$(BUILT))) | grep -v /08_)
-	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(shell ls $(addsuffix /08_*.ipynb,$(wordlist 2,99,$(BUILT))))
+	  $(shell grep -L '"versions"' $(TRANSLATED) | sort -r)
+	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(shell grep -l '"versions"' $(TRANSLATED))
 
 drill: colab  ## the long checks of each CI run: translations, kills, processes, the table of operations, Colab's versions
 	$(PYTEST) tests -q -m drill --durations=12 $(WAITING)

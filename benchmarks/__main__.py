@@ -6,12 +6,15 @@ import time
 from statistics import median
 
 from benchmarks import training
-from lessons.lesson_12_scaling_out.networks import CLUSTERS, transformer
-from lessons.lesson_12_scaling_out.planner import planned
+from course_lib import syllabus
+
+CLUSTERS = syllabus.module("how_long.networks").CLUSTERS
+transformer = syllabus.module("how_long.networks").transformer
+planned = syllabus.module("how_long.planner").planned
 
 
 def planning(num_devices: int) -> float:
-    """Returns how long the planner of lesson 12 takes for every plan of a network."""
+    """Returns how long the planner of `how_long` takes for every plan of a network."""
     seconds = []
     for blocks in range(40, 45):  # another network each time: the planner keeps what it learns of one
         network = transformer(blocks, sequence=2048, features=6144, heads=48, vocabulary=51200)

@@ -1,4 +1,4 @@
-"""Times of training steps of a transformer block on virtual devices, for lesson 12."""
+"""Times of training steps of a transformer block on virtual devices, for `how_long`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.plain_loop import definitions
+from course_lib import syllabus
 from course_lib.specs.plan import BATCH
-from lessons.lesson_12_scaling_out.measured_steps import NETWORK, PLANS
 
-PROGRAM = Path(__file__).parents[1] / "notebooks/plain/12_block.py"
+NETWORK = syllabus.module("how_long.measured_steps").NETWORK
+PLANS = syllabus.module("how_long.measured_steps").PLANS
+
+PROGRAM = Path(__file__).parents[1] / "notebooks/plain/transformer_block.py"
 BATCH_SIZES = (24, 96)
 TURNS, STEPS = 5, 4  # of each case, whose medians are written
 

@@ -1,4 +1,4 @@
-"""Handwritten digits: what lesson 7's plain program defines, trained on eight devices from several seeds."""
+"""Handwritten digits: what the plain program `from_scratch` defines, trained on eight devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from course_lib.data.images import ImageSet  # noqa: E402
 from course_lib.measured.files import Record  # noqa: E402
 from course_lib.training.records import EpochRecord, History, StepRecord  # noqa: E402
 
-PROGRAM = plain_loop.PROGRAM.with_name("07_from_scratch.py")
+PROGRAM = plain_loop.PROGRAM.with_name("from_scratch.py")
 BATCH_SIZE, LAYERS = 128, (784, 700, 500, 10)
 SETTINGS = {
     "plan": "data_parallel(8)",

@@ -17,6 +17,7 @@ from course_lib import setup
 
 setup(devices=8)
 
+from course_lib import syllabus  # noqa: E402
 from course_lib.data.imdb import tf_idf  # noqa: E402
 from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.measured.files import Record  # noqa: E402
@@ -25,7 +26,8 @@ from course_lib.runtime import start_tensorflow  # noqa: E402
 from course_lib.specs.plan import spatial_parallel  # noqa: E402
 from course_lib.training.checkpoints import CheckpointFolder  # noqa: E402
 from course_lib.training.run import train  # noqa: E402
-from lessons.lesson_06_save_and_serve.explorer import REVIEWS  # noqa: E402
+
+REVIEWS = syllabus.module("save_and_serve.explorer").REVIEWS
 
 tf = start_tensorflow()
 Array = npt.NDArray[np.float64]
@@ -42,7 +44,7 @@ for line in sys.stdin:
 
 
 class Classifier(tf.Module):  # type: ignore[name-defined]
-    """Texts in, probabilities out, as lesson 06 writes it."""
+    """Texts in, probabilities out, as `save_and_serve` writes it."""
 
     def __init__(self, vectorizer: Any, model: MLP) -> None:
         super().__init__()

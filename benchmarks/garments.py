@@ -1,4 +1,4 @@
-"""Garments: what lesson 10's plain program defines, trained on replicas, and restored without a strategy."""
+"""Garments: what the plain program `custom_training` defines, trained on replicas and restored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from course_lib.training.records import EpochRecord, History, StepRecord  # noqa
 
 tf = start_tensorflow()
 
-PROGRAM = plain_loop.PROGRAM.with_name("10_custom_training.py")
+PROGRAM = plain_loop.PROGRAM.with_name("custom_training.py")
 PER_REPLICA = 64
 SETTINGS = {
     "model": "Conv2D(32, 3), Conv2D(64, 3), Dense(64), Dense(10)",

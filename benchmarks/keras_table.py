@@ -61,7 +61,7 @@ def measure() -> dict[str, Any]:
     there = versions(required(JAX_PYTHON, "jax"), PACKAGES)
     here = versions(sys.executable, PACKAGES)
     how = {
-        "command": "make jax; .venv/bin/python -m benchmarks.results 08_keras",
+        "command": "make jax; .venv/bin/python -m benchmarks.results keras_layouts-support",
         "python": platform.python_version(),
         "devices": "8",
         **here,

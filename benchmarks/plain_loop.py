@@ -1,4 +1,4 @@
-"""What plain programs define, and the loop of lesson 04's: one step a call, one record a step."""
+"""What plain programs define, and the loop of `a_run`'s: one step a call, one record a step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from course_lib.data.examples import Examples
 from course_lib.runtime import start_tensorflow
 
 start_tensorflow()
-PROGRAM = Path(__file__).parents[1] / "notebooks/plain/04_a_run.py"
+PROGRAM = Path(__file__).parents[1] / "notebooks/plain/a_run.py"
 _DEFINED = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
 _ASSIGNED = {"mesh", "cross_entropy"}
 

@@ -1,11 +1,12 @@
 """`make results`: measures the figures that the lessons and the book quote, and keeps them with the library.
 
 `MEASUREMENTS` lists them, by the lesson that shows them: trainings on the real data and on the stand-in,
-times, exports, and two tables of what works: 08_keras needs `make jax`, 09_strategies `make estimator`.
+times, exports, and two tables of what works: keras_layouts-support needs `make jax`, and strategies-support
+`make estimator`.
 
-`python -m benchmarks.results 04_stand_in` measures only that. Real data come from TensorFlow Datasets: from
-TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is left
-out.
+`python -m benchmarks.results a_run-stand_in` measures only that. Real data come from TensorFlow Datasets:
+from TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is
+left out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ course_lib.setup(devices=8)
 from benchmarks import block_steps, digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
 from benchmarks.histories import run_of  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
+from course_lib import syllabus  # noqa: E402
 from course_lib.data import fashion, mnist  # noqa: E402
 from course_lib.data import imdb as data  # noqa: E402
 from course_lib.data.sources import BUILT_IN, REAL  # noqa: E402
@@ -36,7 +38,8 @@ from course_lib.specs import plan  # noqa: E402
 from course_lib.training import run as training  # noqa: E402
 from course_lib.training.records import History  # noqa: E402
 from course_lib.training.step_times import step_times  # noqa: E402
-from lessons.lesson_04_a_run.explorer import BATCH_SIZES  # noqa: E402
+
+BATCH_SIZES = syllabus.module("a_run.explorer").BATCH_SIZES
 
 EPOCHS, SEEDS = 3, (0, 1, 2)  # a seed draws the initial values and the order of the examples
 TURNS, DIGITS = 7, 7  # of each measurement of times, whose medians are written; of seconds
@@ -166,25 +169,29 @@ def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
 
 MEASUREMENTS: dict[str, Callable[[], Content]] = {
     # Several settings, each from several seeds.
-    "04_imdb": partial(trained_on_reviews, REAL),
-    "04_stand_in": partial(trained_on_reviews, BUILT_IN),
-    "04_batch_sizes": step_times_of_all_sizes,
+    "a_run-imdb": partial(trained_on_reviews, REAL),
+    "a_run-stand_in": partial(trained_on_reviews, BUILT_IN),
+    "a_run-batch_sizes": step_times_of_all_sizes,
     # One device and the three schemes, from equal initial values and from one checkpoint.
-    "05_schemes_imdb": partial(trained_schemes, REAL),
-    "05_schemes_stand_in": partial(trained_schemes, BUILT_IN),
-    "05_step_parts": parts_of_a_step,
-    "06_export": exported_model,
+    "splitting_the_model-schemes_imdb": partial(trained_schemes, REAL),
+    "splitting_the_model-schemes_stand_in": partial(trained_schemes, BUILT_IN),
+    "splitting_the_model-step_parts": parts_of_a_step,
+    "save_and_serve-export": exported_model,
     # All digits; as many as the lesson has; as many of the drawn ones.
-    "07_mnist": partial(trained_on_digits, REAL, 60_000, 10_000),
-    "07_mnist_5000": partial(trained_on_digits, REAL, 5_000, 5_000),
-    "07_stand_in": partial(trained_on_digits, BUILT_IN, 5_000, 5_000),
-    "08_keras": keras_table.measure,
-    "09_strategies": strategy_table.measure,
+    "from_scratch-mnist": partial(trained_on_digits, REAL, 60_000, 10_000),
+    "from_scratch-mnist_5000": partial(trained_on_digits, REAL, 5_000, 5_000),
+    "from_scratch-stand_in": partial(trained_on_digits, BUILT_IN, 5_000, 5_000),
+    "keras_layouts-support": keras_table.measure,
+    "strategies-support": strategy_table.measure,
     # The same of garments; restored without a strategy.
-    "10_fashion": partial(trained_on_garments, REAL, 60_000, 10_000, num_replicas=2, epochs=10),
-    "10_fashion_5000": partial(trained_on_garments, REAL, 5_000, 1_000, num_replicas=4, epochs=3),
-    "10_stand_in": partial(trained_on_garments, BUILT_IN, 5_000, 1_000, num_replicas=4, epochs=3),
-    "12_steps": steps_of_the_block,
+    "custom_training-fashion": partial(trained_on_garments, REAL, 60_000, 10_000, num_replicas=2, epochs=10),
+    "custom_training-fashion_5000": partial(
+        trained_on_garments, REAL, 5_000, 1_000, num_replicas=4, epochs=3
+    ),
+    "custom_training-stand_in": partial(
+        trained_on_garments, BUILT_IN, 5_000, 1_000, num_replicas=4, epochs=3
+    ),
+    "how_long-steps": steps_of_the_block,
 }
 
 

@@ -13,8 +13,10 @@ from typing import Any
 
 from benchmarks.cases import ANSWERED, LIMIT_SECONDS, TIMEOUT, Case, Outcome, outcome_of, run
 from benchmarks.tables import BUILD, SCRIPTS, measured, required, versions
+from course_lib import syllabus
 from course_lib.errors import CourseError
-from lessons.lesson_11_many_processes.launcher import Cluster
+
+Cluster = syllabus.module("workers.launcher").Cluster
 
 COLUMNS = ("fit_keras_3", "fit_tf_keras", "loop_keras_3", "loop_tf_keras", "estimator")
 WITH_ESTIMATOR = ("default", "one_device", "mirrored", "central_storage")  # in one process
@@ -110,7 +112,7 @@ def measure() -> dict[str, Any]:
     """
     there = versions(required(ESTIMATOR_PYTHON, "estimator"), ESTIMATOR_PACKAGES)
     how = {
-        "command": "make estimator; .venv/bin/python -m benchmarks.results 09_strategies",
+        "command": "make estimator; .venv/bin/python -m benchmarks.results strategies-support",
         "python": platform.python_version(),
         **versions(sys.executable, PACKAGES),
         "tensorflow with Estimators": there.get("tensorflow-cpu") or there["tensorflow"],

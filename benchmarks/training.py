@@ -1,4 +1,4 @@
-"""Training steps: the course's loop against that of TensorFlow's tutorial and that of lesson 04.
+"""Training steps: the course's loop against that of TensorFlow's tutorial and that of `a_run`.
 
 What is compared takes turns in one process, on random data of the shape of the IMDB reviews; the ratio of the
 medians is told, since absolute times depend on the machine and on what else it does.
@@ -39,12 +39,12 @@ Turn = Callable[[], float]  # trains some steps, and returns the seconds a step
 def measure() -> Iterator[tuple[str, float, float]]:
     """Yields what is compared, the seconds of the course's step and those of the other: medians.
 
-    Each scheme is measured against the tutorial's loop, and data parallel against that of lesson 4 too.
+    Each scheme is measured against the tutorial's loop, and data parallel against that of `a_run` too.
     """
     examples = random_examples()
     others: list[tuple[str, str, Callable[[int], object]]] = [
         *((scheme, "tutorial's loop", tutorial_loop.training(scheme, examples)) for scheme in SCHEMES),
-        ("data", "one step a call (lesson 4)", plain_loop.training(examples)),
+        ("data", "one step a call (`a_run`)", plain_loop.training(examples)),
     ]
     for scheme, name, train_steps in others:
         ours, theirs = course_loop(SCHEMES[scheme](), examples), timed(train_steps)

@@ -7,12 +7,12 @@ import io
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from pathlib import Path
 
 import polib
+
+from course_lib import syllabus
 
 SOURCE_LANGUAGE = "en"
 NEVER_FIRST = "、。）」：；"  # on a line of Japanese
@@ -46,8 +46,9 @@ def _(message: str, **values: object) -> str:
 
 
 def translated(text: str) -> str:
-    """Returns a text of a lesson's source in the reader's language; "" is ""."""
-    return _catalogue(language()).gettext(text) if text else ""
+    """Returns a text of a lesson's source in the reader's language, with the lessons' numbers; "" is ""."""
+    gettext_of = _catalogue(language()).gettext
+    return syllabus.resolved(gettext_of(text), syllabus.installed(), gettext_of) if text else ""
 
 
 def ngettext(one: str, many: str, count: int, **values: object) -> str:
@@ -103,8 +104,11 @@ def _catalogue(code: str) -> gettext.NullTranslations:
     if code == SOURCE_LANGUAGE:
         return gettext.NullTranslations()
     catalogue = _read(_CATALOGUES / f"{code}.po")
-    for folder in import_module("lessons").__path__:  # what the library does not say, a lesson does
-        for path in sorted(Path(folder).glob(f"lesson_*/{code}.po")):
+    # What the library does not say, the lessons do.
+    shared = [folder / "locale" / code / "shared.po" for folder in syllabus.folders()]
+    folders = [folder for place in syllabus.installed() for folder in (place.folder.parent, place.folder)]
+    for path in dict.fromkeys((*shared, *(folder / f"{code}.po" for folder in folders))):
+        if path.exists():
             catalogue.add_fallback(_read(path))
     return catalogue
 

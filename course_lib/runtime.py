@@ -37,7 +37,7 @@ _built_in: list[object] = []  # kept as long as TensorFlow knows them by their i
 
 # TensorFlow's own variables, so that a reader's choice counts. Two operations at a time, one thread in each:
 # with several virtual devices on few cores, more threads only wait for each other (chosen by trial with
-# lesson 03's training). Without oneDNN, sums differ less from one kind of CPU to another.
+# `one_step`'s training). Without oneDNN, sums differ less from one kind of CPU to another.
 _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "TF_ENABLE_ONEDNN_OPTS": "0",

@@ -1,4 +1,4 @@
-"""A lesson with three predictions, which the course does not have: its number is 98."""
+"""A lesson with three predictions, which the course does not have: its topic is `predictions`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytest
 
 import lessons
 from course_lib.exercises import kept, lesson_files
+from tests.course import have_lessons
 
+ORDER = """
+first_number = 98
+[parts.odd]
+title = "Odd"
+lessons = {predictions = "Predictions."}
+"""
 SOURCE = """
 # %% predict-rows [markdown]
 # The rows of a matrix of 6 by 4 are split over `x`, a mesh dimension of size 3;
@@ -24,7 +31,7 @@ SOURCE = """
 #   3 is the number of devices along `x`, not of rows.
 
 # %% reveal-rows
-reveal("98-rows", (2, 4))
+reveal("predictions-rows", (2, 4))
 
 # %% predict-mean [markdown]
 # What is the mean of the losses?
@@ -50,8 +57,10 @@ reveal("98-rows", (2, 4))
 
 def write_lesson(folder: Path) -> None:
     """Writes the lesson below a folder, which then belongs to the path of the package `lessons`."""
-    (folder / "lesson_98_predictions").mkdir()
-    (folder / "lesson_98_predictions" / "lesson.py").write_text(SOURCE, "utf-8")
+    lesson = folder / "odd" / "predictions"
+    lesson.mkdir(parents=True)
+    (lesson / "lesson.py").write_text(SOURCE, "utf-8")
+    (folder / "order.toml").write_text(ORDER, "utf-8")
 
 
 @contextlib.contextmanager
@@ -59,7 +68,7 @@ def lesson_in(folder: Path) -> Iterator[None]:
     """Has the lesson among those of the course, with no prediction made before or afterwards."""
     write_lesson(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lessons, "__path__", [*lessons.__path__, str(folder)])
+        have_lessons(patch, *map(Path, lessons.__path__), folder)
         kept.forget()
         lesson_files._cards.cache_clear()
         yield

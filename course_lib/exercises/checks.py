@@ -107,7 +107,7 @@ def exercise(
     """Registers the decorated function as the check of an exercise.
 
     Args:
-        exercise_id: two digits of the lesson, then what it asks, such as "01-local-shape".
+        exercise_id: the lesson's topic, then what it asks, such as "mesh_and_layout-local-shape".
         right: an answer that is right. An answer of another kind never reaches the function: the reader is
             told which kind is asked for.
         unanswered: for an explorer, the sharding that it shows first.
@@ -127,8 +127,8 @@ def exercise(
 
 def find(exercise_id: str) -> Exercise | None:
     """Returns the exercise of that id; `None` where there is none."""
-    if exercise_id not in _registry and re.fullmatch(r"\d\d-[a-z0-9-]*", exercise_id):
-        lesson_files.import_checks(exercise_id[:2])
+    if exercise_id not in _registry:
+        lesson_files.import_checks(exercise_id)
     return _registry.get(exercise_id) or _of_source(exercise_id)
 
 
@@ -150,8 +150,8 @@ def _of_source(exercise_id: str) -> Exercise | None:
 def check(exercise_id: str, answer: object) -> Result:
     """Returns how `answer` stands: right, wrong with a hint, or not answered yet. Never raises.
 
-    >>> check("01-no-such-exercise", 8)
-    ✗ There is no exercise '01-no-such-exercise'. Restore the id in this cell.
+    >>> check("mesh_and_layout-no-such-exercise", 8)
+    ✗ There is no exercise 'mesh_and_layout-no-such-exercise'. Restore the id in this cell.
     """
     known = find(exercise_id) if isinstance(exercise_id, str) else None
     if known is None:

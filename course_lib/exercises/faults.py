@@ -6,20 +6,19 @@ import linecache
 import re
 import sysconfig
 import textwrap
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 
 import course_lib
+from course_lib import syllabus
 from course_lib.errors import CourseError
-from course_lib.exercises.lesson_files import PACKAGE
 from course_lib.i18n import _
 
 MOST_CHARACTERS = 300
 
 _LIBRARIES = (
     str(Path(course_lib.__file__).parent),
-    *import_module(PACKAGE).__path__,
+    *map(str, syllabus.folders()),
     sysconfig.get_path("stdlib"),
     "site-packages",
     "dist-packages",

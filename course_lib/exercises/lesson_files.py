@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from functools import cache
-from pathlib import Path
 
+from course_lib import syllabus
 from course_lib.exercises.asked import Asked, parsed
 
-PACKAGE = "lessons"
-_ID = re.compile(r"(\w\d)-([a-z0-9-]+)")
+_ID = re.compile(r"(\w+)-([a-z0-9-]+)")
 # A card in a percent script: `# %% predict-size [markdown]`, and the lines of its comment.
 _CARD = re.compile(r"^# %% ((?:predict|check)-\S+) \[markdown\]\n((?:#.*\n?)*)", re.M)
 
@@ -20,33 +18,27 @@ def asked(part: str, question_id: object) -> Asked | None:
 
     Args:
         part: "predict" or "check".
-        question_id: the lesson's number and the rest of the cell's name, such as "01-size".
+        question_id: the lesson's topic and the rest of the cell's name, such as "mesh_and_layout-size".
     """
     known = _ID.fullmatch(question_id) if isinstance(question_id, str) else None
     return _cards(known[1]).get(f"{part}-{known[2]}") if known else None
 
 
-def predictions(number: object) -> tuple[str, ...]:
+def predictions(topic: object) -> tuple[str, ...]:
     """Returns the ids of a lesson's predictions, in the order in which they are asked."""
-    names = _cards(number) if isinstance(number, str) else {}
-    return tuple(f"{number}-{name.removeprefix('predict-')}" for name in names if name.startswith("predict-"))
+    names = _cards(topic) if isinstance(topic, str) else {}
+    return tuple(f"{topic}-{name.removeprefix('predict-')}" for name in names if name.startswith("predict-"))
 
 
-def import_checks(number: str) -> None:
-    """Imports what checks a lesson's exercises, where it has such a module."""
-    folder = _folder(number)
-    if folder is not None and (folder / "checks.py").exists():
-        importlib.import_module(f"{PACKAGE}.{folder.name}.checks")
+def import_checks(exercise_id: str) -> None:
+    """Imports what checks the exercises of a lesson, where it has such a module."""
+    place = syllabus.find(exercise_id.partition("-")[0])
+    if place is not None and (place.folder / "checks.py").exists():
+        syllabus.module(f"{place.topic}.checks")
 
 
 @cache
-def _cards(number: str) -> dict[str, Asked]:
-    folder = _folder(number)
-    text = "" if folder is None else (folder / "lesson.py").read_text("utf-8")
+def _cards(topic: str) -> dict[str, Asked]:
+    place = syllabus.find(topic)
+    text = "" if place is None else (place.folder / "lesson.py").read_text("utf-8")
     return {name: parsed(re.sub(r"^# ?", "", body, flags=re.M)) for name, body in _CARD.findall(text)}
-
-
-def _folder(number: str) -> Path | None:
-    folders = importlib.import_module(PACKAGE).__path__
-    found = (path for folder in folders for path in sorted(Path(folder).glob(f"lesson_{number}_*")))
-    return next(found, None)

@@ -44,7 +44,7 @@ class Score:
     """How many predictions of a lesson the reader made, and how many were right.
 
     Attributes:
-        lesson: its number, such as "01".
+        lesson: its topic, such as "a_run".
         total: how many it asks for.
         made: how many were made before their values were shown.
         right: how many of these were right.
@@ -75,8 +75,8 @@ class Score:
 def predict(prediction_id: str) -> object:
     """Returns the card that asks for a prediction and keeps the reader's answer. Never raises.
 
-    >>> predict("01-no-such-prediction")
-    ✗ There is no prediction '01-no-such-prediction'. Restore the id in this cell.
+    >>> predict("mesh_and_layout-no-such-prediction")
+    ✗ There is no prediction 'mesh_and_layout-no-such-prediction'. Restore the id in this cell.
     """
     known = find(prediction_id)
     if known is None:
@@ -103,11 +103,11 @@ def reveal(prediction_id: str, measured: object) -> Revealed:
 
 
 def score(lesson: str) -> Score | Result:
-    """Returns how many predictions of a lesson, such as "01", the reader made and how many were right."""
+    """Returns how many predictions of a lesson, such as "a_run", the reader made and how many were right."""
     asked = predictions(lesson)
     if not asked:
         hint = _(
-            "There is no prediction in a lesson {name}. Restore the number in this cell.", name=_named(lesson)
+            "There is no prediction in a lesson {name}. Restore the topic in this cell.", name=_named(lesson)
         )
         return Result(Status.WRONG, hint)
     answers = [known.answer(kept.of(known.prediction_id).counted) for known in asked]

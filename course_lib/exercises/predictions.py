@@ -36,7 +36,7 @@ class Prediction:
     """A question with its right answer.
 
     Attributes:
-        prediction_id: the lesson's number, then what it asks, such as "01-hybrid".
+        prediction_id: the lesson's topic, then what it asks, such as "mesh_and_layout-hybrid".
         asked: the question as the source has it.
     """
 
@@ -101,7 +101,7 @@ def find(prediction_id: object) -> Prediction | None:
 
 
 def predictions(lesson: object) -> tuple[Prediction, ...]:
-    """Returns the predictions of a lesson, such as "01", in the order in which they are asked."""
+    """Returns the predictions of a lesson, such as "a_run", in the order in which they are asked."""
     return tuple(known for name in lesson_files.predictions(lesson) if (known := find(name)))
 
 

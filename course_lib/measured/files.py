@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from course_lib import syllabus
+
 FOLDER = Path(__file__).parent
 
 
@@ -20,8 +22,10 @@ class Record(dict[str, Any]):
 
 
 def names() -> tuple[str, ...]:
-    """Returns what was measured, such as "04_imdb", in the order of the lessons."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
+    """Returns what was measured, such as "a_run-imdb", in the order of the lessons."""
+    topics = [place.topic for place in syllabus.installed()]
+    found = sorted(path.stem for path in FOLDER.glob("*.json"))
+    return tuple(sorted(found, key=lambda name: topics.index(name.partition("-")[0])))
 
 
 def load(name: str) -> Record:

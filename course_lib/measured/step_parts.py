@@ -1,4 +1,4 @@
-"""What a training step spends its time on: a picture of `load("05_step_parts").step_parts`."""
+"""What a training step spends its time on: a picture of the `step_parts` that were measured."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def table(cells: Mapping[str, Mapping[str, Record]]) -> Table:
     """Returns the table in the reader's language, with a dash where nothing was asked.
 
     Args:
-        cells: what became of each case, by what was asked, then by who was: `load("08_keras").support`. The
-            first row has every column.
+        cells: what became of each case, by what was asked, then by who was: the `support` that was measured.
+            The first row has every column.
     """
     columns = list(next(iter(cells.values())))
     rows = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,22 @@ from PIL import Image
 from course_lib.exercises.asked import parsed
 from course_lib.exercises.cards import Card
 from course_lib.exercises.predictions import Prediction
-from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
+from tests.course import from_lesson
 from tools.book import __main__ as book
 from tools.book.explorers import write_tables
 from tools.book.pages import Sources
+from tools.lesson.sources import Course
+
+MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
 
 ROOT = Path(__file__).resolve().parents[2]
-LESSONS = ("01_first", "02_second")
+LESSONS = ("first", "second")
+PART = """
+[parts.small]
+title = "Small"
+lessons = {first = "One.", second = "Two."}
+
+[parts."""
 REPOSITORY = "https://github.com/someone/some-course"
 TITLES = {
     "en": ("Mesh and layout", "Data-parallel training"),
@@ -58,7 +68,7 @@ def stream(text: str) -> Any:
 def prediction(number: int) -> list[Any]:
     """Returns the cells of a prediction: its card, and what is measured."""
     question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  Right.\n- [ ] `0`\n  Wrong.")
-    card = Card(Prediction(f"01-{number}", question))
+    card = Card(Prediction(f"first-{number}", question))
     card = display({"text/html": card.to_html(), "text/plain": "a card"})
     html = f"Measured\n<pre>{number}{(number - 1) * ' wide' * 40}</pre>"
     measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)
@@ -98,22 +108,26 @@ def lesson(language: str, title: str, *, curve_alt: str = "Loss falls from 0.7 t
 
 
 def write_lessons(folder: Path, **options: Any) -> Path:
-    """Writes both lessons in both languages below `folder` and returns it."""
+    """Writes a course of both lessons in both languages, executed, to `folder` and returns it."""
+    shutil.copytree(ROOT / "lessons" / "locale", folder / "lessons" / "locale")
+    order = (ROOT / "lessons" / "order.toml").read_text("utf-8")  # pages refer to the lessons in it
+    (folder / "lessons" / "order.toml").write_text(order.replace("\n[parts.", PART, 1), "utf-8")
+    course = Course(folder)
     for language, titles in TITLES.items():
-        (folder / language).mkdir(parents=True)
-        for name, title in zip(LESSONS, titles, strict=True):
-            nbformat.write(lesson(language, title, **options), folder / language / f"{name}.ipynb")
+        (folder / "notebooks" / language).mkdir(parents=True)
+        for topic, title in zip(LESSONS, titles, strict=True):
+            nbformat.write(lesson(language, title, **options), course.notebook(language, topic))
     return folder
 
 
-def sources(notebooks: Path, repository: str = "") -> Sources:
-    """Returns what the book of some notebooks is made from."""
-    return Sources(root=ROOT, notebooks=notebooks, repository=repository, branch="main")
+def sources(folder: Path, repository: str = "") -> Sources:
+    """Returns what the book of a course in a folder is made from."""
+    return Sources(ROOT, Course(folder, repository))
 
 
-def build(folder: Path, notebooks: Path, repository: str = "") -> Path:
-    """Builds the book of `notebooks` below `folder`."""
-    tables = partial(write_tables, makers=[MeshLayoutExplorer])  # the one of these lessons
+def build(folder: Path, lessons: Path, repository: str = "") -> Path:
+    """Builds the book of the course in `lessons` below `folder`."""
+    tables = partial(write_tables, names=["mesh_layout"])  # of the explorer in these lessons
     with patch.object(book, "write_tables", tables):
-        book.build_book(sources(notebooks, repository), folder / "work", folder / "site")
+        book.build_book(sources(lessons, repository), folder / "work", folder / "site")
     return folder / "site"

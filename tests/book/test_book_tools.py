@@ -31,7 +31,7 @@ def test_every_lesson_is_listed_under_its_own_title(site, language):
 
 
 def test_pictures_carry_their_own_descriptions(site):
-    images = re.findall(r"<img[^>]*_images[^>]*>", html(site, "en/02_second.html"))
+    images = re.findall(r"<img[^>]*_images[^>]*>", html(site, "en/second.html"))
     described = [re.search(r'alt="([^"]*)"', image)[1] for image in images]
     assert described == [
         "device 0: rows 0-3; device 1: rows 4-7",
@@ -42,7 +42,7 @@ def test_pictures_carry_their_own_descriptions(site):
 
 
 def test_what_was_printed_stays_where_it_was_printed_and_an_emptied_display_leaves_nothing(site):
-    page = html(site, "en/01_first.html")
+    page = html(site, "en/first.html")
     places = [page.index(words) for words in (">before\n", 'alt="between"', ">after\n", ">what stays\n")]
     assert places == sorted(places)
     outputs = re.findall(r"<pre[^>]*>(.*?)</pre>", page[places[2] : places[3] + 100], re.S)
@@ -61,10 +61,10 @@ def test_a_picture_without_description_stops_the_build(tmp_path):
 
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_the_download_is_the_notebook_itself(site, lessons, language):
-    page = html(site, f"{language}/01_first.html")
+    page = html(site, f"{language}/first.html")
     (address,) = re.findall(r'href="([^"]*)" download', page)
     served = (site / language / address).read_bytes()
-    assert served == (lessons / language / "01_first.ipynb").read_bytes()
+    assert served == (lessons / "notebooks" / language / "01_first.ipynb").read_bytes()
 
 
 def test_without_an_address_there_is_no_button_that_needs_one(address):
@@ -78,7 +78,7 @@ def test_without_an_address_there_is_no_button_that_needs_one(address):
 
 def test_with_an_address_lessons_open_in_colab(site):
     for language in ("en", "ja"):
-        lesson = html(site, f"{language}/01_first.html")
+        lesson = html(site, f"{language}/first.html")
         colab = "https://colab.research.google.com/github/someone/some-course/blob/main"
         assert f'href="{colab}/notebooks/{language}/01_first.ipynb"' in lesson
         assert f'href="{standin.REPOSITORY}"' in html(site, f"{language}/glossary.html")
@@ -120,7 +120,7 @@ def test_results_are_drawn_and_tabled_in_each_language(tmp_path):
         folder = tmp_path / language
         folder.mkdir()
         values = measured_values(language, folder)
-        (imdb,) = [shown for shown in values["results"] if shown["name"] == "04_imdb"]
+        (imdb,) = [shown for shown in values["results"] if shown["name"] == "a_run-imdb"]
         *_others, ours = imdb["runs"].values()
         assert ours[-1]["test_accuracy"] == "0.859–0.860"
         assert (folder / imdb["picture"]).read_bytes().startswith(b"\x89PNG")
@@ -131,21 +131,32 @@ def test_results_are_drawn_and_tabled_in_each_language(tmp_path):
         assert any("<wbr>" in title for title in values["strategies"]["rows"])
 
 
-@pytest.mark.parametrize(("language", "caption"), [("en", "Appendix"), ("ja", "付録")])
-def test_appendices_stand_between_lessons_and_reference(tmp_path, language, caption):
-    notebooks = standin.write_lessons(tmp_path / "lessons")
-    for folder in notebooks.iterdir():
-        (folder / "01_first.ipynb").rename(folder / "A1_first.ipynb")
-    editions = pages.find_editions(sources(notebooks))
+@pytest.mark.parametrize(
+    ("language", "captions"),
+    [("en", ["Small", "Appendix"]), ("ja", ["Small", "付録"])],
+)
+def test_pages_follow_the_order_and_their_addresses_carry_topics_alone(tmp_path, language, captions):
+    course = Course(standin.write_lessons(tmp_path / "lessons"))
+    for each in ("en", "ja"):
+        first = course.notebook(each, "first").read_text(encoding="utf-8")
+        linked = first.replace("# ", "# [2](02_second.ipynb) ", 1)
+        course.notebook(each, "estimators").write_text(linked, encoding="utf-8")
+    editions = pages.find_editions(sources(course.root))
     (edition,) = [each for each in editions if each.language == language]
-    listed = [(part["caption"], part["chapters"][0]["file"]) for part in pages.contents(edition)["parts"]]
-    assert listed[:2] == [(edition.strings["part_lessons"], "02_second"), (caption, "A1_first")]
-    assert len(listed) == 3
-    assert edition.pages[:3] == ("index", "02_second", "A1_first")
-    pages.stage(sources(notebooks), editions, edition, tmp_path / "staged")
-    assert (tmp_path / "staged" / "A1_first.ipynb").exists()
-    landing = (tmp_path / "staged" / "index.md").read_text(encoding="utf-8")
-    assert f"[{standin.TITLES[language][0]}](A1_first.ipynb)" in landing
+    listed = pages.contents(edition)["parts"]
+    assert [part["caption"] for part in listed] == [*captions, edition.strings["part_help"]]
+    assert [each["file"] for part in listed[:2] for each in part["chapters"]] == [
+        "first",
+        "second",
+        "estimators",
+    ]
+    assert edition.pages[:4] == ["index", "first", "second", "estimators"]
+    staged = tmp_path / "staged"
+    pages.stage(sources(course.root), editions, edition, staged)
+    assert "[2](second.ipynb)" in (staged / "estimators.ipynb").read_text(encoding="utf-8")
+    assert f"[{standin.TITLES[language][0]}](first.ipynb)" in (staged / "index.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_mathjax_comes_from_the_environment_and_is_version_3(site):

@@ -9,9 +9,11 @@ from course_lib.code import code_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
-from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tests.book.bare_page import NOTEBOOK_HOST, answered, pick, write_pages
+from tests.course import from_lesson
 from tools.book.explorers import write_tables
+
+MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
 
 
 def observe(sharding):

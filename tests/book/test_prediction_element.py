@@ -36,7 +36,9 @@ def nothing_kept():
 def folder(tmp_path_factory, lesson_98):
     folder = tmp_path_factory.mktemp("page")
     cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "mean")}
-    write_pages(folder, {**cards, "all": "".join(cards.values()) + score("98")._repr_html_(), "none": ""})
+    write_pages(
+        folder, {**cards, "all": "".join(cards.values()) + score("predictions")._repr_html_(), "none": ""}
+    )
     return folder
 
 
@@ -65,7 +67,7 @@ def test_each_answer_has_its_verdict_and_the_page_hears_of_it(visit):
         assert verdict(page) == said
         assert page.locator(":checked + span").inner_text() == text
         heard = page.evaluate("heard.splice(0)")
-        assert heard == [["98-rows", said[0] == "✓", "course-prediction", True]]
+        assert heard == [["predictions-rows", said[0] == "✓", "course-prediction", True]]
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
@@ -84,7 +86,7 @@ def test_arrows_move_and_a_key_chooses(visit, key):
     assert (verdict(page), page.evaluate("heard")) == ("", [])
     page.keyboard.press(key)
     assert verdict(page).startswith("✗ 3 is the number of devices")
-    assert page.evaluate("heard") == [["98-rows", False, "course-prediction", True]]
+    assert page.evaluate("heard") == [["predictions-rows", False, "course-prediction", True]]
     assert page.locator(".confirm").inner_text() == ""
     assert page.evaluate(f"{FOCUSED}.parentNode.innerText") == "(3, 4)"
 
@@ -125,7 +127,7 @@ def test_without_scripts_the_question_stays(scriptless_page, server):
 def test_in_a_notebook_a_card_does_not_grow_when_it_is_answered(visit):
     """What lies below would move away from under the pointer, and lose the reader's next click."""
     page = visit("none")
-    card = predict("98-rows")
+    card = predict("predictions-rows")
     page.evaluate(NOTEBOOK_HOST, card.view)
     heights = [page.locator("#notebook").bounding_box()["height"]]
     answer(page, "(2, 2)")
@@ -137,7 +139,7 @@ def test_in_a_notebook_a_card_does_not_grow_when_it_is_answered(visit):
 
 def test_in_a_notebook_keys_that_the_card_uses_are_not_shortcuts(visit):
     page = visit("none")
-    page.evaluate(NOTEBOOK_HOST, predict("98-mean").view)
+    page.evaluate(NOTEBOOK_HOST, predict("predictions-mean").view)
     page.keyboard.press("Tab")
     for key, jupyterlab_hears_it in (
         ("1", False),
@@ -157,7 +159,7 @@ def test_open_wrong_right_or_with_a_field_it_is_accessible_and_fits_a_telephone(
     cards = page.locator("course-prediction")
     answer(cards.nth(0), "(2, 4)")
     answer(cards.nth(1), "equal to the last bit")
-    page.evaluate(NOTEBOOK_HOST, predict("98-mean").view)
+    page.evaluate(NOTEBOOK_HOST, predict("predictions-mean").view)
     violations = Axe().run(page).response["violations"]
     assert [(found["id"], found["nodes"][0]["html"][:200]) for found in violations] == []
     page.set_viewport_size({"width": 390, "height": 844})

@@ -7,9 +7,11 @@ import shutil
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from lessons.lesson_12_scaling_out.puzzle_widget import Puzzle
 from tests.book.bare_page import STYLES, write_pages
 from tests.book.built_site import SITE
+from tests.course import from_lesson
+
+Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
 
 SOLVED = (
     '<p><course-solved data-puzzles="12" data-said="{solved} | {par}" data-none="none"></course-solved></p>'

@@ -18,7 +18,7 @@ from tests.lab.reading import EXPLORER
 
 PAGES = pages() or ["en/index.html"]  # one page, so that a missing site is noticed
 # What is judged with axe, which takes seconds, in each CI run: one of each kind.
-OFTEN = [f"en/{name}.html" for name in ("index", "glossary", "puzzles", "results", COURSE.lesson_names[0])]
+OFTEN = [f"en/{name}.html" for name in ("index", "glossary", "puzzles", "results", COURSE.topics[0])]
 DATA_THEME = "document.documentElement.dataset.theme"
 PHONE = {"width": 390, "height": 844}
 # Searches whose words stand on the page in this or an inflected form.

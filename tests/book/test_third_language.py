@@ -117,8 +117,8 @@ def test_no_text_of_a_page_is_left_in_english(course):
     names |= {package.tested for package in facts.tested_packages(course)}
     names |= {"TensorFlow", "Python", "tf_keras Keras JAX DTensorDataset PyDataset"}
     names |= {value for name in measured() for value in load(name).how.values()}
-    names |= set(map(title, list(load("09_strategies").support)[1:]))
-    names |= kinds_of_errors("08_keras") | kinds_of_errors("09_strategies")
+    names |= set(map(title, list(load("strategies-support").support)[1:]))
+    names |= kinds_of_errors("keras_layouts-support") | kinds_of_errors("strategies-support")
     for name, page in pages(course, LANGUAGE).items():
         assert words(Texts(page).texts) - words([THEMES, *names]) == set(), name
 
@@ -131,7 +131,7 @@ def kinds_of_errors(name) -> set[str]:
 def test_the_buttons_of_three_languages_fit_on_a_telephone(course, chromium):
     with served(course / "build" / "book") as address:
         page = chromium.new_page(viewport={"width": 390, "height": 844})
-        page.goto(f"{address}{LANGUAGE}/{COURSE.lesson_names[0]}.html", wait_until="networkidle")
+        page.goto(f"{address}{LANGUAGE}/{COURSE.topics[0]}.html", wait_until="networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         page.close()
 

@@ -8,11 +8,13 @@ import pytest
 from jupyter_client import KernelManager
 from jupyter_client.kernelspec import KernelSpec
 
+from tests.course import from_lesson
 from tests.kernels import ROOT
 from tests.unit.clusters import eventually, ids, left, places_in
 
+Cluster = from_lesson("workers.launcher", "Cluster")
+
 WAITS = """
-from lessons.lesson_11_many_processes.launcher import Cluster
 with Cluster([{program!r}, {folder!r}], {{"worker": 2}}) as cluster:
     cluster.wait(600)
 """

@@ -24,10 +24,14 @@ from tools.lesson.build import built_notebook
 from tools.lesson.solutions import refusals
 
 PROGRAMS = sorted((ROOT / "notebooks" / "plain").glob("*.py"))
+# Lessons that print how versions differ.
+VARYING = [
+    lesson.topic for lesson in COURSE.lessons() if any("versions" in cell.tags for cell in lesson.cells)
+]
 # In a CI run a few lessons; once, `make colab` runs them all. Weekly all of them, in every language.
 LESSONS = [
-    pytest.param("en", ("01", "08"), marks=pytest.mark.drill),
-    *(pytest.param(language, ("",), marks=pytest.mark.drill_all) for language in COURSE.languages),
+    pytest.param("en", (COURSE.topics[0], *VARYING), marks=pytest.mark.drill),
+    *(pytest.param(language, COURSE.topics, marks=pytest.mark.drill_all) for language in COURSE.languages),
 ]
 
 
@@ -80,7 +84,7 @@ def test_a_plain_program_runs(colab_python, program, tmp_path: Path):
 @pytest.mark.drill_all
 @pytest.mark.parametrize(("cell", "reading"), [(STOPPABLE, stop_and_resume), (EXPLORER, explore)])
 def test_a_reader_runs_a_lesson(reader, cell, reading):
-    reader.read(f"en/{lesson_with(cell)}.ipynb", reading, f"colab-{reading.__name__}")
+    reader.read(f"en/{COURSE.place(lesson_with(cell)).notebook}", reading, f"colab-{reading.__name__}")
 
 
 @pytest.mark.drill_all
@@ -108,12 +112,11 @@ def test_the_reader_can_stop_a_cell_that_trains(colab_python, gesture):
 
 
 # The longest test is the last: it takes two processors, which the other process has left by then.
-@pytest.mark.parametrize(("language", "numbers"), LESSONS)
-def test_every_cell_runs_twice_and_every_check_takes_the_solution(colab_python, language, numbers, tmp_path):
+@pytest.mark.parametrize(("language", "topics"), LESSONS)
+def test_every_cell_runs_twice_and_every_check_takes_the_solution(colab_python, language, topics, tmp_path):
     notebooks = {
-        name: each_twice(built_notebook(COURSE, COURSE.lesson(name), language, solved=True))
-        for name in reversed(COURSE.lesson_names)  # the last take longest
-        if name.startswith(numbers)
+        topic: each_twice(built_notebook(COURSE, COURSE.lesson(topic), language, solved=True))
+        for topic in reversed(topics)  # the last take longest
     }
     with ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(lambda each: execute(each, python=colab_python, folder=tmp_path), notebooks.values()))

@@ -15,7 +15,7 @@ from tests.notebooks.nbval import IN_THEIR_KERNELS, compared
 from tools.environments import estimator
 from tools.lesson.texts import OTHER_KERNEL
 
-APPENDIX = COURSE.notebook("en", "A1_estimators")
+APPENDIX = COURSE.notebook("en", "estimators")
 
 
 @pytest.fixture(autouse=True)

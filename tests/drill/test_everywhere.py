@@ -28,7 +28,7 @@ OTHER_MACHINES = {
 
 
 def every_output_stays(environment):
-    notebooks = [COURSE.notebook("en", name) for name in COURSE.lesson_names]
+    notebooks = [COURSE.notebook("en", name) for name in COURSE.topics]
     cells = [cell for path in notebooks for cell in nbformat.read(path, 4).cells]
     num_code_cells = sum(cell.cell_type == "code" for cell in cells)
     run = compared(notebooks, environment)

@@ -1,4 +1,4 @@
-"""What a reader of lesson 11 does while processes run."""
+"""What a reader of `workers` does while processes run."""
 
 from __future__ import annotations
 

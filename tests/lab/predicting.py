@@ -10,17 +10,17 @@ from tests import predictions
 from tests.lab.jupyterlab import Lesson, write_notebook
 from tests.lab.reading import take_screenshot
 
-NOTEBOOK = "98_predictions.ipynb"
+NOTEBOOK = "predictions.ipynb"
 MOST_TABS = 30
 CELLS = {
     "predictions": (
         "import lessons\nfrom course_lib import predict, reveal, score\nlessons.__path__.append('.')"
     ),
-    "predict-rows": 'predict("98-rows")',
-    "reveal-rows": 'reveal("98-rows", (6 // 3, 4))',
-    "predict-mean": 'predict("98-mean")',
-    "reveal-mean": 'reveal("98-mean", 0.42799)',
-    "score": 'score("98")',
+    "predict-rows": 'predict("predictions-rows")',
+    "reveal-rows": 'reveal("predictions-rows", (6 // 3, 4))',
+    "predict-mean": 'predict("predictions-mean")',
+    "reveal-mean": 'reveal("predictions-mean", 0.42799)',
+    "score": 'score("predictions")',
 }
 
 

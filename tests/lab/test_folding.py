@@ -45,7 +45,7 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{FIXTURES}:{ROOT}")
         # In a process of its own: the book's browser keeps an event loop running in this one.
-        command = [sys.executable, "-m", "tools.lesson.execute", "00_fixture"]
+        command = [sys.executable, "-m", "tools.lesson.execute", "fixture"]
         subprocess.run(command, cwd=root, check=True)
         with jupyterlab(root / "notebooks", tmp_path_factory.mktemp("state")) as address:
             yield Reader(chromium, address, root / "notebooks")

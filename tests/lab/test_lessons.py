@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.course import lesson_with
+from tests.course import COURSE, lesson_with
 from tests.lab.clustering import WORKERS, build_watch_and_interrupt
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
 from tests.lab.reading import (
@@ -41,4 +41,4 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     ],
 )
 def test_a_reader_runs_a_lesson(reader, cell, reading):
-    reader.read(f"ja/{lesson_with(cell)}.ipynb", reading, f"ja-{reading.__name__}")
+    reader.read(f"ja/{COURSE.place(lesson_with(cell)).notebook}", reading, f"ja-{reading.__name__}")

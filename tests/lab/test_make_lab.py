@@ -1,4 +1,4 @@
-"""What `make lab` opens on a fresh clone: lesson 1, its stored pictures shown, and no question asked."""
+"""What `make lab` opens on a fresh clone: the first lesson, its stored pictures shown, no question asked."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.kernels import execute
 from tests.lab.jupyterlab import Reader, environment, jupyterlab
 from tests.lab.predicting import NOTEBOOK, choose_without_running, predict_and_reveal, write_lesson
 
-STORED = "98_stored.ipynb"
+STORED = "stored.ipynb"
 
 
 @pytest.fixture(scope="module")

@@ -7,20 +7,20 @@ from typing import Any
 from tests.lab.jupyterlab import Lesson
 from tests.lab.reading import take_screenshot
 
-NOTEBOOK = "97_training_lab.ipynb"
+NOTEBOOK = "training_lab.ipynb"
 LAB = "lab"
 LINES, IDLE = ".panel path[stroke-width='2'][d]", "button[value=stop][aria-disabled]"
 EPOCHS, STARTS = (f"input[data-path='[\"{name}\"]']" for name in ("epochs", "start"))
 CELLS = {
     "language": """
-import course_lib
+import course_lib.syllabus
 course_lib.setup(language="LANGUAGE", devices=8)
 import numpy as np
 from course_lib import models
 from course_lib.data.examples import Examples
 from course_lib.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
-from lessons.lesson_05_model_and_spatial.lab import TrainingLab
+TrainingLab = course_lib.syllabus.module("splitting_the_model.lab").TrainingLab
 tf = course_lib.start_tensorflow()
 random = np.random.default_rng(0)
 features = random.standard_normal((640, 1200), np.float32)

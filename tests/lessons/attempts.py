@@ -12,7 +12,9 @@ class Attempts:
     Attributes:
         right: answers that its check must accept: other ways to the same, not other forms of one value.
         wrong: plausible answers that it must refuse, each with words of the hint that it must give.
+        takes_long: whether the check takes seconds.
     """
 
     right: tuple[object, ...]
     wrong: tuple[tuple[object, str], ...]
+    takes_long: bool = False

@@ -12,14 +12,12 @@ from tests.lessons.attempts import Attempts
 
 ATTEMPTS: dict[str, Attempts] = {
     exercise_id: attempts
-    for name in COURSE.lesson_names
-    for exercise_id, attempts in importlib.import_module(
-        f"tests.lessons.attempts_{name[:2]}"
-    ).ATTEMPTS.items()
+    for topic in COURSE.topics
+    for exercise_id, attempts in importlib.import_module(f"tests.lessons.attempts_{topic}").ATTEMPTS.items()
 }
 EXERCISES = [
     found[1]
-    for lesson in COURSE.lessons(COURSE.lesson_names)
+    for lesson in COURSE.lessons(COURSE.topics)
     for cell in lesson.cells
     if (found := re.search(r'^check\("([^"]+)"', cell.source, re.M))
 ]
@@ -31,8 +29,7 @@ def patient(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 300.0)
 
 
-# Their checks take seconds: after the first of their attempts the others are tried weekly.
-LONG = {"03-moments", "04-errors", "06-server", "08-step", "10-objective", "10-replica-step", "12-attend"}
+# Of a check that takes seconds the first attempts are tried each time, the others weekly.
 NUM_OFTEN = 3
 
 
@@ -42,7 +39,7 @@ def tried(kind):
             exercise_id,
             attempt,
             id=f"{exercise_id}-{number}",
-            marks=pytest.mark.drill_all if exercise_id in LONG and number >= NUM_OFTEN else (),
+            marks=pytest.mark.drill_all if attempts.takes_long and number >= NUM_OFTEN else (),
         )
         for exercise_id, attempts in ATTEMPTS.items()
         for number, attempt in enumerate(getattr(attempts, kind))

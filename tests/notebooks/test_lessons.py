@@ -16,11 +16,11 @@ COURSE = Course(ROOT)
 
 
 def notebooks(course):
-    return [course.notebook(language, name) for name in course.lesson_names for language in course.languages]
+    return [course.notebook(language, name) for name in course.topics for language in course.languages]
 
 
 @pytest.mark.drill_all  # a CI run tries each right attempt, tests/lessons
-@pytest.mark.parametrize("name", COURSE.lesson_names)
+@pytest.mark.parametrize("name", COURSE.topics)
 def test_every_check_accepts_the_solution(name):
     assert asyncio.run(solve(COURSE, COURSE.lesson(name))) == []
 

@@ -18,7 +18,7 @@ from tools.lesson.sources import Course
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = Path(__file__).parent / "fixtures"
-LESSON = "00_fixture"
+LESSON = "fixture"
 PATHS = f"{FIXTURES / 'course'}:{ROOT}"  # its lessons before those of the course
 
 
@@ -133,7 +133,7 @@ def test_a_wrong_solution_is_found(course):
     path = course.folder(LESSON) / "lesson.py"
     path.write_text(path.read_text("utf-8").replace("half = 6 // 2", "half = 6 // 1"), "utf-8")
     faults = asyncio.run(solutions.solve(course, Course(course.root).lesson(LESSON)))
-    assert faults == ["00_fixture, cell 'check-half' refuses the solution: ✗ That is the whole."]
+    assert faults == ["fixture, cell 'check-half' refuses the solution: ✗ That is the whole."]
 
 
 def test_the_first_cell_for_colab_runs_outside_colab(course):

@@ -19,7 +19,7 @@ def test_what_exports_answer_is_written_with_how_it_was_measured(monkeypatch):
     reviews, found = load_imdb("built-in"), {"models": {}, "answers": {"a review": 0.5}}
     monkeypatch.setattr(results.data, "load_imdb", lambda _source: reviews)
     monkeypatch.setattr(results.exports, "measure", lambda _reviews: found)
-    written = results.MEASUREMENTS["06_export"]()
+    written = results.MEASUREMENTS["save_and_serve-export"]()
     assert written["how"]["data"] == "built-in, 8100 + 2000"
     assert written["how"]["plan"] == "spatial_parallel()"
     assert written["answers"] == found["answers"]

@@ -1,4 +1,4 @@
-"""The transformer block of lesson 12: what its step adds up, and that it trains as one device does."""
+"""The transformer block of `how_long`: what its step adds up, and that it trains as one device does."""
 
 from pathlib import Path
 
@@ -9,12 +9,14 @@ import course_lib
 from benchmarks.plain_loop import definitions
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
-from lessons.lesson_12_scaling_out.networks import transformer
+from tests.course import from_lesson
+
+transformer = from_lesson("how_long.networks", "transformer")
 
 tf = course_lib.start_tensorflow()
 
 pytestmark = pytest.mark.usefixtures("optimized")
-PROGRAM = Path(__file__).parents[2] / "notebooks/plain/12_block.py"
+PROGRAM = Path(__file__).parents[2] / "notebooks/plain/transformer_block.py"
 NETWORK = transformer(sequence=4, features=24, heads=12, vocabulary=12, hidden=36)
 SIZES = {**NETWORK.sizes, BATCH: 24}
 MODEL = {"batch": "batch", "heads": "model", "hidden": "model"}

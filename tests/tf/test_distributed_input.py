@@ -6,8 +6,10 @@ import pytest
 
 from course_lib import CourseError
 from course_lib.runtime import start_tensorflow
-from lessons.lesson_09_strategies.received import received_examples
+from tests.course import from_lesson
 from tests.tf.replicas import mirrored
+
+received_examples = from_lesson("strategies.received", "received_examples")
 
 tf = start_tensorflow()
 

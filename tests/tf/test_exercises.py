@@ -21,7 +21,7 @@ def weighted_mean(losses, weights):
     return float(np.dot(losses, weights) / max(np.sum(weights), 1))
 
 
-@checks.exercise("98-mean-loss", right=weighted_mean)
+@checks.exercise("predictions-mean-loss", right=weighted_mean)
 def mean_loss(answer):
     """An exercise on arrays, to be answered with functions of NumPy and of TensorFlow."""
     cases = drawn(lambda random: (random.random(4, "float32"), random.integers(0, 2, 4).astype("float32")))
@@ -43,7 +43,7 @@ def test_a_shape_and_sharded_tensors_are_values():
     "stub", [lambda losses, weights: tf.reduce_sum(...), tf.function(lambda losses, weights: ...)]
 )
 def test_a_stub_of_tensorflows_is_open(stub):
-    assert checks.check("98-mean-loss", stub).status is checks.Status.OPEN
+    assert checks.check("predictions-mean-loss", stub).status is checks.Status.OPEN
 
 
 def guarded(losses, weights):
@@ -76,7 +76,7 @@ def branching(losses, weights):
     ],
 )
 def test_functions_of_tensorflow_are_judged(right):
-    assert repr(checks.check("98-mean-loss", right)) == "✓ Right."
+    assert repr(checks.check("predictions-mean-loss", right)) == "✓ Right."
 
 
 def test_arrays_in_a_list_become_tensors_too():
@@ -97,7 +97,7 @@ def test_arrays_in_a_list_become_tensors_too():
     ],
 )
 def test_mistakes_with_tensorflow_are_told_in_a_line(wrong, said):
-    message = checks.check("98-mean-loss", wrong).message
+    message = checks.check("predictions-mean-loss", wrong).message
     assert said in message
     assert "/job:" not in message
     assert ".py" not in message

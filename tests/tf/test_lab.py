@@ -13,14 +13,16 @@ from course_lib.specs.plan import data_parallel
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.saved import whole_in
 from course_lib.turns import turns
-from lessons.lesson_05_model_and_spatial.lab import TrainingLab
-from lessons.lesson_05_model_and_spatial.lab_runs import largest_differences
-from lessons.lesson_05_model_and_spatial.lab_view import held
+from tests.course import from_lesson
 from tests.explored import choose, press
 from tests.tf import oracles
 
 tf = start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
+
+TrainingLab = from_lesson("splitting_the_model.lab", "TrainingLab")
+largest_differences = from_lesson("splitting_the_model.lab_runs", "largest_differences")
+held = from_lesson("splitting_the_model.lab_view", "held")
 
 DIMS, EXAMPLES, EPOCH = (16, 8, 2), 640, 10
 SCHEMES = ("one device", "data", "model", "spatial")

@@ -5,8 +5,10 @@ import pytest
 
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.received import split
-from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
+from tests.course import from_lesson
 from tests.tf.replicas import mirrored
+
+DIVISIONS, LossScaling = from_lesson("custom_training.loss_scaling", "DIVISIONS", "LossScaling")
 
 tf = start_tensorflow()
 

@@ -13,11 +13,21 @@ import pytest
 from tests.course import COURSE
 
 PROGRAMS = sorted((COURSE.root / "notebooks/plain").glob("*.py"))
-ALONE = [program for program in PROGRAMS if program.stem[:2] != "11"]  # a lesson that starts its own
-# Programs of lessons that build them piece by piece, what they have otherwise, and tables beside functions.
-GROWN = [program for program in PROGRAMS if program.stem < "11"]
-OTHERWISE = {"01": {"print_holdings", "main"}, "02": {"main"}, "05": {"place"}}
-TABLES = {"05": {"SPLITS", "MESHES", "LAYOUTS", "values"}, "06": {"PROGRAM"}}
+OF_MANY = {path.stem for path in (COURSE.root / "deploy/slurm").glob("*.sbatch")}  # a lesson starts its own
+ALONE = [program for program in PROGRAMS if program.stem not in OF_MANY]
+# What programs have otherwise than the lessons that build them piece by piece, and tables beside functions.
+OTHERWISE = {
+    "mesh_and_layout": {"print_holdings", "main"},
+    "communication": {"main"},
+    "splitting_the_model": {"place"},
+}
+TABLES = {
+    "splitting_the_model": {"SPLITS", "MESHES", "LAYOUTS", "values"},
+    "save_and_serve": {"PROGRAM"},
+}
+WRITTEN_ANEW = {"transformer_block", "how_long"}  # held against the lesson in tests of their own
+GROWN = [program for program in ALONE if program.stem not in WRITTEN_ANEW]
+LESSONS = {topic: (COURSE.folder(topic) / "lesson.py").read_text("utf-8") for topic in COURSE.topics}
 
 
 def packages(program: Path) -> set[str]:
@@ -27,10 +37,16 @@ def packages(program: Path) -> set[str]:
     return {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
 
 
+def lesson_of(program: Path) -> str:
+    """Returns the topic of the one lesson that links to a program."""
+    (topic,) = [topic for topic, text in LESSONS.items() if f"](../plain/{program.name})" in text]
+    return topic
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
-def test_a_plain_program_is_short_and_needs_tensorflow_alone(program: Path) -> None:
+def test_a_plain_program_belongs_to_a_lesson_and_needs_tensorflow_alone(program: Path) -> None:
+    assert lesson_of(program)
     assert packages(program) <= {"numpy", "tensorflow", "tf_keras"}
-    assert len(program.read_text().splitlines()) <= 90
 
 
 def defined(source: str, tables: set[str]) -> dict[str, str]:
@@ -58,14 +74,13 @@ def assigned(node: ast.Assign | ast.AugAssign) -> str:
 
 @pytest.mark.parametrize("program", GROWN, ids=lambda program: program.stem)
 def test_a_plain_program_has_the_code_of_its_lesson(program: Path) -> None:
-    number = program.stem[:2]
-    tables = TABLES.get(number, set())
-    (lesson,) = [each for each in COURSE.lessons(COURSE.lesson_names) if each.number == number]
+    tables = TABLES.get(program.stem, set())
+    lesson = COURSE.lesson(lesson_of(program))
     in_lesson = defined("\n".join(cell.source for cell in lesson.cells if cell.kind == "code"), tables)
     shown = {
         name: code
         for name, code in defined(program.read_text(), tables).items()
-        if name not in OTHERWISE.get(number, ())
+        if name not in OTHERWISE.get(program.stem, ())
     }
     assert len(shown) >= 2
     assert tables <= shown.keys()

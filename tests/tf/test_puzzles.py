@@ -1,14 +1,16 @@
-"""The puzzles of lesson 12 on real devices: what a solution holds and sends."""
+"""The puzzles of `how_long` on real devices: what a solution holds and sends."""
 
 import pytest
 
 from benchmarks.plain_loop import PROGRAM, definitions
 from course_lib import MeshSpec, dtensor, observed
-from lessons.lesson_12_scaling_out.networks import classifier, transformer
-from lessons.lesson_12_scaling_out.puzzles import PUZZLES
+from tests.course import from_lesson
+
+classifier, transformer = from_lesson("how_long.networks", "classifier", "transformer")
+PUZZLES = from_lesson("how_long.puzzles", "PUZZLES")
 
 tf, pytestmark = dtensor.tf, pytest.mark.usefixtures("optimized")
-PLAIN, MESH = PROGRAM.with_name("12_block.py"), MeshSpec([("x", 4), ("y", 2)])
+PLAIN, MESH = PROGRAM.with_name("transformer_block.py"), MeshSpec([("x", 4), ("y", 2)])
 FACTORS, SMALL = {"A": ["A rows", "A columns"], "B": ["B rows", "B columns"]}, classifier(1_200, 48, 2)
 BLOCK = transformer(sequence=16, features=32, heads=4, vocabulary=64, hidden=128)
 TOKENS = [(("batch", "sequence"), "int32"), (("batch", "sequence"), "int32"), ((), "float32")]

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from lessons.lesson_09_strategies.strategy import Situation
+from tests.course import from_lesson
 from tests.unit.test_strategy import code_of, situations
+
+Situation = from_lesson("strategies.strategy", "Situation")
 
 tf = start_tensorflow()
 

@@ -16,14 +16,14 @@ from tools.checks.lesson_rules import lesson_faults
 from tools.environments import estimator
 from tools.lesson import execute, first_cell
 from tools.lesson.build import build, built_cells, built_notebook
-from tools.lesson.sources import Course, is_appendix
+from tools.lesson.sources import Course
 from tools.lesson.stored_outputs import normalised
 
 FIXTURES = Path(__file__).parents[1] / "notebooks" / "fixtures"
-NAME = "A1_halves"
+NAME = "halves"
 SOURCE = f"""\
 # %% [markdown]
-# # Appendix A1. Halves
+# # Halves
 #
 # **Time:** 5 minutes.
 # **You need to know:** division.
@@ -45,8 +45,10 @@ print(tf.constant(8) // 2)
 def course(tmp_path, monkeypatch):
     """The fixture course with an appendix, and no environment for it."""
     shutil.copytree(FIXTURES / "course", tmp_path, dirs_exist_ok=True)
-    folder = tmp_path / "lessons" / f"lesson_{NAME}"
-    folder.mkdir()
+    with (tmp_path / "lessons" / "order.toml").open("a") as order:
+        order.write(f'[parts.extra]\ntitle = "Extra"\nletter = "A"\nlessons = {{{NAME} = "Halves."}}\n')
+    folder = tmp_path / "lessons" / "extra" / NAME
+    folder.mkdir(parents=True)
     (folder / "lesson.py").write_text(SOURCE, "utf-8")
     monkeypatch.setattr(estimator, "ENVIRONMENT", tmp_path / "environment")
     monkeypatch.setattr(estimator, "KERNEL_FILE", tmp_path / "kernels" / estimator.KERNEL / "kernel.json")
@@ -65,10 +67,9 @@ def appendices():
 
 
 def test_appendices_come_after_the_lessons_and_are_none(course):
-    assert course.lesson_names == ("00_fixture",)
-    assert course.names == ("00_fixture", NAME)
+    assert course.topics == ("fixture",)
+    assert [place.notebook for place in course.places] == ["00_fixture.ipynb", f"A1_{NAME}.ipynb"]
     assert [lesson.is_appendix for lesson in course.lessons()] == [False, True]
-    assert not is_appendix("About")
 
 
 def test_their_notebooks_name_their_own_kernel(course):
@@ -78,7 +79,7 @@ def test_their_notebooks_name_their_own_kernel(course):
 
 def test_they_are_not_offered_in_colab(course):
     public = Course(course.root, repository="https://github.com/someone/course")
-    assert public.colab_address("en", "00_fixture")
+    assert public.colab_address("en", "fixture")
     assert public.colab_address("en", NAME) == ""
     assert "colab" not in nbformat.writes(built_notebook(public, public.lesson(NAME), "en"))
 
@@ -117,7 +118,7 @@ def faults(course):
 
 
 def test_stored_notebooks_are_held_against_their_sources_but_need_no_picture(course):
-    assert f"en/{NAME}.ipynb is not built" in faults(course)
+    assert f"en/A1_{NAME}.ipynb is not built" in faults(course)
     list(build(course))
     assert len(faults(course)) == 2
     assert all("not executed" in fault for fault in faults(course))
@@ -125,7 +126,7 @@ def test_stored_notebooks_are_held_against_their_sources_but_need_no_picture(cou
     assert faults(course) == []
     path = course.notebook("ja", NAME)
     path.write_text(path.read_text("utf-8").replace('"estimators"', '"python3"'), "utf-8")
-    assert faults(course) == [f"ja/{NAME}.ipynb: its metadata 'kernelspec' is not what the build writes"]
+    assert faults(course) == [f"ja/A1_{NAME}.ipynb: its metadata 'kernelspec' is not what the build writes"]
 
 
 def executing(course, monkeypatch, *names):
@@ -148,10 +149,10 @@ def test_without_their_environment_lessons_are_executed_and_appendices_left(cour
 
 
 def test_nbval_takes_appendices_only_where_they_are_named():
-    ja = f"notebooks/ja/{appendices()[0].name}.ipynb"
+    ja = f"notebooks/ja/{appendices()[0].place.notebook}"
     command = [sys.executable, "-m", "pytest", "--nbval", "--collect-only", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, "notebooks/en", ja], cwd=COURSE.root, capture_output=True, text=True, check=True
     )
     collected = set(re.findall(r"^(\S+\.ipynb)::", done.stdout, re.M))
-    assert collected == {f"notebooks/en/{name}.ipynb" for name in COURSE.lesson_names} | {ja}
+    assert collected == {f"notebooks/en/{COURSE.place(topic).notebook}" for topic in COURSE.topics} | {ja}

@@ -7,8 +7,10 @@ from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
 from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.table import page_table
-from lessons.lesson_04_a_run.explorer import BATCH_SIZES, BatchSizeExplorer
+from tests.course import from_lesson
 from tests.explored import choose, nodes, press, text_of
+
+BATCH_SIZES, BatchSizeExplorer = from_lesson("a_run.explorer", "BATCH_SIZES", "BatchSizeExplorer")
 
 
 def button(view):

@@ -8,7 +8,9 @@ from course_lib.exercises import checks, limit
 from course_lib.exercises.judging import Case, judge
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
-from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
+from tests.course import from_lesson
+
+MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
 
 TWO = LayoutSpec(["x"], MeshSpec([("x", 2)]))
 
@@ -24,7 +26,7 @@ def own_exercises(monkeypatch):
 
 @pytest.fixture
 def six():
-    @checks.exercise("99-six", right=6)
+    @checks.exercise("example-six", right=6)
     def verify(answer):
         return None if answer == 6 else "more" if answer < 6 else "less"
 
@@ -42,48 +44,48 @@ def six():
     ids=str,
 )
 def test_one_answer_may_be_given_in_many_forms(right, forms):
-    checks.exercise("99-forms", right=right)(lambda answer: None if checks.same(answer, right) else "no")
-    assert [form for form in forms if not checks.check("99-forms", form).passed] == []
+    checks.exercise("example-forms", right=right)(lambda answer: None if checks.same(answer, right) else "no")
+    assert [form for form in forms if not checks.check("example-forms", form).passed] == []
 
 
 def test_no_nonsense_raises_or_passes(six):
     for answer in NONSENSE:
-        result = checks.check("99-six", answer)
+        result = checks.check("example-six", answer)
         assert not result.passed, answer
         assert result._repr_html_()
 
 
 def test_a_check_says_how_an_answer_stands(six):
-    assert repr(checks.check("99-six", 6)) == "✓ Right."
-    assert repr(checks.check("99-six", 5)) == "✗ more"
-    assert repr(checks.check("99-six", ...)).startswith("… Not answered yet.")
-    assert repr(checks.check("99-six", "6")).startswith("✗ The check cannot read this value of the type")
+    assert repr(checks.check("example-six", 6)) == "✓ Right."
+    assert repr(checks.check("example-six", 5)) == "✗ more"
+    assert repr(checks.check("example-six", ...)).startswith("… Not answered yet.")
+    assert repr(checks.check("example-six", "6")).startswith("✗ The check cannot read this value of the type")
 
 
 @pytest.mark.parametrize(("answer", "used"), [(6, 6), (6.0, 6.0), (5, 6), (..., 6), ("no number", 6)])
 def test_a_lesson_goes_on_with_a_right_answer_whatever_the_readers_is(six, answer, used):
-    assert checks.yours_or_ours("99-six", answer) == used
+    assert checks.yours_or_ours("example-six", answer) == used
 
 
 def test_a_lesson_cannot_go_on_with_an_exercise_that_is_not_there():
-    with pytest.raises(LookupError, match="99-none"):
-        checks.yours_or_ours("99-none", 6)
+    with pytest.raises(LookupError, match="example-none"):
+        checks.yours_or_ours("example-none", 6)
 
 
 def test_a_half_written_answer_is_open(six):
     for answer in ((6, ...), [...], {"a": ...}, [[1, 2], [3, ...]], {"a": (1, [...])}):
-        assert checks.check("99-six", answer).status is checks.Status.OPEN
+        assert checks.check("example-six", answer).status is checks.Status.OPEN
 
 
 def test_an_unanswered_function_is_open():
-    @checks.exercise("99-half", right=lambda n: n // 2)
+    @checks.exercise("example-half", right=lambda n: n // 2)
     def half(answer):
         return None if checks.answered(answer(6)) == 3 else "no"
 
-    assert checks.check("99-half", lambda _: ...).status is checks.Status.OPEN
-    assert checks.check("99-half", lambda n: n // ...).status is checks.Status.OPEN
-    assert checks.check("99-half", lambda n: n // 2).passed
-    assert checks.check("99-half", lambda n: n / 0).message.startswith(
+    assert checks.check("example-half", lambda _: ...).status is checks.Status.OPEN
+    assert checks.check("example-half", lambda n: n // ...).status is checks.Status.OPEN
+    assert checks.check("example-half", lambda n: n // 2).passed
+    assert checks.check("example-half", lambda n: n / 0).message.startswith(
         "Your function fails.\nIt raised `ZeroDivisionError: division by zero`, in the line `"
     )
 
@@ -135,12 +137,12 @@ def test_same(answer, expected, equal):
     ],
 )
 def test_a_wrong_kind_is_told_which_is_asked_for(right, answer, hint):
-    @checks.exercise("99-kind", right=right)
+    @checks.exercise("example-kind", right=right)
     def kind(answer):
         raise RuntimeError("this exercise cannot read anything")
 
-    assert hint in checks.check("99-kind", answer).message
-    assert not checks.check("99-kind", right).passed
+    assert hint in checks.check("example-kind", answer).message
+    assert not checks.check("example-kind", right).passed
 
 
 MESH = MeshSpec([("x", 2), ("y", 4)])
@@ -149,7 +151,7 @@ MESH = MeshSpec([("x", 2), ("y", 4)])
 @pytest.fixture
 def explorer():
     @checks.exercise(
-        "99-four-copies",
+        "example-four-copies",
         right=LayoutSpec(["x", UNSHARDED], MESH).of((8, 6)),
         unanswered=LayoutSpec([UNSHARDED, UNSHARDED], MESH).of((8, 6)),
     )
@@ -157,7 +159,7 @@ def explorer():
         return None if answer.copies == 4 else f"{answer.copies} instead"
 
     @checks.exercise(
-        "99-refused",
+        "example-refused",
         right=checks.refusal(LayoutSpec, ["x", "x"], MESH),
         unanswered=LayoutSpec([UNSHARDED, UNSHARDED], MESH).of((8, 6)),
     )
@@ -173,15 +175,17 @@ def choose(explorer, **choices):
 
 
 def test_an_explorer_that_nobody_touched_is_open(explorer):
-    for exercise_id in ("99-four-copies", "99-refused"):
+    for exercise_id in ("example-four-copies", "example-refused"):
         result = checks.check(exercise_id, explorer)
         assert repr(result) == "… Not answered yet. Choose in the explorer above, then run this cell."
 
 
 def test_the_choice_in_an_explorer_is_an_answer(explorer):
-    assert checks.check("99-four-copies", choose(explorer, layout=["x", UNSHARDED])).passed
-    assert checks.check("99-four-copies", choose(explorer, shape=[4, 4])).passed
-    assert repr(checks.check("99-four-copies", choose(explorer, layout=["y", UNSHARDED]))) == "✗ 2 instead"
+    assert checks.check("example-four-copies", choose(explorer, layout=["x", UNSHARDED])).passed
+    assert checks.check("example-four-copies", choose(explorer, shape=[4, 4])).passed
+    assert (
+        repr(checks.check("example-four-copies", choose(explorer, layout=["y", UNSHARDED]))) == "✗ 2 instead"
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,19 +198,19 @@ def test_the_choice_in_an_explorer_is_an_answer(explorer):
 )
 def test_a_refused_choice_is_a_hint_or_the_answer(explorer, choice, problem):
     choose(explorer, **choice)
-    result = checks.check("99-four-copies", explorer)
+    result = checks.check("example-four-copies", explorer)
     assert repr(result) == f"✗ The explorer refuses this choice: {problem}"
-    assert checks.check("99-refused", explorer).passed
+    assert checks.check("example-refused", explorer).passed
     choose(explorer, mesh=[["x", 2], ["y", 4]], shape=[8, 8], layout=["x", "y"])
-    assert repr(checks.check("99-refused", explorer)) == "✗ This one is legal."
+    assert repr(checks.check("example-refused", explorer)) == "✗ This one is legal."
 
 
 def test_a_course_error_while_checking_is_the_hint(six):
-    @checks.exercise("99-shape", right=TWO)
+    @checks.exercise("example-shape", right=TWO)
     def shape(answer):
         return str(answer.local_shape((4, 4)))
 
-    assert "✗ The layout [x] has 1 axis, the tensor (4, 4) has 2." in repr(checks.check("99-shape", TWO))
+    assert "✗ The layout [x] has 1 axis, the tensor (4, 4) has 2." in repr(checks.check("example-shape", TWO))
 
 
 def test_a_function_without_end_is_ended_and_told(monkeypatch):

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lessons.lesson_11_many_processes.cluster_mistakes import labels
-from lessons.lesson_11_many_processes.cluster_picture import figure
-from lessons.lesson_11_many_processes.cluster_spec import Place, Task
-from lessons.lesson_11_many_processes.explorer import ClusterExplorer, spread
+from tests.course import from_lesson
 from tests.explored import choose, pieces, questions, shown, text_of
+
+labels = from_lesson("workers.cluster_mistakes", "labels")
+figure = from_lesson("workers.cluster_picture", "figure")
+Place, Task = from_lesson("workers.cluster_spec", "Place", "Task")
+ClusterExplorer, spread = from_lesson("workers.explorer", "ClusterExplorer", "spread")
 
 
 def config(explorer) -> dict:

@@ -71,6 +71,6 @@ def in_shell(job, found):
 def test_the_image_holds_the_programs_that_the_manifests_start():
     for name in ("worker", "client", "coordinator"):
         text = (DEPLOY / "kubernetes" / f"{name}.yaml").read_text()
-        assert f"/programs/11_{name}.py" in text
-        assert (DEPLOY.parent / f"notebooks/plain/11_{name}.py").exists()
-    assert "COPY notebooks/plain/11_*.py /programs/" in (DEPLOY / "Dockerfile").read_text()
+        assert f"/programs/{name}.py" in text
+        assert (DEPLOY.parent / f"notebooks/plain/{name}.py").exists()
+        assert f"notebooks/plain/{name}.py" in (DEPLOY / "Dockerfile").read_text()

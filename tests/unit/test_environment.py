@@ -79,5 +79,5 @@ def test_make_lab_opens_the_first_lesson_in_the_readers_language(environment, fo
     command = ["make", "--dry-run", "--old-file=.venv/ready", "lab"]
     environment = environment | {"PATH": "/usr/bin:/bin"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    address = f"/lab/tree/{folder}/{COURSE.lesson_names[0]}.ipynb"  # also in the address that Jupyter prints
+    address = f"/lab/tree/{folder}/{COURSE.places[0].notebook}"  # also in the address that Jupyter prints
     assert done.stdout.split()[-1] == f"--LabApp.default_url={address}"

@@ -23,13 +23,15 @@ from course_lib.training.records import StepTimes
 from course_lib.widgets.base import key
 from course_lib.widgets.controls import Number, Text, leads_to, with_value
 from course_lib.widgets.table import page_table
-from lessons.lesson_10_custom_training.iterating_explorer import IterationTimes
+from tests.course import from_lesson
 from tests.explored import choose, inputs, press, questions, ran_as_predicted, shown, text_of, whole
-from tools.book.explorers import found
+from tools.book.explorers import widgets
+
+IterationTimes = from_lesson("custom_training.iterating_explorer", "IterationTimes")
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-EXPLORERS = {maker.__name__: maker for maker in found()}
+EXPLORERS = {maker.__name__: maker for maker in widgets().values() if isinstance(maker, type)}
 # How many views the table of a page has.
 NUM_VIEWS = {
     # For 4 meshes of 2 dimensions, 2 of 1 and one of 3, and for tensors of 1, 2, 2 and 3 axes.

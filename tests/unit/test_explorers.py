@@ -7,8 +7,10 @@ import pytest
 from course_lib import CourseError
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
-from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
+from tests.course import from_lesson
 from tests.explored import choose, pieces, press, shown, text_of
+
+MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
 
 
 def observe(sharding):

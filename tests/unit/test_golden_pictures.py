@@ -20,9 +20,11 @@ from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, spatial_parallel
 from course_lib.specs.received import ReceivedExamples
 from course_lib.specs.sharding import numbered_tensor
-from lessons.lesson_03_one_step.reduction import Reduction
-from lessons.lesson_05_model_and_spatial.scheme import Scheme
+from tests.course import from_lesson
 from tests.drawn import SVG, tree
+
+Reduction = from_lesson("one_step.reduction", "Reduction")
+Scheme = from_lesson("splitting_the_model.scheme", "Scheme")
 
 FOLDER = Path(__file__).parent / "pictures"
 ROW, GRID, TWO = MeshSpec([("x", 8)]), MeshSpec([("x", 4), ("y", 2)]), MeshSpec([("batch", 2)])

@@ -57,7 +57,8 @@ def test_an_unknown_language_is_refused_by_name_in_the_readers_own(language):
 
 
 def test_a_word_beside_a_number_has_a_plural_form():
-    texts = [*code_texts(COURSE, COURSE.root / "course_lib"), *code_texts(COURSE, COURSE.root / "lessons")]
+    folders = (COURSE.root / "course_lib", COURSE.root / "lessons")
+    texts = list(code_texts(COURSE, (path for folder in folders for path in folder.rglob("*.py"))))
     counting = [text for text in texts if COUNTED.search(text.plural or text.english)]
     assert any(text.plural for text in counting)
     assert [(text.place, text.english) for text in counting if not text.plural] == []

@@ -2,9 +2,13 @@
 
 import pytest
 
-from lessons.lesson_10_custom_training import iterating_explorer
-from lessons.lesson_10_custom_training.iterating_explorer import IterationExplorer, IterationTimes
+from tests.course import from_lesson
 from tests.explored import choose, press, text_of
+
+iterating_explorer = from_lesson("custom_training", "iterating_explorer")
+IterationExplorer, IterationTimes = from_lesson(
+    "custom_training.iterating_explorer", "IterationExplorer", "IterationTimes"
+)
 
 
 @pytest.fixture

@@ -15,13 +15,15 @@ from course_lib.training.records import History
 from course_lib.training.saved import FACTS
 from course_lib.turns import Turns
 from course_lib.watch import trains_now
-from lessons.lesson_05_model_and_spatial import lab_runs
-from lessons.lesson_05_model_and_spatial.lab import TrainingLab
-from lessons.lesson_05_model_and_spatial.lab_runs import LabRun, largest_differences
-from lessons.lesson_05_model_and_spatial.lab_setting import Setting, described
-from lessons.lesson_05_model_and_spatial.overlay import STYLES
+from tests.course import from_lesson
 from tests.explored import choose, nodes, press, text_of
 from tests.fake_run import FakeRun, history, step_record
+
+lab_runs = from_lesson("splitting_the_model", "lab_runs")
+TrainingLab = from_lesson("splitting_the_model.lab", "TrainingLab")
+LabRun, largest_differences = from_lesson("splitting_the_model.lab_runs", "LabRun", "largest_differences")
+Setting, described = from_lesson("splitting_the_model.lab_setting", "Setting", "described")
+STYLES = from_lesson("splitting_the_model.overlay", "STYLES")
 
 SPEC = ModelSpec(
     {

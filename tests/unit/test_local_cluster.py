@@ -13,10 +13,12 @@ import IPython.display  # noqa: F401 - which the launcher asks for where it is t
 import pytest
 
 from course_lib import CourseError
-from lessons.lesson_11_many_processes import checks_drill, launcher
-from lessons.lesson_11_many_processes.checks_drill import BROKEN
-from lessons.lesson_11_many_processes.launcher import Cluster
+from tests.course import from_lesson
 from tests.unit.clusters import eventually, ids, left, places_in
+
+checks_drill, launcher = from_lesson("workers", "checks_drill", "launcher")
+BROKEN = from_lesson("workers.checks_drill", "BROKEN")
+Cluster = from_lesson("workers.launcher", "Cluster")
 
 ROOT = Path(__file__).parents[2]
 TELLS = """
@@ -215,7 +217,8 @@ def test_a_killed_task_takes_its_child_with_it_but_no_other_task(places):
 
 OWNER = """
 import signal, sys
-from lessons.lesson_11_many_processes.launcher import Cluster
+from course_lib import syllabus
+Cluster = syllabus.module("workers.launcher").Cluster
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background is deaf to it
 with Cluster(sys.argv[1:], {"worker": 2}) as cluster:
     cluster.wait(600)

@@ -7,9 +7,11 @@ import math
 import pytest
 
 from course_lib import CourseError
-from lessons.lesson_10_custom_training.loss_scaling import DIVISIONS, LossScaling
-from lessons.lesson_10_custom_training.loss_scaling_explorer import LossScalingExplorer
+from tests.course import from_lesson
 from tests.explored import choose, shown
+
+DIVISIONS, LossScaling = from_lesson("custom_training.loss_scaling", "DIVISIONS", "LossScaling")
+LossScalingExplorer = from_lesson("custom_training.loss_scaling_explorer", "LossScalingExplorer")
 
 
 @pytest.mark.parametrize(

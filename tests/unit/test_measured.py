@@ -8,8 +8,10 @@ from course_lib import i18n
 from course_lib.measured import files, machine, step_parts, trainings
 from course_lib.measured.files import Record, load
 from course_lib.training.records import EpochRecord, History, StepRecord
-from lessons.lesson_04_a_run.explorer import BATCH_SIZES
-from lessons.lesson_06_save_and_serve.explorer import REVIEWS
+from tests.course import from_lesson
+
+BATCH_SIZES = from_lesson("a_run.explorer", "BATCH_SIZES")
+REVIEWS = from_lesson("save_and_serve.explorer", "REVIEWS")
 
 SCHEMES = ["one", "data", "model", "spatial"]
 SOURCES = {"imdb": 25_000, "stand_in": 8_100}
@@ -25,14 +27,14 @@ def last_accuracies(name, run):
 @pytest.mark.parametrize(
     ("name", "data", "num_examples", "batch_size", "epochs"),
     [
-        ("04_imdb", "imdb_reviews/plain_text 1.0.0, 25000 + 25000", 24_960, 64, 3),  # whole batches only
-        ("04_stand_in", "built-in, 8100 + 2000", 8_064, 64, 3),
-        ("07_mnist", "mnist 3.0.1, 60000 + 10000", 59_904, 128, 3),
-        ("07_mnist_5000", "mnist 3.0.1, 5000 + 5000", 4_992, 128, 3),
-        ("07_stand_in", "built-in, 5000 + 5000", 4_992, 128, 3),
-        ("10_fashion", "fashion_mnist 3.0.1, 60000 + 10000", 60_000, 128, 10),
-        ("10_fashion_5000", "fashion_mnist 3.0.1, 5000 + 1000", 5_000, 256, 3),
-        ("10_stand_in", "built-in, 5000 + 1000", 5_000, 256, 3),
+        ("a_run-imdb", "imdb_reviews/plain_text 1.0.0, 25000 + 25000", 24_960, 64, 3),  # whole batches only
+        ("a_run-stand_in", "built-in, 8100 + 2000", 8_064, 64, 3),
+        ("from_scratch-mnist", "mnist 3.0.1, 60000 + 10000", 59_904, 128, 3),
+        ("from_scratch-mnist_5000", "mnist 3.0.1, 5000 + 5000", 4_992, 128, 3),
+        ("from_scratch-stand_in", "built-in, 5000 + 5000", 4_992, 128, 3),
+        ("custom_training-fashion", "fashion_mnist 3.0.1, 60000 + 10000", 60_000, 128, 10),
+        ("custom_training-fashion_5000", "fashion_mnist 3.0.1, 5000 + 1000", 5_000, 256, 3),
+        ("custom_training-stand_in", "built-in, 5000 + 1000", 5_000, 256, 3),
     ],
 )
 def test_trainings_are_whole_and_count_every_example(name, data, num_examples, batch_size, epochs):
@@ -52,7 +54,7 @@ def test_trainings_are_whole_and_count_every_example(name, data, num_examples, b
 
 @pytest.mark.parametrize(("source", "num_examples"), SOURCES.items())
 def test_every_scheme_is_whole_agrees_at_first_and_learns_as_well(source, num_examples):
-    found, per_epoch = load(f"05_schemes_{source}"), num_examples // 64
+    found, per_epoch = load(f"splitting_the_model-schemes_{source}"), num_examples // 64
     assert list(found.equal) == list(found.continued) == SCHEMES
     for runs, first_step, num_epochs in ((found.equal, 1, 3), (found.continued, per_epoch + 1, 1)):
         for run in runs.values():
@@ -73,24 +75,26 @@ def test_every_scheme_is_whole_agrees_at_first_and_learns_as_well(source, num_ex
 
 
 def test_on_the_real_reviews_both_changes_are_needed_with_every_seed():
-    assert [round(value, 2) for value in last_accuracies("04_imdb", "ours")] == [0.86] * 3
-    assert [round(value, 2) for value in last_accuracies("04_imdb", "unit")] == [0.74] * 3
-    he = last_accuracies("04_imdb", "he")
+    assert [round(value, 2) for value in last_accuracies("a_run-imdb", "ours")] == [0.86] * 3
+    assert [round(value, 2) for value in last_accuracies("a_run-imdb", "unit")] == [0.74] * 3
+    he = last_accuracies("a_run-imdb", "he")
     assert (round(min(he), 2), round(max(he), 2)) == (0.51, 0.69)
-    assert max(last_accuracies("04_imdb", "tutorial")) < 0.70
-    for seed in load("04_imdb").runs.unit.epochs:
+    assert max(last_accuracies("a_run-imdb", "tutorial")) < 0.70
+    for seed in load("a_run-imdb").runs.unit.epochs:
         rising = [epoch.test_accuracy for epoch in seed]
         assert rising == sorted(rising)
 
 
 def test_on_the_stand_in_hes_values_decide_with_every_seed():
-    assert min(last_accuracies("04_stand_in", "he") + last_accuracies("04_stand_in", "ours")) > 0.85
-    assert max(last_accuracies("04_stand_in", "tutorial") + last_accuracies("04_stand_in", "unit")) < 0.62
+    assert min(last_accuracies("a_run-stand_in", "he") + last_accuracies("a_run-stand_in", "ours")) > 0.85
+    assert (
+        max(last_accuracies("a_run-stand_in", "tutorial") + last_accuracies("a_run-stand_in", "unit")) < 0.62
+    )
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_from_equal_values_runs_part_in_the_first_epoch_and_from_a_checkpoint_they_do_not(source):
-    found = load(f"05_schemes_{source}")
+    found = load(f"splitting_the_model-schemes_{source}")
     parted = [
         next(
             at for at, gap in enumerate(np.abs(np.subtract(run.losses, found.equal.one.losses))) if gap > 1e-3
@@ -104,11 +108,13 @@ def test_from_equal_values_runs_part_in_the_first_epoch_and_from_a_checkpoint_th
 
 
 def test_real_digits_and_garments_are_learnt_as_well_as_the_course_promises():
-    assert min(last_accuracies("07_mnist", "adam")) >= 0.97
-    assert min(last_accuracies("10_fashion", "adam")) >= 0.89
+    assert min(last_accuracies("from_scratch-mnist", "adam")) >= 0.97
+    assert min(last_accuracies("custom_training-fashion", "adam")) >= 0.89
 
 
-@pytest.mark.parametrize("name", ["10_fashion", "10_fashion_5000", "10_stand_in"])
+@pytest.mark.parametrize(
+    "name", ["custom_training-fashion", "custom_training-fashion_5000", "custom_training-stand_in"]
+)
 def test_models_that_were_restored_without_a_strategy_answer_the_same(name):
     run = load(name).runs.adam
     for epochs, restored in zip(run.epochs, run.restored, strict=True):
@@ -118,7 +124,7 @@ def test_models_that_were_restored_without_a_strategy_answer_the_same(name):
 
 
 def test_eight_devices_have_a_fixed_cost_that_large_batches_pay_for():
-    found = load("04_batch_sizes")
+    found = load("a_run-batch_sizes")
     times = found.step_times
     assert (found.machine.cores, found.machine.threads) == (2, 1)
     assert tuple(each.batch_size for each in times) == BATCH_SIZES
@@ -130,7 +136,7 @@ def test_eight_devices_have_a_fixed_cost_that_large_batches_pay_for():
 
 
 def test_the_exports_answer_as_the_model_does_and_call_one_sentence_good():
-    found = load("06_export")
+    found = load("save_and_serve-export")
     assert list(found.models) == ["trained", "restored", "shards"]
     assert {round(model.accuracy, 2) for model in found.models.values()} == {0.86}
     assert found.models.restored.otherwise == found.models.shards.otherwise == 0
@@ -147,10 +153,10 @@ def test_what_is_saved_is_loaded(tmp_path, monkeypatch):
     steps = [StepRecord(at, 2 + at // 10, 0.5, 0.25, size, 0.0) for at, size in enumerate(sizes, start=4)]
     epochs = [EpochRecord(at, 3 * at, 0.5, 0.5, 0.5, 0.5, None) for at in (2, 3)]
     content = {"how": {"command": "a test"}, "runs": {"adam": run_of([History(steps, epochs)], restored=[])}}
-    files.save("99_test", content)
-    assert files.names() == ("99_test",)
-    assert load("99_test") == content
-    history = trainings.history(load("99_test").runs.adam)
+    files.save("a_run-test", content)
+    assert files.names() == ("a_run-test",)
+    assert load("a_run-test") == content
+    history = trainings.history(load("a_run-test").runs.adam)
     assert [step.examples for step in history.steps] == sizes
     assert [step.step for step in history.steps] == [4, 5, 6, 7, 8, 9]
     assert history.epochs == epochs

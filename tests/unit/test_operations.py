@@ -41,8 +41,8 @@ LISTED = {"::-1]": "`[::-1]` or", "at[0]:at[0]": "`t[k:k+3]`", "dropout": "rando
 LISTED |= {f"{name}(": f"`{name}`" for name in ("tf.where", "tf.boolean_mask", "dtensor.relayout")}
 
 
-def test_lesson_1_lists_whatever_is_silently_wrong():
-    lesson = (Course.here().folder("01_mesh_and_layout") / "lesson.py").read_text(encoding="utf-8")
+def test_the_first_lesson_lists_whatever_is_silently_wrong():
+    lesson = (Course.here().folder("mesh_and_layout") / "lesson.py").read_text(encoding="utf-8")
     rows = "".join(line for line in lesson.splitlines() if line.startswith("# | "))
     wrong = {case.run for case in cases.every_case() if NEWEST[case.key]["verdict"] == "wrong"}
     assert wrong == {run for run in wrong if any(part in run for part in LISTED)}

@@ -11,7 +11,7 @@ from tests.course import COURSE
 from tests.explored import pieces, text_of
 from tests.predictions import lesson_in
 
-NUMBERS = [name[:2] for name in COURSE.lesson_names]
+NUMBERS = [name[:2] for name in COURSE.topics]
 PREDICTIONS = [known for number in NUMBERS for known in predictions.predictions(number)]
 
 
@@ -43,10 +43,10 @@ def told(card) -> str:
     ],
 )
 def test_a_choice_is_kept_and_compared_with_its_own_comment(place, verdict):
-    card = predict("98-rows")
+    card = predict("predictions-rows")
     choose(card, place)
     assert told(card) == "Kept. Run the next cell."
-    assert repr(reveal("98-rows", (2, 4))) == f"(2, 4)\n{verdict}"
+    assert repr(reveal("predictions-rows", (2, 4))) == f"(2, 4)\n{verdict}"
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_a_choice_is_kept_and_compared_with_its_own_comment(place, verdict):
     ],
 )
 def test_a_number_is_typed_and_any_gets_a_comment(number, verdict):
-    choose(predict("98-mean"), number)
-    assert repr(reveal("98-mean", 0.4323)) == f"0.432\n{verdict}"
+    choose(predict("predictions-mean"), number)
+    assert repr(reveal("predictions-mean", 0.4323)) == f"0.432\n{verdict}"
 
 
 def test_a_label_stands_for_a_value_that_is_not_for_reading():
-    choose(predict("98-sums"), 2)
-    assert repr(reveal("98-sums", "last")) == (
+    choose(predict("predictions-sums"), 2)
+    assert repr(reveal("predictions-sums", "last")) == (
         "equal but for the last bits of some\n"
         "✓ You predicted equal but for the last bits of some. Floats are rounded after each addition."
     )
@@ -75,87 +75,87 @@ def test_a_label_stands_for_a_value_that_is_not_for_reading():
 
 def test_with_nothing_answered_there_is_the_measured_value_and_nothing_else():
     for name, measured, text in (
-        ("98-rows", (2, 4), "(2, 4)"),
-        ("98-mean", np.float32(0.43), "0.43"),
-        ("98-sums", "last", "equal but for the last bits of some"),
+        ("predictions-rows", (2, 4), "(2, 4)"),
+        ("predictions-mean", np.float32(0.43), "0.43"),
+        ("predictions-sums", "last", "equal but for the last bits of some"),
     ):
         assert told(predict(name)) == ""
         assert repr(reveal(name, measured)) == text
-    assert repr(score("98")) == "You made no prediction in this lesson."
+    assert repr(score("predictions")) == "You made no prediction in this lesson."
 
 
 def test_a_second_run_of_the_cards_cell_keeps_the_choice():
-    choose(predict("98-rows"), 2)
-    again = predict("98-rows")
+    choose(predict("predictions-rows"), 2)
+    again = predict("predictions-rows")
     assert again.state == {"chosen": 2}
     assert told(again) == "Kept. Run the next cell."
 
 
 def test_an_emptied_field_is_no_prediction():
-    card = predict("98-mean")
+    card = predict("predictions-mean")
     choose(card, 3)
     choose(card, None)
     assert told(card) == ""
-    assert repr(reveal("98-mean", 0.43)) == "0.43"
+    assert repr(reveal("predictions-mean", 0.43)) == "0.43"
 
 
 def test_the_score_counts_what_stood_when_the_value_was_first_shown():
-    choose(predict("98-rows"), 0)
-    choose(predict("98-mean"), 0.43)
-    assert repr(score("98")) == "You made no prediction in this lesson."
-    reveal("98-rows", (2, 4))
-    reveal("98-mean", 0.43)
-    assert repr(score("98")) == "Predictions made: 2 of 3. Right: 1."
-    choose(predict("98-rows"), 1)
-    reveal("98-rows", (2, 4))
-    assert repr(score("98")) == "Predictions made: 2 of 3. Right: 1."
+    choose(predict("predictions-rows"), 0)
+    choose(predict("predictions-mean"), 0.43)
+    assert repr(score("predictions")) == "You made no prediction in this lesson."
+    reveal("predictions-rows", (2, 4))
+    reveal("predictions-mean", 0.43)
+    assert repr(score("predictions")) == "Predictions made: 2 of 3. Right: 1."
+    choose(predict("predictions-rows"), 1)
+    reveal("predictions-rows", (2, 4))
+    assert repr(score("predictions")) == "Predictions made: 2 of 3. Right: 1."
 
 
 def test_a_choice_after_the_value_was_shown_is_compared_and_not_counted():
-    reveal("98-rows", (2, 4))
-    card = predict("98-rows")
+    reveal("predictions-rows", (2, 4))
+    card = predict("predictions-rows")
     choose(card, 1)
     assert told(card) == "Kept, but not counted: the value was shown before. Run the next cell again."
-    assert repr(reveal("98-rows", (2, 4))) == (
+    assert repr(reveal("predictions-rows", (2, 4))) == (
         "(2, 4)\n✓ You chose `(2, 4)` after the value was shown, so it is not counted."
         " 6 rows over 3 devices are 2 each; the columns stay whole."
     )
-    assert repr(score("98")) == "You made no prediction in this lesson."
+    assert repr(score("predictions")) == "You made no prediction in this lesson."
 
 
 @pytest.mark.parametrize("answered", [True, False])
 def test_another_value_than_the_one_asked_for_is_not_compared(answered):
     if answered:
-        choose(predict("98-rows"), 0)
-    assert repr(reveal("98-rows", (3, 2))) == (
+        choose(predict("predictions-rows"), 0)
+    assert repr(reveal("predictions-rows", (3, 2))) == (
         "(3, 2)\n… This is not the value that the question is about: was a cell changed? No answer applies."
     )
-    assert repr(score("98")) == "You made no prediction in this lesson."
-    choose(predict("98-rows"), 1)  # what was asked for has not been seen
-    reveal("98-rows", (2, 4))
-    assert repr(score("98")) == "Predictions made: 1 of 3. Right: 1."
+    assert repr(score("predictions")) == "You made no prediction in this lesson."
+    choose(predict("predictions-rows"), 1)  # what was asked for has not been seen
+    reveal("predictions-rows", (2, 4))
+    assert repr(score("predictions")) == "Predictions made: 1 of 3. Right: 1."
 
 
 def test_the_measured_value_may_be_written_in_any_way():
     for measured in ([2, 4], np.array([2, 4]), (np.int64(2), 4.0)):
-        assert reveal("98-rows", measured).verdict is None
+        assert reveal("predictions-rows", measured).verdict is None
 
 
 def test_the_name_of_an_option_is_shown_in_the_words_of_that_option():
-    revealed = reveal("98-sums", "last")
+    revealed = reveal("predictions-sums", "last")
     assert repr(revealed) == "equal but for the last bits of some"
     assert revealed._repr_html_() == "What came out\n<p>equal but for the last bits of some</p>"
-    assert repr(reveal("98-sums", "near")).startswith("near\n… This is not the value")
+    assert repr(reveal("predictions-sums", "near")).startswith("near\n… This is not the value")
     assert (
-        reveal("98-sums", "far")
+        reveal("predictions-sums", "far")
         ._repr_html_()
         .startswith("What came out\n<p>different, not &lt; <code>1e-3</code></p>")
     )
 
 
 def test_an_unknown_prediction_says_so():
-    assert "There is no prediction" in repr(predict("98-none"))
-    assert repr(reveal("98-none", 8)).startswith("8\n✗ There is no prediction")
+    assert "There is no prediction" in repr(predict("predictions-none"))
+    assert repr(reveal("predictions-none", 8)).startswith("8\n✗ There is no prediction")
     assert "There is no prediction in a lesson" in repr(score("97"))
 
 
@@ -186,27 +186,27 @@ def test_values_are_shown_the_same_everywhere(value, text):
 
 
 def test_a_terminal_shows_the_question_and_its_answers_by_their_values():
-    assert repr(predict("98-rows")) == (
+    assert repr(predict("predictions-rows")) == (
         "The rows of a matrix of 6 by 4 are split over `x`, a mesh dimension of size 3; the columns are not"
         " split. How many rows and columns does one device hold?\n- `(2, 2)`\n- `(2, 4)`\n- `(3, 4)`"
     )
-    assert repr(predict("98-mean")) == "What is the mean of the losses?\n- `0.148`\n- `0.428`"
+    assert repr(predict("predictions-mean")) == "What is the mean of the losses?\n- `0.148`\n- `0.428`"
 
 
 def test_its_text_does_not_change_with_the_choice():
-    card = predict("98-rows")
+    card = predict("predictions-rows")
     before = repr(card), card.to_html()
     choose(card, 1)
     assert (repr(card), card.to_html()) == before
 
 
 def test_html_of_what_is_revealed_escapes_and_shows_code():
-    choose(predict("98-rows"), 0)
-    assert reveal("98-rows", (2, 4))._repr_html_() == (
+    choose(predict("predictions-rows"), 0)
+    assert reveal("predictions-rows", (2, 4))._repr_html_() == (
         'What came out\n<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
         "You predicted <code>(2, 2)</code>. That would split the columns over <code>y</code> too.</div>"
     )
-    assert reveal("98-sums", "<b>")._repr_html_().startswith("What came out\n<pre>&lt;b&gt;</pre>")
+    assert reveal("predictions-sums", "<b>")._repr_html_().startswith("What came out\n<pre>&lt;b&gt;</pre>")
 
 
 # The rules for the predictions of the lessons

@@ -6,8 +6,12 @@ from course_lib import MeshSpec
 from course_lib.specs.communication import product
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
-from lessons.lesson_02_communication.product_explorer import ProductExplorer, communication_of
+from tests.course import from_lesson
 from tests.explored import choose, pieces, ran_as_predicted, shown, text_of
+
+ProductExplorer, communication_of = from_lesson(
+    "communication.product_explorer", "ProductExplorer", "communication_of"
+)
 
 GRID = MeshSpec([("x", 4), ("y", 2)])
 

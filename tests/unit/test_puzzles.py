@@ -1,4 +1,4 @@
-"""The puzzles of lesson 12: every choice of each is tried."""
+"""The puzzles of `how_long`: every choice of each is tried."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import pytest
 
 from course_lib import CourseError
 from course_lib.widgets.table import page_table
-from lessons.lesson_12_scaling_out.puzzle_widget import Puzzle
-from lessons.lesson_12_scaling_out.puzzles import PUZZLES
+from tests.course import from_lesson
 from tests.explored import choose, shown
+
+Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
+PUZZLES = from_lesson("how_long.puzzles", "PUZZLES")
 
 PAGE = Path(__file__).parents[2] / "jupyter_book/pages/puzzles.md"
 # For each puzzle the number of choices, of legal ones, of solutions, and the least that these take.

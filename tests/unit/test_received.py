@@ -1,4 +1,4 @@
-"""Who got which example, as a picture. Real ones: tests/tf and the stored outputs of lessons 9 and 11."""
+"""Who got which example, as a picture. Real ones: tests/tf, and the stored outputs of two lessons."""
 
 from __future__ import annotations
 

@@ -7,8 +7,10 @@ import pytest
 
 from course_lib import CourseError, MeshSpec
 from course_lib.pictures import shapes
-from lessons.lesson_03_one_step.reduction import Reduction
+from tests.course import from_lesson
 from tests.drawn import SVG, elements, tree
+
+Reduction = from_lesson("one_step.reduction", "Reduction")
 
 TWO, EIGHT = MeshSpec([("batch", 2)]), MeshSpec([("batch", 8)])
 

@@ -5,8 +5,10 @@ import pytest
 
 from course_lib.measured import files
 from course_lib.pictures import shapes
-from lessons.lesson_06_save_and_serve.explorer import REVIEWS, ReviewExplorer
+from tests.course import from_lesson
 from tests.explored import choose, nodes, text_of
+
+REVIEWS, ReviewExplorer = from_lesson("save_and_serve.explorer", "REVIEWS", "ReviewExplorer")
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def explorer(asked):
 def recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "FOLDER", tmp_path)
     answers = {text: round(0.123 * (at + 1), 2) for at, text in enumerate(REVIEWS)}
-    files.save("06_export", {"how": {"command": "make results"}, "answers": answers})
+    files.save("save_and_serve-export", {"how": {"command": "make results"}, "answers": answers})
 
 
 def test_what_is_nearly_certain_is_not_called_certain():

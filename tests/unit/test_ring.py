@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.pictures import shapes
-from lessons.lesson_02_communication import ring_text
-from lessons.lesson_02_communication.ring import KINDS, Ring
-from lessons.lesson_02_communication.ring_picture import ring_figure
+from tests.course import from_lesson
+
+ring_text = from_lesson("communication", "ring_text")
+KINDS, Ring = from_lesson("communication.ring", "KINDS", "Ring")
+ring_figure = from_lesson("communication.ring_picture", "ring_figure")
 
 SVG_TAG = "{http://www.w3.org/2000/svg}"
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 
 from course_lib import CourseError
-from lessons.lesson_02_communication.ring import Ring
-from lessons.lesson_02_communication.ring_explorer import WHOLE_BYTES, RingExplorer, moment_of
+from tests.course import from_lesson
 from tests.explored import choose, inputs, pieces, shown
+
+Ring = from_lesson("communication.ring", "Ring")
+WHOLE_BYTES, RingExplorer, moment_of = from_lesson(
+    "communication.ring_explorer", "WHOLE_BYTES", "RingExplorer", "moment_of"
+)
 
 
 def test_the_first_view_says_what_is_wanted():

@@ -2,8 +2,10 @@
 
 import pytest
 
-from lessons.lesson_12_scaling_out.explorer import ScaleOutExplorer
+from tests.course import from_lesson
 from tests.explored import choose, nodes, pieces, shown, text_of
+
+ScaleOutExplorer = from_lesson("how_long.explorer", "ScaleOutExplorer")
 
 
 def chosen(**choices):

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from course_lib import CourseError
 from course_lib.pictures import shapes
 from course_lib.specs.plan import Plan, data_parallel, model_parallel
-from lessons.lesson_05_model_and_spatial.scheme import Scheme
+from tests.course import from_lesson
 from tests.drawn import elements, words
 from tests.unit.specs import meshes
+
+Scheme = from_lesson("splitting_the_model.scheme", "Scheme")
 
 SIZES = {"batch": 64, "features": 1200, "hidden": 48, "classes": 2}
 TENSORS = {

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from course_lib.i18n import set_language
-from lessons.lesson_09_strategies import strategy as specs
-from lessons.lesson_09_strategies.code import sections_of
-from lessons.lesson_09_strategies.explorer import StrategyExplorer
-from lessons.lesson_09_strategies.strategy import Situation
-from lessons.lesson_09_strategies.strategy_picture import places_of
+from tests.course import from_lesson
+
+specs = from_lesson("strategies", "strategy")
+sections_of = from_lesson("strategies.code", "sections_of")
+StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
+Situation = from_lesson("strategies.strategy", "Situation")
+places_of = from_lesson("strategies.strategy_picture", "places_of")
 
 TEXTS = Path(__file__).with_name("strategies")
 

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from course_lib.i18n import languages, num_columns, set_language
-from lessons.lesson_09_strategies.code import TF_KERAS_REQUIREMENT
-from lessons.lesson_09_strategies.strategy import Situation
 from tests.code_choices import untidy
+from tests.course import from_lesson
 from tests.unit.test_strategy import code_of, situations
+
+TF_KERAS_REQUIREMENT = from_lesson("strategies.code", "TF_KERAS_REQUIREMENT")
+Situation = from_lesson("strategies.strategy", "Situation")
 
 ROOT = Path(__file__).resolve().parents[2]
 CHOSEN = {

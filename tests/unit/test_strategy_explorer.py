@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from lessons.lesson_09_strategies.explorer import StrategyExplorer
-from lessons.lesson_09_strategies.strategy import Situation
+from tests.course import from_lesson
 from tests.explored import choose, pieces, questions, shown
 from tests.unit.test_strategy import code_of, explorer_of
+
+StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
+Situation = from_lesson("strategies.strategy", "Situation")
 
 
 def test_the_first_view_is_of_several_gpus():

@@ -138,7 +138,9 @@ def test_japanese_columns_line_up():
     assert repr(shown) == ("      デバイス1台  Keras 3\n学習  正解率       0.5\nfit   –            誤り")
 
 
-@pytest.mark.parametrize(("name", "module"), [("08_keras", keras_table), ("09_strategies", strategy_table)])
+@pytest.mark.parametrize(
+    ("name", "module"), [("keras_layouts-support", keras_table), ("strategies-support", strategy_table)]
+)
 def test_a_record_is_whole_and_names_its_command_and_versions(name, module):
     record = load(name)
     assert list(record.support) == list(module.ROWS)
@@ -148,7 +150,7 @@ def test_a_record_is_whole_and_names_its_command_and_versions(name, module):
 
 
 def test_the_record_of_strategies_is_of_the_locked_versions():
-    how = load("09_strategies").how
+    how = load("strategies-support").how
     pinned = dict(re.findall(r"^([a-z-]+)==(\S+)", (ROOT / "requirements.lock").read_text("utf-8"), re.M))
     assert all(how[package] == pinned[package] for package in strategy_table.PACKAGES)
     estimators = (ROOT / "tools" / "environments" / "estimator.lock").read_text("utf-8")
@@ -156,7 +158,7 @@ def test_the_record_of_strategies_is_of_the_locked_versions():
 
 
 def test_no_message_names_a_place_of_one_machine():
-    for name in ("08_keras", "09_strategies"):
+    for name in ("keras_layouts-support", "strategies-support"):
         for cells in load(name).support.values():
             for cell in cells.values():
                 message = cell.get("message", "")
@@ -175,7 +177,7 @@ def verdicts_by(name, *, columns):
 
 
 def test_what_lesson_8_says_of_each_keras():
-    found = verdicts_by("08_keras", columns=True)
+    found = verdicts_by("keras_layouts-support", columns=True)
     assert {of.pop("unmatched_pattern") for of in found.values()} == {"accepted"}
     tf_keras, on_tensorflow, on_jax = (found[column] for column in keras_table.COLUMNS)
     assert on_tensorflow.pop("arguments") == on_jax.pop("arguments") == "error"
@@ -189,7 +191,7 @@ def test_what_lesson_8_says_of_each_keras():
 
 
 def test_what_lesson_9_says_of_each_strategy():
-    found = verdicts_by("09_strategies", columns=False)
+    found = verdicts_by("strategies-support", columns=False)
     assert found["central_storage"].pop("fit_keras_3") == "misreported"
     for row in strategy_table.WITH_ESTIMATOR:
         assert set(found[row].values()) == {"equal"}

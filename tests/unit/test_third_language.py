@@ -59,7 +59,10 @@ def test_every_text_of_every_lesson_is_in_it(course):
         assert list(different_code(pseudo, english)) == []
         assert [cell.id for cell in pseudo.cells] == [cell.id for cell in english.cells]
         assert len(list(texts(pseudo))) == len(list(texts(english))) > 50
-        assert [text for text in texts(pseudo) if left_in_english(text)] == []
+        said = [
+            text.replace(f" {lesson.place.number}.", "") for text in texts(pseudo)
+        ]  # an appendix's letter
+        assert [text for text in said if left_in_english(text)] == []
 
 
 def test_the_library_speaks_it(course):

@@ -9,7 +9,8 @@ import nbformat
 import polib
 import pytest
 
-import lessons
+from course_lib.syllabus import Place
+from tests.course import have_lessons
 from tools.catalogues import __main__ as catalogues
 from tools.checks import __main__ as checks
 from tools.checks import lesson_rules, output_rules
@@ -21,13 +22,13 @@ from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "notebooks" / "fixtures"
-LESSON = "00_fixture"
+LESSON, NOTEBOOK = "fixture", "00_fixture.ipynb"
 
 
 @pytest.fixture
 def course(tmp_path, monkeypatch):
     shutil.copytree(FIXTURES / "course", tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr(lessons, "__path__", [str(tmp_path / "lessons")])
+    have_lessons(monkeypatch, tmp_path / "lessons")
     return Course(tmp_path)
 
 
@@ -96,14 +97,14 @@ def test_exercises_become_stubs_with_a_folded_solution(course, lesson):
 def test_a_fuzzy_translation_is_not_shown(course, lesson):
     edit(
         course.catalogue("ja", LESSON),
-        '#: opening\nmsgid "0. Halves"',
-        '#: opening\n#, fuzzy\nmsgid "0. Halves"',
+        '#: opening\nmsgid "Halves"',
+        '#: opening\n#, fuzzy\nmsgid "Halves"',
     )
     assert built_cells(course, lesson, "ja")[0].source.startswith("# 0. Halves")
 
 
 def test_building_twice_changes_no_byte_and_keeps_outputs(course):
-    assert dict(build(course)) == {f"notebooks/{code}/{LESSON}.ipynb": False for code in ("en", "ja")}
+    assert dict(build(course)) == {f"notebooks/{code}/{NOTEBOOK}": False for code in ("en", "ja")}
     pretend_executed(course)
     before = [course.notebook(code, LESSON).read_bytes() for code in ("en", "ja")]
     assert all(dict(build(course)).values())
@@ -113,8 +114,8 @@ def test_building_twice_changes_no_byte_and_keeps_outputs(course):
 def test_changed_prose_keeps_outputs_and_changed_code_loses_them(course):
     list(build(course))
     pretend_executed(course)
-    edit(source_path(course), "# # 0. Halves", "# # 0. Halves of it")
-    assert dict(build(Course(course.root)))[f"notebooks/en/{LESSON}.ipynb"]
+    edit(source_path(course), "# # Halves", "# # Halves of it")
+    assert dict(build(Course(course.root)))[f"notebooks/en/{NOTEBOOK}"]
     edit(source_path(course), "matrix = ((1, 2", "matrix = ((7, 2")
     assert not any(dict(build(Course(course.root))).values())
     assert not is_executed(nbformat.read(course.notebook("en", LESSON), 4))
@@ -164,7 +165,7 @@ def test_colab_installs_what_the_library_needs_and_colab_lacks():
 def test_another_first_cell_is_refused(course):
     edit(source_path(course), "devices=8", "devices=4")
     with pytest.raises(LessonError, match="setup"):
-        built_cells(course, read_lesson(LESSON, source_path(course)), "en")
+        built_cells(course, read_lesson(course.place(LESSON)), "en")
 
 
 # Catalogues
@@ -275,18 +276,20 @@ def test_a_text_that_moves_to_another_catalogue_keeps_its_translation(course):
 
 
 def test_a_text_that_code_looks_up_is_translated_alike_in_all_catalogues(course):
-    other = course.catalogue("ja", "01_other")
+    edit(course.root / "lessons" / "order.toml", "fixture =", 'other = "Other."\nfixture =')
+    other = course.catalogue("ja", "other")
     other.parent.mkdir()
     (other.parent / "lesson.py").write_text(source_path(course).read_text("utf-8"), "utf-8")
     shutil.copy(course.catalogue("ja", LESSON), other)
     (other.parent / "explorer.py").write_text('_("Half.")\n', "utf-8")
     list(catalogues.extract(Course(course.root)))
+    edit(course.shared_catalogue("ja"), 'msgid "Other."\nmsgstr ""', 'msgid "Other."\nmsgstr "別のもの。"')
     assert faults(course) == ""
     entries = polib.pofile(str(other))
     entries.find("Half.").msgstr = "二分の一です。"
     entries.find("A matrix is a tuple of tuples.").msgstr = "行列とは、タプルのタプルです。"
     entries.save()
-    assert "lesson_01_other/ja.po: 'Half.' is '半分です。' in lessons/lesson_00" in faults(course)
+    assert "small/other/ja.po: 'Half.' is '半分です。' in lessons/small/fixture/ja.po" in faults(course)
     assert faults(course).count("\n") == 0
 
 
@@ -323,15 +326,15 @@ def test_the_fixture_breaks_no_rule(lesson):
 
 LONG = "\n".join(f"x{number} = {number}" for number in range(16))
 HALF = "half = 6 // 2\n"
-SPLIT = 'check("00-split", split)'
-EIGHT = 'reveal("00-eight", 8 // 2)'
+SPLIT = 'check("fixture-split", split)'
+EIGHT = 'reveal("fixture-eight", 8 // 2)'
 
 BREACHES = [
     ("# %% picture", "# %%", "cell 4 needs a name"),
     ("# %% picture", f"# %% {'p' * 51}", "is not a slug"),
     ("# %% picture", "# %% imports", "'imports' is used twice"),
     ("# %% picture", '# %% picture tags=["exercize"]', "unknown tag 'exercize'"),
-    ("# # 0. Halves", "# 0. Halves", "starts with a title"),
+    ("# # Halves", "# Halves", "starts with a title"),
     ("# %% [markdown]", "# %% start [markdown]", "tagged `opening`"),
     ("5 minutes", "a while", "how many minutes"),
     ("You need to know:", "You know:", "what one needs to know"),
@@ -348,12 +351,20 @@ BREACHES = [
     ("# %% predict-eight", "# %% some", "'reveal-eight' (`reveal`) does not follow"),
     ("# %% reveal-eight", "# %% eight", "'predict-eight' (`predict`) is not followed"),
     ("# %% reveal-eight", "# %% [markdown]\n# 4.\n\n# %% reveal-eight", "'predict-eight' (`predict`) is not"),
-    (EIGHT, "8 // 2", """'reveal-eight' does not end in reveal("00-...", measured)"""),
-    (EIGHT, f"{EIGHT}\nhalf = 4", """'reveal-eight' does not end in reveal("00-...", measured)"""),
-    (EIGHT, 'reveal("00-seven", 8 // 2)', "reveals '00-seven', and the card before it asks for '00-eight'"),
+    (EIGHT, "8 // 2", """'reveal-eight' does not end in reveal("fixture-...", measured)"""),
+    (EIGHT, f"{EIGHT}\nhalf = 4", """'reveal-eight' does not end in reveal("fixture-...", measured)"""),
+    (
+        EIGHT,
+        'reveal("fixture-seven", 8 // 2)',
+        "reveals 'fixture-seven', and the card before it asks for 'fixture-eight'",
+    ),
     (EIGHT, f"print(4)\n{EIGHT}", "'reveal-eight' prints or displays"),
-    ('score("00")', 'score("01")', """the last code cell, 'score', is not score("00")"""),
-    ('score("00")', 'score("00")\n\n# %% end\n8', "the last code cell, 'end', is not score"),
+    (
+        'score("fixture")',
+        'score("mesh_and_layout")',
+        """the last code cell, 'score', is not score("fixture")""",
+    ),
+    ('score("fixture")', 'score("fixture")\n\n# %% end\n8', "the last code cell, 'end', is not score"),
     (
         EIGHT,
         f"{HALF}{EIGHT}\n\n# %% later\nprint(half)",
@@ -362,8 +373,8 @@ BREACHES = [
     ("print(error)", "pass", "catches and prints no error"),
     ("# %%\ncheck", "# %% answer\ncheck", "'exercise-split' (`exercise`) is not followed"),
     (HALF, "third = 6 // 2\n", "looks at 'half', which the exercise does not leave open"),
-    (SPLIT, "split", 'does not end in check("00-...", name)'),
-    (SPLIT, 'check("00-split", 3)', "looks at 'no name'"),
+    (SPLIT, "split", 'does not end in check("fixture-...", name)'),
+    (SPLIT, 'check("fixture-split", 3)', "looks at 'no name'"),
     ("# ## Takeaways", "# ## What stays", "tagged `takeaways`"),
     ("# 2. Zero devices", "# 2. b\n# 3. c\n# 4. Zero devices", "there are 4 takeaways"),
 ]
@@ -372,16 +383,15 @@ BREACHES = [
 @pytest.mark.parametrize(("old", "new", "fault"), BREACHES)
 def test_every_rule_fails_on_its_breach(course, old, new, fault):
     edit(source_path(course), old, new)
-    found = list(lesson_rules.lesson_faults(read_lesson(LESSON, source_path(course))))
+    found = list(lesson_rules.lesson_faults(read_lesson(course.place(LESSON))))
     assert [line for line in found if fault in line], found
 
 
 def test_the_header_of_a_cell_says_its_name_and_tags_alone(tmp_path):
-    path = tmp_path / "lesson.py"
-    path.write_text('# %% id="x"\nx = 1', "utf-8")
+    (tmp_path / "lesson.py").write_text('# %% id="x"\nx = 1', "utf-8")
     fault = r"the cell 'x = 1' has \['id'\] in its header; write `# %% name`"
     with pytest.raises(LessonError, match=fault):
-        read_lesson("00_odd", path)
+        read_lesson(Place("odd", "small", "0", "", tmp_path))
 
 
 # Rules about notebooks
@@ -394,7 +404,7 @@ def notebook_faults(course):
 def test_a_lesson_that_cannot_be_built_is_told_of_once_with_its_cell(course):
     edit(source_path(course), "    # solution end", "")
     (fault,) = checks.check(course)
-    assert fault.startswith("00_fixture, cell 'exercise-split': an exercise needs")
+    assert fault.startswith("fixture, cell 'exercise-split': an exercise needs")
 
 
 def test_unbuilt_unexecuted_and_finished_notebooks(course):
@@ -470,7 +480,7 @@ def test_a_widget_with_an_older_script_is_found():
 def test_a_notebook_without_source_is_found(course):
     list(build(course))
     pretend_executed(course)
-    shutil.copy(course.notebook("en", LESSON), course.notebook("en", "09_gone"))
+    shutil.copy(course.notebook("en", LESSON), course.root / "notebooks" / "en" / "09_gone.ipynb")
     assert notebook_faults(course) == "en/09_gone.ipynb has no source"
 
 

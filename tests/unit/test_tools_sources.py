@@ -2,6 +2,7 @@
 
 import pytest
 
+from course_lib.syllabus import Place
 from tools.checks import prose_rules
 from tools.lesson.sources import read_lesson
 
@@ -26,19 +27,19 @@ LANGUAGE = "en"
 # Two and two.
 
 # %% predict-two
-predict("07-two")
+predict("names-two")
 
 # %% reveal-two
-reveal("07-two", 2 + 2)
+reveal("names-two", 2 + 2)
 
 # %% [markdown]
 # It is four.
 
 # %% predict-three
-predict("07-three")
+predict("names-three")
 
 # %% reveal-three
-reveal("07-three", 3)
+reveal("names-three", 3)
 
 # %% [markdown]
 # It is three.
@@ -47,10 +48,10 @@ reveal("07-three", 3)
 # Four and four.
 
 # %% predict-four
-predict("07-four")
+predict("names-four")
 
 # %% reveal-four
-reveal("07-four", 4)
+reveal("names-four", 4)
 
 # %% [markdown]
 # ## What if?
@@ -66,7 +67,7 @@ rows = 4
 # solution end
 
 # %%
-check("07-rows", rows)
+check("names-rows", rows)
 
 # %% [markdown]
 # ## Takeaways
@@ -79,7 +80,7 @@ check("07-rows", rows)
 def lesson(tmp_path):
     path = tmp_path / "lesson.py"
     path.write_text(SOURCE, "utf-8")
-    return read_lesson("07_names", path)
+    return read_lesson(Place("names", "small", "7", "", tmp_path))
 
 
 def test_cells_have_the_names_and_parts_that_their_places_give_them(lesson):

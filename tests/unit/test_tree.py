@@ -102,25 +102,40 @@ def reached(paths: Iterator[Path]) -> set[str]:
     return seen
 
 
-def test_the_library_holds_what_two_lessons_or_the_pipeline_use():
+def reached_by_lesson() -> dict[str, set[str]]:
+    """Returns for each module the topics of the lessons that need it."""
     users = defaultdict(set)
-    for name in COURSE.lesson_names:
-        for module in reached(COURSE.folder(name).rglob("*.py")):
-            users[module].add(name)
-    pipeline = [*(ROOT / "tools").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
-    for module in reached(path for path in pipeline):
-        users[module].add("the pipeline")
-    alone = {
-        module: sorted(users[module])
-        for module in MODULES
-        if module.startswith("course_lib.") and len(users[module]) < 2 and users[module] != {"the pipeline"}
-    }
+    for topic in COURSE.topics:
+        for module in reached(COURSE.folder(topic).rglob("*.py")):
+            users[module].add(topic)
+    return users
+
+
+def test_the_library_holds_what_two_parts_or_the_pipeline_use():
+    users = reached_by_lesson()
+    pipeline = reached(path for top in ("tools", "benchmarks") for path in (ROOT / top).rglob("*.py"))
+    alone = {}
+    for module in MODULES:
+        parts = {COURSE.place(topic).part for topic in users[module]}
+        if module.startswith("course_lib.") and len(parts) < 2 and module not in pipeline:
+            alone[module] = sorted(users[module])
     assert alone == {}
+
+
+def test_a_part_holds_what_two_of_its_lessons_use_and_a_lesson_is_for_itself():
+    users = reached_by_lesson()
+    for module, path in MODULES.items():
+        match path.relative_to(ROOT).parts:
+            case ("lessons", part, file) if file != "__init__.py":
+                assert len(users[module]) > 1, module
+                assert {COURSE.place(topic).part for topic in users[module]} == {part}, module
+            case ("lessons", _part, topic, _file):
+                assert users[module] <= {topic}, module
 
 
 def test_lessons_import_few_names_of_the_face_alone_and_a_page_of_the_book_describes_each():
     used = set()
-    for name in COURSE.lesson_names:
+    for name in COURSE.topics:
         code = code_of(COURSE.folder(name) / "lesson.py")
         for node in ast.walk(ast.parse(code)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("course_lib"):

@@ -106,8 +106,7 @@ def _index(site: Path) -> None:
 def main() -> None:
     """Builds the site and says how to look at it."""
     course = Course.here()
-    sources = Sources(ROOT, ROOT / "notebooks", course.repository, course.branch)
-    build_book(sources, ROOT / "build" / "book-work", ROOT / "build" / "book")
+    build_book(Sources(ROOT, course), ROOT / "build" / "book-work", ROOT / "build" / "book")
     print("The book is in build/book. Browsers load its scripts over http only: `make serve`, or")
     print("`python -m http.server --bind 127.0.0.1 --directory build/book 8000`, then http://127.0.0.1:8000/")
 

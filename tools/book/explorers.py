@@ -6,41 +6,49 @@ import inspect
 import json
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import lessons
 from course_lib.i18n import set_language
-from course_lib.widgets.base import Explorer, table_file
+from course_lib.widgets.base import Explorer, TreeWidget, table_file
 from course_lib.widgets.table import page_table
-from lessons.lesson_12_scaling_out.puzzle_widget import Puzzle
-from lessons.lesson_12_scaling_out.puzzles import PUZZLES
 
 
-def write_tables(
-    languages: Iterable[str], folder: Path, makers: Iterable[Callable[[], Explorer | Puzzle]] | None = None
-) -> None:
-    """Writes the table of each explorer and puzzle, or of those given, in each language beside the module."""
-    puzzles = (partial(Puzzle, number) for number in range(1, len(PUZZLES) + 1))
-    makers = [*found(), *puzzles] if makers is None else list(makers)
+def write_tables(languages: Iterable[str], folder: Path, names: Iterable[str] | None = None) -> None:
+    """Writes the table of each widget, or of those named, in each language beside the module."""
+    makers = widgets()
     for language in languages:
         set_language(language)
-        for widget in (make() for make in makers):
-            text = json.dumps(page_table(widget), ensure_ascii=False, separators=(",", ":"))
-            (folder / table_file(widget.name, language)).write_text(text, encoding="utf-8")
+        for name in makers if names is None else names:
+            text = json.dumps(page_table(makers[name]()), ensure_ascii=False, separators=(",", ":"))
+            (folder / table_file(name, language)).write_text(text, encoding="utf-8")
 
 
-def found() -> Iterator[Callable[[], Explorer]]:
-    """Yields the lessons' explorers that can be made without an argument, as a page makes them.
+def widgets() -> dict[str, Callable[[], TreeWidget]]:
+    """Returns what makes each widget that a page can hold, by its name.
 
-    They are in modules whose name ends in `explorer`.
+    They are the explorers that can be made without an argument, and what a module lists as `ON_PAGES`.
     """
+    found: dict[str, Callable[[], TreeWidget]] = {}
+    for module in _modules():
+        found |= {explorer.name: explorer for explorer in _explorers(module)}
+        found |= getattr(module, "ON_PAGES", {})
+    return found
+
+
+def _modules() -> Iterator[Any]:
+    """Yields the lessons' modules whose name ends in `explorer` or `widget`."""
     for module in pkgutil.walk_packages(lessons.__path__, f"{lessons.__name__}."):
-        if module.name.endswith("explorer"):
-            for value in vars(import_module(module.name)).values():
-                if _is_explorer(value) and value.__module__ == module.name and _needs_no_argument(value):
-                    yield value
+        if module.name.endswith(("explorer", "widget")):
+            yield import_module(module.name)
+
+
+def _explorers(module: Any) -> Iterator[type[Explorer]]:
+    for value in vars(module).values():
+        if _is_explorer(value) and value.__module__ == module.__name__ and _needs_no_argument(value):
+            yield value
 
 
 def _is_explorer(value: object) -> bool:

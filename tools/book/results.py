@@ -32,10 +32,10 @@ def measured_values(language: str, folder: Path) -> Values:
             "results": [_training(name, record, folder) for name, record in trainings.items()],
             "schemes": [_schemes(source, folder) for source in SCHEMES],
             "after_two_epochs": _after_two_epochs(),
-            "exports": _exports(load("06_export")),
+            "exports": _exports(load("save_and_serve-export")),
             "step": _step_parts(folder),
-            "keras": _support("08_keras"),
-            "strategies": _support("09_strategies", breakable),  # its columns are wider than a page
+            "keras": _support("keras_layouts-support"),
+            "strategies": _support("strategies-support", breakable),  # its columns are wider than a page
         }
 
 
@@ -72,7 +72,7 @@ def _epochs(run: Record) -> list[dict[str, str]]:
 
 def _schemes(source: str, folder: Path) -> Values:
     """Returns how far each scheme is from one device, from equal values and from a checkpoint."""
-    name = f"05_schemes_{source}"
+    name = f"splitting_the_model-schemes_{source}"
     record = load(name)
     kinds = {
         kind: [
@@ -93,7 +93,7 @@ def _schemes(source: str, folder: Path) -> Values:
 
 def _after_two_epochs() -> dict[str, str]:
     """Returns test accuracies on real reviews, on one device and data-parallel."""
-    runs = load("05_schemes_imdb").equal
+    runs = load("splitting_the_model-schemes_imdb").equal
     return {name: f"{runs[name].epochs[0][1].test_accuracy:.3f}" for name in ("one", "data")}
 
 
@@ -125,7 +125,7 @@ def _exports(record: Record) -> Values:
 
 def _step_parts(folder: Path) -> Values:
     """Returns the parts of a step, a column for each scheme."""
-    record = load("05_step_parts")
+    record = load("splitting_the_model-step_parts")
     drawn = step_parts.figure(record.step_parts)
     (folder / "05_step_parts.svg").write_text(drawn.svg, encoding="utf-8")
     columns = [_figures(parts) for parts in record.step_parts.values()]

@@ -13,8 +13,6 @@ from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.util import logging
 
-from tools.lesson.sources import Course
-
 LOGGER = logging.getLogger(__name__)
 SHOWN = ("display_data", "execute_result")
 _BEGIN = '<details class="revealed"><summary>{words}</summary>\n'
@@ -27,7 +25,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_config_value("book_strings", {}, "html")
     app.add_config_value("book_editions", {}, "html")
     app.add_config_value("book_repository", "", "html")
-    app.add_config_value("book_branch", "main", "html")
+    app.add_config_value("book_colab", {}, "html")
     app.connect("builder-inited", _leave_search_to_pagefind)
     app.connect("doctree-read", describe_pictures)
     app.connect("doctree-read", drop_blank_outputs)
@@ -62,10 +60,7 @@ def _add_context(app: Sphinx, pagename: str, _template: str, context: dict[str, 
     source = Path(app.env.doc2path(pagename))
     context["download"] = source.name if source.suffix == ".ipynb" else None
     context["repository"] = config.book_repository
-    context["colab_url"] = None
-    if source.suffix == ".ipynb":
-        course = Course(Path(), config.book_repository, config.book_branch)
-        context["colab_url"] = course.colab_address(config.language, source.stem) or None
+    context["colab_url"] = config.book_colab.get(pagename)
 
 
 def describe_pictures(app: Sphinx, doctree: nodes.document) -> None:

@@ -19,10 +19,12 @@ from tools.catalogues import files
 from tools.catalogues.files import Text
 from tools.catalogues.texts import catalogues
 from tools.checks import japanese_style, translation_rules
+from tools.checks.translation_rules import lessons_left_out
 from tools.lesson.sources import Course, LessonError
+from tools.lesson.texts import translations
 
 _IS_LOOKED_UP = re.compile(r"^(predict|check)-|\.py$")  # whose texts are looked up when a cell runs
-_IS_SPOKEN = re.compile(r"course_lib/locale/|/lesson_[^/]*/[^/]*$")  # of the library or a lesson
+_IS_SPOKEN = re.compile(r"course_lib/locale/|lessons/(?!locale/)")  # of the library, a part or a lesson
 
 
 def extract(course: Course) -> Iterator[str]:
@@ -100,6 +102,7 @@ def _facts(entry: polib.POEntry) -> tuple[object, ...]:
 def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[str]:
     path = course.root / "lessons" / "locale" / language / "glossary.md"
     glossary = japanese_style.read_glossary(path) if path.exists() else ()
+    words = translations(course.shared_catalogue(language))
     for entry in catalogue:
         if entry.fuzzy:
             yield f"fuzzy, the English changed: {_start(entry.msgid)}"
@@ -108,7 +111,9 @@ def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[
         else:
             english = entry.msgid_plural or entry.msgid
             for translation in [*entry.msgstr_plural.values()] or [entry.msgstr]:
-                for fault in _translation_faults(language, english, translation, glossary):
+                texts = course.resolved(english, str), course.resolved(translation, words)
+                faults = _translation_faults(language, *texts, glossary)
+                for fault in chain(lessons_left_out(english, translation), faults):
                     yield f"{fault}: {_start(english)} -> {_start(translation)}"
 
 

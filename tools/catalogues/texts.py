@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
 from babel.messages.extract import extract
 
 from course_lib.exercises import asked
+from course_lib.syllabus import ORDER
 from tools.catalogues.files import Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
 from tools.lesson.sources import Course, Lesson, LessonError
@@ -39,19 +40,25 @@ def lesson_texts(lesson: Lesson) -> Iterator[Text]:
                 yield Text(comment.text, cell.cell_id, "comment in code")
 
 
-def code_texts(course: Course, folder: Path) -> Iterator[Text]:
-    """Yields every `_("...")` and `ngettext("...", "...", n)` in the Python files of a folder.
+def code_texts(course: Course, files: Iterable[Path]) -> Iterator[Text]:
+    """Yields every `_("...")` and `ngettext("...", "...", n)` in some Python files.
 
     Raises:
         LessonError: a call whose text is not a literal, so that no translator would see it.
     """
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(files):
         place = path.relative_to(course.root).as_posix()
         _require_literals(path, place)
         with path.open("rb") as lines:
             for _line, english, _comments, _context in extract("python", lines, keywords=_KEYWORDS):
                 one, many = english if isinstance(english, tuple) else (english, "")
                 yield Text(one, place, is_format="{" in one + many, plural=many)
+
+
+def _order_texts(course: Course) -> Iterator[Text]:
+    for part in course.parts:
+        yield Text(part.title, f"lessons/{ORDER}")
+        yield from (Text(place.about, f"lessons/{ORDER}", place.topic) for place in part.places)
 
 
 def book_texts(course: Course) -> Iterator[Text]:
@@ -76,15 +83,19 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
     """
     found = {
         course.shared_catalogue("{language}"): [
-            Text(english, "tools/lesson/texts.py") for english in texts.ALL
+            *(Text(english, "tools/lesson/texts.py") for english in texts.ALL),
+            *_order_texts(course),
         ]
     }
+    for part in course.parts:
+        shared = list(code_texts(course, (course.root / "lessons" / part.name).glob("*.py")))
+        found |= {course.root / "lessons" / part.name / "{language}.po": shared} if shared else {}
     for lesson in course.lessons():
-        texts_of_code = code_texts(course, course.folder(lesson.name))
-        found[course.catalogue("{language}", lesson.name)] = [*lesson_texts(lesson), *texts_of_code]
+        texts_of_code = code_texts(course, course.folder(lesson.topic).rglob("*.py"))
+        found[course.catalogue("{language}", lesson.topic)] = [*lesson_texts(lesson), *texts_of_code]
     if (course.root / "course_lib").exists():
         library = course.root / "course_lib"
-        found[library / "locale" / "{language}.po"] = list(code_texts(course, library))
+        found[library / "locale" / "{language}.po"] = list(code_texts(course, library.rglob("*.py")))
     if (course.root / "jupyter_book").exists():
         found[course.root / "jupyter_book" / "locale" / "{language}.po"] = list(book_texts(course))
     return {path.relative_to(course.root).as_posix(): of_one for path, of_one in found.items()}

@@ -17,6 +17,7 @@ from tools.checks.output_rules import folded_outputs, output_faults
 from tools.lesson import comments
 from tools.lesson.build import built_notebook
 from tools.lesson.execute import is_executed
+from tools.lesson.maps import maps
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 
@@ -32,16 +33,17 @@ def check(course: Course) -> Iterator[str]:
             yield from lesson_faults(lesson)
         except LessonError as error:
             yield str(error)
+    for path, wanted in maps(course):
+        if path.read_text("utf-8") != wanted:
+            yield f"{path.name}: its map of the lessons is not what they say (build again)"
     for language in course.languages:
-        for path in sorted((course.root / "notebooks" / language).glob("*.ipynb")):
-            if path.stem not in course.names:
-                yield f"{language}/{path.name} has no source"
+        yield from (f"{language}/{path.name} has no source" for path in course.strangers(language))
 
 
 def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[str]:
-    name = f"{language}/{lesson.name}.ipynb"
+    name = f"{language}/{lesson.place.notebook}"
     wanted = built_notebook(course, lesson, language)
-    path = course.notebook(language, lesson.name)
+    path = course.notebook(language, lesson.topic)
     if not path.exists():
         yield f"{name} is not built"
         return

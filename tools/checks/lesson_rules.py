@@ -16,7 +16,18 @@ from tools.lesson.sources import Lesson
 
 MAX_CODE_LINES, MAX_TAKEAWAYS = 15, 3
 PROGRAM = "%%writefile "  # how a cell begins that writes a program, of any length, into a file
-TAGS = {"opening", "setup", "predict", "reveal", "error", "modelled", "exercise", "check", "takeaways"}
+TAGS = {
+    "opening",
+    "setup",
+    "predict",
+    "reveal",
+    "error",
+    "modelled",
+    "versions",
+    "exercise",
+    "check",
+    "takeaways",
+}
 
 _SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _DISPLAYED_MATH = re.compile(r"\$\$.*?\$\$", re.DOTALL)  # its \\ is a new row, not a line break
@@ -28,7 +39,7 @@ Rule = Callable[[Lesson], Iterator[str]]
 def lesson_faults(lesson: Lesson) -> Iterator[str]:
     """Yields every rule that a lesson or an appendix breaks, with the cell."""
     for rule in RULES_OF_APPENDICES if lesson.is_appendix else RULES:
-        yield from (f"{lesson.name}: {fault}" for fault in rule(lesson))
+        yield from (f"{lesson.topic}: {fault}" for fault in rule(lesson))
 
 
 def _names(lesson: Lesson) -> Iterator[str]:
@@ -103,14 +114,14 @@ def _predictions(lesson: Lesson) -> Iterator[str]:
 def _scores(lesson: Lesson) -> Iterator[str]:
     """Yields a fault where a lesson with predictions does not end in the reader's score."""
     *_others, last = [cell for cell in lesson.cells if cell.kind == "code"] or [Cell("code", "", "")]
-    if tagged(lesson, "predict") and last_call(last, "score") != (lesson.number, []):
-        yield f'the last code cell, {last.cell_id!r}, is not score("{lesson.number}")'
+    if tagged(lesson, "predict") and last_call(last, "score") != (lesson.topic, []):
+        yield f'the last code cell, {last.cell_id!r}, is not score("{lesson.topic}")'
 
 
 def _reveal_faults(lesson: Lesson, card: Cell, cell: Cell) -> Iterator[str]:
     asked, call = last_call(card, "predict"), last_call(cell, "reveal")
     if call is None or len(call[1]) != 1:
-        yield f'cell {cell.cell_id!r} does not end in reveal("{lesson.number}-...", measured)'
+        yield f'cell {cell.cell_id!r} does not end in reveal("{lesson.topic}-...", measured)'
     elif asked is not None and asked[0] != call[0]:
         yield f"cell {cell.cell_id!r} reveals {call[0]!r}, and the card before it asks for {asked[0]!r}"
     if calls(parsed(cell), "print", "display"):
@@ -153,7 +164,7 @@ def _exercises(lesson: Lesson) -> Iterator[str]:
 def _exercise_faults(lesson: Lesson, cell: Cell, check: Cell) -> Iterator[str]:
     call = last_call(check, "check")
     if call is None or len(call[1]) != 1:
-        yield f'cell {check.cell_id!r} does not end in check("{lesson.number}-...", name)'
+        yield f'cell {check.cell_id!r} does not end in check("{lesson.topic}-...", name)'
         return
     _exercise_id, [answer] = call
     checked = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}

@@ -61,10 +61,10 @@ def calls(node: ast.AST, *names: str) -> list[ast.Call]:
 
 
 def last_call(cell: Cell, name: str) -> tuple[str, list[ast.expr]] | None:
-    r"""Returns the text and the further arguments of the call in which a cell ends, as in `check("01-a", b)`.
+    r"""Returns the text and the further arguments of the call in which a cell ends, as in `check("a-b", c)`.
 
-    >>> last_call(Cell("code", 'x = 1\nscore("01")', "score"), "score")
-    ('01', [])
+    >>> last_call(Cell("code", 'x = 1\nscore("a_run")', "score"), "score")
+    ('a_run', [])
     """
     match parsed(cell).body[-1:]:
         case [ast.Expr(ast.Call(func=ast.Name(called), args=[ast.Constant(str() as text), *rest]))]:

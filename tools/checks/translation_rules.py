@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from course_lib.syllabus import REFERENCE
 from tools.lesson.markdown_blocks import parser
 
 Find = Callable[[str], list[str]]
@@ -35,6 +36,17 @@ def _templates(text: str) -> list[str]:
 def _placeholders(text: str) -> list[str]:
     # A translation may quote a value in its own way: {name!r} and 「{name}」 both show `name`.
     return [re.split(r"[!:]", found)[0] for found in re.findall(r"\{(\w*(?:[!:][^{}]*)?)\}", text)]
+
+
+def lessons_left_out(english: str, translation: str) -> Iterator[str]:
+    """Yields what lessons `english` refers to and `translation` does not, in whatever form.
+
+    >>> list(lessons_left_out("{Lesson:a_run} saves.", "{lesson:a_run}で保存します。"))
+    []
+    """
+    wanted, found = ({topic for _form, topic in REFERENCE.findall(text)} for text in (english, translation))
+    if wanted - found:
+        yield f"lessons are missing: {', '.join(sorted(wanted - found))}"
 
 
 def _tags(text: str) -> list[str]:

@@ -8,21 +8,21 @@ A notebook whose code did not change keeps its outputs; any other loses them, un
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import chain
-from pathlib import Path
 
 import nbformat
-import polib
 from nbformat import NotebookNode
 
+from course_lib.syllabus import APPENDIX_AT_THE_START
 from tools.environments import estimator
 from tools.lesson import comments, exercises, first_cell, markdown_blocks
 from tools.lesson.cells import Cell
+from tools.lesson.maps import maps
 from tools.lesson.sources import Course, Lesson, LessonError
-from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION
+from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION, Translate, translations
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 _KERNEL_OF_APPENDICES = {**_KERNEL, "display_name": estimator.KERNEL_TITLE, "name": estimator.KERNEL}
@@ -38,8 +38,6 @@ _SOLUTION_CELL = """\
 
 </details>"""
 
-Translate = Callable[[str], str]
-
 
 def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool = False) -> tuple[Cell, ...]:
     """Returns a lesson's cells as the reader gets them.
@@ -53,7 +51,11 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
     Raises:
         LessonError: a cell that cannot be built.
     """
-    texts = translations(course.shared_catalogue(language), course.catalogue(language, lesson.name))
+    translate = translations(course.shared_catalogue(language), course.catalogue(language, lesson.topic))
+
+    def texts(english: str) -> str:
+        return course.resolved(translate(english), translate)
+
     cells: list[Cell] = []
     exercise: Cell | None = None
     for cell in lesson.cells:
@@ -62,9 +64,10 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
             if exercise is not None:
                 cells.append(_solution_cell(exercise, texts))
         except (LessonError, SyntaxError) as error:
-            raise LessonError(f"{lesson.name}, cell {cell.cell_id!r}: {error}") from error
+            raise LessonError(f"{lesson.topic}, cell {cell.cell_id!r}: {error}") from error
         exercise = cell if "exercise" in cell.tags else None
-    return (_with_colab_link(course, lesson, language, cells[0], texts), *cells[1:])
+    opening = _numbered(lesson, cells[0], texts)
+    return (_with_colab_link(course, lesson, language, opening, texts), *cells[1:])
 
 
 def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: bool = False) -> NotebookNode:
@@ -78,13 +81,6 @@ def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: boo
     notebook: NotebookNode = nbformat.v4.new_notebook(metadata=metadata)
     notebook.cells = [_notebook_cell(cell) for cell in cells]
     return notebook
-
-
-def translations(*catalogues: Path) -> Translate:
-    """Returns what gives the reader's text for an English one: the English where no catalogue has one."""
-    there = [polib.pofile(path.read_text("utf-8")) for path in catalogues if path.exists()]
-    known = {entry.msgid: entry.msgstr for entry in chain(*there) if entry.translated()}
-    return lambda english: known.get(english, english)
 
 
 def code_of(notebook: NotebookNode) -> list[tuple[str, str]]:
@@ -101,6 +97,7 @@ def _built(
         if lesson.is_appendix:
             return replace(cell, source=first_cell.of_appendices(cell.source, texts))
         return replace(cell, source=first_cell.first_cell(course, language, cell.source))
+    course.resolved(cell.asked, texts)  # a card's words are looked up when it is shown
     code = cell.source
     if "exercise" in cell.tags:
         code = exercises.solution(code) if solved else exercises.stub(code)
@@ -113,8 +110,16 @@ def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
     return Cell("markdown", text, f"{exercise.cell_id}-solution", ("solution",))
 
 
+def _numbered(lesson: Lesson, opening: Cell, texts: Translate) -> Cell:
+    """Returns the opening with the lesson's number in its title."""
+    number = lesson.place.number
+    if lesson.is_appendix:
+        number = texts(APPENDIX_AT_THE_START).format(number=number)
+    return replace(opening, source=re.sub(r"^# ", f"# {number}. ", opening.source, count=1))
+
+
 def _with_colab_link(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
-    address = course.colab_address(language, lesson.name)
+    address = course.colab_address(language, lesson.topic)
     link = f"\n\n[{texts(OPEN_IN_COLAB)}]({address})" if address else ""
     return replace(cell, source=cell.source + link)
 
@@ -142,12 +147,15 @@ def _keep_outputs(notebook: NotebookNode, stored: NotebookNode) -> None:
 def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
     """Writes the notebooks of these lessons, or of all, and removes those of lessons that are gone.
 
+    Notebooks of lessons that have another number now are renamed; the maps in the READMEs are made anew.
+
     Yields:
         The path of each notebook from the course's root, and whether it still has its outputs.
     """
     for language in course.languages:
+        _renumber(course, language)
         for lesson in course.lessons(names):
-            path = course.notebook(language, lesson.name)
+            path = course.notebook(language, lesson.topic)
             notebook = built_notebook(course, lesson, language)
             stored = nbformat.read(path, 4) if path.exists() else None
             same_code = stored is not None and code_of(stored) == code_of(notebook)
@@ -156,15 +164,24 @@ def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bo
             path.parent.mkdir(parents=True, exist_ok=True)
             nbformat.write(notebook, path)
             yield path.relative_to(course.root).as_posix(), same_code
-        for path in (course.root / "notebooks" / language).glob("*.ipynb"):
-            if path.stem not in course.names:
-                path.unlink()
+        for path in course.strangers(language):
+            path.unlink()
+    for path, text in maps(course):
+        path.write_text(text, "utf-8")
+
+
+def _renumber(course: Course, language: str) -> None:
+    by_topic = {place.topic: place for place in course.places}
+    for path in course.strangers(language):
+        place = by_topic.get(path.stem.partition("_")[2])
+        if place is not None:
+            path.rename(path.with_name(place.notebook))
 
 
 def main() -> int:
     """Runs the command line and returns its exit status."""
     arguments = argparse.ArgumentParser(prog="tools.lesson.build", description=__doc__)
-    arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
+    arguments.add_argument("lesson", nargs="*", help="such as mesh_and_layout; all where none is given")
     try:
         for path, has_outputs in build(Course.here(), tuple(arguments.parse_args().lesson)):
             print(path, "" if has_outputs else "(to be executed)")

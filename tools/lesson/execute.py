@@ -89,7 +89,7 @@ async def execute_files(paths: Sequence[Path]) -> list[str]:
 def main() -> int:
     """Runs the command line and returns its exit status."""
     arguments = argparse.ArgumentParser(prog="tools.lesson.execute", description=__doc__)
-    arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
+    arguments.add_argument("lesson", nargs="*", help="such as mesh_and_layout; all where none is given")
     names = tuple(arguments.parse_args().lesson)
     course = Course.here()
     try:
@@ -100,9 +100,9 @@ def main() -> int:
     # Appendices stay as they are unless `make estimator` was run.
     left = [] if estimator.is_ready() else [lesson for lesson in lessons if lesson.is_appendix]
     for lesson in left:
-        print(f"{lesson.name} is not executed: its environment is missing or out of date (make estimator)")
+        print(f"{lesson.topic} is not executed: its environment is missing or out of date (make estimator)")
     paths = [
-        course.notebook(language, lesson.name)
+        course.notebook(language, lesson.topic)
         for lesson in lessons
         if lesson not in left
         for language in course.languages

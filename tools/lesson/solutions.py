@@ -20,13 +20,13 @@ from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 async def solve(course: Course, lesson: Lesson) -> list[str]:
     """Returns a line about each check of a lesson that does not accept the lesson's own solution."""
     notebook = built_notebook(course, lesson, SOURCE_LANGUAGE, solved=True)
-    folder = course.notebook(SOURCE_LANGUAGE, lesson.name).parent
+    folder = course.notebook(SOURCE_LANGUAGE, lesson.topic).parent
     folder.mkdir(parents=True, exist_ok=True)
     try:
         executed = await execute(notebook, folder)
     except ExecutionFailed as error:
-        return [f"{lesson.name} with its solutions failed:\n{error}"]
-    return [f"{lesson.name}, {fault}" for fault in refusals(executed)]
+        return [f"{lesson.topic} with its solutions failed:\n{error}"]
+    return [f"{lesson.topic}, {fault}" for fault in refusals(executed)]
 
 
 def refusals(executed: NotebookNode) -> list[str]:
@@ -49,10 +49,10 @@ def _shown(cell: NotebookNode) -> str:
 def main() -> int:
     """Runs the command line and returns its exit status."""
     arguments = argparse.ArgumentParser(prog="tools.lesson.solutions", description=__doc__)
-    arguments.add_argument("lesson", nargs="*", help="such as 01_mesh_and_layout; all where none is given")
+    arguments.add_argument("lesson", nargs="*", help="such as mesh_and_layout; all where none is given")
     course = Course.here()
     try:
-        lessons = list(course.lessons(tuple(arguments.parse_args().lesson) or course.lesson_names))
+        lessons = list(course.lessons(tuple(arguments.parse_args().lesson) or course.topics))
         faults = [fault for lesson in lessons for fault in asyncio.run(solve(course, lesson))]
     except LessonError as error:
         faults = [str(error)]

@@ -1,27 +1,29 @@
 """Lessons as their authors write them: percent scripts in folders of their own, read into cells.
 
-Appendices are written as lessons are. They run in an environment of their own, without course_lib
-(tools/environments/estimator.py).
+Their order, parts and numbers are those of `lessons/order.toml`. Appendices are written as lessons are, and
+run in an environment of their own, without course_lib (tools/environments/estimator.py).
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import jupytext
+import nbformat
 from nbformat import NotebookNode
 
+from course_lib import syllabus
 from course_lib.exercises import asked
+from course_lib.syllabus import Part, Place
 from tools.lesson.cells import Cell, named
 
 SOURCE_LANGUAGE = "en"
-FOLDER, SOURCE = "lesson_", "lesson.py"  # of the lesson "05_topic": lessons/lesson_05_topic/lesson.py
+SOURCE = "lesson.py"  # of a topic: lessons/part/topic/lesson.py
 _GITHUB = "https://github.com/"
-_APPENDIX = re.compile(r"A\d+_")
 _CARD = re.compile(r"(predict|check)-(.+)")  # a text of such a name is a card: `course_lib.exercises.asked`
 _OF_JUPYTEXT = ("lines_to_next_cell", "lines_to_end_of_cell_marker")
 
@@ -30,27 +32,22 @@ class LessonError(Exception):
     """A lesson cannot be built: the message names the lesson, the cell and the rule."""
 
 
-def is_appendix(name: str) -> bool:
-    """Returns whether a lesson is an appendix, such as "A1_estimators"."""
-    return bool(_APPENDIX.match(name))
-
-
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson or an appendix: its name, such as "01_mesh_and_layout" or "A1_estimators", and its cells."""
+    """A lesson or an appendix: its place among all, and its cells."""
 
-    name: str
+    place: Place
     cells: tuple[Cell, ...]
 
     @property
-    def number(self) -> str:
-        """The two digits that its name and the ids of its exercises begin with."""
-        return self.name.split("_", 1)[0]
+    def topic(self) -> str:
+        """What it is called everywhere, such as "a_run"; ids of its cards begin with it."""
+        return self.place.topic
 
     @property
     def is_appendix(self) -> bool:
         """Whether it runs in the environment of the appendices, without course_lib."""
-        return is_appendix(self.name)
+        return self.place.is_appendix
 
     def following(self) -> Iterator[tuple[Cell, Cell | None]]:
         """Yields each cell with the one after it."""
@@ -93,77 +90,119 @@ class Course:
         return (SOURCE_LANGUAGE, *self.translations)
 
     @property
-    def lesson_names(self) -> tuple[str, ...]:
-        """The names of the lessons, in order, without the appendices."""
-        return tuple(name for name in self.names if not is_appendix(name))
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the course, in order."""
+        return syllabus.parts(self.root / "lessons")
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the lessons, then those of the appendices."""
-        sources = (self.root / "lessons").glob(f"{FOLDER}*/{SOURCE}")
-        return tuple(sorted(path.parent.name.removeprefix(FOLDER) for path in sources))
+    def places(self) -> tuple[Place, ...]:
+        """The places of the lessons and appendices, in order."""
+        return syllabus.places(self.root / "lessons")
 
-    def lessons(self, names: tuple[str, ...] = ()) -> Iterator[Lesson]:
-        """Yields the lessons and appendices of these names; of all where none is given.
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics of the lessons, in order, without the appendices."""
+        return tuple(place.topic for place in self.places if not place.is_appendix)
+
+    def place(self, topic: str) -> Place:
+        """Returns the place of a lesson or an appendix.
 
         Raises:
-            LessonError: there is no lesson of such a name, or none at all.
+            LessonError: the order has none of that topic.
         """
-        unknown = set(names) - set(self.names)
-        if unknown or not self.names:
-            raise LessonError(f"the folder `lessons` has no lesson {', '.join(sorted(unknown))}".rstrip())
-        yield from (self.lesson(name) for name in names or self.names)
+        for place in self.places:
+            if place.topic == topic:
+                return place
+        raise LessonError(f"`lessons/{syllabus.ORDER}` has no lesson {topic!r}")
 
-    def lesson(self, name: str) -> Lesson:
-        """Returns the lesson of that name, read once."""
-        if name not in self._cache:
-            self._cache[name] = read_lesson(name, self.folder(name) / SOURCE)
-        return self._cache[name]
+    def lessons(self, topics: tuple[str, ...] = ()) -> Iterator[Lesson]:
+        """Yields the lessons and appendices of these topics; all where none is given.
 
-    def folder(self, name: str) -> Path:
+        Raises:
+            LessonError: there is no lesson of such a topic, or a folder that the order does not name.
+        """
+        chosen = topics or tuple(place.topic for place in self.places)
+        places = [self.place(topic) for topic in chosen]
+        sources = {path.parent for path in (self.root / "lessons").glob(f"*/*/{SOURCE}")}
+        if strangers := sorted(sources - {place.folder for place in self.places}):
+            raise LessonError(f"`lessons/{syllabus.ORDER}` does not name {strangers[0]}")
+        yield from (self.lesson(place.topic) for place in places)
+
+    def lesson(self, topic: str) -> Lesson:
+        """Returns the lesson of that topic, read once."""
+        if topic not in self._cache:
+            self._cache[topic] = read_lesson(self.place(topic))
+        return self._cache[topic]
+
+    def folder(self, topic: str) -> Path:
         """Returns the folder of a lesson."""
-        return self.root / "lessons" / f"{FOLDER}{name}"
+        return self.place(topic).folder
 
-    def catalogue(self, language: str, name: str) -> Path:
+    def catalogue(self, language: str, topic: str) -> Path:
         """Returns the path of a lesson's catalogue."""
-        return self.folder(name) / f"{language}.po"
+        return self.folder(topic) / f"{language}.po"
 
     def shared_catalogue(self, language: str) -> Path:
         """Returns the path of the catalogue of the words that are in every notebook."""
         return self.root / "lessons" / "locale" / language / "shared.po"
 
-    def notebook(self, language: str, name: str) -> Path:
+    def notebook(self, language: str, topic: str) -> Path:
         """Returns the path of a built notebook."""
-        return self.root / "notebooks" / language / f"{name}.ipynb"
+        return self.root / "notebooks" / language / self.place(topic).notebook
 
-    def colab_address(self, language: str, name: str) -> str:
+    def strangers(self, language: str) -> list[Path]:
+        """Returns the notebooks that belong to no lesson, or bear the number that it had before."""
+        ours = {place.notebook for place in self.places}
+        there = sorted((self.root / "notebooks" / language).glob("*.ipynb"))
+        return [path for path in there if path.name not in ours]
+
+    def title(self, language: str, topic: str) -> str:
+        """Returns the title that the built notebook of a lesson has."""
+        first = nbformat.read(self.notebook(language, topic), 4).cells[0].source
+        return str(re.findall(r"^# (.+)$", first, re.M)[0])
+
+    def resolved(self, text: str, translate: Callable[[str], str]) -> str:
+        """Returns a text with the numbers of the lessons that it refers to, such as {lesson:a_run}.
+
+        Raises:
+            LessonError: there is no such lesson.
+        """
+        try:
+            return syllabus.resolved(text, self.places, translate)
+        except LookupError as error:
+            raise LessonError(str(error)) from error
+
+    def colab_address(self, language: str, topic: str) -> str:
         """Returns where a lesson opens in Colab.
 
         It is "" while the course has no public address on GitHub, and for appendices: Colab's only kernel has
         a later TensorFlow than theirs.
         """
-        if is_appendix(name) or not self.repository.startswith(_GITHUB):
+        if self.place(topic).is_appendix or not self.repository.startswith(_GITHUB):
             return ""
-        path = self.notebook(language, name).relative_to(self.root).as_posix()
+        path = self.notebook(language, topic).relative_to(self.root).as_posix()
         repository = self.repository.removeprefix(_GITHUB)
         return f"https://colab.research.google.com/github/{repository}/blob/{self.branch}/{path}"
 
 
-def read_lesson(name: str, path: Path) -> Lesson:
-    """Returns the lesson of that name, which a percent script holds.
+def read_lesson(place: Place) -> Lesson:
+    """Returns the lesson that a percent script in its folder holds.
 
     Raises:
-        LessonError: a header says more than a name and tags, or a card cannot be read.
+        LessonError: there is no script, a header says more than a name and tags, or a card cannot be read.
     """
+    path = place.folder / SOURCE
+    if not path.exists():
+        raise LessonError(f"{place.topic}: `lessons/{syllabus.ORDER}` names it, and there is no {path}")
     notebook = jupytext.reads(path.read_text("utf-8"), fmt="py:percent")
     try:
-        cells = tuple(_cell(cell, name.split("_", 1)[0]) for cell in notebook.cells)
+        cells = tuple(_cell(cell, place.topic) for cell in notebook.cells)
     except LessonError as error:
-        raise LessonError(f"{name}: {error}") from error
-    return Lesson(name, named(cells))
+        raise LessonError(f"{place.topic}: {error}") from error
+    return Lesson(place, named(cells))
 
 
-def _cell(cell: NotebookNode, number: str) -> Cell:
+def _cell(cell: NotebookNode, topic: str) -> Cell:
     header = {key: value for key, value in cell.metadata.items() if key not in _OF_JUPYTEXT}
     if header.keys() - {"title", "tags"}:
         raise LessonError(
@@ -173,7 +212,7 @@ def _cell(cell: NotebookNode, number: str) -> Cell:
     name, text = header.get("title", ""), cell.source.strip("\n")
     card = _CARD.match(name) if cell.cell_type == "markdown" else None
     if card:
-        return Cell("code", _call(f"{number}-{card[2]}", card[1], text), name, asked=text)
+        return Cell("code", _call(f"{topic}-{card[2]}", card[1], text), name, asked=text)
     return Cell(cell.cell_type, text, name, tuple(header.get("tags", ())))
 
 

@@ -1,0 +1,1 @@
+"""Appendices, which run in environments of their own."""

@@ -1,0 +1,1 @@
+"""Layouts: DTensor, one program for all devices."""

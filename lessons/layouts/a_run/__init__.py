@@ -1,0 +1,1 @@
+"""A run that you can watch, stop and resume."""

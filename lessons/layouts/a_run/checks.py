@@ -1,0 +1,141 @@
+"""What code checks in this lesson: two kinds of mistakes counted on eight devices, and a break-even batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import drawn, judge, with_lists_or_arrays
+from course_lib.exercises.real_devices import on_devices, refuse_new_axis
+from course_lib.exercises.small_model import FEATURES, logits_of, small_model, small_values
+from course_lib.i18n import _
+
+Array = npt.NDArray[Any]
+Errors = Callable[..., Any]
+
+_DEVICES = 8
+
+
+def _padded(random: np.random.Generator, num_reviews: int) -> tuple[Array, Array, Array]:
+    """Returns rows that divide by eight, labels and weights; padding has the label 0 or 1."""
+    num_rows = num_reviews + -num_reviews % _DEVICES
+    x = np.array(random.integers(-4, 5, (num_rows, FEATURES)) / 2, np.float32)
+    y, weight = random.integers(0, 2, num_rows), np.zeros(num_rows, np.float32)
+    weight[random.permutation(num_rows)[:num_reviews]] = 1
+    return x, y, weight
+
+
+def _errors(x: Array, y: Array, weight: Array, *, own_moments: bool = False) -> tuple[float, float]:
+    answers = logits_of(small_values(), x, own_moments=own_moments).argmax(axis=1)
+    return float(weight @ ((y == 0) & (answers == 1))), float(weight @ ((y == 1) & (answers == 0)))
+
+
+def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, ...] | None:
+    """Returns what a reader's function makes of DTensors on eight devices, in a `tf.function`."""
+    refuse_new_axis(answer)
+    with on_devices() as (tf, real):
+        dtensor = import_module("tensorflow.experimental.dtensor")
+        mesh = dtensor.create_mesh([("batch", _DEVICES)], devices=[f"CPU:{at}" for at in range(_DEVICES)])
+
+        def variable(value: Array) -> Any:
+            return dtensor.DVariable(real.pack(value, dtensor.Layout.replicated(mesh, value.ndim)))
+
+        rows = [
+            real.pack(each, dtensor.Layout.batch_sharded(mesh, "batch", each.ndim)) for each in (x, y, weight)
+        ]
+        model = small_model(small_values(), variable)
+        found = tf.function(lambda *split: answer(model, *split))(*rows)
+        if isinstance(found, dict):
+            raise CourseError(
+                _("A dictionary was returned."),
+                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
+                cure=_("Return two numbers in place of a dictionary."),
+            )
+        tensors = [each for each in tf.nest.flatten(found) if tf.is_tensor(each)]
+        if any(each.shape.num_elements() > 2 for each in tensors):
+            raise CourseError(
+                _("A tensor of more than two numbers was returned."),
+                allowed=_("a pair: label 0 and answer 1, then label 1 and answer 0"),
+                cure=_("Sum over the rows, and return the two numbers."),
+            )
+        parts = [] if found is None else [np.ravel(np.asarray(each)) for each in tf.nest.flatten(found)]
+        return tuple(float(number) for part in parts for number in part) or None
+
+
+@exercise("a_run-errors", right=_errors, on_devices=True)
+def errors(answer: Errors) -> str | None:
+    """The numbers of negative reviews called positive, and of positive ones called negative."""
+    divided = _("Count the mistakes: do not divide by the number of reviews or of rows.")
+    return judge(
+        answer,
+        _errors,
+        drawn(lambda random: _padded(random, int(random.choice([11, 13, 18, 21]))), count=4),
+        misconceptions={
+            lambda x, y, weight: _errors(x, y, np.ones_like(weight)): _(
+                "The rows that fill up are counted like reviews. Multiply by the weights."
+            ),
+            lambda *rows: _errors(*rows)[::-1]: _(
+                "The two kinds are swapped: label 0 and answer 1 come first."
+            ),
+            lambda *rows: _errors(*rows, own_moments=True): _(
+                "The rows are normalised with the moments of their batch. Give the model the moving moments."
+            ),
+            lambda x, y, weight: tuple(each / weight.sum() for each in _errors(x, y, weight)): divided,
+            lambda x, y, weight: tuple(each / len(weight) for each in _errors(x, y, weight)): divided,
+        },
+        run=_called,
+        advice=_(
+            "Call the model as `evaluate` does. Sum the weights of all rows with label 0 and answer 1, then"
+            " of those with label 1 and answer 0."
+        ),
+    )
+
+
+def _break_even(fixed: float, per_row: float, devices: int) -> float:
+    return fixed / (per_row * (1 - 1 / devices))
+
+
+def _costs(random: np.random.Generator) -> tuple[float, float, int]:
+    """Returns costs of which some break even at so few rows that two rounded digits show."""
+    return float(random.integers(20, 90)), float(random.integers(1, 73)) / 8, int(random.integers(2, 17))
+
+
+@exercise("a_run-break-even", right=_break_even)
+def break_even(answer: Callable[..., Any]) -> str | None:
+    """The number of rows at which several devices are as fast as one."""
+    rounded = _("Do not round: the number of rows keeps its fraction.")
+    return judge(
+        answer,
+        _break_even,
+        drawn(_costs),
+        misconceptions={
+            lambda fixed, per_row, devices: fixed / per_row: _(
+                "This forgets that each of the devices still computes its share of the rows."
+            ),
+            lambda fixed, per_row, devices: fixed * devices / per_row: _(
+                "Shared by several devices, a row costs `per_row / devices`. "
+                "How much less is that than on one?"
+            ),
+            lambda fixed, per_row, devices: fixed / (per_row * devices): _(
+                "Each row takes `per_row` on one device. Which part of it is saved when the rows are shared?"
+            ),
+            lambda fixed, per_row, devices: fixed / per_row * (1 - 1 / devices): _(
+                "This multiplies `fixed` by the part of each row's time that is saved. Solve for `rows` once"
+                " more: without brackets, `a / b * c` multiplies by `c`."
+            ),
+            lambda *costs: math.ceil(_break_even(*costs)): rounded,
+            lambda *costs: math.floor(_break_even(*costs)): rounded,
+            **{
+                lambda *costs, digits=digits: round(_break_even(*costs), digits): rounded
+                for digits in range(4)
+            },
+        },
+        run=with_lists_or_arrays,
+    )

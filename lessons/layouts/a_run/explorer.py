@@ -1,0 +1,82 @@
+"""The batch-size widget: how long a training step takes on one device and on eight, measured when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from course_lib.explorers.measuring import MeasuringExplorer
+from course_lib.i18n import _, join_sentences
+from course_lib.measured.files import load
+from course_lib.measured.machine import sentences
+from course_lib.pictures.bars import Bar, Bars
+from course_lib.training.records import StepTimes
+from course_lib.widgets.controls import State
+
+BATCH_SIZES = (64, 128, 256, 512, 1024, 2048, 4096, 8192)
+Measure = Callable[[int], StepTimes]
+
+
+class BatchSizeExplorer(MeasuringExplorer):
+    """Lets the reader choose a batch size, and measures a step of that size at each press of the button.
+
+    On a page without a kernel a choice shows what `make results` recorded, and says so.
+
+    Args:
+        measure: returns the times of a step for a batch size, such as `step_times.measure`.
+            Without it the button is disabled.
+    """
+
+    name = "batch_sizes"
+    example = "BatchSizeExplorer(measure)"
+    batch_sizes = BATCH_SIZES
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("Time of a training step")
+
+    def sizes_label(self) -> str:
+        """Returns what the batch sizes count."""
+        return _("Reviews in a step")
+
+    def invitation(self) -> str:
+        """Returns what the reader is to do, and what is measured."""
+        return _("Choose a batch size and measure: one device against eight.")
+
+    def panel_title(self) -> str:
+        """Returns what the bars show."""
+        return _("Time for each review of a step")
+
+    def recorded(self, state: State) -> tuple[Sequence[StepTimes], str]:
+        """Returns the recorded times up to the chosen batch size, and what to say of them."""
+        measured = load("a_run-batch_sizes")
+        largest = state["batch_size"] or 0
+        times = [StepTimes(**times) for times in measured.step_times if times.batch_size <= largest]
+        command = measured.how.command
+        source = _("Not measured on this page, but recorded earlier by {command}:", command=command)
+        return times, join_sentences([source, sentences(measured.machine)])
+
+    def bars(self, times: StepTimes) -> Bars:
+        """Returns the times of a batch size, with the speed-up above them."""
+        seconds = {
+            _("one device"): times.one_device_seconds,
+            _("eight devices"): times.eight_devices_seconds,
+        }
+        size = times.batch_size
+        bars = tuple(Bar(label, each / size, _figures(each, size)) for label, each in seconds.items())
+        return Bars(_heading(times), bars)
+
+
+def _heading(times: StepTimes) -> str:
+    return _(
+        "{rows} reviews: eight devices {speedup} times as fast",
+        rows=f"{times.batch_size:,}",
+        speedup=f"{times.speedup:.2f}",
+    )
+
+
+def _figures(seconds: float, batch_size: int) -> str:
+    return _(
+        "{microseconds} µs ({milliseconds} ms a step)",
+        microseconds=f"{1e6 * seconds / batch_size:.1f}",
+        milliseconds=f"{1e3 * seconds:.1f}",
+    )

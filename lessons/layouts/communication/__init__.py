@@ -1,0 +1,1 @@
+"""What communication a layout costs."""

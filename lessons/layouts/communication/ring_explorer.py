@@ -1,0 +1,99 @@
+"""The ring stepper: choose a collective and a number of devices, and step through it, forward and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from course_lib.i18n import _, join_sentences
+from course_lib.pictures import arranging
+from course_lib.pictures.figures import Figure
+from course_lib.pictures.shapes import Node
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Choice, Group, Move, State
+from lessons.layouts.communication import ring_text
+from lessons.layouts.communication.ring import (
+    ALL_REDUCE,
+    KINDS,
+    LEAST_DEVICES,
+    MOST_DEVICES,
+    Ring,
+    RingMoment,
+)
+from lessons.layouts.communication.ring_picture import chunks_drawing, legend, ring_figure, sent_drawing
+
+WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to 8 devices
+
+
+class RingExplorer(Explorer):
+    """Lets the reader step through a collective in a ring, chunk by chunk, forward and back.
+
+    Args:
+        kind: the collective shown first: `"all-reduce"`, `"reduce-scatter"` or `"all-gather"`.
+        num_devices: the number of devices shown first, from 2 to 8.
+
+    Raises:
+        CourseError: another collective, or another number of devices.
+    """
+
+    name = "ring"
+
+    def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4) -> None:
+        Ring(kind, num_devices, WHOLE_BYTES)  # refuses what is no ring
+        super().__init__({"kind": kind, "num_devices": num_devices, "step": 0})
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("Ring stepper")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns the collectives, the numbers of devices, the two moves and all steps."""
+        del page
+        step, last = state["step"], _ring(state).num_steps
+        counts = range(LEAST_DEVICES, MOST_DEVICES + 1)
+        return [
+            Group(_("Collective"), [Choice(("kind",), [(kind, kind) for kind in KINDS])]),
+            Group(_("Devices"), [Choice(("num_devices",), [(count, str(count)) for count in counts])]),
+            Group(
+                _("Step"),
+                [
+                    Move(("move",), -1, _("← Back"), idle=step == 0),
+                    Move(("move",), 1, _("Forward →"), idle=step == last),
+                    Choice(("step",), [(at, str(at)) for at in range(last + 1)]),
+                ],
+            ),
+        ]
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state after a move, or at the last step where the chosen ring has fewer."""
+        del page
+        chosen = {"kind": state["kind"], "num_devices": state["num_devices"]}
+        asked = state["step"] + state.get("move", 0)
+        return {**chosen, "step": min(max(asked, 0), _ring(chosen).num_steps)}
+
+    def figure(self) -> Figure:
+        """Returns the picture of the step at which the reader is."""
+        return ring_figure(moment_of(self.state))
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns the bytes sent, the chunks on all devices, and what was sent and why."""
+        del page
+        moment, ring = moment_of(state), _ring(state)
+        drawing = arranging.stacked([chunks_drawing(moment), sent_drawing(moment)], 12)
+        image = pieces.images([drawing], ring_text.heard(moment))
+        sent, most = (ring_text.share_text(ring, step) for step in (moment.step, ring.num_steps))
+        times = {_("Times the array"): _("{sent} of {total}", sent=sent, total=most)}
+        return [
+            pieces.facts({**ring_text.amounts(moment), **times}),
+            pieces.panels([pieces.panel(ring_text.title(moment), image, legend(moment))]),
+            pieces.spoken("told", join_sentences(ring_text.sentences(moment))),
+        ]
+
+
+def moment_of(state: State) -> RingMoment:
+    """Returns the ring after the step at which the reader is."""
+    return _ring(state).after(state["step"])
+
+
+def _ring(state: State) -> Ring:
+    return Ring(state["kind"], state["num_devices"], WHOLE_BYTES)

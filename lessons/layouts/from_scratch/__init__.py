@@ -1,0 +1,1 @@
+"""From scratch with the Core API: MNIST and Adam."""

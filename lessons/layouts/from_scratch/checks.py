@@ -1,0 +1,227 @@
+"""The exercises of this lesson: Adam, and an optimizer with a slot for each variable on several devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.exercises.checks import NotAnswered, exercise
+from course_lib.exercises.faults import is_stub
+from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.exercises.real_devices import on_devices
+from course_lib.i18n import _, ngettext
+from course_lib.specs.plan import data_parallel
+
+Array = npt.NDArray[Any]
+Adam = Callable[[Array, list[Array], float], Any]
+Values = dict[str, Array]
+Momentum = Callable[[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any], float], object]
+Move = Callable[[Array, Array, Array], tuple[Array, Array]]
+
+_BETA_1, _BETA_2, _EPSILON = 0.9, 0.999, 1e-7
+_RATE, _STAYS, _STEPS, _ROWS = 0.05, 0.9, 4, 8
+_SIZES = {"first": 2, "second": 3, "third": 1}
+
+
+def _corrected(step: int) -> float:
+    return float(np.sqrt(1 - _BETA_2**step) / (1 - _BETA_1**step))
+
+
+def _corrected_root(step: int) -> float:
+    return float(np.sqrt(1 - _BETA_2**step))
+
+
+def _added(square: Array, step: int) -> Array:
+    return np.asarray(np.sqrt(square) + _EPSILON)
+
+
+def _to_the_corrected_root(square: Array, step: int) -> Array:
+    return np.asarray(np.sqrt(square) + _EPSILON * np.sqrt(1 - _BETA_2**step))
+
+
+def _adam(
+    correction: Callable[[int], float],
+    divisor: Callable[[Array, int], Array] = _added,
+    *,
+    keeps_corrected: bool = False,
+) -> Adam:
+    """Returns Adam with that correction of the bias in a step, and that divisor of the mean."""
+
+    def adam(variable: Array, gradients: list[Array], learning_rate: float) -> Array:
+        value = np.array(variable, np.float64)
+        mean, square = np.zeros_like(value), np.zeros_like(value)
+        for step, gradient in enumerate(gradients, 1):
+            mean = _BETA_1 * mean + (1 - _BETA_1) * gradient
+            square = _BETA_2 * square + (1 - _BETA_2) * gradient**2
+            if keeps_corrected:
+                mean, square = mean / (1 - _BETA_1**step), square / (1 - _BETA_2**step)
+            value = value - learning_rate * correction(step) * mean / divisor(square, step)
+        return value
+
+    return adam
+
+
+right_adam = _adam(_corrected)
+
+
+def _draw_gradients(random: np.random.Generator) -> tuple[Array, list[Array], float]:
+    """Returns a variable, its gradients, some as small as epsilon, and a learning rate."""
+    scale = 10.0 ** random.choice([-6, -6, 0, 1], 3)
+    count = int(random.integers(3, 6))
+    gradients = [(scale * random.integers(1, 9, 3) * random.choice([-1, 1, 1], 3)) for _each in range(count)]
+    return random.integers(-2, 3, 3).astype(float), gradients, float(random.choice([0.25, 0.5]))
+
+
+@exercise("from_scratch-adam", right=right_adam)
+def adam(answer: Adam) -> str | None:
+    """A variable after one update of Adam for each gradient."""
+    falling = Case(
+        (np.zeros(2), [np.array([1.0, -2.0])] + 60 * [np.array([0.01, 0.02])], 0.5),
+        _("The average of the squares may also fall. Use it as it is, not the greatest so far (AMSGrad)."),
+        told=_("a large gradient and 60 small ones"),
+    )
+    only_one = _("Only one of the two averages is corrected here: $c_t$ has a factor for each.")
+    return judge(
+        answer,
+        right_adam,
+        [Case((np.ones(1), [np.array([2.0])], 0.5)), *drawn(_draw_gradients, 20), falling],
+        misconceptions={
+            _adam(lambda step: 1.0): _(
+                "The averages begin at zero and are not corrected for that: use $c_t$."
+            ),
+            _adam(lambda step: _corrected(1)): _(
+                "The correction of the first step for ever: count the steps."
+            ),
+            _adam(lambda step: _corrected(step - 1)): _("The first step is $t = 1$. At 0, $c_t$ is 0 / 0."),
+            _adam(lambda step: _corrected(step) / _corrected_root(step)): only_one,
+            _adam(_corrected_root): only_one,
+            _adam(lambda step: 1.0, keeps_corrected=True): _(
+                "The corrected averages go into the next step here. Keep $m$ and $v$ as they are, and correct"
+                " only what moves the variable."
+            ),
+            _adam(_corrected, lambda square, step: np.sqrt(square) + 1e-8): _(
+                "Epsilon is another one here: the formula of this lesson has $10^{{-7}}$."
+            ),
+            _adam(_corrected, lambda square, step: np.sqrt(square + _EPSILON)): _(
+                "Epsilon is under the root here. Add it to the root."
+            ),
+            _adam(_corrected, _to_the_corrected_root): _(
+                "Epsilon is added to the root of the corrected average, as in PyTorch's Adam. The formula of"
+                " this lesson adds it to the root of $v$ and corrects the quotient."
+            ),
+        },
+    )
+
+
+def _draw_steps(random: np.random.Generator) -> tuple[Values, list[Values]]:
+    """Returns the first values of three variables, and for each step the rows whose sums are gradients."""
+    values = {name: random.integers(-4, 5, size) / 2 for name, size in _SIZES.items()}
+    steps = [
+        {name: random.integers(-4, 5, (_ROWS, size)) / 4 for name, size in _SIZES.items()}
+        for _step in range(_STEPS)
+    ]
+    return _in_float32(values), list(map(_in_float32, steps))
+
+
+def _in_float32(arrays: Values) -> Values:
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def _after(move: Move) -> Callable[[Values, list[Values]], Values]:
+    """Returns a function that makes steps in NumPy, each variable and its velocity moved by `move`."""
+
+    def after(values: Values, steps: list[Values]) -> Values:
+        variables = {name: value.astype(np.float64) for name, value in values.items()}
+        velocities = {name: np.zeros_like(value) for name, value in variables.items()}
+        for rows in steps:
+            for name, variable in variables.items():
+                moved = move(variable, velocities[name], _RATE * rows[name].sum(axis=0))
+                variables[name], velocities[name] = moved
+        return _by_place(variables, velocities, np.asarray)
+
+    return after
+
+
+def _by_place(
+    variables: Mapping[str, Any], velocities: Mapping[str, Any], read: Callable[[Any], Array]
+) -> Values:
+    """Returns all values in one dictionary, by the words with which a reader's code gets at each."""
+    places = {"variables": variables, "velocities": velocities}
+    return {f'{place}["{name}"]': read(each) for place, held in places.items() for name, each in held.items()}
+
+
+_after_right = _after(lambda w, v, step: (w + _STAYS * v - step, _STAYS * v - step))
+
+
+def _run(momentum: Momentum, values: Values, steps: list[Values], *, num_devices: int) -> Values:
+    """Returns what variables and velocities hold after steps with the reader's function, compiled.
+
+    The gradients are sums over rows, of which each device has its own: they need an all-reduce.
+    """
+    with on_devices() as (tf, dtensor):
+        plan = data_parallel(num_devices)
+
+        def sent(array: Array, axes: tuple[str, ...]) -> Any:
+            return tf.constant(array) if num_devices == 1 else dtensor.pack(array, plan.layout(axes))
+
+        make = tf.Variable if num_devices == 1 else tf.experimental.dtensor.DVariable
+        variables = {name: make(sent(value, ("units",))) for name, value in values.items()}
+        velocities = {name: make(sent(0 * value, ("units",))) for name, value in values.items()}
+
+        def step(rows: Mapping[str, Any]) -> None:
+            gradients = {name: tf.reduce_sum(each, axis=0) for name, each in rows.items()}
+            momentum(dict(variables), dict(velocities), gradients, _RATE)
+
+        compiled = tf.function(step, autograph=False)
+        for rows in steps:
+            compiled({name: sent(each, ("batch", "units")) for name, each in rows.items()})
+        return _by_place(variables, velocities, np.asarray if num_devices == 1 else dtensor.to_numpy)
+
+
+@exercise("from_scratch-momentum", right=_after_right, on_devices=True)
+def momentum(answer: Momentum) -> str | None:
+    """Steps with momentum in a compiled function, on one device and on eight."""
+    if is_stub(answer):
+        raise NotAnswered
+    misconceptions: dict[Callable[..., Any], str] = {
+        _after(lambda w, v, step: (w + v, _STAYS * v - step)): _(
+            "The variables move by the velocity from before this step. Take the new one."
+        ),
+        _after(lambda w, v, step: (w, v)): _(
+            "Nothing was written. Write both new values into the variables, with `assign` or `assign_add`."
+        ),
+        _after(lambda w, v, step: (w + _STAYS * v - step / 8, _STAYS * v - step / 8)): _(
+            "Do not divide by the devices: with DTensor a gradient is that of the whole batch already."
+        ),
+        _after(lambda w, v, step: (w - step, v)): _(
+            "That is plain gradient descent: the velocities stay at zero. Write them for the next step."
+        ),
+        _after(lambda w, v, step: (w + _STAYS * (_STAYS * v - step) - step, _STAYS * v - step)): _(
+            "The variables move by 0.9 of the new velocity and the gradient once more: perhaps it is computed"
+            " twice, the second time from what was just written. Compute it once, and use that for both."
+        ),
+    }
+    told = ngettext("{count} step with three variables", "{count} steps with three variables", _STEPS)
+    cases = [Case(_draw_steps(np.random.default_rng(seed)), told=told) for seed in range(2)]
+    hint = judge(
+        answer,
+        _after_right,
+        cases,
+        misconceptions=misconceptions,
+        run=partial(_run, num_devices=1),
+        advice=_("Hold your lines against both formulas: the new velocity is $0.9 u - \\alpha g$."),
+    )
+    return hint or judge(
+        answer,
+        _after_right,
+        cases[:1],
+        run=partial(_run, num_devices=8),
+        advice=_(
+            "On one device your function is right, on eight it is not: there a variable that was written"
+            " may still read as before. Compute every new value first, keep it in a tensor, and write last."
+        ),
+    )

@@ -1,0 +1,1 @@
+"""DTensor and Keras."""

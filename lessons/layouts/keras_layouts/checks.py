@@ -1,0 +1,257 @@
+"""The exercises of this lesson: a LayoutMap and a training step, for real Keras models on a mesh."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.combining import GROUP_SIZE
+from course_lib.errors import CourseError
+from course_lib.exercises import limit
+from course_lib.exercises.answers import answered, plain
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.faults import fault
+from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.real_devices import on_devices
+from course_lib.i18n import _, join_sentences
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+
+Array = npt.NDArray[Any]
+Batches = list[tuple[Array, Array]]
+
+_MESH = MeshSpec([("batch", 2), ("model", 4)])
+_SHAPES = {"first": (1_200, 96), "second": (96, 64), "logits": (64, 2)}  # of the kernels of exercise 1
+_MOST_BYTES = 125_000
+_STEP_MESH = MeshSpec([("batch", 4), ("model", 2)])
+_FEATURES, _HIDDEN, _CLASSES, _LEARNING_RATE, _MOMENTUM = 6, 8, 3, 0.37, 0.8
+
+
+def _right_map(mesh: Any) -> Any:
+    tf_keras, dtensor = import_module("tf_keras"), start_tensorflow().experimental.dtensor
+    layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
+    layouts["first.kernel"] = dtensor.Layout([UNSHARDED, "model"], mesh)
+    layouts["second.kernel"] = dtensor.Layout(["model", UNSHARDED], mesh)
+    return layouts
+
+
+@exercise("keras_layouts-layout-map", right=_right_map, on_devices=True)
+def layout_map(answer: Callable[[Any], Any]) -> str | None:
+    """A LayoutMap for a model of three dense layers, judged by the bytes of real components."""
+    with on_devices() as (tf, dtensor):
+        mesh = dtensor.create_mesh(_MESH)
+        layouts = answered(answer(mesh))
+        if not isinstance(layouts, import_module("tf_keras").dtensor.experimental.LayoutMap):
+            return _("Return the LayoutMap that you have filled.")
+        hint = _map_hint(layouts, dtensor)
+        if hint:
+            return hint
+        with layouts.scope():
+            model = _three_layers()
+        parts = ([part.nbytes for part in dtensor.unpack(weight)] for weight in model.weights)
+        most = max(map(sum, zip(*parts, strict=True)))
+        if most > _MOST_BYTES:
+            return _(
+                "The most bytes that a device holds are {held}; it may hold {most}.",
+                held=f"{most:,}",
+                most=f"{_MOST_BYTES:,}",
+            )
+        rows = dtensor.pack(np.ones((8, 1_200), np.float32), LayoutSpec(["batch", UNSHARDED], _MESH), mesh)
+        try:
+            tf.function(model)(rows)
+        except tf.errors.OpError as error:
+            return _("The bytes are few enough, but the layers do not fit together.") + "\n" + fault(error)
+    return None
+
+
+def _map_hint(layouts: Any, dtensor: Any) -> str | None:
+    """Says what tf_keras would pass over in silence; refuses in words what TensorFlow would stumble over."""
+    if layouts.get_default_mesh() is None:
+        return _("The LayoutMap has no mesh. Write `LayoutMap(mesh=mesh)`.")
+    by_pattern = {pattern: layouts[pattern] for pattern in layouts}
+    meshes = [layouts.get_default_mesh(), *(layout.mesh for layout in by_pattern.values())]
+    if any(dtensor.mesh_spec(each) != _MESH for each in meshes):
+        return _("Use the `mesh` that `small_enough` gets, for the LayoutMap and for each layout.")
+    shapes: dict[str, tuple[int, ...]] = {f"{name}.kernel": shape for name, shape in _SHAPES.items()}
+    shapes |= {f"{name}.bias": shape[1:] for name, shape in _SHAPES.items()}
+    used = set()
+    for name, shape in shapes.items():
+        fitting = [name] if name in by_pattern else [each for each in by_pattern if re.match(each, name)]
+        used.update(fitting[:1])
+        try:
+            for pattern in fitting[:1]:
+                dtensor.layout_spec(by_pattern[pattern]).of(shape)
+        except CourseError as error:
+            return _("{name} cannot have this layout.", name=f"`{name}`") + f"\n{error}"
+    unused = [pattern for pattern in by_pattern if pattern not in used]
+    if not unused:
+        return None
+    return _(
+        "No variable gets its layout from {pattern!r}. Their names are {names}.",
+        pattern=unused[0],
+        names=_(", ").join(shapes),
+    )
+
+
+def _three_layers() -> Any:
+    layers = import_module("tf_keras").layers
+    dense = [layers.Dense(shape[1], name=name) for name, shape in _SHAPES.items()]
+    return _sequential(1_200, *dense)
+
+
+def _sequential(num_features: int, *layers: Any) -> Any:
+    tf_keras = import_module("tf_keras")
+    tf_keras.utils.set_random_seed(0)
+    return tf_keras.Sequential([tf_keras.Input((num_features,)), *layers])
+
+
+def _on_one_device(
+    factor: float = 1.0, *, loss_factor: float = 1.0, training: bool = True
+) -> Callable[[Batches], dict[str, Any]]:
+    """Returns steps on one device with multiples of the right gradients, which say a multiple of the loss."""
+
+    def trained(batches: Batches) -> dict[str, Any]:
+        tf, tf_keras = start_tensorflow(), import_module("tf_keras")
+        model = _with_normalisation()
+        optimizer, losses = tf_keras.optimizers.SGD(_LEARNING_RATE, momentum=_MOMENTUM), []
+        for features, labels in batches:
+            with tf.GradientTape() as tape:
+                logits = model(features, training=training)
+                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+            gradients = [factor * each for each in tape.gradient(loss, model.trainable_variables)]
+            if factor:
+                optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            losses.append(loss_factor * float(loss))
+        return _found(losses, [weight.numpy() for weight in model.weights], optimizer)
+
+    return trained
+
+
+@exercise("keras_layouts-step", right=_on_one_device(), on_devices=True)
+def step(answer: Callable[[Any, Any], Any]) -> str | None:
+    """Steps of gradient descent with momentum, for a model that is laid out by a LayoutMap."""
+    random = np.random.default_rng(0)
+    batches = [
+        (random.normal(0, 1, (8, _FEATURES)).astype(np.float32), random.integers(0, _CLASSES, 8))
+        for _batch in range(3)
+    ]
+    moved: list[list[bool]] = []
+    before = os.environ.get(GROUP_SIZE)
+    try:
+        hint = judge(
+            answer,
+            _on_one_device(),
+            [Case((batches,), told=_("three batches of eight rows on the mesh {mesh}", mesh=_STEP_MESH))],
+            run=partial(_steps_on_devices, moved),
+            misconceptions={
+                _on_one_device(0.0): _(
+                    "After your steps no weight has changed. Give the gradients to the optimizer."
+                ),
+                _on_one_device(8, loss_factor=8): _(
+                    "These are steps for the sum of the losses. Take their mean."
+                ),
+                _on_one_device(1 / 8): _(
+                    "Do not divide by the devices: with DTensor a gradient is that of the whole batch"
+                    " already."
+                ),
+                _on_one_device(training=False): _(
+                    "Call the model with `training=True`, so that it normalises with the moments of the"
+                    " batch."
+                ),
+            },
+            tolerance=1e-3,
+            advice=_(
+                "Return the mean loss, and give the optimizer that `make_step` gets the gradients of all"
+                " trainable variables."
+            ),
+        )
+    except limit.TooLong as error:
+        slow = _("TensorFlow takes half a minute to refuse a gradient that is taken outside one.")
+        cure = join_sentences([_compile_it(), slow])
+        raise limit.TooLong(error.problem, allowed=error.allowed, cure=cure) from None
+    if before is None and os.environ.pop(GROUP_SIZE, ""):
+        return _("Your function leaves an environment variable set. Call `apply_gradients` outside instead.")
+    if moved and any(late and not at_once for at_once, late in zip(moved[0], moved[-1], strict=True)):
+        return _(
+            "Some variables did not move in the first step: their updates came a step late. Call"
+            " `apply_gradients` outside the `tf.function` that computes the gradients."
+        )
+    return hint
+
+
+def _steps_on_devices(
+    moved: list[list[bool]], make_step: Callable[[Any, Any], Any], batches: Batches
+) -> dict[str, Any] | None:
+    """Returns what the reader's steps make of the model on eight devices, if there are any.
+
+    Notes after each step which variables have changed since before the first.
+    """
+    with on_devices() as (_tf, dtensor):
+        mesh = dtensor.create_mesh(_STEP_MESH)
+        model = _on_mesh(dtensor, mesh)
+        sgd = import_module("tf_keras").optimizers.SGD
+        optimizer = sgd(_LEARNING_RATE, momentum=_MOMENTUM, mesh=mesh)
+        step = answered(make_step(model, optimizer))
+        if not callable(step):
+            return None
+        first, losses = [dtensor.to_numpy(each) for each in model.trainable_variables], []
+        for features, labels in batches:
+            inputs = dtensor.pack(features, LayoutSpec(["batch", UNSHARDED], _STEP_MESH), mesh)
+            losses.append(
+                _loss_of(step, inputs, dtensor.pack(labels, LayoutSpec(["batch"], _STEP_MESH), mesh))
+            )
+            stepped = [dtensor.to_numpy(each) for each in model.trainable_variables]
+            moved.append([not np.array_equal(*pair) for pair in zip(stepped, first, strict=True)])
+        return _found(losses, [dtensor.to_numpy(weight) for weight in model.weights], optimizer)
+
+
+def _found(losses: list[Any], values: list[Array], optimizer: Any) -> dict[str, Any]:
+    """Returns what is compared: also whether the steps were taken with the optimizer that was given."""
+    taken = int(optimizer.iterations.numpy())
+    return {"losses": losses, "values": values, "optimizer.iterations": taken}
+
+
+def _compile_it() -> str:
+    return _("Write `@tf.function` over a function that has the tape and its `gradient` in it.")
+
+
+def _on_mesh(dtensor: Any, mesh: Any) -> Any:
+    layouts = import_module("tf_keras").dtensor.experimental.LayoutMap(mesh=mesh)
+    units: dict[str, tuple[str, ...]] = {
+        "hidden.kernel": (UNSHARDED, "model"),
+        "logits.kernel": ("model", UNSHARDED),
+    }
+    units |= {"hidden.bias": ("model",), "normal.*": ("model",)}
+    for pattern, entries in units.items():
+        layouts[pattern] = dtensor.to_layout(LayoutSpec(entries, _STEP_MESH), mesh)
+    with layouts.scope():
+        return _with_normalisation()
+
+
+def _with_normalisation() -> Any:
+    layers = import_module("tf_keras").layers
+    hidden = layers.Dense(_HIDDEN, activation="relu", name="hidden")
+    normal, logits = layers.BatchNormalization(name="normal"), layers.Dense(_CLASSES, name="logits")
+    return _sequential(_FEATURES, hidden, normal, logits)
+
+
+def _loss_of(step: Callable[[Any, Any], Any], inputs: Any, labels: Any) -> Any:
+    tf = start_tensorflow()
+    try:
+        return plain(answered(step(inputs, labels)))
+    except tf.errors.UnimplementedError as error:
+        if "got a regular tensor" not in str(error):
+            raise
+        raise CourseError(
+            _("DTensor refuses a part of your step outside a compiled function."),
+            allowed=_("a loss and gradients that are computed in a compiled function"),
+            cure=_compile_it(),
+        ) from error

@@ -1,0 +1,142 @@
+"""The exercises of this lesson that only code can check: a function, and what the explorer shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.real_devices import guarded, on_devices
+from course_lib.i18n import _, ngettext
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from course_lib.specs.sharding import Sharding, numbered_tensor
+
+Array = npt.NDArray[Any]
+Cut = Callable[[Array, Any], Any]
+
+_NUM_CASES = 30
+_TRAP = LayoutSpec(["model", UNSHARDED], MeshSpec([("batch", 4), ("model", 2)]))  # of the lesson's packer
+_EXPLORED = MeshSpec([("x", 2), ("y", 4)])
+_UNTOUCHED = LayoutSpec(["x", UNSHARDED], _EXPLORED).of((8, 6))
+
+
+def _cut(whole: Array, layout: LayoutSpec) -> list[Array]:
+    return [part.copy() for part in layout.of(whole.shape).split(whole)]
+
+
+@exercise("mesh_and_layout-cut", right=_cut, on_devices=True)
+def cut(answer: Cut) -> str | None:
+    """A function that cuts an array into the components of a layout."""
+    unlisted: list[Any] = []
+    retyped: list[dict[str, str]] = []
+
+    def on_a_mesh(function: Cut, whole: Array, layout: LayoutSpec) -> Any:
+        with on_devices() as (tf, dtensor):
+            components = function(whole, guarded(dtensor.to_layout(layout)))
+            packed = tf.is_tensor(components) and dtensor.dtensor.is_dtensor(components)
+        no_list = packed or isinstance(components, (dict, Iterator))
+        if no_list or (isinstance(components, list) and not components):
+            unlisted.append(components)
+        if isinstance(components, (list, tuple)):
+            types = {part.dtype.name for part in components if hasattr(part, "dtype")}  # a list has none
+            retyped.extend({"whole": whole.dtype.name, "parts": each} for each in types - {whole.dtype.name})
+        return components
+
+    every = _("Give every device its component: devices with equal blocks get one each.")
+    misconceptions: dict[Cut, str] = {
+        _cut_by_mesh_shape: _(
+            "This cuts an axis into as many parts as the mesh dimension of the same number has positions."
+            " The layout may give the axis another dimension: ask `layout.num_shards(axis)`."
+        ),
+        _each_block_once: every,
+        lambda *inputs: _cut(*inputs)[:1]: every,
+        _first_axis_only: _("This cuts the first axis only. The layout has an entry for each axis."),
+    }
+    random = np.random.default_rng(0)
+    trap = (numbered_tensor((8, 4)) + 0.5, _TRAP)
+    cases = [_told(*inputs) for inputs in [trap, *[_random_sharding(random) for _case in range(_NUM_CASES)]]]
+    no_axes = _("An array without axes has one number: every device holds it.")
+    cases.append(_told(numbered_tensor(()) + 7, LayoutSpec([], _TRAP.mesh), hint=no_axes))
+    cases.append(_told(np.arange(8), LayoutSpec(["model"], _TRAP.mesh)))  # as labels are
+    hint = judge(answer, _cut, cases, misconceptions=misconceptions, run=on_a_mesh)
+    if len(unlisted) == len(cases):
+        return _("Return a list with the component of each device, not yet packed.")
+    if retyped and not hint:
+        return _(
+            "The numbers are right, but the parts of an array of {whole} are {parts}. Keep its number type:"
+            " DTensors of unlike types cannot be added.",
+            **retyped[0],
+        )
+    return hint
+
+
+def _told(whole: Array, layout: LayoutSpec, hint: str = "") -> Case:
+    told = _(
+        "an array of shape {shape} under {layout} on the mesh {mesh}",
+        shape=whole.shape,
+        layout=layout,
+        mesh=layout.mesh,
+    )
+    return Case((whole, layout), hint, told)
+
+
+def _cut_by_mesh_shape(whole: Array, layout: LayoutSpec) -> list[Array]:
+    components = []
+    for device_id in range(layout.mesh.size):
+        part = whole
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != UNSHARDED:
+                parts = np.split(part, layout.mesh.sizes[axis], axis=axis)
+                part = parts[layout.mesh.coords(device_id)[dim]]
+        components.append(part)
+    return components
+
+
+def _each_block_once(whole: Array, layout: LayoutSpec) -> list[Array]:
+    return [whole[block.index] for block in layout.of(whole.shape).blocks]
+
+
+def _first_axis_only(whole: Array, layout: LayoutSpec) -> list[Array]:
+    entries = [*layout.sharding_specs[:1], *[UNSHARDED] * (layout.num_axes - 1)]
+    return _cut(whole, LayoutSpec(entries, layout.mesh))
+
+
+def _random_sharding(random: np.random.Generator) -> tuple[Array, LayoutSpec]:
+    sizes = [(8,), (5,), (4, 2), (2, 4), (3, 2), (2, 3), (1, 4), (2, 2, 2), (2, 1, 3)]
+    mesh = MeshSpec(zip("xyz", sizes[random.integers(len(sizes))], strict=False))
+    num_axes = int(random.integers(1, 4))
+    entries = random.permutation([*mesh.names, *[UNSHARDED] * num_axes])[:num_axes].tolist()
+    layout = LayoutSpec(entries, mesh)
+    lengths = [layout.num_shards(axis) * int(random.integers(1, 3)) for axis in range(num_axes)]
+    return numbered_tensor(lengths) + 0.5, layout
+
+
+@exercise(
+    "mesh_and_layout-explore-one-copy",
+    right=LayoutSpec(["y", "x"], _EXPLORED).of((8, 6)),
+    unanswered=_UNTOUCHED,
+)
+def one_copy(chosen: Sharding) -> str | None:
+    """A choice in which each element is held once."""
+    if chosen.global_shape != (8, 6):
+        return _(
+            "The tensor in the explorer has the shape {shape}. Set it to (8, 6).", shape=chosen.global_shape
+        )
+    if chosen.mesh.size != 8:
+        return ngettext(
+            "The mesh in the explorer has {count} device; it needs 8.",
+            "The mesh in the explorer has {count} devices; it needs 8.",
+            chosen.mesh.size,
+        )
+    if chosen.copies != 1:
+        return ngettext(
+            "Now {count} device holds each element. Mesh dimensions that cut no axis make copies.",
+            "Now {count} devices hold each element. Mesh dimensions that cut no axis make copies.",
+            chosen.copies,
+        )
+    return None

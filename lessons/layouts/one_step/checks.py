@@ -1,0 +1,166 @@
+"""The exercises of this lesson: the layouts of a step on images, and the moments of the rows that count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import drawn, judge
+from course_lib.exercises.layouts import layouts_hint
+from course_lib.exercises.real_devices import on_devices, refuse_new_axis
+from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+
+Array = npt.NDArray[Any]
+Moment = Callable[[Array, Array], Any]
+Mistakes = dict[Moment, str]
+
+_MESH = MeshSpec([("batch", 8)])
+_ROWS = LayoutSpec(["batch", UNSHARDED], _MESH)
+_LAYOUTS = {
+    "images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], _MESH),
+    "labels": LayoutSpec(["batch"], _MESH),
+    "losses": LayoutSpec(["batch"], _MESH),
+    "gradient": LayoutSpec([UNSHARDED, UNSHARDED], _MESH),
+    "mean_loss": LayoutSpec([], _MESH),
+}
+
+
+@exercise("one_step-layouts", right=_LAYOUTS)
+def layouts(answer: dict[str, Any]) -> str | None:
+    """The layouts of a data-parallel step on images."""
+    hints = {
+        "images": _("The examples lie along the first axis of the images; split only that."),
+        "labels": _("The labels are split like the images that they belong to."),
+        "losses": _(
+            "Each device computes the losses of its own images. No device needs those of the others."
+        ),
+        "gradient": _("A gradient is laid out as its variable, and each device holds the whole weight."),
+    }
+    return layouts_hint(
+        answer, _LAYOUTS, hints, other_mesh=_("Use `mesh`, with its one dimension batch of 8.")
+    )
+
+
+def _mean(hidden: Array, weights: Array) -> Array:
+    return np.asarray((weights * hidden).sum(axis=0) / weights.sum())
+
+
+def _squares(hidden: Array, weights: Array) -> Array:
+    return (hidden - _mean(hidden, weights)) ** 2
+
+
+def _variance(hidden: Array, weights: Array) -> Array:
+    return _mean(_squares(hidden, weights), weights)
+
+
+def _wrong_means() -> Mistakes:
+    return {
+        lambda hidden, weights: hidden.mean(axis=0): _(
+            "The mean is that of all rows: the padding counts too."
+        ),
+        lambda hidden, weights: (weights * hidden).mean(axis=0): _(
+            "The sum for the mean is divided by the number of all rows. How many of them count?"
+        ),
+        lambda hidden, weights: hidden.sum(axis=0) / weights.sum(): _(
+            "The sum for the mean has the rows of padding in it. Multiply each row by its weight."
+        ),
+        _variance: _("The mean comes first, then the variance."),
+    }
+
+
+def _wrong_variances() -> Mistakes:
+    padding = _("The mean is right. In the variance the padding counts too.")
+    return {
+        lambda hidden, weights: _squares(hidden, weights).mean(axis=0): padding,
+        lambda hidden, weights: _squares(hidden, weights).sum(axis=0) / weights.sum(): padding,
+        lambda hidden, weights: (
+            ((weights * hidden - _mean(hidden, weights)) ** 2).sum(axis=0) / weights.sum()
+        ): padding,
+        lambda hidden, weights: (weights * _squares(hidden, weights)).mean(axis=0): _(
+            "The mean is right. The variance is divided by the number of all rows. How many of them count?"
+        ),
+        lambda hidden, weights: np.sqrt(_variance(hidden, weights)): _(
+            "The mean is right. The second is a standard deviation; its square is asked for."
+        ),
+    }
+
+
+@exercise("one_step-moments", right=_variance, on_devices=True)
+def moments(answer: Callable[..., Any]) -> str | None:
+    """The moments of the rows of weight 1, of a batch that lies on eight devices."""
+    refuse_new_axis(answer)
+    errors: list[Exception] = []
+
+    def on_eight_devices(*inputs: Any) -> Any:
+        try:
+            return _on_eight_devices(*inputs)
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    hint = _hint(answer, on_eight_devices)
+    if hint is None or errors or _hint(answer, _on_one_device) is not None:
+        return hint
+    return _(
+        "On one device this is right, on eight it is not: rows picked by `tf.where`, `tf.boolean_mask` or"
+        " slices with tensors can be wrong. Multiply by the weights instead."
+    )
+
+
+def _hint(answer: Callable[..., Any], called: Callable[..., Any]) -> str | None:
+    """Returns what is wrong with the means, or else with the variances; None where both are right."""
+    cases = drawn(_padded_batch, count=4)
+    mean = _("The first result is the mean of the rows of weight 1, of the shape (units,).")
+    variance = _(
+        "The second result is the mean of the squared distances from the mean, over the rows of weight 1,"
+        " of the shape (units,)."
+    )
+
+    def judged(part: int, right: Moment, wrong: Mistakes, advice: str) -> str | None:
+        return judge(
+            answer, right, cases, misconceptions=wrong, run=lambda *given: called(*given, part), advice=advice
+        )
+
+    return judged(0, _mean, _wrong_means(), mean) or judged(1, _variance, _wrong_variances(), variance)
+
+
+def _on_eight_devices(answer: Callable[..., Any], hidden: Array, weights: Array, part: int) -> Any:
+    """Returns one of the two results of a function of DTensors, joined from what devices hold."""
+    with on_devices() as (tf, dtensor):
+        given = dtensor.pack(hidden, _ROWS), dtensor.pack(weights, _ROWS)
+        try:
+            results = tf.function(answer, autograph=False)(*given)
+        except tf.errors.OperatorNotAllowedInGraphError:  # Python's `if` or `for` on a tensor
+            results = tf.function(answer)(*given)
+        return None if results is None else _of_pair(tf.nest.map_structure(dtensor.to_numpy, results), part)
+
+
+def _on_one_device(answer: Callable[..., Any], hidden: Array, weights: Array, part: int) -> Any:
+    """Returns the same of ordinary tensors."""
+    tf = start_tensorflow()
+    return np.asarray(_of_pair(answer(tf.constant(hidden), tf.constant(weights)), part))
+
+
+def _of_pair(results: Any, part: int) -> Any:
+    if isinstance(results, dict) or len(results) != 2:
+        raise CourseError(
+            _("Two results are asked for."), allowed=_("the mean, then the variance"), cure=_("Return both.")
+        )
+    return results[part]
+
+
+def _padded_batch(random: np.random.Generator) -> tuple[Array, Array]:
+    """Returns rows, and weights of which some are 0 and at least two are 1."""
+    size = int(random.choice([8, 16]))
+    hidden, weights = random.integers(0, 5, (size, 3)), random.integers(0, 2, (size, 1))
+    places = random.choice(size, 3, replace=False)
+    weights[places[:2]], weights[places[2]] = 1, 0
+    return hidden.astype(np.float32), weights.astype(np.float32)

@@ -1,0 +1,1 @@
+"""Save and serve."""

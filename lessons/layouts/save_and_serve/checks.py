@@ -1,0 +1,273 @@
+"""What code checks in this lesson: gathering the shards of a variable, and a class that is exported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.exercises import faults, limit
+from course_lib.exercises.answers import answered
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.real_devices import on_devices
+from course_lib.exercises.small_model import logits_of, small_model, small_values
+from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED, MeshSpec
+
+Array = npt.NDArray[Any]
+Texts = Sequence[str]
+
+_LAYOUTS = (
+    LayoutSpec([UNSHARDED, "model"], MeshSpec([("batch", 4), ("model", 2)])),
+    LayoutSpec(["batch", UNSHARDED], MeshSpec([("batch", 8)])),
+    LayoutSpec(["feature", "model"], MeshSpec([("model", 2), ("feature", 4)])),
+    LayoutSpec(["model"], MeshSpec([("batch", 2), ("feature", 2), ("model", 2)])),
+    LayoutSpec([UNSHARDED, UNSHARDED], MeshSpec([("batch", 8)])),
+)
+
+
+def _components(whole: Array, layout: LayoutSpec) -> list[Array]:
+    return layout.of(whole.shape).split(whole)
+
+
+def _added(whole: Array, layout: LayoutSpec) -> Array:
+    made, sharding = np.zeros_like(whole), layout.of(whole.shape)
+    for device_id, part in enumerate(sharding.split(whole)):
+        made[sharding.shards[device_id]] += part
+    return made
+
+
+def _relaid(variable: Any) -> Array:
+    """Returns the whole value, which is laid out on every device."""
+    dtensor = start_tensorflow().experimental.dtensor
+    everywhere = dtensor.Layout.replicated(variable.layout.mesh, variable.shape.rank)
+    return np.asarray(dtensor.relayout(variable, everywhere).numpy())
+
+
+@exercise("save_and_serve-gather", right=_relaid, on_devices=True)
+def gather(answer: Callable[[Any], Any]) -> str | None:
+    """The whole value of a DVariable, an array."""
+    cases = []
+    for layout in _LAYOUTS:
+        shape = (8, 16)[: layout.num_axes]
+        told = _("a variable of the shape {shape} with the layout {layout}", shape=shape, layout=layout)
+        values = np.random.default_rng(6).permutation(np.prod(shape)).astype(np.float32)
+        cases.append(Case((values.reshape(shape), layout), told=told))
+    large = np.arange(2**24, 2**24 + 8)  # neighbours that float32 cannot tell apart
+    cases.append(Case((large, _LAYOUTS[3]), _("Keep the type of the numbers: that of `variable.dtype`.")))
+
+    def run(function: Callable[[Any], Any], whole: Array, layout: LayoutSpec) -> Any:
+        with on_devices() as (tf, dtensor):
+            made = function(tf.experimental.dtensor.DVariable(dtensor.pack(whole, layout)))
+            if tf.is_tensor(made) and tf.experimental.dtensor.is_dtensor(made):
+                raise CourseError(
+                    _("What is returned is still a DTensor on its mesh."),
+                    allowed=_("a NumPy array"),
+                    cure=_("Put the shards together, and return an array."),
+                )
+            return made
+
+    return judge(
+        answer,
+        lambda whole, _layout: whole,
+        cases,
+        misconceptions={
+            lambda whole, layout: np.concatenate(_components(whole, layout)): _(
+                "This lays the shards one after the other, in the order of the devices. Which part of the"
+                " whole does each of them hold?"
+            ),
+            lambda whole, layout: _components(whole, layout)[0]: _(
+                "This is what the first device holds. Where a variable is split, others hold the rest."
+            ),
+            _added: _(
+                "This adds a block once for each device that holds it. Copies are equal: write them over each"
+                " other."
+            ),
+        },
+        run=run,
+        tolerance=0.0,
+        advice=_(
+            "For an axis that is split the layout names a mesh dimension: "
+            "the place of the device along it counts blocks."
+        ),
+    )
+
+
+_BATCHES = (
+    ["film", "good film", "a bad dull film", ""],
+    ["bad film", "good good film", "fine", "film bad dull", "dull"],
+    ["good film"],
+)
+_COLUMNS = 1200  # as in the lesson: a reader's class may hold its `Classifier`
+_VOCABULARY = ("[UNK]", "film", "good", "bad", "dull", "fine")
+_WEIGHTS = np.array([0.5, 1, 1.5, 1.5, 2, 2.5], np.float32)
+_PROGRAM = """import json, sys
+import tensorflow as tf
+
+signature = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+(name,) = signature.structured_input_signature[1]
+for texts in json.loads(sys.argv[2]):
+    given = signature(**{name: tf.constant(texts)})
+    values = {key: value.numpy().tolist() for key, value in given.items()}
+    print(json.dumps(values, default=bytes.decode))
+"""
+
+
+def _parts() -> tuple[Any, Any]:
+    """Returns a vectorizer of six words and a model of ordinary variables, as the lesson makes them."""
+    tf, values = start_tensorflow(), small_values()
+    values["W1"] = np.pad(values["W1"], [(0, _COLUMNS - len(_VOCABULARY)), (0, 0)])
+    vectorizer = tf.keras.layers.TextVectorization(_COLUMNS, output_mode="tf_idf", pad_to_max_tokens=True)
+    vectorizer.set_vocabulary(list(_VOCABULARY), idf_weights=_WEIGHTS)
+    return vectorizer, small_model(values, tf.Variable)
+
+
+def _probabilities(
+    texts: Texts,
+    *,
+    own_moments: bool = False,
+    scaled: bool = True,
+    axis: int | None = 1,
+    softmax: bool = True,
+) -> Array:
+    """Returns the probabilities of texts of small letters, without TensorFlow: `[texts, 2] global`.
+
+    Args:
+        texts: the texts.
+        own_moments: whether rows are normalised with the moments of these texts.
+        scaled: whether rows are scaled.
+        axis: along which axis they are scaled; None for all rows together.
+        softmax: whether probabilities are returned, or logits.
+    """
+    rows = np.zeros((len(texts), len(_VOCABULARY)))
+    for row, text in zip(rows, texts, strict=True):
+        for token in text.split():
+            row[_VOCABULARY.index(token) if token in _VOCABULARY else 0] += 1
+    rows *= _WEIGHTS
+    if scaled:
+        rows /= np.maximum(np.linalg.norm(rows, axis=axis, keepdims=True), 1e-6)  # no word: stays 0
+    logits = logits_of(small_values(), rows, own_moments=own_moments)
+    if not softmax:
+        return logits
+    powers = np.exp(logits)
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _labelled(probabilities: Array, *, names: Texts = ("bad", "good")) -> dict[str, list[Any]]:
+    labels = [names[column] for column in probabilities.argmax(axis=1)]
+    return {"label": labels, "probability": probabilities.max(axis=1).tolist()}
+
+
+def _predicted(texts: Texts) -> dict[str, list[Any]]:
+    return _labelled(_probabilities(texts))
+
+
+@exercise("save_and_serve-server", right=_predicted, on_devices=True)
+def server(answer: Callable[[Any, Any], Any]) -> str | None:
+    """A module that gives the label and the probability of each text, here and in another process."""
+    tf = start_tensorflow()
+    with limit.time_limit():
+        made = answer(*_parts())
+        hint = _not_to_be_exported(made, tf)
+
+    def here(_make: object, texts: Texts) -> Any:
+        given = {name: value.numpy().tolist() for name, value in made(tf.constant(texts)).items()}
+        return json.loads(json.dumps(given, default=bytes.decode))
+
+    hint = hint or _judged(answer, here)
+    if hint:
+        return hint
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            tf.saved_model.save(made, folder, signatures={"serving_default": made.__call__})
+        except AssertionError as error:
+            if "untracked" not in str(error):
+                raise
+            return _(
+                "The export lacks something that `__call__` uses: no attribute of the object leads to it."
+                " Make it one in `__init__`, for example `self.model = model`."
+            )
+        command = [sys.executable, "-c", _PROGRAM, folder, json.dumps(_BATCHES)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "pyfunc" in done.stderr:
+        return _(
+            "Your export calls Python code, which the other process does not have. Use TensorFlow's own"
+            " operations in place of tf.py_function and tf.numpy_function."
+        )
+    if done.returncode:
+        last = done.stderr.strip().rpartition("\n")[2]
+        return _("In another process your export fails: {error}", error=faults.reason(last))
+    given = [json.loads(line) for line in done.stdout.splitlines()]
+    return _judged(answer, lambda _make, texts: given[_BATCHES.index(texts)])
+
+
+def _judged(answer: Callable[[Any, Any], Any], run: Callable[..., Any]) -> str | None:
+    return judge(
+        answer,
+        _predicted,
+        [Case((texts,)) for texts in _BATCHES],
+        misconceptions={
+            lambda texts: _labelled(_probabilities(texts, own_moments=True)): _(
+                "What is predicted for a text depends on what else is asked: this normalises with the moments"
+                " of the texts. Take `model.mean` and `model.variance`."
+            ),
+            lambda texts: _labelled(_probabilities(texts, scaled=False)): _(
+                "The model was trained on rows of length 1; these rows are as the vectorizer makes them."
+            ),
+            lambda texts: _labelled(_probabilities(texts, axis=None)): _(
+                "This scales the rows of all texts together. Scale each row to length 1."
+            ),
+            lambda texts: _labelled(_probabilities(texts, softmax=False)): _(
+                "These are logits. Make probabilities of them: tf.nn.softmax."
+            ),
+            lambda texts: _labelled(_probabilities(texts), names=("good", "bad")): _(
+                "The labels are the wrong way round: column 0 is bad."
+            ),
+            lambda texts: {**_predicted(texts), "probability": _probabilities(texts)[:, 1]}: _(
+                "This is the probability of good for each text. Return that of the label."
+            ),
+        },
+        run=run,
+        advice=_(
+            "Go through it once more, with `self.vectorizer` and `self.model`: rows of length 1, `hidden`,"
+            " `logits` with the moving mean and then the moving variance, `tf.nn.softmax`."
+            ' The label is "bad" or "good", whichever is more probable.'
+        ),
+    )
+
+
+def _not_to_be_exported(made: Any, tf: Any) -> str | None:
+    """Returns why what a reader's class makes cannot serve texts, as far as its signature tells."""
+    if not isinstance(made, tf.Module):
+        return _("Only an object of a class that inherits from tf.Module can be exported here.")
+    function = answered(made.__call__)
+    signature = getattr(function, "input_signature", None)
+    if not signature or getattr(function, "_jit_compile", None):  # XLA would end the process on strings
+        return _(
+            "`__call__` needs `@tf.function(input_signature=[tf.TensorSpec(...)])`, without `jit_compile`:"
+            " XLA has no strings."
+        )
+    if [(spec.dtype, str(spec.shape)) for spec in signature] != [(tf.string, "(None,)")]:
+        return _(
+            "The signature takes {specs}. Let it take one tensor of strings with one axis, of any length:"
+            " write None for a length that is not known.",
+            specs=", ".join(map(str, signature)),
+        )
+    given = function.get_concrete_function().structured_outputs
+    if not (isinstance(given, Mapping) and set(given) == {"label", "probability"}):
+        return _('`__call__` should return a dictionary with the keys "label" and "probability".')
+    if given["label"].dtype != tf.string:
+        return _("The labels should be strings: tf.gather or tf.where can choose them.")
+    if any(value.shape.rank not in (None, 1) for value in given.values()):
+        return _('"label" and "probability" should have one entry for each text, and no other axis.')
+    return None

@@ -1,0 +1,1 @@
+"""Model-parallel and spatial-parallel training."""

@@ -1,1 +1,0 @@
-"""Lesson 1: Mesh and layout."""

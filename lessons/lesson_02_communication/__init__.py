@@ -1,1 +1,0 @@
-"""Lesson 2: What communication a layout costs."""

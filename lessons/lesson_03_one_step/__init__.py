@@ -1,1 +1,0 @@
-"""Lesson 3: One training step on eight devices."""

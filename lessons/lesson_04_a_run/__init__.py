@@ -1,1 +1,0 @@
-"""Lesson 4: A run that you can watch, stop and resume."""

@@ -1,1 +1,0 @@
-"""Lesson 5: Model-parallel and spatial-parallel training."""

@@ -1,1 +1,0 @@
-"""Lesson 6: Save and serve."""

@@ -1,1 +1,0 @@
-"""Lesson 7: From scratch with the Core API: MNIST and Adam."""

@@ -1,1 +1,0 @@
-"""Lesson 8: DTensor and Keras."""

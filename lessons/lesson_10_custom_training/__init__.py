@@ -1,1 +1,0 @@
-"""Lesson 10: Custom training on Fashion-MNIST."""

@@ -1,0 +1,1 @@
+"""Scale: thousands of devices."""

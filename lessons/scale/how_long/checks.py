@@ -1,0 +1,155 @@
+"""The exercises of this lesson: what a product adds up among devices, and the attention of a block."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.exercises.answers import answered
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, judge
+from course_lib.exercises.real_devices import on_devices, refuse_new_axis
+from course_lib.i18n import _
+
+Array = npt.NDArray[Any]
+Splits = Mapping[str, str]
+
+_PRODUCTS = ["bsd,df->bsf", "bsf,fd->bsd", "bsd,dhk->bhsk", "bhsk,hkd->bsd", "bhsk,bhtk->bhst", "bd,dv->bv"]
+_PRODUCTS += ["bsd,bsf->df", "df,bsd->bsf", "bsd,df->bs", "df,bsd->bs"]  # a gradient; letters that one has
+_PLANS: tuple[dict[str, str], ...] = (
+    {"b": "batch"},
+    {"b": "batch", "h": "model", "f": "model", "v": "model"},
+    {"b": "batch", "d": "x", "h": "y", "f": "y"},
+    {"h": "x", "f": "x"},
+)
+_SIZES = ((3, 5, 7), (6, 9, 3))  # of sequence, features and a head; four examples, two heads
+
+
+def _added_up(how: str, splits: Splits) -> list[list[str]]:
+    tensors = how.replace("->", ",").split(",")
+    return [sorted({splits[axis] for axis in {*how} & {*splits} if axis not in own}) for own in tensors]
+
+
+@exercise("how_long-added", right=_added_up)
+def added_up(answer: Callable[..., Any]) -> str | None:
+    """The mesh dimensions over which the tensors of a product are added up."""
+
+    def sorted_sets(function: Callable[..., Any], how: str, splits: Splits) -> list[list[str]]:
+        found = answered(function(how, dict(splits)))
+        if not isinstance(found, list | tuple) or len(found) != 3:
+            raise CourseError(
+                _("Your function does not return three sets."),
+                allowed=_("a list of three sets: first gradient, second gradient, result"),
+                cure=_("Return one for each of the three tensors, in the order of `how`."),
+            )
+        return [sorted({*each}, key=str) for each in found]
+
+    def forward_only(how: str, splits: Splits) -> list[list[str]]:
+        return [[], [], _added_up(how, splits)[2]]
+
+    def all_axes(how: str, splits: Splits) -> list[list[str]]:
+        return [sorted({splits[axis] for axis in how if axis in splits})] * 3
+
+    def letters(how: str, splits: Splits) -> list[list[str]]:
+        return _added_up(how, {axis: axis for axis in splits})
+
+    def swapped(how: str, splits: Splits) -> list[list[str]]:
+        first, second, result = _added_up(how, splits)
+        return [second, first, result]
+
+    return judge(
+        answer,
+        _added_up,
+        [Case((how, splits)) for how in _PRODUCTS for splits in _PLANS],
+        run=sorted_sets,
+        advice=_("Take the letters of the whole product, without those of the tensor itself."),
+        misconceptions={
+            forward_only: _("A gradient is a product too: what does it add up over?"),
+            all_axes: _("An axis that the tensor has itself is not added up in it."),
+            letters: _("Return mesh dimensions, such as `batch`, in place of letters."),
+            swapped: _(
+                "The two gradients are in each other's place: a gradient has the axes of its own factor."
+            ),
+        },
+    )
+
+
+def _right_attend(n: Any, query: Any, key: Any, value: Any) -> Any:
+    tf = sys.modules["tensorflow"]  # an import here would be AutoGraph's to convert
+    q, k, v = (tf.einsum("bsd,dhk->bhsk", n, each) for each in (query, key, value))
+    scores = tf.einsum("bhsk,bhtk->bhst", q, k) / query.shape[-1] ** 0.5
+    return tf.einsum("bhst,bhtk->bhsk", tf.nn.softmax(scores), v)
+
+
+def _attended(
+    n: Array, query: Array, key: Array, value: Array, *, root: float = 0, axis: int = -1, turned: bool = False
+) -> Array:
+    """Returns the same in NumPy; with other arguments, what a mistake makes of it."""
+    q, k, v = (np.einsum("bsd,dhk->bhsk", n, each) for each in (query, key, value))
+    scores = np.einsum("bhtk,bhsk->bhst" if turned else "bhsk,bhtk->bhst", q, k)
+    shares = np.exp(scores / (root or query.shape[-1] ** 0.5))
+    mixed: Array = np.einsum("bhst,bhtk->bhsk", shares / shares.sum(axis=axis, keepdims=True), v)
+    return mixed
+
+
+@exercise("how_long-attend", right=_right_attend, on_devices=True)
+def attend(answer: Callable[..., Any]) -> str | None:
+    """Attention on a mesh of 4 x 2, whose heads are split: the values of NumPy, and no collective."""
+    random, seen = np.random.default_rng(0), list[Any]()
+    shapes = [((4, sequence, features), *[(features, 2, size)] * 3) for sequence, features, size in _SIZES]
+    cases = [
+        Case(tuple(random.normal(0, 0.7, shape).astype(np.float32) for shape in given)) for given in shapes
+    ]
+    hint = judge(
+        answer,
+        _attended,
+        cases,
+        run=lambda function, *arrays: _on_a_mesh(function, arrays, seen),
+        tolerance=1e-4,
+        advice=_("Write each product with its letters, and look which letter it adds up over."),
+        misconceptions={
+            lambda *arrays: _attended(*arrays, root=1): _(
+                "The scores are not divided by the root of `size`."
+            ),
+            lambda *arrays: _attended(*arrays, root=8**0.5): _(
+                "The scores are divided by the root of 8, the size of the lesson's heads. These have another"
+                " size: take `query.shape[-1]`."
+            ),
+            lambda *arrays: _attended(*arrays, axis=-2): _(
+                "The shares of a token over all tokens add up to 1: softmax runs over the last axis."
+            ),
+            lambda *arrays: _attended(*arrays, turned=True): _("Queries and keys are in each other's place."),
+        },
+    )
+    if hint is None and any(seen):
+        return _("The values are right, but devices exchange something: keep the heads apart until `out`.")
+    return hint
+
+
+def _on_a_mesh(answer: Callable[..., Any], arrays: tuple[Array, ...], seen: list[Any]) -> Any:
+    """Returns what a reader's function makes of DTensors, and notes the collectives that it takes."""
+    refuse_new_axis(answer)
+    with on_devices() as (tf, real):
+        dtensor = import_module("tensorflow.experimental.dtensor")
+        mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], devices=[f"CPU:{at}" for at in range(8)])
+        rows, heads = ["batch", "unsharded", "unsharded"], ["unsharded", "model", "unsharded"]
+        tensors = [
+            real.pack(array, dtensor.Layout(spec, mesh))
+            for array, spec in zip(arrays, (rows, heads, heads, heads), strict=True)
+        ]
+        called = lambda *given: answered(answer(*given))  # noqa: E731
+        result = tf.function(called)(*tensors)
+        if not tf.is_tensor(result) or result.shape.rank != 4:
+            raise CourseError(
+                _("Your function does not return a tensor of four axes."),
+                allowed="[batch, heads, sequence, size]",
+                cure=_("Return the values, added up by the shares."),
+            )
+        seen.append(import_module("course_lib.seen").collectives(called, *tensors))
+        return real.to_numpy(result)

@@ -1,0 +1,145 @@
+"""The networks of this lesson, declared by the axes of their tensors, and the machines that they run on."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import cache
+
+from course_lib.specs.architecture import Architecture, Sum
+from course_lib.specs.machines import Cluster, Device, Link
+from course_lib.specs.plan import BATCH, Axes
+
+TOKENS = (BATCH, "sequence")  # the axes of what there is one of for each token
+
+
+@cache  # the planner keeps what it learns of a network
+def transformer(
+    num_blocks: int = 1,
+    *,
+    sequence: int,
+    features: int,
+    heads: int,
+    vocabulary: int,
+    size: int | None = None,
+    hidden: int | None = None,
+) -> Architecture:
+    """Returns a transformer that predicts a token at each place: embedding, blocks, a product for the logits.
+
+    A block normalises by the root of the mean square, attends, normalises again, and has two dense layers.
+    Of a plan that splits the sequence it would tell too little.
+
+    Args:
+        num_blocks: how many blocks follow each other.
+        sequence: how many tokens an example has.
+        features: how many numbers a token has between blocks.
+        heads: of the attention.
+        vocabulary: how many tokens there are.
+        size: of a query and of a key in a head; `features / heads` where it is not given.
+        hidden: the units of the first dense layer; `4 * features` where it is not given.
+
+    Source: https://arxiv.org/abs/1706.03762 (Attention Is All You Need).
+    """
+    x, scores = (*TOKENS, "features"), (BATCH, "heads", "sequence", "keys")
+    by_head, inward = (BATCH, "heads", "sequence", "size"), ("features", "heads", "size")
+    of_keys = (BATCH, "heads", "keys", "size")
+    block = {
+        "gain_1": ("features",),
+        "query": inward,
+        "key": inward,
+        "value": inward,
+        "out": ("heads", "size", "features"),
+        "gain_2": ("features",),
+        "up": ("features", "hidden"),
+        "up_bias": ("hidden",),
+        "down": ("hidden", "features"),
+    }
+    once = {"embedding": ("vocabulary", "features"), "position": ("sequence", "features")}
+    as_keys = (("sequence", "keys"),)
+    blocks = (
+        Sum("squares_1", TOKENS, ("x",)),
+        Sum("normed_1", x, ("x", "squares_1", "gain_1")),
+        Sum("queries", by_head, ("normed_1", "query")),
+        Sum("all_keys", of_keys, ("normed_1", "key"), as_keys),
+        Sum("values", of_keys, ("normed_1", "value"), as_keys),
+        Sum("scores", scores, ("queries", "all_keys")),
+        Sum("shares", scores, ("scores",)),
+        Sum("mixed", by_head, ("shares", "values")),
+        Sum("attended", x, ("mixed", "out")),
+        Sum("x_2", x, ("x", "attended")),
+        Sum("squares_2", TOKENS, ("x_2",)),
+        Sum("normed_2", x, ("x_2", "squares_2", "gain_2")),
+        Sum("units", (*TOKENS, "hidden"), ("normed_2", "up")),
+        Sum("active", (*TOKENS, "hidden"), ("units", "up_bias")),
+        Sum("made", x, ("active", "down")),
+        Sum("x_3", x, ("x_2", "made")),
+    )
+    return Architecture(
+        "transformer",
+        inputs={"tokens": (*TOKENS, "vocabulary")},
+        variables={**once, **block, "head": ("features", "vocabulary")},
+        sums=(
+            Sum("embedded", x, ("tokens", "embedding")),
+            Sum("x", x, ("embedded", "position")),
+            *(replace(each, times=num_blocks) for each in blocks),
+            Sum("logits", (*TOKENS, "vocabulary"), ("x_3", "head")),
+            Sum("largest", TOKENS, ("logits",)),
+            Sum("exponentials", TOKENS, ("logits",)),
+            Sum("losses", TOKENS, ("logits",)),
+            Sum("loss", (), ("losses",)),
+        ),
+        sizes={
+            "sequence": sequence,
+            "keys": sequence,
+            "features": features,
+            "heads": heads,
+            "size": size or features // heads,
+            "hidden": hidden or 4 * features,
+            "vocabulary": vocabulary,
+        },
+        repeats=dict.fromkeys(block, num_blocks),
+        into_block="x",
+        whole=("sequence", "keys", "size"),
+    )
+
+
+def classifier(*layers: int) -> Architecture:
+    """Returns a classifier of two or more dense layers without normalisation, `classifier(1200, 48, 2)`.
+
+    Its axes are `features`, `hidden`, `hidden_2` ..., `classes`.
+    """
+    others = (f"hidden_{at}" for at in range(2, len(layers) - 1))
+    names = ["features", "hidden", *others, "classes"]
+    variables: dict[str, Axes] = {}
+    sums, value = [], "rows"
+    for at, pair in enumerate(itertools.pairwise(names), start=1):
+        variables |= {f"W{at}": pair, f"b{at}": pair[1:]}
+        sums += [
+            Sum(f"product_{at}", (BATCH, pair[1]), (value, f"W{at}")),
+            Sum(f"y{at}", (BATCH, pair[1]), (f"product_{at}", f"b{at}")),
+        ]
+        value = f"y{at}"
+    ends = [Sum(name, (BATCH,), (value,)) for name in ("largest", "exponentials", "losses")]
+    return Architecture(
+        "classifier",
+        inputs={"rows": (BATCH, "features")},
+        variables=variables,
+        sums=(*sums, *ends, Sum("loss", (), ("losses",))),
+        sizes=dict(zip(names, layers, strict=True)),
+    )
+
+
+_NCCL = "https://github.com/NVIDIA/nccl (src/graph/topo.h, src/graph/tuning.cc)"
+_BOOK = "https://jax-ml.github.io/scaling-book/tpus"
+_MEGATRON = "https://arxiv.org/abs/2104.04473"
+
+A100 = Device("A100", 312e12, 80e9, 2.039e12, _MEGATRON)
+H100 = Device("H100", 989e12, 80e9, 3.35e12, "https://jax-ml.github.io/scaling-book/gpus")
+TPU_V5E = Device("TPU v5e", 197e12, 16e9, 0.81e12, _BOOK)
+CLUSTERS = {
+    # Each way NVLink 12 x 20 GB/s and 18 x 20.6 GB/s; a network adapter of 200 and 400 Gb/s for each device.
+    "A100": Cluster(A100, 8, Link(240e9, 3.4e-6, _NCCL), Link(25e9, 14e-6, _NCCL)),
+    "H100": Cluster(H100, 8, Link(371e9, 3.4e-6, _NCCL), Link(50e9, 14e-6, _NCCL)),
+    # One ring of a torus of 16 x 16 chips; beyond it the data centre's network.
+    "TPU v5e": Cluster(TPU_V5E, 256, Link(90e9, 1e-6, _BOOK), Link(3.125e9, 14e-6, _BOOK)),
+}

@@ -1,0 +1,1 @@
+"""Strategies: tf.distribute, on one machine and on many."""

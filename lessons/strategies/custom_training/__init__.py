@@ -1,0 +1,1 @@
+"""Custom training on Fashion-MNIST."""

@@ -1,0 +1,305 @@
+"""The exercises of this lesson: an objective with penalties, and what a replica does in a step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from course_lib.errors import CourseError
+from course_lib.exercises import replica_runs
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import Case, drawn, judge
+from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
+
+Array = npt.NDArray[Any]
+Parts = list[tuple[Array, Array]]  # rows and labels of each replica
+Shares = Callable[[int, int, int], float]  # of one example, by those of its replica, of all, and the replicas
+Times = Callable[[int, int], float]  # how often the penalties count, by the replicas and all examples
+
+_SIZES = ((2, 3), (1, 3, 2, 2))  # of the losses of two replicas, and of four
+_FOUND = ("sum_over_replicas", "gradient_of_losses", "gradient_of_penalties")
+_FEATURES, _CLASSES, _RATE, _MOMENTUM, _PENALTY = 5, 3, 0.5, 0.5, 0.1
+
+_OWN = lambda own, batch, replicas: 1 / own  # noqa: E731
+_KERAS = lambda own, batch, replicas: 1 / own / replicas  # noqa: E731
+_TWICE = lambda own, batch, replicas: 1 / batch / replicas  # noqa: E731
+_GLOBAL = lambda own, batch, replicas: 1 / batch  # noqa: E731
+_UNDIVIDED = lambda own, batch, replicas: 1  # noqa: E731
+_ONCE, _NEVER = lambda replicas, batch: 1, lambda replicas, batch: 0
+_EACH = lambda replicas, batch: replicas  # noqa: E731
+
+
+def _mistakes(make: Callable[[Shares, Times], Any]) -> dict[Callable[..., Any], str]:
+    """Returns what `make` makes of wrong shares, of wrongly counted penalties, and of both, with hints."""
+    shares = {
+        _GLOBAL: "",
+        _OWN: _("Each replica divides by its own examples only. Divide by those of the global batch."),
+        _KERAS: _(
+            "Here a replica divides by its own examples and by the replicas, as Keras does by default."
+            " That is right for equal parts only: divide by the global batch."
+        ),
+        _TWICE: _("The losses are divided by the global batch, and once more by the replicas: divide once."),
+        _UNDIVIDED: _("The losses are not divided, so they come to a sum. Divide by the global batch."),
+    }
+    times = {
+        _ONCE: "",
+        _EACH: _("The penalties are added once for every replica. Divide them by the number of replicas."),
+        _NEVER: _("The penalties are left out."),
+    }
+    both = [(share, count) for share in shares for count in times][1:]  # the first pair is right
+    return {make(*pair): "\n".join(filter(None, (shares[pair[0]], times[pair[1]]))) for pair in both}
+
+
+def _objective(
+    losses: list[Array],
+    penalties: list[float],
+    share: Shares = _GLOBAL,
+    times: Times = _ONCE,
+) -> dict[str, float]:
+    """Returns the sum over the replicas, and its slopes where losses and penalties grow in proportion."""
+    size = sum(map(len, losses))
+    mean = float(sum(share(len(part), size, len(losses)) * part.sum() for part in losses if len(part)))
+    penalty = times(len(losses), size) * sum(penalties)
+    return dict(zip(_FOUND, (mean + penalty, mean, penalty), strict=True))
+
+
+@exercise("custom_training-objective", right=_objective, on_devices=True)
+def objective(answer: Callable[..., Any]) -> str | None:
+    """The objective of a replica with penalties, judged by its sum over the replicas and its gradient."""
+    empty = Case(([np.ones(2, np.float32), np.ones(0, np.float32)], [0.5]), _no_example())
+    return judge(
+        answer,
+        _objective,
+        [*drawn(_draw_losses, 6), empty],
+        run=_objective_on_replicas,
+        advice=_(
+            "That is the sum over the replicas of what your function returns, or its gradient. It has to be"
+            " the mean loss of the global batch plus the sum of the penalties."
+        ),
+        misconceptions={
+            **_mistakes(lambda share, times: partial(_objective, share=share, times=times)),
+            partial(_objective, times=lambda replicas, batch: replicas / batch): _(
+                "The penalties are divided by the examples. Divide them by the number of replicas."
+            ),
+        },
+    )
+
+
+def _no_example() -> str:
+    return _("The second replica has no example here: its share of the losses is 0, and their gradient.")
+
+
+def _draw_losses(random: np.random.Generator) -> tuple[list[Array], list[float]]:
+    sizes = random.permutation(_SIZES[random.integers(len(_SIZES))])
+    losses = [(random.integers(1, 20, size) / 4).astype(np.float32) for size in sizes]
+    return losses, (random.integers(1, 9, random.choice([0, 3])) / 2).tolist()
+
+
+def _objective_on_replicas(
+    answer: Callable[..., Any], losses: list[Array], penalties: list[float]
+) -> dict[str, float]:
+    tf, strategy = start_tensorflow(), replica_runs.replicas(len(losses))
+
+    def on_replica(losses: Any, size: Any) -> Any:
+        factors = tf.constant(1.0), tf.constant(1.0)
+        with tf.GradientTape() as tape:
+            tape.watch(factors)
+            value = answer(factors[0] * losses, [factors[1] * each for each in penalties], size)
+        if not tf.is_tensor(value) or value.shape.rank:
+            return value, factors
+        return value, tape.gradient(value, factors, unconnected_gradients="zero")
+
+    @tf.function  # type: ignore[untyped-decorator]  # as in a loop: numbers of Python would stay as they are
+    def run(losses: Any, size: Any) -> Any:
+        return strategy.run(on_replica, (losses, size))
+
+    value, slopes = run(replica_runs.sent(strategy, losses), tf.constant(sum(map(len, losses))))
+    found = [sum(replica_runs.numbers(strategy, each)) for each in (value, *slopes)]
+    return dict(zip(_FOUND, found, strict=True))
+
+
+def _stepped(share: Shares = _GLOBAL, times: Times = _ONCE) -> Callable[..., dict[str, Any]]:
+    """Returns the steps in NumPy: a dense layer with penalties or none, gradient descent with momentum."""
+
+    def stepped(weight: Array, bias: Array, batches: list[Parts], penalty: float) -> dict[str, Any]:
+        values: list[Any] = [weight.astype(np.float64), bias.astype(np.float64)]
+        velocities: list[Any] = [0.0, 0.0]
+        losses, counted = [], np.zeros(2)  # how many are right, and the sum of the logits
+        for parts in batches:
+            size = sum(len(labels) for _rows, labels in parts)
+            factor = times(len(parts), size) * penalty
+            loss = factor * sum(np.sum(value**2) for value in values)
+            slopes = [2 * factor * value for value in values]
+            for rows, labels in parts:
+                if len(labels):
+                    factor = share(len(labels), size, len(parts))
+                    own_loss, own_counted, own_slopes = _sums(values[0], values[1], rows, labels)
+                    loss, counted = loss + factor * own_loss, counted + own_counted
+                    slopes = [slope + factor * own for slope, own in zip(slopes, own_slopes, strict=True)]
+            losses.append(loss)
+            pairs = zip(velocities, slopes, strict=True)
+            velocities = [_MOMENTUM * velocity - _RATE * slope for velocity, slope in pairs]
+            values = [value + velocity for value, velocity in zip(values, velocities, strict=True)]
+        seen = sum(len(labels) for parts in batches for _rows, labels in parts)
+        return {"losses": losses, "variables": values, "accuracy": counted[0] / seen, "logits": counted[1]}
+
+    return stepped
+
+
+def _sums(weight: Array, bias: Array, rows: Array, labels: Array) -> tuple[float, Array, list[Array]]:
+    """Returns the summed cross entropy of rows, how many are right, the sum of the logits, gradients."""
+    logits, at = rows @ weight + bias, np.arange(len(labels))
+    parts = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    loss, hits = -np.log(parts[at, labels]).sum(), int((logits.argmax(axis=1) == labels).sum())
+    parts[at, labels] -= 1
+    return loss, np.array([hits, logits.sum()]), [rows.T @ parts, parts.sum(axis=0)]
+
+
+def _right_step(model: Any, optimizer: Any, images: Any, labels: Any, global_batch_size: Any) -> Any:
+    tf = sys.modules["tensorflow"]  # an import here would be AutoGraph's to convert
+    with tf.GradientTape() as tape:
+        logits = model(images, training=True)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+        loss = tf.nn.compute_average_loss(losses, global_batch_size=global_batch_size)
+        loss += tf.nn.scale_regularization_loss(model.losses)
+    optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+    return loss, logits
+
+
+@exercise("custom_training-replica-step", right=_right_step, on_devices=True)
+def replica_step(answer: Callable[..., Any]) -> str | None:
+    """Steps of two replicas and of four: with equal parts, unequal ones, an empty one, and no penalties."""
+    random, modes = np.random.default_rng(0), set[bool]()
+    values = [random.normal(0, 0.5, shape).astype(np.float32) for shape in ((_FEATURES, _CLASSES), _CLASSES)]
+    two_batches = [_parts(random, 3, 2), _parts(random, 2, 2)]
+    cases = [
+        Case((*values, two_batches, _PENALTY), told=_("batches of 5 and 4 examples on two replicas")),
+        Case(
+            (*values, [_parts(random, 3, 3, 3, 2)], _PENALTY),
+            told=_("a batch of 11 examples on four replicas"),
+        ),
+        Case(
+            (*values, [_parts(random, 2, 1)], 0.0),
+            hint=_("This model has no penalties: the list `model.losses` is empty."),
+            told=_("a model without penalties"),
+        ),
+        Case(
+            (*values, [_parts(random, 1, 0)], _PENALTY),
+            hint=_no_example(),
+            told=_("a batch of one example on two replicas"),
+        ),
+    ]
+
+    def run(answer: Callable[..., Any], *given: Any) -> dict[str, Any]:
+        weight, bias, batches, penalty = given
+        return _steps_on_replicas(answer, [weight, bias], batches, penalty, modes)
+
+    hint = judge(
+        answer,
+        _stepped(),
+        cases,
+        run=run,
+        tolerance=1e-3,
+        advice=_(
+            "Every variable takes the step of the given optimizer, with the gradient of what you return: the"
+            " cross entropy of the logits, divided by `size`, plus the penalties, which count once in all."
+            " The logits go to the metric as they are."
+        ),
+        misconceptions=_mistakes(_stepped),
+    )
+    if hint is None and modes != {True}:
+        return _("Call the model with `training=True`: without it, a layer such as `Dropout` does nothing.")
+    return hint
+
+
+def _parts(random: np.random.Generator, *sizes: int) -> Parts:
+    return [
+        (random.normal(0, 1, (size, _FEATURES)).astype(np.float32), random.integers(0, _CLASSES, size))
+        for size in sizes
+    ]
+
+
+def _steps_on_replicas(
+    answer: Callable[..., Any], values: list[Array], batches: list[Parts], penalty: float, modes: set[bool]
+) -> dict[str, Any]:
+    """Returns what replicas make of the batches, in a compiled function as in the lesson's loop.
+
+    Args:
+        answer: the reader's function.
+        values: of the model's variables.
+        batches: cut as a distributed dataset cuts them; the first is the largest.
+        penalty: that of the model's kernel and of its bias, or 0 for a model without.
+        modes: gets the values of `training` with which the model is called.
+    """
+    tf, strategy = start_tensorflow(), replica_runs.replicas(len(batches[0]))
+    with strategy.scope():
+        model, optimizer = _model(penalty, modes), tf.keras.optimizers.SGD(_RATE, momentum=_MOMENTUM)
+        optimizer.build(model.trainable_variables)
+        accuracy, logits = tf.keras.metrics.SparseCategoricalAccuracy(), tf.keras.metrics.Sum()
+    modes.clear()  # of building the model
+    for variable, value in zip(model.trainable_variables, values, strict=True):
+        variable.assign(value)
+    sizes = [sum(len(labels) for _rows, labels in parts) for parts in batches]
+    dataset = tf.data.Dataset.from_tensor_slices(batches[0][0]).batch(sizes[0])
+    spec = strategy.experimental_distribute_dataset(dataset).element_spec  # for any number of rows
+
+    def on_replica(rows: Any, labels: Any, size: Any) -> Any:
+        returned = answer(model, optimizer, rows, labels, size)
+        pair = isinstance(returned, (tuple, list)) and len(returned) == 2
+        if not pair or len(getattr(returned[1], "shape", ())) != 2:
+            raise CourseError(
+                _("Your function does not return a pair that ends in the logits."),
+                allowed=_("the replica's share of the objective, and the logits"),
+                cure=_("End it with `return loss, logits`."),
+            )
+        accuracy.update_state(labels, returned[1])
+        logits.update_state(returned[1])
+        return returned[0]
+
+    @tf.function(input_signature=[*spec, tf.TensorSpec((), tf.int32)])  # type: ignore[untyped-decorator]
+    def step(rows: Any, labels: Any, size: Any) -> Any:
+        return strategy.run(on_replica, (rows, labels, size))
+
+    try:
+        reports = [
+            step(*(replica_runs.sent(strategy, kind) for kind in zip(*parts, strict=True)), tf.constant(size))
+            for parts, size in zip(batches, sizes, strict=True)
+        ]
+    except ValueError as error:
+        if "Unknown variable" not in str(error):
+            raise
+        raise CourseError(
+            _("The optimizer got a variable that is not trained."),
+            allowed=_("the model's trainable variables"),
+            cure=_("Write `model.trainable_variables`: `model.variables` also has the seeds of `Dropout`."),
+        ) from None
+    losses = [sum(replica_runs.numbers(strategy, report)) for report in reports]
+    variables = [variable.numpy() for variable in model.trainable_variables]
+    found = {"losses": losses, "variables": variables, "accuracy": float(accuracy.result())}
+    return {**found, "logits": float(logits.result())}
+
+
+def _model(penalty: float, modes: set[bool]) -> Any:
+    """Returns a dense layer, behind one that is not trained and notes how it is called."""
+    keras = start_tensorflow().keras
+
+    class Noting(keras.layers.Layer):  # type: ignore[misc, name-defined]
+        """Passes everything on, and notes whether it is called to train."""
+
+        def build(self, input_shape: Any) -> None:
+            del input_shape
+            self.seed = self.add_weight(shape=(), trainable=False)  # as `Dropout` has one
+
+        def call(self, inputs: Any, training: bool = False) -> Any:
+            modes.add(bool(training))
+            return inputs
+
+    penalised = keras.regularizers.L2(penalty) if penalty else None
+    dense = keras.layers.Dense(_CLASSES, kernel_regularizer=penalised, bias_regularizer=penalised)
+    return keras.Sequential([keras.Input((_FEATURES,)), Noting(), dense])

@@ -1,0 +1,103 @@
+"""The loss scaling explorer: choose replicas, examples and a division, and see which gradient follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from course_lib.errors import one_of
+from course_lib.i18n import _, join_sentences
+from course_lib.pictures.bars import bars_drawing
+from course_lib.pictures.figures import Figure
+from course_lib.pictures.shapes import Node, node
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Choice, Group, State
+from lessons.strategies.custom_training import loss_scaling_picture as drawings
+from lessons.strategies.custom_training.loss_scaling import DIVISIONS, GLOBAL, LossScaling
+
+
+class LossScalingExplorer(Explorer):
+    """Lets the reader divide the losses of a batch in five ways, and shows the gradient beside the right one.
+
+    The property `scaling` follows the reader's clicks.
+
+    Args:
+        num_replicas: the number of replicas shown first: 2 or 4.
+        batch_size: the batch size shown first: 4 or 8.
+        num_examples: how many examples the batch has at first, from 1 to the batch size.
+        division: the division shown first, one of `loss_scaling.DIVISIONS`.
+
+    Raises:
+        CourseError: one of them is not among the choices.
+    """
+
+    name = "loss_scaling"
+
+    def __init__(
+        self, num_replicas: int = 2, batch_size: int = 4, num_examples: int = 4, division: str = GLOBAL
+    ) -> None:
+        state: State = {"num_replicas": num_replicas, "batch_size": batch_size}
+        state |= {"num_examples": num_examples, "division": division}
+        cure = _("Write for example LossScalingExplorer(num_replicas=4, batch_size=8).")
+        for name, offered in _offered(batch_size).items():
+            one_of(state[name], offered, _("{name} is {value!r}.", name=name, value=state[name]), cure=cure)
+        super().__init__(state)
+
+    @property
+    def scaling(self) -> LossScaling:
+        """The losses as the reader divides them."""
+        return LossScaling(**self.state)
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("Loss scaling explorer")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""
+        del page
+        names = [_("Replicas"), _("Batch size"), _("Examples in this batch"), _("Divide by")]
+        texts = {division: drawings.division_text(division) for division in DIVISIONS}
+        return [
+            Group(heading, [Choice((name,), [(value, texts.get(value, str(value))) for value in values])])
+            for heading, (name, values) in zip(names, _offered(state["batch_size"]).items(), strict=True)
+        ]
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state with no more examples than fit in the batch."""
+        del page
+        return {**state, "num_examples": min(state["num_examples"], state["batch_size"])}
+
+    def figure(self) -> Figure:
+        """Returns the picture of what is chosen."""
+        return drawings.figure_of(self.scaling)
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
+        del page
+        scaling, code_title = LossScaling(**state), _("Code on each replica")
+        code = node("pre", drawings.code(scaling))
+        heard = "\n".join(drawings.lines(scaling))
+        shown = pieces.image(drawings.parts_drawing(scaling), heard)
+        results = pieces.image(bars_drawing(drawings.results(scaling)), heard)
+        return [
+            pieces.facts({_("Model"): "y = 3 x, |y - (2 x - 1)|"}),
+            # The reader can move the code where it is too wide.
+            pieces.panel(
+                code_title,
+                node("div", code, class_="listing", role="region", aria_label=code_title, tabindex="0"),
+            ),
+            pieces.spoken("told", join_sentences(drawings.sentences(scaling))),
+            pieces.panels(
+                [pieces.panel(_("Each replica returns"), shown), pieces.panel(_("Result"), results)]
+            ),
+        ]
+
+
+def _offered(batch_size: int) -> dict[str, Sequence[Any]]:
+    return {
+        "num_replicas": (2, 4),
+        "batch_size": (4, 8),
+        "num_examples": range(1, batch_size + 1),
+        "division": DIVISIONS,
+    }

@@ -1,0 +1,111 @@
+"""The strategy explorer: say what you have, and see the strategy, what lives where, and the program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from course_lib.errors import CourseError
+from course_lib.i18n import _
+from course_lib.pictures import arranging, shapes
+from course_lib.pictures.figures import Figure, headed
+from course_lib.pictures.shapes import Node
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.listings import listings
+from lessons.strategies.strategies import strategy as specs
+from lessons.strategies.strategies import strategy_picture as drawings
+from lessons.strategies.strategies.code import sections_of
+from lessons.strategies.strategies.strategy import Situation
+
+
+class StrategyExplorer(Explorer):
+    """Asks the reader a few questions, and shows the strategy that suits the answers.
+
+    The property `situation` follows the reader's clicks.
+    """
+
+    name = "strategy"
+
+    def __init__(self) -> None:
+        super().__init__(asdict(Situation(specs.GPUS)))
+
+    @property
+    def situation(self) -> Situation:
+        """The reader's answers.
+
+        Raises:
+            CourseError: no strategy brings them together.
+        """
+        return Situation(**self.state)
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("Which strategy?")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns the questions; where variables are is asked only where there is a choice."""
+        del page
+        has_choice = specs.has_choice_of_variables(**state)
+        return [
+            Group(heading, [Choice((name,), list(answers.items()))])
+            for name, (heading, answers) in _questions().items()
+            if name != "variables" or has_choice
+        ]
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state, with variables on each device where there is no choice."""
+        del page
+        if specs.has_choice_of_variables(**state):
+            return state
+        return {**state, "variables": specs.MIRRORED_VARIABLES}
+
+    def figure(self) -> Figure:
+        """Returns the strategy, why, and what lives where.
+
+        Raises:
+            CourseError: no strategy brings the answers together.
+        """
+        advice, shown = self.situation.advice, drawings.places_of(self.situation)
+        told = [advice.rule, *([advice.warning.replace("`", "")] if advice.warning else [])]
+        legend = arranging.lines_of_text(
+            drawings.legend(shown), size=12, max_width=drawings.WIDTH, fill=shapes.SOFT_INK
+        )
+        text = [*told, "", *drawings.places_lines(shown)]
+        parts = [drawings.places_drawing(shown), legend]
+        return headed(advice.strategy, parts, text, width=drawings.WIDTH, says=told)
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns the strategy, why, what lives where, and the program; or why there is none."""
+        del page
+        try:
+            situation = Situation(**state)
+        except CourseError as error:
+            return [pieces.refusal(error)]
+        advice, shown = situation.advice, drawings.places_of(situation)
+        described = "\n".join(drawings.places_lines(shown))
+        program = _("The program") if advice.loop == situation.loop else _("The program, with a custom loop")
+        picture = pieces.images([drawings.places_drawing(shown)], described)
+        return [
+            pieces.facts({_("Strategy"): advice.strategy}),
+            pieces.spoken("told", advice.rule),
+            *([pieces.spoken("verdict", advice.warning)] if advice.warning else []),
+            pieces.panel(_("What lives where"), picture, drawings.legend(shown)),
+            listings(program, {"TensorFlow": sections_of(situation)}),
+        ]
+
+
+def _questions() -> dict[str, tuple[str, dict[Any, str]]]:
+    """Returns what is asked, by what it decides: the question, and the text of each answer."""
+    devices = {specs.CPU: "CPU", specs.GPU: _("one GPU"), specs.GPUS: _("several GPUs"), specs.TPU: "TPU"}
+    places = {specs.MIRRORED_VARIABLES: _("on each GPU"), specs.CENTRAL_VARIABLES: _("on the CPU")}
+    return {
+        "devices": (_("Devices of a machine"), devices),
+        "several_machines": (_("Machines"), {False: _("one"), True: _("several")}),
+        "synchronous": (_("Updates"), {True: _("synchronous"), False: _("asynchronous")}),
+        "variables": (_("Variables"), places),
+        "loop": (_("Written with"), {specs.FIT: "fit", specs.CUSTOM_LOOP: _("a custom loop")}),
+        "keras": (_("Keras"), {specs.KERAS_3: "Keras 3", specs.TF_KERAS: "tf_keras"}),
+    }

@@ -1,0 +1,126 @@
+"""The exercise of this lesson on a worker's batches; importing it registers that on the drill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from course_lib.errors import CourseError
+from course_lib.exercises.answers import answered
+from course_lib.exercises.checks import exercise
+from course_lib.exercises.judging import drawn, judge
+from course_lib.i18n import _
+from course_lib.runtime import start_tensorflow
+from lessons.strategies.workers import checks_drill  # noqa: F401 - it registers its exercise
+
+Batches = list[list[int]]
+_MOST_BATCHES = 100  # a pipeline that repeats would never end
+_STRIDE = 6  # of the numbers: no remainder tells the place of one
+
+
+def _cut(numbers: range, size: int) -> Batches:
+    return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
+
+
+def _numbers(count: int) -> range:
+    return range(_STRIDE, _STRIDE * count + 1, _STRIDE)
+
+
+def _mine(count: int, context: Any) -> range:
+    return _numbers(count)[context.input_pipeline_id :: context.num_input_pipelines]
+
+
+def _own_batches(count: int, batch_size: int, context: Any) -> Batches:
+    return _cut(_mine(count, context), context.get_per_replica_batch_size(batch_size))
+
+
+def _all_examples(count: int, batch_size: int, context: Any) -> Batches:
+    return _cut(_numbers(count), context.get_per_replica_batch_size(batch_size))
+
+
+def _global_batches(count: int, batch_size: int, context: Any) -> Batches:
+    return _cut(_mine(count, context), batch_size)
+
+
+def _in_turn(batches: Batches, context: Any) -> Batches:
+    return batches[context.input_pipeline_id :: context.num_input_pipelines]
+
+
+def _pipeline(numbers: Any, global_batch_size: int, context: Any) -> Any:
+    mine = numbers.shard(context.num_input_pipelines, context.input_pipeline_id)
+    return mine.batch(context.get_per_replica_batch_size(global_batch_size))
+
+
+@exercise("workers-pipeline", right=_pipeline, on_devices=True)
+def pipeline(answer: Callable[..., Any]) -> str | None:
+    """The batches that one worker makes for its replicas."""
+    whole = _("The workers take whole batches in turn. Here they take single examples in turn.")
+    return judge(
+        answer,
+        _own_batches,
+        [replace(case, told=_told(*case.inputs)) for case in drawn(_draw_worker, count=8)],
+        run=_batches_of,
+        advice=_("Follow the first numbers: who gets them, and how many of them come to one replica?"),
+        misconceptions={
+            _all_examples: _("Every worker reads all examples: each is trained on once for each worker."),
+            _global_batches: _("Each replica would get as many examples as a global batch has."),
+            lambda count, size, context: _in_turn(_all_examples(count, size, context), context): whole,
+            lambda count, size, context: _in_turn(_cut(_numbers(count), size), context): whole,
+            lambda count, size, context: _cut(_mine(count, context), size // context.num_input_pipelines): _(
+                "That is a batch for a whole worker. Make batches for one replica: a worker has several."
+            ),
+            lambda count, size, context: _cut(
+                _numbers(count)[context.input_pipeline_id :: context.num_replicas_in_sync],
+                context.get_per_replica_batch_size(size),
+            ): _("Every n-th example, where n is the number of replicas. Let n be that of the workers."),
+            lambda count, size, context: [
+                batch
+                for batch in _own_batches(count, size, context)
+                if len(batch) == context.get_per_replica_batch_size(size)
+            ]: _("The last batch is missing: it may be smaller."),
+        },
+    )
+
+
+def _draw_worker(random: np.random.Generator) -> tuple[int, int, Any]:
+    workers, replicas, size = (int(each) for each in random.integers(2, 4, 3))
+    num_replicas = workers * replicas
+    make = start_tensorflow().distribute.InputContext
+    context = make(workers, int(random.integers(workers)), num_replicas)
+    return 2 * num_replicas * size + workers + 1, num_replicas * size, context
+
+
+def _told(count: int, batch_size: int, context: Any) -> str:
+    return _(
+        "worker {worker} of {workers} with {replicas} replicas each, a global batch of {size} and the numbers"
+        " {first}, {second}, ... {largest}",
+        worker=context.input_pipeline_id,
+        workers=context.num_input_pipelines,
+        replicas=context.num_replicas_in_sync // context.num_input_pipelines,
+        size=batch_size,
+        first=_STRIDE,
+        second=2 * _STRIDE,
+        largest=_STRIDE * count,
+    )
+
+
+def _batches_of(answer: Callable[..., Any], count: int, batch_size: int, context: Any) -> Batches:
+    data = start_tensorflow().data
+    found = answered(answer(data.Dataset.range(_STRIDE, _STRIDE * count + 1, _STRIDE), batch_size, context))
+    if not isinstance(found, data.Dataset):
+        raise CourseError(
+            _("Your function returns no data set."),
+            allowed=_("a tf.data.Dataset of batches"),
+            cure=_("Return what `shard` and `batch` make of `numbers`."),
+        )
+    if found.element_spec.shape.rank == 0:
+        raise CourseError(
+            _("Your data set has single examples."),
+            allowed=_("a tf.data.Dataset of batches"),
+            cure=_("Make batches of them with `batch`."),
+        )
+    return [np.atleast_1d(batch).tolist() for batch in islice(found.as_numpy_iterator(), _MOST_BATCHES)]

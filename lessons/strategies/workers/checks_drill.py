@@ -1,0 +1,127 @@
+"""Exercise 11-drill: a training on two machines that fails in three ways, to be repaired from its logs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from course_lib.errors import CourseError
+from course_lib.exercises.checks import exercise
+from course_lib.i18n import _
+from lessons.strategies.workers.launcher import Cluster, Report, place
+
+HOSTS = ("host0", "host1")
+SETTINGS = ("index", "BATCH", "folder")
+SHARED, OWN = "/mnt/nfs/checkpoints", "/mnt/nas/checkpoints"  # the logs tell which holds them
+_BATCH, _STEPS = 32, 9
+_LIMIT_SECONDS, _GRACE_SECONDS = 180.0, 5.0  # once one has failed the other waits in vain
+
+Machines = Mapping[str, Mapping[str, object]]
+
+
+def start_both(machines: Machines, program: str | os.PathLike[str], kept: str | os.PathLike[str]) -> Report:
+    """Starts the workers' program on two machines, and returns what they said.
+
+    Args:
+        machines: for host0 and host1 the index in TF_CONFIG, the number in the program's line `BATCH = `, and
+            the folder of checkpoints.
+        program: the file that both have a copy of.
+        kept: where the checkpoints are that lie in the shared folder of the machines; they stay as they are.
+
+    Raises:
+        CourseError: that is no plan for these machines.
+    """
+    _require_plan(machines)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(kept, folder_of(folder, HOSTS[0], SHARED))
+        commands = [_command(host, machines[host], Path(program).read_text(), folder) for host in HOSTS]
+        cluster = Cluster(commands[0], {"worker": 2}, others={"worker 1": commands[1]})
+        for number, host in enumerate(HOSTS):
+            index = int(str(machines[host]["index"]))
+            cluster.set_variables(f"worker {number}", place(cluster.addresses, "worker", index))
+        with cluster:
+            with contextlib.suppress(CourseError):  # the report says too who had not ended
+                cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
+            report = cluster.report()
+    return Report(tuple(replace(told, task=host) for told, host in zip(report.told, HOSTS, strict=True)))
+
+
+def folder_of(folder: Path, host: str, path: str) -> Path:
+    """Returns where a machine's path is found here: what lies below /mnt/nfs is the same for all.
+
+    >>> [folder_of(Path("all"), "host1", path).as_posix() for path in (SHARED, OWN)]
+    ['all/mnt/nfs/checkpoints', 'all/host1/mnt/nas/checkpoints']
+    """
+    return (folder if path.startswith("/mnt/nfs/") else folder / host) / path.strip("/")
+
+
+def _command(host: str, settings: Mapping[str, object], program: str, folder: Path) -> list[str]:
+    """Returns the command line of a machine, which has a copy of the program with its batch size."""
+    copy = folder / f"{host}.py"
+    copy.write_text(re.sub(r"^BATCH = .*$", f"BATCH = {settings['BATCH']}", program, flags=re.M))
+    return [str(copy), str(folder_of(folder, host, str(settings["folder"]))), "--steps", str(_STEPS)]
+
+
+def _require_plan(machines: object) -> None:
+    if not (
+        isinstance(machines, Mapping)
+        and set(machines) == set(HOSTS)
+        and all(set(settings) == set(SETTINGS) for settings in machines.values())
+    ):
+        raise CourseError(
+            _("A machine lacks a setting, or has one too many."),
+            allowed=_(
+                "{hosts}, each with {settings}", hosts=_(", ").join(HOSTS), settings=_(", ").join(SETTINGS)
+            ),
+            cure=_("Copy `machines`, and change values only."),
+        )
+
+
+def _plan(index: int, batch: int, folder: str) -> dict[str, object]:
+    return {"index": index, "BATCH": batch, "folder": folder}
+
+
+BROKEN = {"host0": _plan(1, 48, OWN), "host1": _plan(2, 48, SHARED)}
+_RIGHT = {"host0": _plan(0, _BATCH, SHARED), "host1": _plan(1, _BATCH, SHARED)}
+
+
+@exercise("workers-drill", right=_RIGHT)
+def drill(answer: Machines) -> str | None:
+    """The settings of two machines whose training goes on."""
+    try:
+        _require_plan(answer)
+    except CourseError as error:
+        return f"{error.problem} {error.cure}"
+    indices, batches, folders = (_values(answer, name) for name in SETTINGS)
+    # The faults in the order in which they are met: each hides the next.
+    hints = {
+        _(
+            "Here that trains, since both machines are one. But the first address in the cluster is that of"
+            " host0."
+        ): indices == ("1", "0"),
+        _("Look at the log of each machine: the index does not say who a machine is."): (
+            indices != ("0", "1")
+        ),
+        _("Neither machine finds the checkpoint of yesterday: they train from the beginning."): (
+            SHARED not in folders
+        ),
+        _("Only one of the machines finds a checkpoint: the logs tell which."): len(set(folders)) > 1,
+        _("The machines have two different batches: no line of the log has as many examples as yesterday."): (
+            len(set(batches)) > 1
+        ),
+        _("They agree on the batch. But the training of yesterday had another one: see its last line."): (
+            batches != (str(_BATCH),) * 2
+        ),
+    }
+    return next((hint for hint, applies in hints.items() if applies), None)
+
+
+def _values(machines: Machines, name: str) -> tuple[str, ...]:
+    return tuple(str(machines[host][name]).rstrip("/") for host in HOSTS)

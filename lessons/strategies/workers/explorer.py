@@ -1,0 +1,132 @@
+"""The TF_CONFIG builder: choose the tasks of a cluster, and see who talks with whom and what each is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from course_lib.i18n import _, join_sentences
+from course_lib.pictures.figures import Figure
+from course_lib.pictures.shapes import Node
+from course_lib.widgets import pieces
+from course_lib.widgets.base import Explorer
+from course_lib.widgets.controls import Choice, Group, State
+from course_lib.widgets.listings import listing
+from lessons.strategies.workers import cluster_mistakes as mistakes
+from lessons.strategies.workers import cluster_picture as drawings
+from lessons.strategies.workers.cluster_spec import CHIEF, PS, WORKER, Place, Task
+
+NO_MISTAKE = ""
+
+
+class ClusterExplorer(Explorer):
+    """Lets the reader choose the tasks of a cluster, and shows TF_CONFIG for each, or what a mistake does.
+
+    The property `place` follows the reader's clicks.
+
+    Args:
+        workers: how many workers there are first, from 1 to 3.
+        servers: how many parameter servers, up to 2; with them there is a chief.
+        task: the task whose TF_CONFIG is shown first.
+    """
+
+    name = "cluster"
+
+    def __init__(self, workers: int = 3, servers: int = 2, task: str = "worker 1") -> None:
+        counts = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
+        super().__init__({**counts, "task": task, "mistake": NO_MISTAKE})
+
+    @property
+    def place(self) -> Place:
+        """The cluster and the task that the reader chose."""
+        return _place(self.state)
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return _("TF_CONFIG builder")
+
+    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+        """Returns the numbers of tasks, which of them is shown, and the mistakes."""
+        del page
+        yes_or_no = [(True, _("yes")), (False, _("no"))]
+        wrong = [(NO_MISTAKE, _("no mistake")), *mistakes.labels().items()]
+        groups = [
+            Group(_("Workers"), [_numbers("workers", range(1, 4))]),
+            Group(_("Parameter servers"), [_numbers("servers", range(3))]),
+        ]
+        if not state["servers"]:  # which need a chief
+            groups.append(Group(_("Chief"), [Choice(("chief",), yes_or_no)]))
+        groups.append(Group(_("Mistake"), [Choice(("mistake",), wrong)]))
+        if state["mistake"]:
+            return groups
+        tasks = [(str(task), str(task)) for task in _place(state).tasks]
+        # Behind the mistakes, which else would move away from under the pointer and lose the focus.
+        groups.append(Group(_("Evaluator"), [Choice(("evaluator",), yes_or_no)]))
+        groups.append(Group(_("This task"), [Choice(("task",), tasks)]))
+        return groups
+
+    def settled(self, state: State, *, page: bool) -> State:
+        """Returns the state with a task that there is; where there is a mistake, the last worker."""
+        del page
+        state = {**state, "chief": state["chief"] or state["servers"] > 0}
+        if state["mistake"]:
+            return {**state, "evaluator": False, "task": f"{WORKER} {state['workers'] - 1}"}
+        tasks = [str(task) for task in _place(state).tasks]
+        return {**state, "task": state["task"] if state["task"] in tasks else tasks[0]}
+
+    def figure(self) -> Figure:
+        """Returns the picture of the cluster."""
+        return drawings.figure(self.place)
+
+    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+        """Returns the picture and TF_CONFIG; or a mistake in it, and what TensorFlow does with that."""
+        del page
+        place, heading = _place(state), _("TF_CONFIG of {task}", task=state["task"])
+        if state["mistake"]:
+            told = pieces.spoken("told", mistakes.in_tensorflow(place, state["mistake"]))
+            return [listing(heading, spread(mistakes.mistaken(place, state["mistake"]))), told]
+        picture = pieces.images([drawings.drawing(place)], "\n".join(drawings.lines(place)))
+        return [
+            pieces.spoken("told", _what_differs(place)),
+            pieces.panel(drawings.title(place), picture),
+            listing(heading, spread(place.tf_config)),
+        ]
+
+
+def spread(text: str) -> str:
+    """Returns a TF_CONFIG over several lines, one for each job; what is no JSON stays as it is.
+
+    >>> print(spread('{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 0}}'))
+    {
+      "cluster": {
+        "worker": ["host0:12345"]
+      },
+      "task": {"type": "worker", "index": 0}
+    }
+    """
+    try:
+        config = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    jobs = ",\n".join(f'    "{job}": {json.dumps(addresses)}' for job, addresses in config["cluster"].items())
+    return f'{{\n  "cluster": {{\n{jobs}\n  }},\n  "task": {json.dumps(config["task"])}\n}}'
+
+
+def _what_differs(place: Place) -> str:
+    sentences = [_("`cluster` is the same for every task; only `task` differs.")]
+    if CHIEF not in place.jobs:
+        sentences.append(_("Without a chief, worker 0 does what the chief would."))
+    return join_sentences(sentences)
+
+
+def _place(state: State) -> Place:
+    """Returns the cluster that was chosen, each task on a machine of its own."""
+    counts = {CHIEF: int(state["chief"]), WORKER: state["workers"], PS: state["servers"]}
+    addresses = iter(f"host{number}:12345" for number in range(sum(counts.values())))
+    jobs = {job: [next(addresses) for _task in range(count)] for job, count in counts.items() if count}
+    job, _space, index = state["task"].partition(" ")
+    return Place(jobs, Task(job, int(index or 0)), state["evaluator"])
+
+
+def _numbers(name: str, counts: Sequence[int]) -> Choice:
+    return Choice((name,), [(count, str(count)) for count in counts])

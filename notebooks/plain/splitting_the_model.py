@@ -1,0 +1,90 @@
+"""One model, three schemes, one checkpoint: python splitting_the_model.py [FOLDER [SCHEME ...]]."""
+
+import sys
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.experimental import dtensor
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 8)
+AXES = {"W1": ("features", "hidden"), "b1": ("hidden",), "W2": ("hidden", "classes"), "b2": ("classes",)}
+AXES |= {"x": ("batch", "features"), "y": ("batch",)}
+SPLITS = {"batch": "batch", "features": "feature", "hidden": "model"}  # an axis, and what splits it
+MESHES = {"data": [("batch", 8)], "model": [("batch", 4), ("model", 2)]}
+MESHES["spatial"] = [("batch", 2), ("feature", 2), ("model", 2)]
+
+
+def make_layouts(dims):
+    mesh = dtensor.create_mesh(dims, device_type="CPU")
+    entry = {axis: dim for axis, dim in SPLITS.items() if dim in mesh.dim_names}
+    specs = {name: [entry.get(axis, dtensor.UNSHARDED) for axis in axes] for name, axes in AXES.items()}
+    return {name: dtensor.Layout(spec, mesh) for name, spec in specs.items()}
+
+
+def place(array, layout):
+    if layout is None:
+        return tf.constant(array)
+    components = []
+    for at in layout.mesh.local_device_locations():
+        part = tf.constant(array)
+        for axis, dim in enumerate(layout.sharding_specs):
+            if dim != dtensor.UNSHARDED:
+                part = tf.split(part, layout.num_shards(axis), axis)[at[dim]]
+        components.append(part)
+    return dtensor.pack(components, layout)
+
+
+class MLP(tf.Module):
+    def __init__(self, values, layouts):
+        super().__init__()
+        for name, value in values.items():
+            kind = tf.Variable if layouts[name] is None else dtensor.DVariable
+            setattr(self, name, kind(place(value, layouts[name])))
+
+    def __call__(self, x):
+        hidden = tf.nn.relu(x @ self.W1 + self.b1)
+        mean, variance = tf.nn.moments(hidden, axes=[0])  # of the whole batch, wherever its rows lie
+        normal = tf.nn.batch_normalization(hidden, mean, variance, None, None, 1e-5)
+        return normal @ self.W2 + self.b2
+
+
+@tf.function
+def train_step(model, x, y, learning_rate):
+    with tf.GradientTape() as tape:
+        logits = model(x)
+        loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+    weights = model.trainable_variables
+    for weight, gradient in zip(weights, tape.gradient(loss, weights)):  # all gradients are there
+        weight.assign_sub(learning_rate * gradient)
+    return loss / x.shape[0], tf.reduce_mean(tf.cast(tf.argmax(logits, axis=1) == y, tf.float32))
+
+
+def train(scheme, folder, steps):
+    layouts, step = LAYOUTS[scheme], tf.Variable(0, dtype=tf.int64)
+    checkpoint = tf.train.Checkpoint(model=MLP(values, layouts), step=step)
+    manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=3)
+    if manager.latest_checkpoint:  # whatever layouts it was written under
+        checkpoint.restore(manager.latest_checkpoint).assert_existing_objects_matched()
+    for _ in range(steps):
+        rows = np.arange(64) + int(step) % (len(train_y) // 64) * 64
+        x, y = place(train_x[rows], layouts["x"]), place(train_y[rows], layouts["y"])
+        loss, accuracy = train_step(checkpoint.model, x, y, 1e-2)
+        yield {"step": int(step.assign_add(1)), "loss": float(loss), "accuracy": float(accuracy)}
+    manager.save()
+
+
+LAYOUTS = {scheme: make_layouts(dims) for scheme, dims in MESHES.items()}
+LAYOUTS["one"] = dict.fromkeys(AXES)  # no layouts: ordinary tensors and variables on one device
+draw = np.random.default_rng(0).normal
+values = {"W1": draw(0, np.sqrt(2 / 1200), (1200, 48)), "b1": np.zeros(48)}
+values |= {"W2": draw(0, np.sqrt(2 / 48), (48, 2)), "b2": np.zeros(2)}
+values = {name: value.astype("float32") for name, value in values.items()}
+train_x = np.random.default_rng(1).normal(size=(1024, 1200)).astype("float32") / 35
+train_y = (train_x[:, :100].sum(axis=1) > 0).astype("int64")
+folder, *schemes = sys.argv[1:] or [tempfile.mkdtemp()]
+for scheme in schemes or MESHES:  # one device is asked for a step more than it takes: it never saves
+    for ours, expected in zip(train(scheme, folder, 10), train("one", folder, 11)):
+        print(f"{scheme}, step {ours['step']}: {ours['loss']:.4f}, one device {expected['loss']:.4f}")
+        assert abs(ours["loss"] - expected["loss"]) < 1e-3

@@ -1,0 +1,131 @@
+"""Attempts at the exercises of `from_scratch`."""
+
+import numpy as np
+
+from tests.lessons.attempts import Attempts
+
+
+def adam(move_of, *, amsgrad=False):
+    """Returns Adam with a move computed from step, mean and square."""
+
+    def answer(variable, gradients, learning_rate):
+        mean = square = greatest = 0
+        for step, gradient in enumerate(gradients, 1):
+            old = mean, square
+            mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+            greatest = np.maximum(greatest, square)
+            variable = variable - learning_rate * move_of(step, mean, greatest if amsgrad else square, old)
+        return variable
+
+    return answer
+
+
+def corrected(step, mean, square, old):
+    return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7 / np.sqrt(1 - 0.999**step))
+
+
+def with_correction_of(step_of):
+    def move(step, mean, square, old):
+        factor = np.sqrt(1 - 0.999 ** step_of(step)) / (1 - 0.9 ** step_of(step))
+        return factor * mean / (np.sqrt(square) + 1e-7)
+
+    return move
+
+
+def epsilon_in_root(step, mean, square, old):
+    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * mean / np.sqrt(square + 1e-7)
+
+
+def epsilon_after_the_correction(step, mean, square, old):
+    return mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-7)
+
+
+def by_the_gradient(step, mean, square, old):
+    gradient = 10 * (mean - 0.9 * old[0])
+    return with_correction_of(lambda step: step)(step, gradient, square, old)
+
+
+def by_the_old_averages(step, mean, square, old):
+    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * old[0] / (np.sqrt(old[1]) + 1e-7)
+
+
+def keeping_the_corrected(variable, gradients, learning_rate):
+    mean = square = 0
+    for step, gradient in enumerate(gradients, 1):
+        mean = (0.9 * mean + 0.1 * gradient) / (1 - 0.9**step)
+        square = (0.999 * square + 0.001 * gradient**2) / (1 - 0.999**step)
+        variable = variable - learning_rate * mean / (np.sqrt(square) + 1e-7)
+    return variable
+
+
+def another_epsilon(step, mean, square, old):
+    return np.sqrt(1 - 0.999**step) / (1 - 0.9**step) * mean / (np.sqrt(square) + 1e-8)
+
+
+def momentum(move):
+    """Returns a function that computes all new values of variables and velocities, then writes them."""
+
+    def answer(variables, velocities, gradients, learning_rate):
+        new = {
+            name: move(variables[name], velocities[name], learning_rate * gradients[name])
+            for name in variables
+        }
+        for name, (variable, velocity) in new.items():
+            variables[name].assign(variable)
+            velocities[name].assign(velocity)
+
+    return answer
+
+
+def written_then_read(variables, velocities, gradients, learning_rate):
+    for name, variable in variables.items():
+        velocities[name].assign(0.9 * velocities[name] - learning_rate * gradients[name])
+        variable.assign_add(velocities[name])
+
+
+def computed_twice(variables, velocities, gradients, learning_rate):
+    for name, variable in variables.items():
+        velocities[name].assign(0.9 * velocities[name] - learning_rate * gradients[name])
+        variable.assign_add(0.9 * velocities[name] - learning_rate * gradients[name])
+
+
+def not_written(variables, velocities, gradients, learning_rate):
+    for name in variables:
+        velocities[name] = 0.9 * velocities[name] - learning_rate * gradients[name]
+        variables[name] = variables[name] + velocities[name]
+
+
+ATTEMPTS = {
+    "from_scratch-adam": Attempts(
+        right=(adam(corrected),),
+        wrong=(
+            (adam(lambda step, mean, square, old: mean / (np.sqrt(square) + 1e-7)), "not corrected"),
+            (adam(with_correction_of(lambda step: 1)), "first step for ever"),
+            (adam(epsilon_in_root), "under the root"),
+            (adam(epsilon_after_the_correction), "PyTorch"),
+            (adam(by_the_gradient), "by hand"),
+            (adam(with_correction_of(lambda step: step - 1)), "At 0"),
+            (
+                adam(lambda step, mean, square, old: mean / (1 - 0.9**step) / (np.sqrt(square) + 1e-7)),
+                "one of",
+            ),
+            (keeping_the_corrected, "next step"),
+            (adam(another_epsilon), "10^{-7}"),
+            (adam(by_the_old_averages), "by hand"),
+            (adam(with_correction_of(lambda step: step), amsgrad=True), "AMSGrad"),
+            (lambda variable, gradients, learning_rate: adam(corrected)(0, gradients, learning_rate), "hand"),
+        ),
+    ),
+    "from_scratch-momentum": Attempts(
+        right=(momentum(lambda w, v, step: (w + (0.9 * v - step), 0.9 * v - step)),),
+        wrong=(
+            (written_then_read, "on eight"),
+            (momentum(lambda w, v, step: (w + v, 0.9 * v - step)), "before this step"),
+            (momentum(lambda w, v, step: (w + 0.9 * v - step, v)), "plain gradient descent"),
+            (computed_twice, "once more"),
+            (not_written, "Nothing was written"),
+            (momentum(lambda w, v, step: (w + 0.9 * v - step / 8, 0.9 * v - step / 8)), "by the devices"),
+            (momentum(lambda w, v, step: (w + 0.9 * v + step, 0.9 * v + step)), 'variables["'),
+        ),
+    ),
+}

@@ -1,0 +1,160 @@
+"""Attempts at the exercises of `keras_layouts`."""
+
+import os
+
+import tensorflow as tf
+import tf_keras
+
+from course_lib.combining import GROUP_SIZE, no_combining
+from tests.lessons.attempts import Attempts
+
+Layout, UNSHARDED = tf.experimental.dtensor.Layout, tf.experimental.dtensor.UNSHARDED
+
+
+def other_mesh():
+    dimensions, devices = [("batch", 4), ("model", 2)], [f"CPU:{at}" for at in range(8)]
+    return tf.experimental.dtensor.create_mesh(dimensions, devices=devices)
+
+
+def map_of(layouts, *, its_mesh=True, others_mesh=False):
+    def small_enough(mesh):
+        made = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh if its_mesh else None)
+        for pattern, entries in layouts.items():
+            made[pattern] = Layout(entries, other_mesh() if others_mesh else mesh)
+        return made
+
+    return small_enough
+
+
+COLUMNS, ROWS = [UNSHARDED, "model"], ["model", UNSHARDED]
+RIGHT = {"first.kernel": COLUMNS, "first.bias": ["model"], "second.kernel": ROWS}
+
+
+def maker(
+    *,
+    loss_of=tf.reduce_mean,
+    compute=tf.function,
+    training=True,
+    together=lambda step: step,
+    factor=1.0,
+    every=1,
+    make=lambda model, optimizer: optimizer,
+    returns=lambda loss: loss,
+):
+    """Returns an answer to 08-step, with one of its parts in another way."""
+
+    def make_step(model, optimizer):
+        optimizer, variables = make(model, optimizer), model.trainable_variables[::every]
+
+        @compute
+        def loss_and_gradients(inputs, labels):
+            with tf.GradientTape() as tape:
+                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                    labels, model(inputs, training=training)
+                )
+                loss = loss_of(losses)
+            return loss, [factor * each for each in tape.gradient(loss, variables)]
+
+        @together
+        def step(inputs, labels):
+            loss, gradients = loss_and_gradients(inputs, labels)
+            if optimizer is not None:
+                optimizer.apply_gradients(zip(gradients, variables, strict=True))
+            return returns(loss)
+
+        return step
+
+    return make_step
+
+
+def applied_in_another_function(model, optimizer):
+    @tf.function
+    def apply(gradients):
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    class Applying:
+        @staticmethod
+        def apply_gradients(pairs):
+            apply([gradient for gradient, _variable in pairs])
+
+    return maker(make=lambda model, optimizer: Applying)(model, optimizer)
+
+
+def tape_outside(model, optimizer):
+    @tf.function
+    def loss_of(inputs, labels):
+        logits = model(inputs, training=True)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+
+    def step(inputs, labels):
+        with tf.GradientTape() as tape:
+            loss = loss_of(inputs, labels)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    return step
+
+
+def uncombined(model, optimizer):
+    step = IN_ONE_FUNCTION(model, optimizer)
+
+    def uncombined_step(inputs, labels):
+        with no_combining():
+            return step(inputs, labels)
+
+    return uncombined_step
+
+
+def uncombined_for_good(model, optimizer):
+    os.environ[GROUP_SIZE] = "1"
+    return IN_ONE_FUNCTION(model, optimizer)
+
+
+def with_its_own(model, optimizer):
+    return tf_keras.optimizers.SGD(0.37, momentum=0.8, mesh=optimizer._mesh)
+
+
+IN_ONE_FUNCTION = maker(compute=lambda function: function, together=tf.function)
+
+ATTEMPTS = {
+    "keras_layouts-layout-map": Attempts(
+        right=(
+            map_of({"(first|second).kernel": COLUMNS, ".*bias": [UNSHARDED]}),
+            map_of({"first.kernel": ["batch", "model"], "second.kernel": ROWS}),
+        ),
+        wrong=(
+            (map_of({}), "486,536"),
+            (map_of({"second.kernel": ROWS}), "may hold 125,000"),
+            (map_of({**RIGHT, "frist.bias": ["model"]}), "'frist.bias'"),
+            (map_of({"first": COLUMNS, "second.kernel": ROWS}), "the tensor (96,) has 1"),
+            (map_of({".*kernel": COLUMNS}), "`logits.kernel` cannot"),
+            (
+                map_of({**RIGHT, "first.kernel": ["batch", "model"], "second.kernel": ["batch", UNSHARDED]}),
+                "Contracting dimension",
+            ),
+            (map_of(RIGHT, its_mesh=False), "mesh=mesh"),
+            (map_of(RIGHT, others_mesh=True), "`mesh` that `small_enough` gets"),
+            (lambda mesh: map_of(RIGHT)(other_mesh()), "`mesh` that `small_enough` gets"),
+            (lambda mesh: RIGHT, "LayoutMap"),
+        ),
+    ),
+    "keras_layouts-step": Attempts(
+        takes_long=True,
+        right=(applied_in_another_function, uncombined),
+        wrong=(
+            (IN_ONE_FUNCTION, "came a step late"),
+            (uncombined_for_good, "environment variable"),
+            (maker(make=lambda model, optimizer: None), "no weight has changed"),
+            (maker(make=with_its_own), "`optimizer.iterations` equal to `0`"),
+            (maker(training=False), "`training=True`"),
+            (maker(loss_of=tf.reduce_sum), "sum of the losses"),
+            (maker(factor=1 / 8), "whole batch"),
+            (maker(every=2), "three batches"),
+            (maker(compute=lambda function: function), "`@tf.function`"),
+            (maker(returns=lambda loss: None), "`losses`"),
+            (maker(loss_of=tf.identity), "Return the mean loss"),
+            (lambda model, optimizer: None, "gives nothing"),
+        ),
+    ),
+}

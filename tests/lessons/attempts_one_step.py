@@ -1,0 +1,138 @@
+"""Attempts at the exercises of `one_step`."""
+
+import numpy as np
+
+import course_lib
+from course_lib import MeshSpec
+from course_lib.specs.layout import LayoutSpec
+from course_lib.specs.mesh import UNSHARDED
+from tests.lessons.attempts import Attempts
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+MESH = MeshSpec([("batch", 8)])
+REAL_MESH = dtensor.create_mesh([("batch", 8)], device_type="CPU")
+
+
+def layouts(**changed):
+    entries = {
+        "images": ["batch", UNSHARDED, UNSHARDED],
+        "labels": ["batch"],
+        "losses": ["batch"],
+        "gradient": [UNSHARDED, UNSHARDED],
+        "mean_loss": [],
+    }
+    return {name: LayoutSpec(each, MESH) for name, each in {**entries, **changed}.items()}
+
+
+REAL = {
+    "images": dtensor.Layout.batch_sharded(REAL_MESH, "batch", rank=3),
+    "labels": dtensor.Layout.batch_sharded(REAL_MESH, "batch", rank=1),
+    "losses": dtensor.Layout.batch_sharded(REAL_MESH, "batch", rank=1),
+    "gradient": dtensor.Layout.replicated(REAL_MESH, rank=2),
+    "mean_loss": dtensor.Layout.replicated(REAL_MESH, rank=0),
+}
+
+
+def mean_of(rows, weights, axis=0):
+    return tf.reduce_sum(weights * rows, axis=axis) / tf.reduce_sum(weights)
+
+
+def centred(hidden, weights):
+    mean = mean_of(hidden, weights)
+    return mean, mean_of((hidden - mean) ** 2, weights)
+
+
+def by_squares(hidden, weights):
+    mean = mean_of(hidden, weights)
+    return mean, mean_of(hidden * hidden, weights) - mean * mean
+
+
+def by_products(hidden, weights):
+    share = tf.transpose(weights) / tf.reduce_sum(weights)
+    mean = tf.squeeze(share @ hidden, axis=0)
+    return [mean, tf.squeeze(share @ (hidden - mean) ** 2, axis=0)]
+
+
+def guarded(hidden, weights):
+    count = tf.reduce_sum(weights)
+    if count == 0.0:
+        count = tf.ones_like(count)
+    mean = tf.reduce_sum(weights * hidden, axis=0) / count
+    return mean, tf.reduce_sum(weights * (hidden - mean) ** 2, axis=0) / count
+
+
+def counted_in_python(hidden, weights):
+    count = float(tf.reduce_sum(weights))
+    mean = tf.reduce_sum(weights * hidden, axis=0) / count
+    return mean, tf.reduce_sum(weights * (hidden - mean) ** 2, axis=0) / count
+
+
+def masked(hidden, weights):
+    return tf.nn.moments(tf.boolean_mask(hidden, tf.squeeze(weights, 1) > 0), axes=[0])
+
+
+def with_mean(mean):
+    return lambda hidden, weights: (mean(hidden, weights), centred(hidden, weights)[1])
+
+
+def with_variance(variance):
+    def moments(hidden, weights):
+        mean = mean_of(hidden, weights)
+        return mean, variance(hidden, weights, (hidden - mean) ** 2)
+
+    return moments
+
+
+ATTEMPTS = {
+    "one_step-layouts": Attempts(
+        right=(REAL, layouts()),
+        wrong=(
+            (layouts(images=[UNSHARDED, "batch", UNSHARDED]), "first axis"),
+            (layouts(images=["batch", UNSHARDED]), "3 axes"),
+            (layouts(labels=[UNSHARDED]), "like the images"),
+            (layouts(losses=[UNSHARDED]), "its own images"),
+            (layouts(gradient=["batch", UNSHARDED]), "whole weight"),
+            ({**REAL, "gradient": REAL["images"].delete([2])}, "whole weight"),
+            ({"images": LayoutSpec(["batch", UNSHARDED, UNSHARDED], MESH)}, "labels"),
+            ({name: LayoutSpec.replicated(MeshSpec([("x", 8)]), 3) for name in layouts()}, "`mesh`"),
+        ),
+    ),
+    "one_step-moments": Attempts(
+        takes_long=True,
+        right=(
+            centred,
+            by_squares,
+            by_products,
+            tf.function(centred),
+            guarded,
+            lambda hidden, weights: tf.nn.weighted_moments(hidden, [0], weights),
+        ),
+        wrong=(
+            (lambda hidden, weights: tf.nn.moments(hidden, axes=[0]), "all rows: the padding"),
+            (lambda hidden, weights: tf.nn.moments(weights * hidden, axes=[0]), "mean is divided"),
+            (with_mean(lambda h, w: tf.reduce_sum(h, axis=0) / tf.reduce_sum(w)), "Multiply each row"),
+            (with_mean(lambda h, w: mean_of(h, w, axis=None)), "(units,)"),
+            (lambda hidden, weights: centred(hidden, weights)[::-1], "The mean comes first"),
+            (masked, "On one device this is right"),
+            (counted_in_python, "TypeError"),
+            (with_variance(lambda h, w, squares: tf.reduce_mean(squares, axis=0)), "padding counts too"),
+            (with_variance(lambda h, w, squares: tf.reduce_sum(squares, 0) / tf.reduce_sum(w)), "counts too"),
+            (
+                lambda h, w: (
+                    mean_of(h, w),
+                    tf.reduce_sum((w * h - mean_of(h, w)) ** 2, 0) / tf.reduce_sum(w),
+                ),
+                "padding counts too",
+            ),
+            (with_variance(lambda h, w, squares: tf.reduce_mean(w * squares, axis=0)), "variance is divided"),
+            (with_variance(lambda h, w, squares: tf.sqrt(mean_of(squares, w))), "standard deviation"),
+            (with_variance(lambda h, w, squares: mean_of(h * h, w)), "squared distances"),
+            (lambda hidden, weights: dict(mean=mean_of(hidden, weights)), "Two results"),
+            (mean_of, "Two results"),
+            (lambda hidden, weights: (0 * hidden[0], 0 * hidden[0]), "Error"),
+            (lambda hidden, weights: np.mean(hidden, axis=0), "Error"),
+        ),
+    ),
+}

@@ -1,0 +1,161 @@
+"""Attempts at the exercises of `save_and_serve`."""
+
+import numpy as np
+
+import course_lib
+from benchmarks.plain_loop import PROGRAM, definitions
+from course_lib.dtensor import to_numpy
+from tests.lessons.attempts import Attempts
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+TEXTS = tf.TensorSpec([None], tf.string)
+
+
+def components(variable):
+    return [part.numpy() for part in dtensor.unpack(variable.read_value())]
+
+
+def everywhere(variable):
+    return dtensor.Layout.replicated(variable.layout.mesh, variable.shape.rank)
+
+
+def added(variable):
+    whole, layout = np.zeros(variable.shape, variable.dtype.as_numpy_dtype), variable.layout
+    for place, part in zip(layout.mesh.local_device_locations(), components(variable), strict=True):
+        starts = [
+            place.get(dim, 0) * size for dim, size in zip(layout.sharding_specs, part.shape, strict=True)
+        ]
+        whole[tuple(slice(at, at + size) for at, size in zip(starts, part.shape, strict=True))] += part
+    return whole
+
+
+def serving(answer, *, spec=TEXTS, kept=True, **options):
+    """Returns a class whose signature gives `answer(vectorizer, model, texts)`."""
+
+    class Server(tf.Module):
+        def __init__(self, vectorizer, model):
+            super().__init__()
+            self.parts = (vectorizer, model) if kept else lambda: (vectorizer, model)
+
+        @tf.function(input_signature=spec and [spec], **options)
+        def __call__(self, texts):
+            return answer(*(self.parts if kept else self.parts()), texts)
+
+    return Server
+
+
+def predicted(vectorizer, model, texts, *, scaled=True, axis=1, own_moments=False):
+    rows = vectorizer(texts)
+    hidden = model.hidden(tf.math.l2_normalize(rows, axis=axis) if scaled else rows)
+    moments = tf.nn.moments(hidden, 0) if own_moments else (model.mean, model.variance)
+    return tf.nn.softmax(model.logits(hidden, *moments))
+
+
+def labelled(probabilities, names=("bad", "good")):
+    label = tf.gather(names, tf.argmax(probabilities, axis=1))
+    return {"label": label, "probability": tf.reduce_max(probabilities, axis=1)}
+
+
+def with_where(*inputs):
+    good = predicted(*inputs)[:, 1]
+    return {
+        "probability": tf.maximum(good, 1 - good),
+        "label": tf.where(good > 0.5, tf.constant("good"), tf.constant("bad")),
+    }
+
+
+def labelled_from(least, *inputs):
+    good = predicted(*inputs)[:, 1]
+    return {**with_where(*inputs), "label": tf.where(good > least, tf.constant("good"), tf.constant("bad"))}
+
+
+def with_both_columns(*inputs):
+    return {**with_where(*inputs), "probability": predicted(*inputs)}
+
+
+def with_logits(vectorizer, model, texts):
+    hidden = model.hidden(tf.math.l2_normalize(vectorizer(texts), axis=1))
+    return labelled(model.logits(hidden, model.mean, model.variance))
+
+
+Classifier = definitions(PROGRAM.with_name("save_and_serve.py"))["Classifier"]
+
+
+class ByClassifier(tf.Module):
+    """Asks the lesson's class, which a reader has written just before."""
+
+    def __init__(self, vectorizer, model):
+        super().__init__()
+        self.classifier = Classifier(vectorizer, model)
+
+    @tf.function(input_signature=[TEXTS])
+    def __call__(self, texts):
+        return labelled(self.classifier(texts)["probabilities"])
+
+
+def in_python(vectorizer, model, texts):
+    probabilities = tf.py_function(lambda given: predicted(vectorizer, model, given), [texts], tf.float32)
+    return labelled(tf.ensure_shape(probabilities, [None, 2]))
+
+
+ATTEMPTS = {
+    "save_and_serve-gather": Attempts(
+        right=(
+            to_numpy,
+            lambda variable: dtensor.relayout(variable, everywhere(variable)).numpy(),
+            lambda variable: dtensor.unpack(dtensor.relayout(variable.read_value(), everywhere(variable)))[0],
+        ),
+        wrong=(
+            (lambda variable: np.concatenate(components(variable)), "one after the other"),
+            (lambda variable: components(variable)[0], "first device"),
+            (added, "once for each device"),
+            (lambda variable: dtensor.relayout(variable, everywhere(variable)), "still a DTensor"),
+            (lambda variable: variable.numpy(), "non-replicated"),
+            (lambda variable: 2 * to_numpy(variable), "counts blocks"),
+            (lambda variable: to_numpy(variable).astype("float32"), "type of the numbers"),
+        ),
+    ),
+    "save_and_serve-server": Attempts(
+        takes_long=True,
+        right=(serving(lambda *inputs: labelled(predicted(*inputs))), serving(with_where), ByClassifier),
+        wrong=(
+            (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),
+            (serving(lambda *inputs: labelled(predicted(*inputs, scaled=False))), "length 1"),
+            (serving(lambda *inputs: labelled(predicted(*inputs, axis=None))), "together"),
+            (serving(lambda *inputs: labelled(predicted(*inputs, axis=0))), "Go through"),
+            (serving(lambda *inputs: labelled(tf.math.log(predicted(*inputs)) + 2)), "Go through"),
+            (serving(with_logits), "tf.nn.softmax"),
+            (serving(with_both_columns), "other axis"),
+            (serving(lambda *inputs: labelled(predicted(*inputs), ("good", "bad"))), "wrong way round"),
+            (
+                serving(
+                    lambda *inputs: {**labelled(predicted(*inputs)), "probability": predicted(*inputs)[:, 1]}
+                ),
+                "good for each text",
+            ),
+            (
+                serving(
+                    lambda *inputs: {**labelled(predicted(*inputs)), "probability": predicted(*inputs)[:, 0]}
+                ),
+                "Go through",
+            ),
+            (serving(lambda *inputs: labelled_from(0.9, *inputs)), "label"),
+            (serving(predicted), "dictionary"),
+            (
+                serving(lambda *inputs: labelled(predicted(*inputs), (0, 1))),
+                "should be strings",
+            ),
+            (serving(in_python), "the other process does not have"),
+            (serving(lambda *inputs: labelled(predicted(*inputs)), jit_compile=True), "jit_compile"),
+            (serving(lambda *inputs: labelled(predicted(*inputs)), spec=None), "input_signature"),
+            (
+                serving(lambda *inputs: labelled(predicted(*inputs)), spec=tf.TensorSpec([2], tf.string)),
+                "any length",
+            ),
+            (serving(lambda *inputs: labelled(predicted(*inputs)), kept=False), "attribute"),
+            (lambda vectorizer, model: None, "tf.Module"),
+        ),
+    ),
+}

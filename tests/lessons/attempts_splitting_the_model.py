@@ -1,0 +1,89 @@
+"""Attempts at the exercises of `splitting_the_model`."""
+
+import course_lib
+from tests.lessons.attempts import Attempts
+
+tf = course_lib.start_tensorflow()
+from tensorflow.experimental import dtensor  # noqa: E402
+
+WHOLE = dtensor.UNSHARDED
+WIDE, NARROW = (
+    dtensor.create_mesh(dims, device_type="CPU")
+    for dims in ([("batch", 2), ("model", 4)], [("batch", 4), ("model", 2)])
+)
+SPECS = {
+    "W1": [WHOLE, "model"],
+    "b1": ["model"],
+    "y1": ["batch", "model"],
+    "W2": ["model", WHOLE],
+    "b2": [WHOLE],
+    "y2": ["batch", WHOLE],
+}
+
+
+def layouts(mesh=WIDE, **changed):
+    return {name: dtensor.Layout(spec, mesh) for name, spec in {**SPECS, **changed}.items()}
+
+
+def multiply(x_parts, weight_parts, mesh, *, over="feature", of_group=tf.add_n):
+    products = [tf.matmul(x, W1) for x, W1 in zip(x_parts, weight_parts, strict=True)]
+    places = mesh.local_device_locations()
+
+    def group(place):
+        others = [{**at, over: place[over]} == place for at in places]
+        return [each for each, beside in zip(products, others, strict=True) if beside]
+
+    return [of_group(group(place)) for place in places]
+
+
+def own_parts(x_parts, weight_parts, mesh):
+    return [x @ W1 for x, W1 in zip(x_parts, weight_parts, strict=True)]
+
+
+def on_all(x_parts, weight_parts, mesh):
+    return [tf.add_n(own_parts(x_parts, weight_parts, mesh))] * len(x_parts)
+
+
+def to_the_first_of_a_group(x_parts, weight_parts, mesh):
+    products, places = own_parts(x_parts, weight_parts, mesh), mesh.local_device_locations()
+    totals = multiply(x_parts, weight_parts, mesh)
+    return [
+        total if place["feature"] == 0 else product
+        for place, total, product in zip(places, totals, products, strict=True)
+    ]
+
+
+ATTEMPTS = {
+    "splitting_the_model-layouts": Attempts(
+        right=(
+            dict(reversed(layouts().items())),
+            layouts(b1=["model"]) | {"b1": layouts()["W1"].delete([0]), "b2": layouts()["W2"].delete([0])},
+        ),
+        wrong=(
+            (layouts(W1=["model", WHOLE]), "then `hidden`"),
+            (layouts(W1=["batch", "model"]), "then `hidden`"),
+            (layouts(b1=[WHOLE]), "added to `x @ W1`"),
+            (layouts(y1=["batch", WHOLE]), "columns of `W1`"),
+            (layouts(y1=[WHOLE, "model"]), "rows of `x`"),
+            (layouts(W2=[WHOLE, WHOLE]), "sums over `hidden`"),
+            (layouts(b2=["model"]), "Nothing splits"),
+            (layouts(y2=[WHOLE, WHOLE]), "rows of `y2`"),
+            (layouts(y1=["batch"]), "2 axes"),
+            ({"W1": dtensor.Layout([WHOLE, "model"], WIDE)}, "b1"),
+            (layouts(NARROW), "Use `wide`"),
+        ),
+    ),
+    "splitting_the_model-product": Attempts(
+        right=(multiply, lambda *inputs: [part.numpy() for part in multiply(*inputs)]),
+        wrong=(
+            (own_parts, "still partial sums"),
+            (on_all, "over all devices"),
+            (lambda *inputs: multiply(*inputs, over="batch"), "along `batch`"),
+            (lambda *inputs: multiply(*inputs, over="model"), "along `model`"),
+            (lambda *inputs: multiply(*inputs, of_group=lambda parts: sum(parts) / len(parts)), "`x @ W1`"),
+            (to_the_first_of_a_group, "`x @ W1`"),
+            (lambda x_parts, weight_parts, mesh: x_parts @ weight_parts, "fails for"),
+            (lambda *inputs: multiply(*inputs)[:-1], "`x @ W1`"),
+        ),
+    ),
+}

@@ -1,0 +1,163 @@
+"""What `custom_training` claims and does not show: a run resumes to the bit, what TensorFlow and Keras do."""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tf_keras
+
+from benchmarks import plain_loop
+from course_lib import measured
+from course_lib.runtime import start_tensorflow
+from tests.course import COURSE
+from tests.tf.replicas import mirrored
+
+tf = start_tensorflow()
+LESSON = COURSE.lesson("10_custom_training")
+EMPTY_CONVOLUTIONS = """
+import tensorflow as tf
+images = tf.nn.conv2d(tf.zeros((0, 8, 8, 1)), tf.zeros((3, 3, 1, 4)), 1, "SAME")
+print(images.shape)
+tf.nn.conv2d(images, tf.zeros((3, 3, 4, 2)), 1, "SAME")
+"""
+
+
+@pytest.fixture(scope="module")
+def program():
+    return plain_loop.definitions(plain_loop.PROGRAM.with_name("custom_training.py"))
+
+
+def dense():
+    layers = tf.keras.layers
+    hidden = layers.Dense(8, "relu", kernel_regularizer="l2")
+    return tf.keras.Sequential([tf.keras.Input((6,)), hidden, layers.Dense(10)])
+
+
+def batches(strategy, count, size):
+    random = np.random.default_rng(0)
+    arrays = random.normal(size=(count, 6)).astype("float32"), random.integers(0, 10, count)
+    dataset = tf.data.Dataset.from_tensor_slices(arrays).batch(size).repeat()
+    return strategy.experimental_distribute_dataset(dataset)
+
+
+def values(model):
+    return [variable.numpy() for variable in model.trainable_variables]
+
+
+def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(program, tmp_path):
+    two = mirrored(2)
+
+    def trained(epochs, folder):
+        model, adam = program["build"](two, dense)
+        dataset = batches(two, 13, 8)  # parts of 4 and 4, then of 3 and 2
+        step = program["replica_step"]
+        run = program["train"](two, model, adam, step, dataset, 2, epochs, tmp_path / folder)
+        return list(run), values(model)
+
+    whole, undisturbed = trained(5, "whole")
+    first, _values = trained(3, "stopped")  # the third epoch is not saved
+    again, resumed = trained(5, "stopped")
+    assert [record["step"] for record in again] == [5, 6, 7, 8, 9, 10]
+    assert first[:4] + again == whole
+    np.testing.assert_equal(resumed, undisturbed)
+    alone, its_adam = program["build"](tf.distribute.get_strategy(), dense)
+    state = tf.train.Checkpoint(model=alone, adam=its_adam, epoch=tf.Variable(0))
+    state.restore(tf.train.latest_checkpoint(tmp_path / "whole")).assert_consumed()
+    assert int(state.epoch) == 4
+
+
+@pytest.mark.drill_all
+def test_a_step_is_that_of_one_device_whatever_the_parts(program):
+    four, one = mirrored(4), tf.distribute.get_strategy()
+    after, losses = {}, {}
+    for strategy in (four, one):
+        model, _adam = program["build"](strategy, dense)
+        with strategy.scope():
+            sgd = tf.keras.optimizers.SGD(0.1)
+        step, accuracy = program["make_train_step"](strategy, model, sgd, program["replica_step"])
+        # Parts of 2 each, then of 2, 2, 1 and 0, of which no convolution is.
+        parts = iter(batches(strategy, 13, 8))
+        losses[strategy] = [(float(step(*next(parts))), float(accuracy.result())) for _step in range(2)]
+        after[strategy] = values(model)
+    np.testing.assert_allclose(losses[four], losses[one], rtol=1e-5)
+    for ours, theirs in zip(after[four], after[one], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_adam_hides_a_factor_that_sgd_does_not():
+    def change(optimizer, factor):
+        weight = tf.Variable(1.0)
+        for gradient in (0.3, -0.1, 0.2):
+            optimizer.apply([tf.constant(factor * gradient)], [weight])
+        return weight.numpy() - 1
+
+    adam, sgd = tf.keras.optimizers.Adam, tf.keras.optimizers.SGD
+    assert change(adam(), 4) == pytest.approx(change(adam(), 1), rel=1e-3)
+    assert change(sgd(), 4) == pytest.approx(4 * change(sgd(), 1), rel=1e-3)
+
+
+def test_the_default_was_called_auto_and_keras_3_does_not_know_it():
+    with pytest.raises(ValueError, match="Received: reduction=auto"):
+        tf.keras.losses.MeanAbsoluteError("auto")
+    loss = tf_keras.losses.MeanAbsoluteError(tf_keras.losses.Reduction.AUTO)
+    over_size = tf_keras.losses.MeanAbsoluteError(tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE)
+    labels, outputs = tf.zeros((3, 1)), tf.constant([[1.0], [2.0], [6.0]])
+    assert float(loss(labels, outputs)) == float(over_size(labels, outputs)) == 3
+
+
+@pytest.mark.parametrize("name", ["MeanSquaredError", "MeanAbsoluteError", "BinaryCrossentropy"])
+def test_a_loss_takes_the_mean_over_the_last_axis_and_no_other(name):
+    loss = getattr(tf.keras.losses, name)(reduction="none")
+    ones, halves = tf.ones((2, 4, 4)), tf.fill((2, 4, 4), 0.5)
+    whole, pointwise = loss(ones, halves), loss(ones[..., None], halves[..., None])
+    assert (whole.shape, pointwise.shape) == ((2, 4), (2, 4, 4))
+    of_examples = tf.reduce_mean(pointwise, axis=(1, 2))
+    right = float(tf.nn.compute_average_loss(of_examples, global_batch_size=2))
+    assert float(tf.nn.compute_average_loss(whole, global_batch_size=2)) == pytest.approx(4 * right)
+
+
+def test_several_steps_end_in_an_error_where_no_batch_is_left(tmp_path):
+    path, names, two = tmp_path / "several.py", {"tf": tf}, mirrored(2)
+    path.write_text(next(cell.source for cell in LESSON.cells if cell.cell_id == "several"))
+    exec(compile(path.read_text(), str(path), "exec"), names)  # AutoGraph finds the lines in the file
+    several_steps = names["several_steps"]
+    numbers = tf.data.Dataset.from_tensor_slices((np.arange(6, dtype="float32"),)).batch(2)
+    dataset = two.experimental_distribute_dataset(numbers)
+
+    def step(batch):
+        return two.reduce("SUM", two.run(tf.reduce_sum, (batch,)), axis=None)
+
+    assert float(several_steps(step, iter(dataset), 3)) == 5
+    with pytest.raises(tf.errors.OutOfRangeError):
+        several_steps(step, iter(dataset), 4)
+
+
+def test_the_text_has_the_accuracies_that_were_measured():
+    (text,) = (cell.source for cell in LESSON.cells if "`make results`" in cell.source)
+    told = re.findall(r"(0\.\d{3}) to (0\.\d{3})", text)
+    found = []
+    for name in ("custom_training-fashion", "custom_training-fashion_5000", "custom_training-stand_in"):
+        (run,) = measured.load(name).runs.values()
+        last = [seed[-1]["test_accuracy"] for seed in run.epochs]
+        found.append((f"{min(last):.3f}", f"{max(last):.3f}"))
+        assert [model.otherwise for model in run.restored] == [0, 0, 0]
+    assert told == found
+
+
+@pytest.mark.drill_all
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="oneDNN has other operations elsewhere")
+def test_with_onednn_the_second_convolution_of_no_images_fails():
+    environment = {**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", EMPTY_CONVOLUTIONS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "(0, 8, 8, 1)"
+    assert "input depth must be evenly divisible by filter depth" in done.stderr

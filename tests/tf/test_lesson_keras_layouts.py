@@ -1,0 +1,192 @@
+"""What `keras_layouts` says of Keras and does not show: what is refused, silent, late or right."""
+
+import ast
+import inspect
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import course_lib
+from course_lib.combining import no_combining
+from course_lib.dtensor import to_numpy
+from course_lib.errors import CourseError
+from course_lib.exercises import limit
+from tests.course import COURSE, from_lesson
+from tests.lessons.attempts_08 import tape_outside
+
+tf = course_lib.start_tensorflow()
+import tf_keras  # noqa: E402
+from tensorflow.experimental import dtensor  # noqa: E402
+
+checks = from_lesson("keras_layouts", "checks")
+
+CELLS = [cell for cell in COURSE.lesson("keras_layouts-support").cells if cell.kind == "code"]
+DEFINED = (ast.FunctionDef, ast.ClassDef)
+FOUR = ("gamma", "beta", "moving_mean", "moving_variance")
+
+
+def defined():
+    """Returns what the lesson's cells define, on rows that take no time to load."""
+    names = {"tf": tf, "np": np, "tf_keras": tf_keras, "dtensor": dtensor, "WHOLE": dtensor.UNSHARDED}
+    names["mesh"] = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")
+    random = np.random.default_rng(1)
+    names["train_x"] = (random.normal(size=(640, 1200)) / 35).astype("float32")
+    names["train_y"] = (names["train_x"][:, :100].sum(axis=1) > 0).astype("int64")
+    wanted = ("COLUMNS", "UNITS", "ROWS", "cross_entropy", "layout_map")
+    for cell in CELLS:
+        tree = ast.parse(cell.source)
+        tree.body = [node for node in tree.body if isinstance(node, DEFINED) or sets(node, wanted)]
+        exec(compile(tree, cell.cell_id, "exec"), names)
+    return names
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    return defined()
+
+
+def sets(node, wanted):
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return any(
+        isinstance(name, ast.Name) and name.id in wanted for each in targets for name in ast.walk(each)
+    )
+
+
+def trained(lesson, make_step, optimizer, model, mesh=None):
+    step = lesson[make_step](model, optimizer)
+    losses = [float(step(*lesson["batch"](number, mesh))) for number in range(4)]
+    return losses, [weight.numpy() if mesh is None else to_numpy(weight) for weight in model.weights]
+
+
+@pytest.mark.drill_all
+def test_a_step_of_adam_in_one_function_is_late_and_right_once_nothing_is_combined(lesson):
+    adam, mesh = tf_keras.optimizers.Adam, lesson["mesh"]
+    right, values = trained(lesson, "in_one_function", adam(0.01), lesson["mlp"]())
+    late, _values = trained(lesson, "in_one_function", adam(0.01, mesh=mesh), lesson["split_mlp"](), mesh)
+    assert late[0] == pytest.approx(right[0], abs=1e-5)  # before any update
+    assert abs(late[1] - right[1]) > 1e-3
+    with no_combining():
+        apart = trained(lesson, "in_one_function", adam(0.01, mesh=mesh), lesson["split_mlp"](), mesh)
+    outside = trained(lesson, "make_step", adam(0.01, mesh=mesh), lesson["split_mlp"](), mesh)
+    for losses, found in (apart, outside):
+        np.testing.assert_allclose(losses, right, atol=1e-4)
+        for ours, theirs in zip(found, values, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_a_function_that_is_compiled_again_has_to_be_so_uncombined_again(lesson):
+    mesh, random = lesson["mesh"], np.random.default_rng(1)
+    sizes = (8, 16, 16)
+    rows = [
+        (random.normal(size=(size, 1200)).astype("float32"), random.integers(0, 2, size)) for size in sizes
+    ]
+
+    def losses(model, optimizer, pack, uncombined):
+        step = lesson["in_one_function"](model, optimizer)
+        with no_combining():
+            found = [float(step(*map(pack, each))) for each in rows[:uncombined]]
+        return found + [float(step(*map(pack, each))) for each in rows[uncombined:]]
+
+    def split(array):
+        return lesson["distribute"](array, dtensor.Layout.batch_sharded(mesh, "batch", array.ndim))
+
+    sgd = tf_keras.optimizers.SGD
+    right = losses(lesson["mlp"](), sgd(0.1), tf.constant, 3)
+    always = losses(lesson["split_mlp"](), sgd(0.1, mesh=mesh), split, 2)
+    once = losses(lesson["split_mlp"](), sgd(0.1, mesh=mesh), split, 1)
+    np.testing.assert_allclose(always, right, atol=1e-3)
+    assert abs(once[2] - right[2]) > 1e-2
+
+
+def test_what_is_quoted_of_sgd_stands_in_its_source(lesson):
+    source = inspect.getsource(tf_keras.optimizers.SGD.update_step)
+    text = next(
+        cell.source for cell in COURSE.lesson("keras_layouts-support").cells if cell.cell_id == "updates-text"
+    )
+    quoted = re.findall(r"^\d\. `(.+)`$", text, re.M)
+    assert len(quoted) == 2
+    first = source.index(quoted[0])
+    assert source.index(quoted[1], first) > first
+
+
+@pytest.mark.parametrize(
+    ("layer", "options", "variable"),
+    [
+        ("Dense", {"units": 4}, "kernel"),
+        ("Embedding", {"input_dim": 8, "output_dim": 4}, "embeddings"),
+        ("Conv1D", {"filters": 4, "kernel_size": 3}, "kernel"),
+        ("Conv2D", {"filters": 4, "kernel_size": 3}, "kernel"),
+        ("LayerNormalization", {}, "gamma"),
+    ],
+)
+def test_layers_that_take_layouts(lesson, layer, options, variable):
+    layout = {f"{variable}_layout": lesson["UNITS"]}
+    getattr(tf_keras.layers, layer)(**options, **layout)
+
+
+@pytest.mark.parametrize("layer", ["DepthwiseConv2D", "SeparableConv2D"])
+def test_a_depthwise_or_separable_convolution_takes_no_layouts(lesson, layer):
+    options = {"filters": 4} if layer == "SeparableConv2D" else {}
+    with pytest.raises(TypeError, match="kernel_layout"):
+        getattr(tf_keras.layers, layer)(kernel_size=3, kernel_layout=lesson["COLUMNS"], **options)
+
+
+class WithNormalisation(tf_keras.Model):
+    """A class of one's own whose layers take their layouts, or none."""
+
+    def __init__(self, lesson=None):
+        super().__init__()
+        units = {"kernel_layout": lesson["COLUMNS"], "bias_layout": lesson["UNITS"]} if lesson else {}
+        four = {f"{name}_layout": lesson["UNITS"] for name in FOUR} if lesson else {}
+        self.hidden = tf_keras.layers.Dense(48, **units)
+        self.normal = tf_keras.layers.BatchNormalization(**four)
+
+    def call(self, x, training=False):
+        return self.normal(self.hidden(x), training=training)
+
+
+def test_a_class_with_a_normalisation_fails_under_a_map_and_is_right_with_arguments(lesson):
+    x, _y = lesson["batch"](0, lesson["mesh"])
+    with lesson["layout_map"].scope():
+        mapped = WithNormalisation()
+    with pytest.raises(ValueError, match="expected ndim=3"):
+        mapped(x)
+    models = [WithNormalisation(lesson), WithNormalisation()]
+    for model in models:
+        tf_keras.utils.set_random_seed(1)
+        model.build((None, 1200))
+    np.testing.assert_allclose(
+        to_numpy(tf.function(models[0])(x)), models[1](lesson["train_x"][:64]), atol=1e-5
+    )
+
+
+def without_a_mesh() -> dict[str, object]:
+    """Returns the losses of Adam on one device, and without a mesh on eight in one function, uncombined."""
+    lesson, adam = defined(), tf_keras.optimizers.Adam(0.01)
+    mesh = lesson["mesh"]
+    with no_combining():
+        found, _values = trained(lesson, "in_one_function", adam, lesson["split_mlp"](), mesh)
+    right, _values = trained(lesson, "in_one_function", tf_keras.optimizers.Adam(0.01), lesson["mlp"]())
+    return {"right": right, "found": found, "count": int(adam.iterations.numpy())}
+
+
+@pytest.mark.drill_all
+def test_an_optimizer_without_its_mesh_counts_each_device():
+    # DTensor sends what has no mesh to the first mesh that a process used: here that has to be the lesson's.
+    program = "import course_lib; course_lib.setup(devices=8); from tests.tf import test_lesson_08 as own; "
+    program += "import json; print(json.dumps(own.without_a_mesh()))"
+    done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert max(np.abs(np.subtract(found["found"], found["right"]))) > 1e-2
+    assert found["count"] > 4  # of four steps: each device adds one
+
+
+def test_who_takes_the_gradient_outside_is_told_so_before_tensorflow_refuses(monkeypatch):
+    monkeypatch.setattr(limit, "SECONDS", 3.0)  # the refusal takes half a minute
+    with pytest.raises(CourseError) as told:
+        checks.step(tape_outside)
+    assert "a gradient that is taken outside" in told.value.cure

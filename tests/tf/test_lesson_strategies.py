@@ -1,0 +1,276 @@
+"""What `strategies` says of strategies and does not show: kinds of models, unequal parts, scopes, metrics."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from course_lib.runtime import start_tensorflow
+from tests.course import COURSE
+from tests.tf.replicas import mirrored
+
+tf = start_tensorflow()
+import tf_keras  # noqa: E402
+
+keras = tf.keras
+ONES = np.ones((100, 1), np.float32)
+FEATURES = np.arange(1, 14, dtype=np.float32)[:, None] / 4
+LABELS = 3 * FEATURES - 1
+
+
+def central_storage(replicas):
+    devices = [f"CPU:{number}" for number in range(replicas)]
+    return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
+
+
+def line(library=keras, optimizer=None, between=()):
+    unit = library.layers.Dense(1, kernel_initializer="zeros")
+    model = library.Sequential([library.Input((1,)), *between, unit])
+    model.compile(optimizer or library.optimizers.SGD(0.05), "mse")
+    return model
+
+
+def functional():
+    inputs = keras.Input((1,))
+    model = keras.Model(inputs, keras.layers.Dense(1, kernel_initializer="zeros")(inputs))
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    return model
+
+
+class Subclassed(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.unit = keras.layers.Dense(1, kernel_initializer="zeros")
+        self.compile(keras.optimizers.SGD(0.05), "mse")
+
+    def call(self, inputs):
+        return self.unit(inputs)
+
+
+def fitted(strategy, make, features, labels, batch_size):
+    with strategy.scope():
+        model = make()
+    told = model.fit(features, labels, batch_size=batch_size, shuffle=False, verbose=0).history["loss"][0]
+    return told, [each.item() for each in model.get_weights()]
+
+
+def by_hand(features, labels, batch_size):
+    """Returns loss and weights of one epoch in float64."""
+    weight = bias = total = 0.0
+    for start in range(0, len(features), batch_size):
+        x = features[start : start + batch_size, 0].astype(np.float64)
+        errors = weight * x + bias - labels[start : start + batch_size, 0]
+        total += np.sum(errors**2)
+        weight, bias = weight - 0.1 * np.mean(errors * x), bias - 0.1 * np.mean(errors)
+    return total / len(features), [weight, bias]
+
+
+# Equal and unequal parts
+
+
+@pytest.mark.parametrize(
+    ("devices", "make"),
+    [("CPU", functional), ("CPU", Subclassed), ("GPU", line)],
+    ids=["functional", "class", "on a device that takes the place of missing ones"],
+)
+def test_equal_parts_give_the_numbers_of_one_device(devices, make):
+    two = [f"{devices}:{number}" for number in range(2)]
+    strategy = tf.distribute.MirroredStrategy(two, tf.distribute.ReductionToOneDevice())
+    told, weights = fitted(strategy, make, FEATURES[:12], LABELS[:12], 4)
+    loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
+    assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
+
+
+def test_the_only_example_of_a_batch_counts_half_in_tf_keras_too_and_the_told_loss_is_right():
+    told, weights = fitted(mirrored(2), lambda: line(tf_keras), ONES[:5], ONES[:5], 4)
+    assert weights == pytest.approx([0.14, 0.14])
+    assert told == pytest.approx((4 * 1 + 0.8**2) / 5)
+
+
+def drawn_alike(library):
+    """Returns whether two replicas draw the same dropout mask."""
+    strategy = mirrored(2)
+    with strategy.scope():
+        dropout = library.layers.Dropout(0.5, seed=5)
+
+    def draw():
+        return dropout(tf.ones((1, 50)), training=True)
+
+    first, second = strategy.experimental_local_results(tf.function(lambda: strategy.run(draw))())
+    return np.array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("library", "differs"), [(keras, True), (tf_keras, False)], ids=["keras", "tf_keras"]
+)
+def test_what_a_replica_computes_from_its_part_alone(library, differs):
+    def clipped():
+        return line(library, library.optimizers.SGD(0.05, clipnorm=0.5))
+
+    features, labels = np.float32([[1], [2], [3], [-40]]), np.float32([[1], [0], [2], [5]])
+    one, two = (
+        fitted(strategy, clipped, features, labels, 4)[1]
+        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+    )
+    assert np.allclose(one, two) != differs
+    assert drawn_alike(library) == differs
+
+
+@pytest.mark.parametrize("synchronized", [False, True])
+def test_batch_normalisation_takes_the_moments_of_each_part_unless_it_is_synchronised(synchronized):
+    def normalised():
+        return line(between=[keras.layers.BatchNormalization(synchronized=synchronized)])
+
+    both = [
+        fitted(strategy, normalised, FEATURES[:12], LABELS[:12], 4)[1]
+        for strategy in (tf.distribute.get_strategy(), mirrored(2))
+    ]
+    assert np.allclose(*both, rtol=1e-4) == synchronized
+
+
+# Who adds up
+
+
+def total():
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce("SUM", tf.cast(context.replica_id_in_sync_group, tf.float32) + 1)
+
+
+def test_a_hierarchy_of_devices_adds_up_here_and_nccl_does_not():
+    strategy = mirrored(2, tf.distribute.HierarchicalCopyAllReduce)
+    assert [each.numpy() for each in strategy.experimental_local_results(strategy.run(total))] == [3.0, 3.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="No OpKernel was registered"):
+        mirrored(2, tf.distribute.NcclAllReduce).run(total)
+
+
+COLLIDE = """
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+def summed(count):
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    def add():
+        return tf.distribute.get_replica_context().all_reduce("SUM", tf.ones(count))
+    return tf.function(lambda: strategy.run(add))()
+summed(2)
+try:
+    summed(6)
+except Exception as error:
+    print("Shape mismatch in the collective instance" in str(error))
+"""
+
+
+@pytest.mark.drill_all
+def test_a_second_strategy_that_was_given_no_ops_meets_the_messages_of_the_first():
+    run = [sys.executable, "-c", COLLIDE]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["True"], done.stderr[-2000:]
+
+
+# What was made outside the scope
+
+
+def test_an_optimizer_outside_the_scope_counts_every_replica_or_fails_in_fit():
+    strategy = mirrored(2)
+    for optimizer, iterations in ((keras.optimizers.SGD(0.05), 20), (keras.optimizers.Adam(), None)):
+        with strategy.scope():
+            unit = keras.layers.Dense(1, kernel_initializer="zeros")
+            model = keras.Sequential([keras.Input((1,)), unit])
+        model.compile(optimizer, "mse")
+        if iterations is None:
+            with pytest.raises(RuntimeError, match=r"Mixing different tf\.distribute\.Strategy objects"):
+                model.fit(ONES, ONES, batch_size=10, shuffle=False, verbose=0)
+        else:
+            model.fit(ONES, ONES, batch_size=10, shuffle=False, verbose=0)
+            assert model.optimizer.iterations.numpy() == iterations  # of 10 steps
+            right = by_hand(ONES, ONES, 10)[1]
+            assert [each.item() for each in model.get_weights()] == pytest.approx(right, rel=1e-5)
+
+
+def test_momentum_outside_the_scope_lets_copies_drift_apart_in_a_loop():
+    strategy = mirrored(2)
+    with strategy.scope():
+        model = line()
+    momentum = keras.optimizers.SGD(0.1, momentum=0.9)
+    momentum.build(model.trainable_variables)
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((model(ONES[:2]) - 1) ** 2) / 4
+        gradients = tape.gradient(loss, model.trainable_variables)
+        momentum.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    run = tf.function(lambda: strategy.run(step))
+    for _step in range(3):
+        run()
+    first, second = strategy.experimental_local_results(model.trainable_variables[0].value)
+    assert abs(first.numpy() - second.numpy()) > 1e-3  # every replica had the same examples
+
+
+def test_a_kind_of_device_in_lower_case_finds_none():
+    found = [len(tf.config.list_physical_devices(kind)) for kind in ("cpu", "CPU")]
+    assert found == [0, 1]
+
+
+def test_aggregation_says_what_becomes_of_the_replicas_values():
+    strategy, kinds = mirrored(4), tf.VariableAggregation
+    with strategy.scope():
+        summed, averaged = (tf.Variable(0.0, aggregation=kind) for kind in (kinds.SUM, kinds.MEAN))
+        first, copied = tf.Variable(0.0, aggregation=kinds.ONLY_FIRST_REPLICA), tf.Variable(0.0)
+
+    def add():
+        number = tf.cast(tf.distribute.get_replica_context().replica_id_in_sync_group, tf.float32) + 1
+        for variable in (summed, averaged, first):
+            variable.assign_add(number)
+        copied.assign_add(1.0)
+
+    strategy.run(add)
+    assert [each.numpy() for each in (summed, averaged, first)] == [10.0, 2.5, 1.0]
+    assert [each.numpy() for each in strategy.experimental_local_results(copied)] == [1.0] * 4
+
+
+# Metrics under CentralStorageStrategy
+
+
+def test_under_central_storage_the_told_loss_counts_what_was_before_once_for_each_replica():
+    replicas = 4
+    told, weights = fitted(central_storage(replicas), line, FEATURES[:12], LABELS[:12], 4)
+    totals = [0.0, *(n * by_hand(FEATURES[:n], LABELS[:n], 4)[0] for n in (4, 8, 12))]
+    batches = np.diff(totals) / 4  # the loss of each batch, before its step
+    assert weights == pytest.approx(by_hand(FEATURES[:12], LABELS[:12], 4)[1], rel=1e-5)
+    assert told == pytest.approx(np.average(batches, weights=[replicas**2, replicas, 1]), rel=1e-5)
+
+
+def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
+    strategy = central_storage(2)
+    with strategy.scope():
+        added, mean = keras.metrics.Sum(), keras.metrics.Mean()
+
+    def update(value):
+        added.update_state(value)
+        mean.update_state(value)
+
+    for value in (3.0, 6.0):
+        strategy.run(update, args=(tf.constant(value),))
+    assert added.result().numpy() == pytest.approx(2 * (2 * 3 + 6))  # of two replicas; 18 is right
+    assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
+
+
+# Appendix A1
+
+
+def test_the_program_of_today_in_the_appendix_repeats_the_estimator():
+    """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
+    (cell,) = [cell for cell in COURSE.lesson("A1_estimators").cells if cell.cell_id == "halved"]
+    (program,) = re.findall(r"^```python\n(.*?)^```", cell.source, re.M | re.S)
+    quiet = program.replace("steps=10)", "steps=10, verbose=0)")
+    devices = '["CPU:0", "CPU:1"]'
+    assert quiet.count(devices) == 1
+    names = {"tf": tf}  # as it stands it may be the only strategy of its kind in a process
+    exec(quiet.replace(devices, f"{devices}, tf.distribute.ReductionToOneDevice()"), names)
+    right = (1 - 0.92**10) / 2  # an error of 1 that shrinks by 4 times the rate in each step, shared by two
+    assert [each.item() for each in names["model"].get_weights()] == pytest.approx([right, right], rel=1e-5)
+    assert names["strategy"].num_replicas_in_sync == 2
+    assert right == pytest.approx(0.283, abs=5e-4)
