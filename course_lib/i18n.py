@@ -15,7 +15,6 @@ import polib
 from course_lib import syllabus
 
 SOURCE_LANGUAGE = "en"
-NEVER_FIRST = "、。）」：；"  # on a line of Japanese
 _CATALOGUES = files("course_lib") / "locale"
 _current = {"language": SOURCE_LANGUAGE}
 
@@ -72,12 +71,29 @@ def join_sentences(sentences: Sequence[str]) -> str:
     >>> join_sentences(["One.", "Two."]), join_sentences(["一。", "二。"])
     ('One. Two.', '一。二。')
     """
-    return " ".join(sentences).replace("。 ", "。")
+    joined = ""
+    for sentence in sentences:
+        joined += sentence if not joined or is_wide(joined[-1]) else f" {sentence}"
+    return joined
 
 
 def is_wide(character: str) -> bool:
     """Returns whether a character takes two columns, as Japanese ones do where all others take one."""
     return unicodedata.east_asian_width(character) in "WF"
+
+
+def closes(character: str) -> bool:
+    """Returns whether a character is a wide mark that begins no line, such as 。 or ）.
+
+    >>> [character for character in "一、二（三）。" if closes(character)]
+    ['、', '）', '。']
+    """
+    return is_wide(character) and unicodedata.category(character) in ("Pe", "Pf", "Po")
+
+
+def is_written_wide() -> bool:
+    """Returns whether the reader's language is written in wide characters, as Japanese is."""
+    return any(map(is_wide, _("Right.")))
 
 
 def num_columns(text: str) -> int:

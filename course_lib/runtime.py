@@ -74,7 +74,7 @@ def setup(
     request = _checked_request(devices, kind, seed)
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    _use_japanese_font(language)
+    _use_wide_font()
     _enable_colab_widgets()
     if _tensorflow_has_started():
         _require_devices(sys.modules["tensorflow"], request)
@@ -220,8 +220,8 @@ def local_names(devices: Iterable[Any]) -> set[str]:
     return {device.name.rpartition("device:")[2] for device in devices}
 
 
-def _use_japanese_font(language: str) -> None:
-    if language == "ja":
+def _use_wide_font() -> None:
+    if i18n.is_written_wide():
         importlib.import_module("matplotlib_fontja").japanize()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib.i18n import NEVER_FIRST, is_wide, num_columns
+from course_lib.i18n import closes, is_wide, num_columns
 from course_lib.pictures import shapes
 from course_lib.pictures.shapes import Node, node, number
 
@@ -117,8 +117,8 @@ def _broken(content: str, size: float, max_width: float) -> list[str]:
 def _pieces(content: str) -> list[str]:
     """Splits after spaces and East Asian characters, but not before closing marks: a line may break there."""
     pieces = [""]
-    for character, following in zip(content, [*content[1:], ""], strict=True):
+    for character, following in zip(content, [*content[1:], " "], strict=True):
         pieces[-1] += character
-        if character == " " or (is_wide(character) and following not in NEVER_FIRST):
+        if character == " " or (is_wide(character) and not closes(following)):
             pieces.append("")
     return [piece for piece in pieces if piece]

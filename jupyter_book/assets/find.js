@@ -2,13 +2,13 @@
 // words end (変わり|ませ|ん against 変わり|ま|せん), and Pagefind wants every word: a phrase that stands on a page may
 // not be found. There, this asks for the words that carry meaning one by one, and ranks by how much of the phrase a
 // page really holds.
-const SPACELESS = new Set(["ja", "zh", "th"]);
+const SPACELESS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 const MEANING = /[\p{Script=Han}\p{Script=Katakana}ー]+|[\p{Script=Latin}\p{N}]+/gu;
 const ENOUGH = 0.6;
 
 /** Returns Pagefind's record of each page found, the best first. */
 export async function findPages(index, query, language) {
-  if (!SPACELESS.has(language.split("-")[0])) {
+  if (!SPACELESS.test(query)) {
     const { results } = await index.search(query);
     return Promise.all(results.map((result) => result.data()));
   }
