@@ -11,6 +11,7 @@ import pytest
 
 import lessons
 from tools.catalogues import __main__ as catalogues
+from tools.catalogues import files
 from tools.checks import __main__ as checks
 from tools.checks import lesson_rules, output_rules
 from tools.lesson import first_cell
@@ -223,7 +224,16 @@ def test_a_new_text_is_missing_and_a_removed_one_leaves(course):
 
 def test_moved_texts_make_a_catalogue_stale(course):
     edit(source_path(course), "# %% predict-eight", "# %% predict-eights")
-    assert "order, places or flags" in faults(course)
+    assert "order, places, flags or line breaks changed" in faults(course)
+
+
+def test_what_another_tool_wrote_is_stale_until_it_is_extracted(course):
+    path = course.catalogue("ja", LESSON)
+    extracted = path.read_bytes()
+    path.write_bytes(extracted + b"\n")
+    assert "line breaks changed (run extract)" in faults(course)
+    list(catalogues.extract(course))
+    assert path.read_bytes() == extracted
 
 
 @pytest.mark.parametrize(
@@ -282,10 +292,10 @@ def test_a_text_that_code_looks_up_is_translated_alike_in_all_catalogues(course)
     (other.parent / "explorer.py").write_text('_("Half.")\n', "utf-8")
     list(catalogues.extract(Course(course.root)))
     assert faults(course) == ""
-    entries = polib.pofile(str(other))
+    entries = files.read(other, "ja")
     entries.find("Half.").msgstr = "二分の一です。"
     entries.find("A matrix is a tuple of tuples.").msgstr = "行列とは、タプルのタプルです。"
-    entries.save()
+    files.write(entries, other)
     assert "lesson_01_other/ja.po: 'Half.' is '半分です。' in lessons/lesson_00" in faults(course)
     assert faults(course).count("\n") == 0
 

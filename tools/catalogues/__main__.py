@@ -54,7 +54,7 @@ def check(course: Course) -> Iterator[str]:
         for path, texts in wanted.items():
             old = files.read(path, language)
             new = files.updated(old, texts, language)
-            faults = [*_stale(old, new), *_faults(course, language, new)]
+            faults = [*_stale(old, new, path), *_faults(course, language, new)]
             yield from (f"{_short(course, path)}: {fault}" for fault in faults)
         yield from _said_otherwise(course, wanted, language)
 
@@ -82,19 +82,14 @@ def _in_language(course: Course, texts: dict[str, list[Text]], language: str) ->
     return {course.root / path.format(language=language): of_one for path, of_one in texts.items()}
 
 
-def _stale(old: polib.POFile, new: polib.POFile) -> Iterator[str]:
+def _stale(old: polib.POFile, new: polib.POFile, path: Path) -> Iterator[str]:
     known, wanted = {entry.msgid for entry in old}, {entry.msgid for entry in new}
     for english in sorted(wanted - known):
         yield f"stale, this text is not in it (run extract): {_start(english)}"
     for english in sorted(known - wanted):
         yield f"stale, this text is gone (run extract): {_start(english)}"
-    if known == wanted and [_facts(entry) for entry in old] != [_facts(entry) for entry in new]:
-        yield "stale, order, places or flags of texts changed (run extract)"
-
-
-def _facts(entry: polib.POEntry) -> tuple[object, ...]:
-    english = entry.msgid, entry.msgid_plural, len(entry.msgstr_plural)
-    return *english, entry.occurrences, entry.comment, sorted(entry.flags), bool(entry.obsolete)
+    if known == wanted and not files.is_written(new, path):
+        yield "stale, order, places, flags or line breaks changed (run extract)"
 
 
 def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[str]:

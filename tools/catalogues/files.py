@@ -75,9 +75,14 @@ def read(path: Path, language: str) -> polib.POFile:
 
 
 def write(catalogue: polib.POFile, path: Path) -> None:
-    """Writes a catalogue; equal catalogues give equal bytes."""
+    """Writes a catalogue."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(str(catalogue) + "\n", "utf-8")
+    path.write_text(str(catalogue), "utf-8")
+
+
+def is_written(catalogue: polib.POFile, path: Path) -> bool:
+    """Returns whether the file holds the bytes that `write` would give it."""
+    return path.exists() and path.read_bytes() == str(catalogue).encode()
 
 
 def _plural_forms(language: str) -> str:
