@@ -82,6 +82,28 @@ def test_prose_and_comments_are_in_the_readers_language(course, lesson):
     assert cells["setup"].startswith('LANGUAGE = "ja"\n')
 
 
+def test_sentences_are_merged_split_and_moved_within_a_cell(course, lesson):
+    catalogue = files.read(course.catalogue("ja", LESSON), "ja")
+    (opening,) = [entry for entry in catalogue if ("opening", "") in entry.occurrences]
+    opening.msgstr = (
+        "# 0. 半分\n\n"
+        "**時間**：5分。\n**前提知識**：割り算。\n\n"
+        "| 用語 | 意味 |\n| --- | --- |\n| 軸 | テンソルの方向 |\n| `8` | $8$ |\n\n"
+        "`n // 2`は$\\frac{n}{2}$の書き方です。\nどの軸でも、\n2台のデバイスはどれだけ持つでしょうか。\n\n"
+        "軸ごとに違うでしょうか。\n"
+        "すぐにわかります。"
+    )
+    files.write(catalogue, course.catalogue("ja", LESSON))
+    assert faults(course) == ""
+    assert built_cells(course, lesson, "ja")[0].source == (
+        "# 0. 半分\n\n"
+        "**時間**：5分。**前提知識**：割り算。\n\n"
+        "| 用語 | 意味 |\n| --- | --- |\n| 軸 | テンソルの方向 |\n| `8` | $8$ |\n\n"
+        "`n // 2`は$\\frac{n}{2}$の書き方です。どの軸でも、2台のデバイスはどれだけ持つでしょうか。\n\n"
+        "軸ごとに違うでしょうか。すぐにわかります。"
+    )
+
+
 def test_exercises_become_stubs_with_a_folded_solution(course, lesson):
     cells = built_cells(course, lesson, "ja")
     ids = [cell.cell_id for cell in cells]
@@ -97,8 +119,8 @@ def test_exercises_become_stubs_with_a_folded_solution(course, lesson):
 def test_a_fuzzy_translation_is_not_shown(course, lesson):
     edit(
         course.catalogue("ja", LESSON),
-        '#: opening\nmsgid "0. Halves"',
-        '#: opening\n#, fuzzy\nmsgid "0. Halves"',
+        "#: opening\n",
+        "#: opening\n#, fuzzy\n",
     )
     assert built_cells(course, lesson, "ja")[0].source.startswith("# 0. Halves")
 
@@ -202,6 +224,25 @@ def test_a_changed_english_text_is_stale_and_then_fuzzy(course):
     assert entry.msgstr == "行列はタプルのタプルです。"
 
 
+OTHER_WORDS = {
+    "at its place": ("# Each device got as many rows as the other.", "# Zebras and quays."),
+    "elsewhere": (
+        "# %% breaking [markdown]\n# Zero devices cannot share",
+        "# %% broken [markdown]\n# No devices can share",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER_WORDS.values(), ids=OTHER_WORDS)
+def test_a_changed_cell_keeps_its_translation_for_the_translator(course, old, new):
+    before = {entry.msgid: entry.msgstr for entry in files.read(course.catalogue("ja", LESSON), "ja")}
+    edit(source_path(course), old, new)
+    list(catalogues.extract(Course(course.root)))
+    (entry,) = files.read(course.catalogue("ja", LESSON), "ja").fuzzy_entries()
+    assert before[entry.previous_msgid] == entry.msgstr
+    assert faults(course).startswith("lessons/lesson_00_fixture/ja.po: fuzzy, the English changed: ")
+
+
 def test_changed_line_breaks_change_nothing(course):
     edit(
         source_path(course),
@@ -214,12 +255,12 @@ def test_changed_line_breaks_change_nothing(course):
 def test_a_new_text_is_missing_and_a_removed_one_leaves(course):
     edit(
         source_path(course),
-        "# 2. Zero devices are refused.",
-        "# 2. Entirely other words, about zebras and quays.",
+        "# sliders and labels",
+        "# zebras, quays",
     )
     list(catalogues.extract(Course(course.root)))
-    assert "missing: 'Entirely other words, about zebras and quays.'" in faults(course)
-    assert "refused" not in course.catalogue("ja", LESSON).read_text("utf-8")
+    assert "missing: 'zebras, quays'" in faults(course)
+    assert "sliders" not in course.catalogue("ja", LESSON).read_text("utf-8")
 
 
 def test_moved_texts_make_a_catalogue_stale(course):
@@ -250,6 +291,13 @@ def test_what_another_tool_wrote_is_stale_until_it_is_extracted(course):
         ),
         ("デバイスが0台ではエラーになります。", "Zero devices are refused.", "left in English"),
         ("8の半分は4です。", "8の半分は 4です。", "space between Latin and Japanese"),
+        (
+            "それぞれどれだけ持つのでしょうか",
+            "どれだけ持つでしょうか、持たないでしょうか",
+            "でしょうか 2 times",
+        ),
+        ("## まとめ", "まとめ", "heading levels differ"),
+        ('です。\\n"\n"2. デバイス', "です。デバイス", "list items differ"),
     ],
 )
 def test_translations_are_held_against_every_rule(course, old, new, fault):
@@ -281,6 +329,19 @@ def test_a_text_that_moves_to_another_catalogue_keeps_its_translation(course):
     (course.root / "course_lib" / "a.py").rename(course.folder(LESSON) / "a.py")
     list(catalogues.extract(course))
     assert polib.pofile(str(course.catalogue("ja", LESSON))).find("A mesh.").msgstr == "メッシュです。"
+    assert faults(course) == ""
+
+
+def test_a_cell_that_moves_to_another_lesson_keeps_its_translation(course):
+    text = source_path(course).read_text("utf-8")
+    start, end = text.index("# %% breaking"), text.index("# %% error-zero")
+    (course.root / "lessons" / "lesson_01_other").mkdir()
+    (course.root / "lessons" / "lesson_01_other" / "lesson.py").write_text(text[start:end], "utf-8")
+    source_path(course).write_text(text[:start] + text[end:], "utf-8")
+    list(catalogues.extract(Course(course.root)))
+    (cell,) = files.read(course.catalogue("ja", "01_other"), "ja")
+    assert cell.msgstr.startswith("0台のデバイスでは何も分けられません：\n\n- [マニュアル]")
+    assert "Zero devices cannot" not in course.catalogue("ja", LESSON).read_text("utf-8")
     assert faults(course) == ""
 
 

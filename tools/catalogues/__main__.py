@@ -19,9 +19,11 @@ from tools.catalogues import files
 from tools.catalogues.files import Text
 from tools.catalogues.texts import catalogues
 from tools.checks import japanese_style, translation_rules
+from tools.lesson import markdown_blocks
 from tools.lesson.sources import Course, LessonError
 
 _IS_LOOKED_UP = re.compile(r"^(predict|check)-|\.py$")  # whose texts are looked up when a cell runs
+_LISTS = {"opening", "takeaways"}  # cells with a list whose items are translated one by one
 _IS_SPOKEN = re.compile(r"course_lib/locale/|/lesson_[^/]*/[^/]*$")  # of the library or a lesson
 
 
@@ -34,7 +36,7 @@ def extract(course: Course) -> Iterator[str]:
     texts_by_path = catalogues(course)
     for language in course.translations:
         wanted = _in_language(course, texts_by_path, language)
-        elsewhere = [entry for path in wanted for entry in files.read(path, language) if _is_code(entry)]
+        elsewhere = [entry for path in wanted for entry in files.read(path, language)]
         for path, texts in wanted.items():
             catalogue = files.updated(files.read(path, language), texts, language, elsewhere)
             files.write(catalogue, path)
@@ -73,11 +75,6 @@ def _said_otherwise(course: Course, wanted: dict[Path, list[Text]], language: st
                     yield f"{_short(course, path)}: {_start(entry.msgid)} is {before!r} in {place}"
 
 
-def _is_code(entry: polib.POEntry) -> bool:
-    """Returns whether a text stands in a Python file, which may move to another catalogue."""
-    return any(place.endswith(".py") for place, _line in entry.occurrences)
-
-
 def _in_language(course: Course, texts: dict[str, list[Text]], language: str) -> dict[Path, list[Text]]:
     return {course.root / path.format(language=language): of_one for path, of_one in texts.items()}
 
@@ -101,21 +98,41 @@ def _faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[
         elif not entry.translated():
             yield f"missing: {_start(entry.msgid)}"
         else:
-            english = entry.msgid_plural or entry.msgid
-            for translation in [*entry.msgstr_plural.values()] or [entry.msgstr]:
-                for fault in _translation_faults(language, english, translation, glossary):
-                    yield f"{fault}: {_start(english)} -> {_start(translation)}"
+            for fault, where in _translation_faults(language, entry, glossary):
+                yield f"{fault}: {_start(entry.msgid_plural or entry.msgid)} -> {_start(where)}"
 
 
 def _translation_faults(
-    language: str, english: str, translation: str, glossary: tuple[japanese_style.Term, ...]
-) -> Iterator[str]:
-    yield from translation_rules.differences(english, translation)
-    yield from japanese_style.missing_terms(english, translation, glossary)
-    if language == "ja":
-        yield from japanese_style.style_problems(translation)
-        if japanese_style.untranslated(english, translation):
-            yield "left in English"
+    language: str, entry: polib.POEntry, glossary: tuple[japanese_style.Term, ...]
+) -> Iterator[tuple[str, str]]:
+    """Yields the rules that a translation breaks, each with the words that break it."""
+    english = entry.msgid_plural or entry.msgid
+    has_list = any(place in _LISTS for place, _line in entry.occurrences)
+    kept = translation_rules.KEPT_WITH_LISTS if has_list else translation_rules.KEPT
+    for translation in [*entry.msgstr_plural.values()] or [entry.msgstr]:
+        wanted, found = (_texts(entry, words) for words in (english, translation))
+        for fault in chain(
+            translation_rules.differences(english, translation, kept),
+            japanese_style.missing_terms("\n".join(wanted), "\n".join(found), glossary),
+        ):
+            yield fault, translation
+        if language == "ja":
+            yield from _japanese_faults(english, found)
+
+
+def _japanese_faults(english: str, japanese: list[str]) -> Iterator[tuple[str, str]]:
+    """Yields what is no good Japanese in each text, and what was left in English: one of them, or all."""
+    for text in japanese:
+        yield from ((problem, text) for problem in japanese_style.style_problems(text))
+    originals = {text: text for text in japanese} | {"\n".join(japanese): english}
+    for text, original in originals.items():
+        if japanese_style.untranslated(original, text):
+            yield "left in English", text
+
+
+def _texts(entry: polib.POEntry, words: str) -> list[str]:
+    """Returns the paragraphs, list items and so on of a cell, without fenced code; of another entry all."""
+    return [block.text for block in markdown_blocks.blocks(words)] if files.is_whole_cell(entry) else [words]
 
 
 def _start(text: str) -> str:
