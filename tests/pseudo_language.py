@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polib
 
+from tools.catalogues import files
 from tools.catalogues.__main__ import extract
 from tools.lesson.sources import Course
 
@@ -67,10 +68,10 @@ def translate(course: Course, language: str = LANGUAGE) -> tuple[Path, ...]:
     """Translates every text of every catalogue of the language, and returns the catalogues."""
     paths = (*course.root.rglob(f"{language}.po"), *course.root.rglob(f"locale/{language}/*.po"))
     for path in paths:
-        catalogue = polib.pofile(str(path))
+        catalogue = files.read(path, language)
         for entry in catalogue:
             _translate(entry)
-        catalogue.save(str(path))
+        files.write(catalogue, path)
     return paths
 
 

@@ -12,6 +12,7 @@ import pytest
 from course_lib.syllabus import Place
 from tests.course import have_lessons
 from tools.catalogues import __main__ as catalogues
+from tools.catalogues import files
 from tools.checks import __main__ as checks
 from tools.checks import lesson_rules, output_rules
 from tools.lesson import first_cell
@@ -82,6 +83,28 @@ def test_prose_and_comments_are_in_the_readers_language(course, lesson):
     assert cells["setup"].startswith('LANGUAGE = "ja"\n')
 
 
+def test_sentences_are_merged_split_and_moved_within_a_cell(course, lesson):
+    catalogue = files.read(course.catalogue("ja", LESSON), "ja")
+    (opening,) = [entry for entry in catalogue if ("opening", "") in entry.occurrences]
+    opening.msgstr = (
+        "# 半分\n\n"
+        "**時間**：5分。\n**前提知識**：割り算。\n\n"
+        "| 用語 | 意味 |\n| --- | --- |\n| 軸 | テンソルの方向 |\n| `8` | $8$ |\n\n"
+        "`n // 2`は$\\frac{n}{2}$の書き方です。\nどの軸でも、\n2台のデバイスはどれだけ持つでしょうか。\n\n"
+        "軸ごとに違うでしょうか。\n"
+        "すぐにわかります。"
+    )
+    files.write(catalogue, course.catalogue("ja", LESSON))
+    assert faults(course) == ""
+    assert built_cells(course, lesson, "ja")[0].source == (
+        "# 0. 半分\n\n"
+        "**時間**：5分。**前提知識**：割り算。\n\n"
+        "| 用語 | 意味 |\n| --- | --- |\n| 軸 | テンソルの方向 |\n| `8` | $8$ |\n\n"
+        "`n // 2`は$\\frac{n}{2}$の書き方です。どの軸でも、2台のデバイスはどれだけ持つでしょうか。\n\n"
+        "軸ごとに違うでしょうか。すぐにわかります。"
+    )
+
+
 def test_exercises_become_stubs_with_a_folded_solution(course, lesson):
     cells = built_cells(course, lesson, "ja")
     ids = [cell.cell_id for cell in cells]
@@ -97,8 +120,8 @@ def test_exercises_become_stubs_with_a_folded_solution(course, lesson):
 def test_a_fuzzy_translation_is_not_shown(course, lesson):
     edit(
         course.catalogue("ja", LESSON),
-        '#: opening\nmsgid "Halves"',
-        '#: opening\n#, fuzzy\nmsgid "Halves"',
+        "#: opening\n",
+        "#: opening\n#, fuzzy\n",
     )
     assert built_cells(course, lesson, "ja")[0].source.startswith("# 0. Halves")
 
@@ -202,6 +225,25 @@ def test_a_changed_english_text_is_stale_and_then_fuzzy(course):
     assert entry.msgstr == "行列はタプルのタプルです。"
 
 
+OTHER_WORDS = {
+    "at its place": ("# Each device got as many rows as the other.", "# Zebras and quays."),
+    "elsewhere": (
+        "# %% breaking [markdown]\n# Zero devices cannot share",
+        "# %% broken [markdown]\n# No devices can share",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER_WORDS.values(), ids=OTHER_WORDS)
+def test_a_changed_cell_keeps_its_translation_for_the_translator(course, old, new):
+    before = {entry.msgid: entry.msgstr for entry in files.read(course.catalogue("ja", LESSON), "ja")}
+    edit(source_path(course), old, new)
+    list(catalogues.extract(Course(course.root)))
+    (entry,) = files.read(course.catalogue("ja", LESSON), "ja").fuzzy_entries()
+    assert before[entry.previous_msgid] == entry.msgstr
+    assert faults(course).startswith("lessons/small/fixture/ja.po: fuzzy, the English changed: ")
+
+
 def test_changed_line_breaks_change_nothing(course):
     edit(
         source_path(course),
@@ -214,17 +256,26 @@ def test_changed_line_breaks_change_nothing(course):
 def test_a_new_text_is_missing_and_a_removed_one_leaves(course):
     edit(
         source_path(course),
-        "# 2. Zero devices are refused.",
-        "# 2. Entirely other words, about zebras and quays.",
+        "# sliders and labels",
+        "# zebras, quays",
     )
     list(catalogues.extract(Course(course.root)))
-    assert "missing: 'Entirely other words, about zebras and quays.'" in faults(course)
-    assert "refused" not in course.catalogue("ja", LESSON).read_text("utf-8")
+    assert "missing: 'zebras, quays'" in faults(course)
+    assert "sliders" not in course.catalogue("ja", LESSON).read_text("utf-8")
 
 
 def test_moved_texts_make_a_catalogue_stale(course):
     edit(source_path(course), "# %% predict-eight", "# %% predict-eights")
-    assert "order, places or flags" in faults(course)
+    assert "order, places, flags or line breaks changed" in faults(course)
+
+
+def test_what_another_tool_wrote_is_stale_until_it_is_extracted(course):
+    path = course.catalogue("ja", LESSON)
+    extracted = path.read_bytes()
+    path.write_bytes(extracted + b"\n")
+    assert "line breaks changed (run extract)" in faults(course)
+    list(catalogues.extract(course))
+    assert path.read_bytes() == extracted
 
 
 @pytest.mark.parametrize(
@@ -241,6 +292,13 @@ def test_moved_texts_make_a_catalogue_stale(course):
         ),
         ("デバイスが0台ではエラーになります。", "Zero devices are refused.", "left in English"),
         ("8の半分は4です。", "8の半分は 4です。", "space between Latin and Japanese"),
+        (
+            "それぞれどれだけ持つのでしょうか",
+            "どれだけ持つでしょうか、持たないでしょうか",
+            "でしょうか 2 times",
+        ),
+        ("## まとめ", "まとめ", "heading levels differ"),
+        ('です。\\n"\n"2. デバイス', "です。デバイス", "list items differ"),
     ],
 )
 def test_translations_are_held_against_every_rule(course, old, new, fault):
@@ -275,6 +333,20 @@ def test_a_text_that_moves_to_another_catalogue_keeps_its_translation(course):
     assert faults(course) == ""
 
 
+def test_a_cell_that_moves_to_another_lesson_keeps_its_translation(course):
+    text = source_path(course).read_text("utf-8")
+    start, end = text.index("# %% breaking"), text.index("# %% error-zero")
+    edit(course.root / "lessons" / "order.toml", "fixture =", 'other = "Halves."\nfixture =')
+    course.folder("other").mkdir()
+    (course.folder("other") / "lesson.py").write_text(text[start:end], "utf-8")
+    source_path(course).write_text(text[:start] + text[end:], "utf-8")
+    list(catalogues.extract(Course(course.root)))
+    (cell,) = files.read(course.catalogue("ja", "other"), "ja")
+    assert cell.msgstr.startswith("0台のデバイスでは何も分けられません：\n\n- [マニュアル]")
+    assert "Zero devices cannot" not in course.catalogue("ja", LESSON).read_text("utf-8")
+    assert faults(course) == ""
+
+
 def test_a_text_that_code_looks_up_is_translated_alike_in_all_catalogues(course):
     edit(course.root / "lessons" / "order.toml", "fixture =", 'other = "Other."\nfixture =')
     other = course.catalogue("ja", "other")
@@ -285,10 +357,10 @@ def test_a_text_that_code_looks_up_is_translated_alike_in_all_catalogues(course)
     list(catalogues.extract(Course(course.root)))
     edit(course.shared_catalogue("ja"), 'msgid "Other."\nmsgstr ""', 'msgid "Other."\nmsgstr "別のもの。"')
     assert faults(course) == ""
-    entries = polib.pofile(str(other))
+    entries = files.read(other, "ja")
     entries.find("Half.").msgstr = "二分の一です。"
     entries.find("A matrix is a tuple of tuples.").msgstr = "行列とは、タプルのタプルです。"
-    entries.save()
+    files.write(entries, other)
     assert "small/other/ja.po: 'Half.' is '半分です。' in lessons/small/fixture/ja.po" in faults(course)
     assert faults(course).count("\n") == 0
 

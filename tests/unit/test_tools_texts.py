@@ -61,7 +61,7 @@ def test_every_kind_of_prose_is_a_block_and_nothing_else():
         "| A word | `code` |",
         "quote **Note.** here goes on",
         "quoted item",
-        "Open me",
+        "<summary>Open me</summary>",
         '<img src="x.svg" alt="A mesh">',
     ]
 
@@ -75,7 +75,9 @@ def test_untranslated_markdown_stays_but_for_line_breaks_inside_a_text():
 
 
 def test_translations_go_where_the_texts_were():
-    result = markdown_blocks.translated(MARKDOWN, lambda text: text if text.startswith("|") else text.upper())
+    result = markdown_blocks.translated(
+        MARKDOWN, lambda text: text if text.startswith(("|", "<")) else text.upper()
+    )
     lines = result.split("\n")
     assert lines[0] == "# TITLE `X`"
     assert lines[2] == "PARA ONE SECOND LINE $A_B$ MORE."
@@ -84,9 +86,23 @@ def test_translations_go_where_the_texts_were():
     assert "  PARA IN ITEM" in lines
     assert "> QUOTE **NOTE.** HERE GOES ON" in lines
     assert "> - QUOTED ITEM" in lines
-    assert "<summary>OPEN ME</summary>" in lines
     for verbatim in ("x = 1  # verbatim", "a = b", "| --- | --- |", "| 8 | $x$ |", "</details>"):
         assert verbatim in lines
+
+
+JOINED = {
+    "A grid.\nIt has\nnames.": "A grid. It has names.",
+    "格子です。\n次元の\n`x`と\n`y`です。": "格子です。次元の`x`と`y`です。",
+    "これはTensorFlow\n2.21です。": "これはTensorFlow 2.21です。",
+    "- 格子です。\n  はい。\n\n> 注意です。\n> はい。": "- 格子です。はい。\n\n> 注意です。はい。",
+    "| 軸 |\n| --- |\n| 行 |": "| 軸 |\n| --- |\n| 行 |",
+    "```python\n# 格子\n# 次元\n```": "```python\n# 格子\n# 次元\n```",
+}
+
+
+@pytest.mark.parametrize("markdown", JOINED)
+def test_the_lines_of_a_text_are_joined_as_its_language_does(markdown):
+    assert markdown_blocks.joined(markdown) == JOINED[markdown]
 
 
 @pytest.mark.parametrize("text", ["8", "`pack`", "$x_i$", "https://example.org", "<br>", "---", "1200 × 48"])

@@ -18,8 +18,9 @@ BROKEN = {
     "placeholders": ("{count} rows of {name!r}", "{count}行"),
     "templates": ("on {{ count }} devices", "{{ counts }}台で"),
     "HTML tags": ("<b>x</b> is", "xです"),
-    "table columns": ("| a | b |", "| a b |"),
-    "bold stretches": ("**Note.** This", "**注。**これは"),
+    "table rows": ("| a | b |\n| 1 | 2 |", "| a | b |\n| 1 2 |"),
+    "bold stretches": ("- **Note.** This", "- **注。**これは"),
+    "heading levels": ("# A mesh\n\n## A grid", "## メッシュ\n\n# 格子"),
 }
 
 
@@ -31,6 +32,18 @@ def test_every_thing_to_keep_has_a_breach():
 def test_what_is_not_kept_is_named(what):
     faults = list(translation_rules.differences(*BROKEN[what]))
     assert [fault for fault in faults if fault.startswith(f"{what} differ")]
+
+
+FENCED = "```python\n# a `b` of $n$\n| x = 1\n```"
+
+
+def test_fenced_code_is_kept_as_a_whole_wherever_it_stands():
+    english = f"Use `x`.\n\n{FENCED}"
+    assert list(translation_rules.differences(english, f"{FENCED}\n\n`x`を使います。")) == []
+    for translation in (f"`x`を使います。\n\n{FENCED.replace('1', '2')}", "`x`と`b`を使います。$n$です。"):
+        assert any(
+            fault.startswith("code spans") for fault in translation_rules.differences(english, translation)
+        )
 
 
 UNSTYLED = {

@@ -14,6 +14,8 @@ from babel.messages.plurals import get_plural
 
 from tools.lesson.sources import SOURCE_LANGUAGE
 
+WHOLE_CELL = "whole cell"  # the kind of a text cell of a lesson: its sentences may be merged and moved
+
 
 @dataclass(frozen=True)
 class Text:
@@ -47,7 +49,7 @@ def updated(
     if any(entry.msgid_plural for entry in new):
         new.metadata["Plural-Forms"] = _plural_forms(language)
     known = {entry.msgid: entry for entry in old}
-    moved = {entry.msgid: entry for entry in elsewhere}
+    moved = {entry.msgid: entry for entry in sorted(elsewhere, key=polib.POEntry.translated)}  # good ones win
     for entry in new:
         if entry.msgid in known or entry.msgid in moved:
             _translate(entry, known.pop(entry.msgid) if entry.msgid in known else moved[entry.msgid])
@@ -75,9 +77,19 @@ def read(path: Path, language: str) -> polib.POFile:
 
 
 def write(catalogue: polib.POFile, path: Path) -> None:
-    """Writes a catalogue; equal catalogues give equal bytes."""
+    """Writes a catalogue."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(str(catalogue) + "\n", "utf-8")
+    path.write_text(str(catalogue), "utf-8")
+
+
+def is_written(catalogue: polib.POFile, path: Path) -> bool:
+    """Returns whether the file holds the bytes that `write` would give it."""
+    return path.exists() and path.read_bytes() == str(catalogue).encode()
+
+
+def is_whole_cell(entry: polib.POEntry) -> bool:
+    """Returns whether a text is a whole cell of a lesson."""
+    return WHOLE_CELL in entry.comment
 
 
 def _plural_forms(language: str) -> str:
@@ -137,8 +149,23 @@ def _forms(entry: polib.POEntry) -> dict[int, str]:
 
 
 def _mark_changed(new: polib.POFile, gone: dict[str, polib.POEntry]) -> None:
-    """Gives each new text the translation of the most similar text that is gone, marked fuzzy."""
+    """Gives each new text the translation of a text that is gone, marked fuzzy.
+
+    That of a cell is the one of the cell that had its place. Else it is the one of the most similar text.
+    """
     candidates = {english: entry for english, entry in gone.items() if any(_forms(entry).values())}
-    for entry in [entry for entry in new if not any(_forms(entry).values())]:
-        for english in difflib.get_close_matches(entry.msgid, candidates, n=1):
-            _translate(entry, candidates.pop(english))
+    for find in (_in_its_place, _most_similar):
+        for entry in [entry for entry in new if not any(_forms(entry).values())]:
+            for english in find(entry, candidates):
+                _translate(entry, candidates.pop(english))
+
+
+def _in_its_place(entry: polib.POEntry, old: dict[str, polib.POEntry]) -> list[str]:
+    """Returns the English of the old cell that has the place of this one, where there is one."""
+    cells = [other for other in old.values() if is_whole_cell(other)]
+    return [cell.msgid for cell in cells if set(entry.occurrences).intersection(cell.occurrences)][:1]
+
+
+def _most_similar(entry: polib.POEntry, old: dict[str, polib.POEntry]) -> list[str]:
+    """Returns the English of the most similar old text, where one is similar."""
+    return difflib.get_close_matches(entry.msgid, old, n=1)

@@ -11,7 +11,7 @@ from babel.messages.extract import extract
 
 from course_lib.exercises import asked
 from course_lib.syllabus import ORDER
-from tools.catalogues.files import Text
+from tools.catalogues.files import WHOLE_CELL, Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
 from tools.lesson.sources import Course, Lesson, LessonError
 
@@ -30,8 +30,8 @@ def lesson_texts(lesson: Lesson) -> Iterator[Text]:
                 if markdown_blocks.is_prose(text):
                     yield Text(text, cell.cell_id)
         elif cell.kind == "markdown":
-            for block in markdown_blocks.blocks(cell.source):
-                yield Text(block.text, cell.cell_id)
+            if any(markdown_blocks.blocks(cell.source)):
+                yield Text(markdown_blocks.joined(cell.source), cell.cell_id, WHOLE_CELL)
         elif "setup" in cell.tags:
             yield from [Text(texts.OTHER_KERNEL, cell.cell_id)] if lesson.is_appendix else []
         else:

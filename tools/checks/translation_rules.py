@@ -18,6 +18,7 @@ _FORMULA = re.compile(r"\$\$?[^$]+\$\$?")
 
 
 def _code_spans(text: str) -> list[str]:
+    """Returns the code in a text; what is fenced is one span."""
     return [match[2] for match in _CODE.finditer(text)]
 
 
@@ -55,13 +56,24 @@ def _tags(text: str) -> list[str]:
 
 
 def _table_bars(text: str) -> list[str]:
-    return re.findall(r"(?<!\\)\|", _CODE.sub("", text)) if text.startswith("|") else []
+    """Returns the bars of each row of a table."""
+    rows = [line for line in _CODE.sub("", text).split("\n") if line.lstrip().startswith("|")]
+    return ["".join(re.findall(r"(?<!\\)\|", row)) for row in rows]
 
 
 def _bold_words(text: str) -> list[str]:
     """Returns a mark for each stretch that is shown in bold: `**。**` glued to a letter is not."""
-    children = parser().parseInline(text)[0].children or []
+    children = [child for token in parser().parse(text) for child in token.children or ()]
     return ["bold" for token in children if token.type == "strong_open"]
+
+
+def _heading_levels(text: str) -> list[str]:
+    """Returns the levels of all headings as one text, since their order counts."""
+    return [" ".join(token.tag for token in parser().parse(text) if token.type == "heading_open")]
+
+
+def _list_items(text: str) -> list[str]:
+    return ["item" for token in parser().parse(text) if token.type == "list_item_open"]
 
 
 KEPT: dict[str, Find] = {
@@ -71,18 +83,20 @@ KEPT: dict[str, Find] = {
     "placeholders": _placeholders,
     "templates": _templates,
     "HTML tags": _tags,
-    "table columns": _table_bars,
+    "table rows": _table_bars,
     "bold stretches": _bold_words,
+    "heading levels": _heading_levels,
 }
+KEPT_WITH_LISTS: dict[str, Find] = {**KEPT, "list items": _list_items}
 
 
-def differences(english: str, translation: str) -> Iterator[str]:
+def differences(english: str, translation: str, kept: dict[str, Find] = KEPT) -> Iterator[str]:
     """Yields what `translation` does not keep of `english`.
 
     >>> list(differences("Use `pack` on $n$ devices.", "$n$ 台のデバイスで使います。"))
     ["code spans differ: ['pack'] became []"]
     """
-    for what, find in KEPT.items():
+    for what, find in kept.items():
         wanted, found = find(english), find(translation)
         if Counter(wanted) != Counter(found):
             yield f"{what} differ: {wanted} became {found}"

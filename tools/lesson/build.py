@@ -92,7 +92,7 @@ def _built(
     course: Course, lesson: Lesson, cell: Cell, language: str, texts: Translate, *, solved: bool
 ) -> Cell:
     if cell.kind == "markdown":
-        return replace(cell, source=markdown_blocks.translated(cell.source, texts))
+        return replace(cell, source=markdown_blocks.joined(texts(markdown_blocks.joined(cell.source))))
     if "setup" in cell.tags:
         if lesson.is_appendix:
             return replace(cell, source=first_cell.of_appendices(cell.source, texts))

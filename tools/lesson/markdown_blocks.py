@@ -1,4 +1,7 @@
-"""Markdown cut into the blocks that a translator sees, and put together again."""
+"""Markdown cut into its blocks, and put together again with other words.
+
+A page of the book is translated block by block, a cell of a lesson as a whole.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from mdit_py_plugins.attrs import attrs_block_plugin
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from course_lib.i18n import is_wide
+
 Translate = Callable[[str], str]
 
 _TABLE_CELLS = ("th_open", "td_open")
-_SUMMARY = re.compile(r"(<summary>)(.*?)(</summary>)", re.S)
 _DESCRIPTION = re.compile(r'\b(?:alt|title|aria-label)="[^"]*[^\W\d_]')
 _NOT_PROSE = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|`+.*?`+|\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+", re.S)
 
@@ -46,14 +50,12 @@ class Block:
         end_line: the number of the line after its last.
         prefix: what stands before the text on its first line, such as "- " or "## ".
         text: the text on one line.
-        suffix: what stands after it.
     """
 
     first_line: int
     end_line: int
     prefix: str
     text: str
-    suffix: str = ""
 
 
 def blocks(markdown: str, read: MarkdownIt | None = None) -> Iterator[Block]:
@@ -81,8 +83,17 @@ def translated(markdown: str, translate: Translate, read: MarkdownIt | None = No
         text = translate(block.text)
         if text != block.text or block.end_line - block.first_line > 1:
             lines[block.first_line : block.end_line] = [None] * (block.end_line - block.first_line)
-            lines[block.first_line] = f"{block.prefix}{text}{block.suffix}"
+            lines[block.first_line] = f"{block.prefix}{text}"
     return "\n".join(line for line in lines if line is not None)
+
+
+def joined(markdown: str) -> str:
+    r"""Returns `markdown` with the text of every block on one line, as notebooks hold it.
+
+    >>> joined("# Mesh\n\nA grid.\nIt has\nnames."), joined("- 格子です。\n  次元には\n  名前があります。")
+    ('# Mesh\n\nA grid. It has names.', '- 格子です。次元には名前があります。')
+    """
+    return translated(markdown, lambda text: text)
 
 
 def is_prose(text: str) -> bool:
@@ -101,7 +112,8 @@ def _blocks_of(token: Token, lines: list[str]) -> Iterator[Block]:
     if token.type == "tr_open":
         yield Block(first, first + 1, "", lines[first].strip())
     elif token.type == "html_block":
-        yield from _html_blocks(first, lines[first:end])
+        for number, line in enumerate(lines[first:end], first):
+            yield Block(number, number + 1, line[: len(line) - len(line.lstrip())], line.strip())
     elif token.type == "inline":
         yield _inline_block(token, first, end, lines)
 
@@ -109,15 +121,12 @@ def _blocks_of(token: Token, lines: list[str]) -> Iterator[Block]:
 def _inline_block(token: Token, first: int, end: int, lines: list[str]) -> Block:
     start = token.content.split("\n", 1)[0]
     prefix = lines[first][: lines[first].rindex(start)]
-    return Block(first, max(end, first + 1), prefix, " ".join(token.content.split()))
+    return Block(first, max(end, first + 1), prefix, _one_line(token.content))
 
 
-def _html_blocks(first: int, lines: list[str]) -> Iterator[Block]:
-    for number, line in enumerate(lines, first):
-        match = _SUMMARY.search(line)
-        if match:
-            prefix, suffix = line[: match.end(1)], line[match.start(3) :]
-            yield Block(number, number + 1, prefix, match[2].strip(), suffix)
-        else:
-            indent = line[: len(line) - len(line.lstrip())]
-            yield Block(number, number + 1, indent, line.strip())
+def _one_line(text: str) -> str:
+    """Returns the lines of a text as one: a blank between two, but none beside a full-width character."""
+    first, *others = [" ".join(line.split()) for line in text.split("\n")]
+    for line in filter(None, others):
+        first += line if is_wide(first[-1]) or is_wide(line[0]) else f" {line}"
+    return first
