@@ -12,7 +12,9 @@ class Attempts:
     Attributes:
         right: answers that its check must accept: other ways to the same, not other forms of one value.
         wrong: plausible answers that it must refuse, each with words of the hint that it must give.
+        long: whether its check takes seconds; after the first few, its attempts are then tried weekly.
     """
 
     right: tuple[object, ...]
     wrong: tuple[tuple[object, str], ...]
+    long: bool = False

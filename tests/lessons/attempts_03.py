@@ -100,6 +100,7 @@ ATTEMPTS = {
         ),
     ),
     "03-moments": Attempts(
+        long=True,
         right=(
             centred,
             by_squares,

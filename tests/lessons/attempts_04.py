@@ -85,6 +85,7 @@ def rounding(how):
 
 ATTEMPTS = {
     "04-errors": Attempts(
+        long=True,
         right=(by_differences, by_products, lambda *rows: tf.stack(by_differences(*rows))),
         wrong=(
             (without_weights, "counted like reviews"),

@@ -118,6 +118,7 @@ ATTEMPTS = {
         ),
     ),
     "06-server": Attempts(
+        long=True,
         right=(serving(lambda *inputs: labelled(predicted(*inputs))), serving(with_where), ByClassifier),
         wrong=(
             (serving(lambda *inputs: labelled(predicted(*inputs, own_moments=True))), "what else is asked"),

@@ -140,6 +140,7 @@ ATTEMPTS = {
         ),
     ),
     "08-step": Attempts(
+        long=True,
         right=(applied_in_another_function, uncombined),
         wrong=(
             (IN_ONE_FUNCTION, "came a step late"),

@@ -74,6 +74,7 @@ def nothing(*inputs):
 
 ATTEMPTS = {
     "10-replica-step": Attempts(
+        long=True,
         right=(
             by_keras,
             replica_step(
@@ -143,6 +144,7 @@ ATTEMPTS = {
         ),
     ),
     "10-objective": Attempts(
+        long=True,
         right=(
             objective(lambda loss, penalties: loss + tf.reduce_sum(penalties) / replicas()),
             lambda losses, penalties, size: average(losses + sum(penalties), global_batch_size=size),

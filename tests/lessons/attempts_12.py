@@ -53,6 +53,7 @@ ATTEMPTS = {
         ),
     ),
     "12-attend": Attempts(
+        long=True,
         right=(attention,),
         wrong=(
             (lambda *given: attention(*given, root=False), "root of `size`"),

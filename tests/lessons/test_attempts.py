@@ -1,7 +1,9 @@
 """Every check accepts what is right in other ways, and refuses what is plausible and wrong."""
 
-import importlib
+import pkgutil
 import re
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -12,10 +14,9 @@ from tests.lessons.attempts import Attempts
 
 ATTEMPTS: dict[str, Attempts] = {
     exercise_id: attempts
-    for name in COURSE.lesson_names
-    for exercise_id, attempts in importlib.import_module(
-        f"tests.lessons.attempts_{name[:2]}"
-    ).ATTEMPTS.items()
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+    if module.name.startswith("attempts_")
+    for exercise_id, attempts in import_module(f"{__package__}.{module.name}").ATTEMPTS.items()
 }
 EXERCISES = [
     found[1]
@@ -31,9 +32,7 @@ def patient(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 300.0)
 
 
-# Their checks take seconds: after the first of their attempts the others are tried weekly.
-LONG = {"03-moments", "04-errors", "06-server", "08-step", "10-objective", "10-replica-step", "12-attend"}
-NUM_OFTEN = 3
+NUM_OFTEN = 3  # of the attempts at an exercise whose check takes long
 
 
 def tried(kind):
@@ -42,7 +41,7 @@ def tried(kind):
             exercise_id,
             attempt,
             id=f"{exercise_id}-{number}",
-            marks=pytest.mark.drill_all if exercise_id in LONG and number >= NUM_OFTEN else (),
+            marks=pytest.mark.drill_all if attempts.long and number >= NUM_OFTEN else (),
         )
         for exercise_id, attempts in ATTEMPTS.items()
         for number, attempt in enumerate(getattr(attempts, kind))
