@@ -35,8 +35,8 @@ class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
     Args:
-        observe: runs the product on real devices for the button: `course_lib.observed.product`. Without it
-            the button is disabled.
+        observe: runs the product on real devices for the button: `course_lib.devices.observed.product`.
+            Without it the button is disabled.
     """
 
     name = "product"

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from course_lib import dtensor as ours
+from course_lib.devices import dtensor as ours
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from tests.code_choices import PLANS, expected, page_shardings, program
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tensorflow.experimental import dtensor
 
-from course_lib.dtensor import tf
+from course_lib.devices.dtensor import tf
 from tests.course import COURSE
 
 FREE = dtensor.UNSHARDED

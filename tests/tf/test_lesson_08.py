@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib.combining import no_combining
-from course_lib.dtensor import to_numpy
+from course_lib.devices.combining import no_combining
+from course_lib.devices.dtensor import to_numpy
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
 from lessons.lesson_08_keras import checks

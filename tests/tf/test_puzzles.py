@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.plain_loop import PROGRAM, definitions
-from course_lib import MeshSpec, dtensor, observed
+from course_lib import MeshSpec
+from course_lib.devices import dtensor, observed
 from lessons.lesson_12_scaling_out.networks import classifier, transformer
 from lessons.lesson_12_scaling_out.puzzles import PUZZLES
 
