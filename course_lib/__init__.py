@@ -6,6 +6,18 @@ bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `models`, `widgets`, 
 """
 
 from course_lib.lazy import face
+from course_lib.specs.drawing import DrawsItself, Picture
+
+
+def _picture(thing: DrawsItself) -> Picture:
+    """Returns the picture of an object that draws itself."""
+    from course_lib.pictures import communication, images, received, sharding  # noqa: F401 - fill `draw`
+    from course_lib.pictures.figures import draw
+
+    return draw(thing)
+
+
+DrawsItself.drawn_by = _picture
 
 # All that lessons import, each described on a page of the book, and the error that readers may catch.
 __getattr__, __dir__ = face(
