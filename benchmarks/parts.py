@@ -29,8 +29,8 @@ from benchmarks.training import (  # noqa: E402
     random_examples,
     timed,
 )
-from course_lib import observed  # noqa: E402
 from course_lib.data.examples import Examples  # noqa: E402
+from course_lib.devices import observed  # noqa: E402
 from course_lib.models.placement import OnMesh  # noqa: E402
 from course_lib.models.sentiment import DEFAULT_DIMS, MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402

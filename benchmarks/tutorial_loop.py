@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from course_lib.data.examples import Examples
-from course_lib.dtensor import pack
+from course_lib.devices.dtensor import pack
 from course_lib.models.sentiment import initial_values
 from course_lib.runtime import start_tensorflow
 

@@ -1,11 +1,23 @@
 """The library of the course: what lessons share, to draw, observe, check, train and watch.
 
 Importing it does not import TensorFlow: each name is loaded when it is first used. The packages, from the
-bottom up: `specs`, `pictures`, `code`, `data`, `models`, `widgets`, `training`, `watch`,
-`explorers`, `exercises`, `measured`. What one lesson alone needs lies in that lesson's folder.
+bottom up: `specs`, `pictures`, `code`, `data`, `devices`, `models`, `widgets`, `training`, `watch`,
+`measured`, `explorers`, `exercises`. What one lesson alone needs lies in that lesson's folder.
 """
 
 from course_lib.lazy import face
+from course_lib.specs.drawing import DrawsItself, Picture
+
+
+def _picture(thing: DrawsItself) -> Picture:
+    """Returns the picture of an object that draws itself."""
+    from course_lib.pictures import communication, images, received, sharding  # noqa: F401 - fill `draw`
+    from course_lib.pictures.figures import draw
+
+    return draw(thing)
+
+
+DrawsItself.drawn_by = _picture
 
 # All that lessons import, each described on a page of the book, and the error that readers may catch.
 __getattr__, __dir__ = face(
@@ -15,9 +27,9 @@ __getattr__, __dir__ = face(
         "start_tensorflow": "runtime",
         "CourseError": "errors",
         "outcome": "errors",
-        **dict.fromkeys(("collectives", "compare", "explain", "shard", "show"), "seen"),
-        "to_numpy": "dtensor",
-        "supported": "verdicts",
+        **dict.fromkeys(("collectives", "compare", "explain", "shard", "show"), "devices.seen"),
+        "to_numpy": "devices.dtensor",
+        "supported": "devices.verdicts",
         "MeshSpec": "specs.mesh",
         "Plan": "specs.plan",
         "ImageGrid": "specs.image_grid",

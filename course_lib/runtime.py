@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import importlib
 import os
 import random
 import sys
@@ -97,7 +96,8 @@ def start_tensorflow() -> Any:
     if not _built_in:
         _built_in.extend(vars(builtins).values())
     with _quiet_native_logs():
-        tf = importlib.import_module("tensorflow")
+        import tensorflow as tf
+
         if not _tensorflow_has_started():
             request = _asked["for"]
             _choose_devices(tf, request)
@@ -190,8 +190,9 @@ def _tensorflow_has_started() -> bool:
     """Whether TensorFlow's devices are fixed: imported is not yet started."""
     if "tensorflow" not in sys.modules:
         return False
-    context = importlib.import_module("tensorflow.python.eager.context")
-    return bool(context.context()._initialized)  # no public way to ask without starting it
+    from tensorflow.python.eager.context import context
+
+    return bool(context()._initialized)  # no public way to ask without starting it
 
 
 def _require_devices(tf: Any, request: _Request) -> None:
@@ -222,9 +223,13 @@ def local_names(devices: Iterable[Any]) -> set[str]:
 
 def _use_wide_font() -> None:
     if i18n.is_written_wide():
-        importlib.import_module("matplotlib_fontja").japanize()
+        import matplotlib_fontja
+
+        matplotlib_fontja.japanize()
 
 
 def _enable_colab_widgets() -> None:
     if "google.colab" in sys.modules:
-        importlib.import_module("google.colab.output").enable_custom_widget_manager()
+        from google.colab.output import enable_custom_widget_manager
+
+        enable_custom_widget_manager()

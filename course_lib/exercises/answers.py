@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -142,7 +141,8 @@ def _of_object(value: Any) -> object:
 def _of_tensorflow(value: Any) -> object:
     name = type(value).__name__
     if name in ("Layout", "Mesh"):
-        dtensor = importlib.import_module("course_lib.dtensor")
+        from course_lib.devices import dtensor  # with TensorFlow, which has made the value
+
         return dtensor.layout_spec(value) if name == "Layout" else dtensor.mesh_spec(value)
     return plain(_fetched(value)) if callable(getattr(value, "numpy", None)) else value
 
@@ -153,7 +153,9 @@ def _fetched(tensor: Any) -> object:
     except Exception as error:
         if type(error).__name__ != "UnimplementedError":  # which is what a sharded one raises
             raise
-        return importlib.import_module("course_lib.dtensor").to_numpy(tensor)
+        from course_lib.devices.dtensor import to_numpy
+
+        return to_numpy(tensor)
 
 
 def _chosen(explorer: Any) -> Sharding | CourseError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -34,12 +33,14 @@ def on_devices() -> Iterator[tuple[Any, Any]]:
     """Starts TensorFlow; what an exercise gives `judge` as `run` calls the reader's function in the block.
 
     Yields:
-        The modules `tensorflow` and `course_lib.dtensor`.
+        The modules `tensorflow` and `course_lib.devices.dtensor`.
 
     Raises:
         CourseError: a failed exchange between devices has made all later ones impossible.
     """
-    tf, dtensor = start_tensorflow(), importlib.import_module("course_lib.dtensor")
+    from course_lib.devices import dtensor
+
+    tf = start_tensorflow()
     try:
         yield tf, dtensor
     except tf.errors.OpError as error:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.runtime import device_kind, num_devices
+from course_lib.runtime import device_kind, num_devices, start_tensorflow
 
 
 def require_devices(count: int) -> None:
@@ -28,15 +27,15 @@ def require_devices(count: int) -> None:
 
 
 def replicas(count: int) -> Any:
-    """Returns a strategy on the first devices; TensorFlow has started."""
-    distribute = import_module("tensorflow").distribute
+    """Returns a strategy on the first devices."""
+    distribute = start_tensorflow().distribute
     devices = [f"{device_kind()}:{device_id}" for device_id in range(count)]
     return distribute.MirroredStrategy(devices, distribute.ReductionToOneDevice())
 
 
 def sent(strategy: Any, parts: Sequence[Any]) -> Any:
     """Returns one value for each replica, as a distributed dataset would hand it out."""
-    tf = import_module("tensorflow")
+    tf = start_tensorflow()
     return strategy.experimental_distribute_values_from_function(
         lambda context: tf.constant(parts[context.replica_id_in_sync_group])
     )

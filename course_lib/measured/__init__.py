@@ -1,4 +1,4 @@
-"""What `make results` measured on real data, and how: files, one loader, one table."""
+"""What `make results` measured, and how: files, one loader, one table."""
 
 from course_lib.lazy import face
 

@@ -1,4 +1,4 @@
-"""Models, one small file each."""
+"""The model that the library trains, and where its variables lie."""
 
 from course_lib.lazy import face
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.dtensor import create_mesh, pack, to_layout, to_numpy
+from course_lib.devices.dtensor import create_mesh, pack, to_layout, to_numpy
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
-from importlib import import_module
 from typing import Any
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.specs.drawing import DrawsItself
 
 _WORDS_WIDTH = 440.0
 
@@ -42,16 +40,9 @@ class Figure:
         return to_png(self.svg)
 
 
-def figure(thing: Any) -> Figure:
-    """Returns the picture of an object that draws itself: `thing.picture()`."""
-    if isinstance(thing, DrawsItself):
-        import_module(thing.drawn_by)
-    return draw(thing)
-
-
 @singledispatch
 def draw(thing: Any) -> Figure:
-    """Returns the picture of an object whose kind has a function of its own, in the module that it names.
+    """Returns the picture of an object for whose kind a module beside this one registers a function.
 
     Raises:
         TypeError: a thing that has no picture.

@@ -50,8 +50,6 @@ class Collective(DrawsItself):
     Source: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/usage/collectives.html.
     """
 
-    drawn_by = "course_lib.pictures.communication"
-
     kind: Kind
     mesh: MeshSpec
     mesh_dims: tuple[str, ...]

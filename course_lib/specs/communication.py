@@ -68,8 +68,6 @@ class Communication(DrawsItself):
         result: the sharding of the result.
     """
 
-    drawn_by = "course_lib.pictures.communication"
-
     operands: tuple[Sharding, ...]
     steps: tuple[Step, ...]
     result: Sharding

@@ -42,8 +42,6 @@ class Compared(DrawsItself):
         values_agree: whether the result equals NumPy's.
     """
 
-    drawn_by = "course_lib.pictures.communication"
-
     predicted: Communication
     observed: tuple[Collective, ...]
     layout: LayoutSpec

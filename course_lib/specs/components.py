@@ -32,8 +32,6 @@ class Observed(DrawsItself):
         CourseError: the tensor has another shape.
     """
 
-    drawn_by = "course_lib.pictures.sharding"
-
     sharding: Sharding
     whole: Array
     components: tuple[Array, ...]

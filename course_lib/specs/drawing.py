@@ -1,8 +1,8 @@
-"""How specs show themselves in a notebook. What draws them stands above them, and is loaded when it draws."""
+"""How specs show themselves in a notebook. What draws them stands above them, and is handed to them."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from course_lib.errors import CourseError
@@ -28,10 +28,10 @@ class DrawsItself:
     """An object that a notebook shows as its picture; `repr` stays one short line, for lists and errors.
 
     Attributes:
-        drawn_by: the module that tells `course_lib.pictures.figures.draw` how to draw its kind.
+        drawn_by: returns the picture of any such object; `course_lib`, above specs and pictures, sets it.
     """
 
-    drawn_by: ClassVar[str]
+    drawn_by: ClassVar[Callable[[DrawsItself], Picture]]
 
     def picture(self) -> Picture:
         """Returns the picture of this object.
@@ -39,8 +39,7 @@ class DrawsItself:
         Raises:
             CourseError: it cannot be drawn.
         """
-        picture: Picture = import_module("course_lib.pictures.figures").figure(self)
-        return picture
+        return DrawsItself.drawn_by(self)
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         try:

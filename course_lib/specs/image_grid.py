@@ -35,8 +35,6 @@ class ImageGrid(DrawsItself):
             a class number that has no name.
     """
 
-    drawn_by = "course_lib.pictures.images"
-
     images: Images
     labels: tuple[str, ...]
     predictions: tuple[str, ...] | None

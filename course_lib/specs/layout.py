@@ -104,8 +104,8 @@ class LayoutSpec:
     def observed(self, components: Sequence[npt.ArrayLike]) -> Observed:
         """Returns the real components of a tensor with this layout, for looking at them.
 
-        Give it `fetch_layout(tensor)` and `unpack(tensor)` of `course_lib.dtensor`. A replica whose values
-        differ from those of the first device with the same block is shown as a stranger.
+        Give it `fetch_layout(tensor)` and `unpack(tensor)` of `course_lib.devices.dtensor`. A replica whose
+        values differ from those of the first device with the same block is shown as a stranger.
 
         Args:
             components: `[...] local` each, one a device, in the order of the devices.

@@ -36,8 +36,6 @@ class MeshSpec(DrawsItself):
     Source: https://www.tensorflow.org/guide/dtensor_overview (Mesh).
     """
 
-    drawn_by = "course_lib.pictures.sharding"
-
     dims: tuple[tuple[str, int], ...]
 
     def __init__(self, dims: Iterable[tuple[str, int]]) -> None:

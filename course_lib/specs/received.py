@@ -25,8 +25,6 @@ class ReceivedExamples(DrawsItself):
         batches: for each global batch and each replica the indices of the examples that it received.
     """
 
-    drawn_by = "course_lib.pictures.received"
-
     batches: tuple[Batch, ...]
 
     def __init__(self, batches: Iterable[Iterable[Iterable[int]]]) -> None:

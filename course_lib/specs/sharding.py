@@ -48,8 +48,6 @@ class Sharding(DrawsItself):
             number, or an axis that does not divide.
     """
 
-    drawn_by = "course_lib.pictures.sharding"
-
     layout: LayoutSpec
     global_shape: tuple[int, ...]
     element_bytes: int | None

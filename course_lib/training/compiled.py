@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from course_lib.combining import no_combining
+from course_lib.devices.combining import no_combining
 from course_lib.runtime import start_tensorflow
 
 tf = start_tensorflow()

@@ -27,7 +27,7 @@ class RunOfRecords:
         """Asks for the first record, which says where the training begins.
 
         Raises:
-            CourseError: no generator, no number of steps, or a record that lacks a key.
+            CourseError: no generator, no number of steps or of epochs, or a record that lacks a key.
         """
         if not isinstance(records, Generator):
             raise CourseError(
@@ -41,7 +41,13 @@ class RunOfRecords:
             least=1,
             cure=_("Say how many steps the training has: live.watch(records, steps=...)."),
         )
-        self.steps_per_epoch = total_steps // epochs
+        self.steps_per_epoch = self.total_steps // whole_number(
+            epochs,
+            _("epochs={epochs!r} does not fit steps={steps}.", epochs=epochs, steps=total_steps),
+            least=1,
+            most=self.total_steps,
+            cure=_("Say how many epochs the training has: live.watch(records, steps=..., epochs=...)."),
+        )
         self._records = records
         self._first = [_record(given) for given in itertools.islice(records, 1)]
         self.start_step = _step_before(self._first[0]) if self._first else total_steps

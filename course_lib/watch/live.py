@@ -59,12 +59,12 @@ async def watch(
     Args:
         run: the training, not yet begun. One that a checkpoint found at its last step has nothing to do.
         steps: for a generator, the number of the training's last step.
-        epochs: for a generator, the number of epochs.
+        epochs: for a generator, the number of epochs, each of a step or more.
         history: the records from before, where `run` goes on from a checkpoint: the curves continue them.
             Records of steps that `run` does again are dropped.
 
     Raises:
-        CourseError: a lab trains.
+        CourseError: a lab trains, or `run` is no training of so many steps and epochs.
         Exception: whatever training raised, with its own traceback; its `history` holds the records so far.
     """
     watched: Any = run if hasattr(run, "total_steps") else RunOfRecords(run, steps, epochs)

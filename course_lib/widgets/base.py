@@ -22,8 +22,8 @@ import traitlets
 from course_lib.errors import CourseError
 from course_lib.i18n import _, language
 from course_lib.pictures import shapes
-from course_lib.pictures.figures import Figure
 from course_lib.pictures.shapes import Node, node
+from course_lib.specs.drawing import Picture
 from course_lib.turns import turns
 from course_lib.widgets import controls
 from course_lib.widgets.controls import Group, State
@@ -151,7 +151,7 @@ class Explorer(TreeWidget):
     name: ClassVar[str]  # of its table of views on a page
 
     @abstractmethod
-    def figure(self) -> Figure:
+    def figure(self) -> Picture:
         """Returns the picture of what is chosen.
 
         Raises:

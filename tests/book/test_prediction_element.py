@@ -20,7 +20,7 @@ FOCUSED = "document.activeElement.shadowRoot.activeElement"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def lesson_98(tmp_path_factory):
+def odd_lesson(tmp_path_factory):
     with lesson_in(tmp_path_factory.mktemp("lessons")):
         yield
 
@@ -33,7 +33,7 @@ def nothing_kept():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, lesson_98):
+def folder(tmp_path_factory, odd_lesson):
     folder = tmp_path_factory.mktemp("page")
     cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "mean")}
     write_pages(

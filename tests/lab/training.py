@@ -18,7 +18,7 @@ course_lib.setup(language="LANGUAGE", devices=8)
 import numpy as np
 from course_lib import models
 from course_lib.data.examples import Examples
-from course_lib.dtensor import pack, to_numpy
+from course_lib.devices.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
 TrainingLab = course_lib.syllabus.module("splitting_the_model.lab").TrainingLab
 tf = course_lib.start_tensorflow()

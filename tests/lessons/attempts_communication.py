@@ -4,7 +4,8 @@ import itertools
 
 import numpy as np
 
-from course_lib import MeshSpec, dtensor
+from course_lib import MeshSpec
+from course_lib.devices import dtensor
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from tests.course import from_lesson

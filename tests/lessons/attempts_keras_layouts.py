@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 import tf_keras
 
-from course_lib.combining import GROUP_SIZE, no_combining
+from course_lib.devices.combining import GROUP_SIZE, no_combining
 from tests.lessons.attempts import Attempts
 
 Layout, UNSHARDED = tf.experimental.dtensor.Layout, tf.experimental.dtensor.UNSHARDED

@@ -4,7 +4,7 @@ import numpy as np
 
 import course_lib
 from benchmarks.plain_loop import PROGRAM, definitions
-from course_lib.dtensor import to_numpy
+from course_lib.devices.dtensor import to_numpy
 from tests.lessons.attempts import Attempts
 
 tf = course_lib.start_tensorflow()

@@ -1,7 +1,9 @@
 """Every check accepts what is right in other ways, and refuses what is plausible and wrong."""
 
-import importlib
+import pkgutil
 import re
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -12,8 +14,9 @@ from tests.lessons.attempts import Attempts
 
 ATTEMPTS: dict[str, Attempts] = {
     exercise_id: attempts
-    for topic in COURSE.topics
-    for exercise_id, attempts in importlib.import_module(f"tests.lessons.attempts_{topic}").ATTEMPTS.items()
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+    if module.name.startswith("attempts_")
+    for exercise_id, attempts in import_module(f"{__package__}.{module.name}").ATTEMPTS.items()
 }
 EXERCISES = [
     found[1]
@@ -29,8 +32,7 @@ def patient(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 300.0)
 
 
-# Of a check that takes seconds the first attempts are tried each time, the others weekly.
-NUM_OFTEN = 3
+NUM_OFTEN = 3  # of the attempts at an exercise whose check takes long
 
 
 def tried(kind):

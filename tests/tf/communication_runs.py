@@ -57,7 +57,7 @@ def told(found: list[str]) -> dict:
 
 def relayout_differs(source: LayoutSpec, target: LayoutSpec) -> str:
     """Returns how a relayout differs from its prediction; "" where it does not."""
-    from course_lib import dtensor
+    from course_lib.devices import dtensor
 
     matrix = np.ones(SHAPES[0], "float32")
     predicted = communication.relayout(source.of(matrix.shape), target)
@@ -72,7 +72,7 @@ def relayout_differs(source: LayoutSpec, target: LayoutSpec) -> str:
 
 def product_differs(left: LayoutSpec, right: LayoutSpec, wanted: LayoutSpec | None = None) -> str:
     """Returns how a product differs from its prediction; "" where it does not."""
-    from course_lib import dtensor
+    from course_lib.devices import dtensor
 
     tf = course_lib.start_tensorflow()
     factors = [
@@ -98,7 +98,7 @@ def product_differs(left: LayoutSpec, right: LayoutSpec, wanted: LayoutSpec | No
 
 def difference(case: str, predicted: Communication, function, *arguments, is_laid_out: bool) -> str:
     """Returns how a function differs from its prediction; a layout that it gives is not checked."""
-    from course_lib import dtensor, observed
+    from course_lib.devices import dtensor, observed
 
     told, told_layout = [str(each.as_run("CPU")) for each in predicted.collectives], predicted.result.layout
     try:

@@ -69,7 +69,7 @@ def accepted(plan: Plan) -> bool:
 
 
 def tensorflow_can_lay_out(plan: Plan) -> bool:
-    from course_lib.dtensor import create_mesh
+    from course_lib.devices.dtensor import create_mesh
 
     course_lib.start_tensorflow()
     from tensorflow.experimental import dtensor

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from course_lib import MeshSpec
-from course_lib.dtensor import to_numpy
+from course_lib.devices.dtensor import to_numpy
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, spatial_parallel

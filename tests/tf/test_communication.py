@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib import dtensor
+from course_lib.devices import dtensor
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from tests.tf import communication_runs

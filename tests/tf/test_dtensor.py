@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import CourseError, MeshSpec
-from course_lib import dtensor as ours
+from course_lib.devices import dtensor as ours
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib.dtensor import pack, to_layout
+from course_lib.devices.dtensor import pack, to_layout
 from course_lib.exercises import checks
 from course_lib.exercises.faults import fault
 from course_lib.exercises.judging import drawn, judge

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from course_lib import models, start_tensorflow
-from course_lib.dtensor import pack, to_numpy
+from course_lib.devices.dtensor import pack, to_numpy
 from course_lib.specs.plan import data_parallel
 from course_lib.training.checkpoints import CheckpointFolder
 from course_lib.training.saved import whole_in

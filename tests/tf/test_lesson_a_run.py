@@ -104,7 +104,7 @@ def test_catching_up_lowers_the_loss_after_the_third_epoch_and_not_before(seed):
     ("loop", "right"), [("range", False), pytest.param("tf.range", True, marks=pytest.mark.drill_all)]
 )
 def test_several_steps_in_one_call_need_a_loop_of_tensorflow(program, rows, loop, right, tmp_path):
-    cells = COURSE.lesson("04_a_run").cells
+    cells = COURSE.lesson("a_run").cells
     source = next(cell.source for cell in cells if "def train_steps" in cell.source)
     file, names = tmp_path / "steps.py", dict(program)
     file.write_text(source.partition("one_by_one")[0].replace("tf.range(", f"{loop}("))

@@ -8,8 +8,8 @@ import pytest
 from tensorflow.experimental import dtensor
 
 from course_lib import collectives, shard, to_numpy
-from course_lib.combining import no_combining
-from course_lib.dtensor import tf
+from course_lib.devices.combining import no_combining
+from course_lib.devices.dtensor import tf
 from tests.course import COURSE
 
 MERGING = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"

@@ -17,7 +17,7 @@ from tests.course import COURSE
 from tests.tf.replicas import mirrored
 
 tf = start_tensorflow()
-LESSON = COURSE.lesson("10_custom_training")
+LESSON = COURSE.lesson("custom_training")
 EMPTY_CONVOLUTIONS = """
 import tensorflow as tf
 images = tf.nn.conv2d(tf.zeros((0, 8, 8, 1)), tf.zeros((3, 3, 1, 4)), 1, "SAME")

@@ -29,7 +29,7 @@ def digits():
 def lesson(digits, tmp_path_factory):
     """The program's definitions and the lesson's own, by name."""
     names = plain_loop.definitions(PROGRAM) | {"pairwise": itertools.pairwise, "train": digits.train}
-    code = {cell.cell_id: cell.source for cell in COURSE.lesson("07_from_scratch").cells}
+    code = {cell.cell_id: cell.source for cell in COURSE.lesson("from_scratch").cells}
     found = [node for cell in CELLS for node in ast.parse(code[cell]).body if isinstance(node, DEFINED)]
     file = tmp_path_factory.mktemp("lesson") / "cells.py"
     file.write_text("\n\n".join(map(ast.unparse, found)))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib.combining import no_combining
-from course_lib.dtensor import to_numpy
+from course_lib.devices.combining import no_combining
+from course_lib.devices.dtensor import to_numpy
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
 from tests.course import COURSE, from_lesson
@@ -177,8 +177,10 @@ def without_a_mesh() -> dict[str, object]:
 @pytest.mark.drill_all
 def test_an_optimizer_without_its_mesh_counts_each_device():
     # DTensor sends what has no mesh to the first mesh that a process used: here that has to be the lesson's.
-    program = "import course_lib; course_lib.setup(devices=8); from tests.tf import test_lesson_08 as own; "
-    program += "import json; print(json.dumps(own.without_a_mesh()))"
+    program = (
+        "import course_lib; course_lib.setup(devices=8); import json;"
+        "from tests.tf import test_lesson_keras_layouts as own; print(json.dumps(own.without_a_mesh()))"
+    )
     done = subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout.splitlines()[-1])
     assert max(np.abs(np.subtract(found["found"], found["right"]))) > 1e-2

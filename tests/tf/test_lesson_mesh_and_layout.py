@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tensorflow.experimental import dtensor
 
-from course_lib.dtensor import tf
+from course_lib.devices.dtensor import tf
 from tests.course import COURSE
 
 FREE = dtensor.UNSHARDED
@@ -22,7 +22,7 @@ layout = dtensor.Layout(["x"], dtensor.create_mesh([("x", 1)], devices=["CPU:0"]
 @pytest.fixture(scope="module")
 def lesson():
     """The solution of the lesson's exercise, and its `join`."""
-    cells = {cell.cell_id: cell.source for cell in COURSE.lesson("01_mesh_and_layout").cells}
+    cells = {cell.cell_id: cell.source for cell in COURSE.lesson("mesh_and_layout").cells}
     names = {"tf": tf, "np": np, "dtensor": dtensor}
     exec(cells["exercise-cut"], names)
     exec(cells["join"].partition("\n\n\nprint")[0], names)

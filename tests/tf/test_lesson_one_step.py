@@ -22,7 +22,7 @@ TRAINS = ("load", "layouts", "distribute", "values", "model", "train-step", "fir
 @pytest.fixture(scope="module")
 def lesson():
     """The names that the cells up to the first training make; the live run is a list of records."""
-    cells = {cell.cell_id: cell.source for cell in COURSE.lesson("03_one_step").cells}
+    cells = {cell.cell_id: cell.source for cell in COURSE.lesson("one_step").cells}
     names = {"course_lib": course_lib}
     for cell_id in TRAINS:
         source = cells[cell_id].replace("await live.watch(run, ", "dict(records=list(run), ")

@@ -23,7 +23,7 @@ def test_a_checkpoint_of_the_text_layer_lacks_its_words(tmp_path):
 
 @pytest.mark.drill_all
 def test_the_numbers_of_the_two_vocabularies():
-    cells = [cell.source for cell in COURSE.lesson("06_save_and_serve").cells]
+    cells = [cell.source for cell in COURSE.lesson("save_and_serve").cells]
     (words, columns) = re.search(
         r"have ([\d,]+) words in common, and (\d+) of these", json.dumps(cells)
     ).groups()

@@ -19,8 +19,8 @@ PLAIN = ROOT / "notebooks" / "plain"
 def written():
     """Returns the programs that the lesson's cells write, by their names."""
     found = {}
-    for cell in Course.here().lesson("11_many_processes").cells:
-        if match := re.match(r"%%writefile 11_programs/(\w+)\.py\n", cell.source):
+    for cell in Course.here().lesson("workers").cells:
+        if match := re.match(r"%%writefile workers_programs/(\w+)\.py\n", cell.source):
             found[match[1]] = cell.source[match.end() :] + "\n"
     return found
 
@@ -66,7 +66,7 @@ def place():
     spec = importlib.util.spec_from_file_location("place", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    cells = Course.here().lesson("11_many_processes").cells
+    cells = Course.here().lesson("workers").cells
     (cell,) = (cell.source for cell in cells if "def place_in_slurm" in cell.source)
     function = cell.partition("\n\n\n")[0]
     assert function.strip() in path.read_text()

@@ -16,7 +16,7 @@ import numpy as np
 from tensorflow.experimental import dtensor
 from course_lib import MeshSpec
 from course_lib.specs.layout import LayoutSpec
-from course_lib.dtensor import pack, to_numpy
+from course_lib.devices.dtensor import pack, to_numpy
 value = np.random.default_rng(0).standard_normal((8, 4)).astype("float32")
 layout = LayoutSpec(["x", "unsharded"], MeshSpec([("x", 2)]))
 dense = tf.keras.layers.Dense(4, kernel_initializer=lambda shape, dtype: tf.constant(value))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import course_lib
-from course_lib import CourseError, MeshSpec, dtensor, observed
+from course_lib import CourseError, MeshSpec
+from course_lib.devices import dtensor, observed
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks.plain_loop import PROGRAM, definitions
-from course_lib import MeshSpec, dtensor, observed
+from course_lib import MeshSpec
+from course_lib.devices import dtensor, observed
 from tests.course import from_lesson
 
 classifier, transformer = from_lesson("how_long.networks", "classifier", "transformer")

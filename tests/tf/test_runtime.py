@@ -84,7 +84,8 @@ STARTED_FIRST = """
             course_lib.setup(**({"devices": 8} | wanted))
         except CourseError as error:
             say(str(error))
-    from course_lib import MeshSpec, dtensor
+    from course_lib import MeshSpec
+    from course_lib.devices import dtensor
     say(dtensor.create_mesh(MeshSpec([("x", 1)])).device_type())
     """
 

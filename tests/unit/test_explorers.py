@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from course_lib import CourseError
+from course_lib.pictures import shapes
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
+from course_lib.widgets.pieces import button
 from tests.course import from_lesson
 from tests.explored import choose, pieces, press, shown, text_of
 
@@ -133,3 +135,11 @@ def test_where_no_real_tensor_can_be_made_the_button_says_why(choices, why):
     explorer = explored(**choices)
     assert why in shown(explorer, "why")[0]
     assert "disabled" in next(pieces(explorer.view, "press"))[1]
+
+
+def test_an_idle_button_says_so_and_keeps_the_focus():
+    ((_tag, attributes, _text),) = map(shapes.to_json, button("Stop", name="stop", idle=True))
+    assert attributes["aria-disabled"] == "true"
+    assert "disabled" not in attributes  # a disabled button would lose the focus
+    ((_tag, attributes, _text),) = map(shapes.to_json, button("Stop", name="stop"))
+    assert "aria-disabled" not in attributes

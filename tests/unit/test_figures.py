@@ -11,7 +11,6 @@ from IPython.core.formatters import DisplayFormatter
 
 from course_lib import MeshSpec
 from course_lib.pictures import shapes
-from course_lib.pictures.figures import figure
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
@@ -31,7 +30,7 @@ def split(whole: np.ndarray, layout: LayoutSpec) -> list[np.ndarray]:
 def test_pictures_are_sound_and_show_each_block_in_its_colour_on_each_holder(case):
     layout, global_shape = case
     whole = numbered_tensor(global_shape)
-    drawn = figure(layout.of(global_shape).compare(whole, split(whole, layout)))
+    drawn = layout.of(global_shape).compare(whole, split(whole, layout)).picture()
     root = ElementTree.fromstring(drawn.svg)
     blocks = layout.of(global_shape).blocks
     heads = [path.get("fill") for path in root.iter(f"{SVG}path")]  # of the cards, twice each device
@@ -65,8 +64,9 @@ def test_an_object_is_shown_as_its_picture_and_stays_one_line_elsewhere(thing, l
     formatter = DisplayFormatter()
     formatter.formatters["image/svg+xml"].enabled = True
     data, metadata = formatter.format(thing)
-    assert data == {"image/svg+xml": figure(thing).svg, "text/plain": figure(thing).text}
-    assert metadata == {"image/svg+xml": {"alt": figure(thing).text}}
+    picture = thing.picture()
+    assert data == {"image/svg+xml": picture.svg, "text/plain": picture.text}
+    assert metadata == {"image/svg+xml": {"alt": picture.text}}
     assert repr([thing]) == f"[{line}]"
 
 

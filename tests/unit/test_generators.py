@@ -48,6 +48,15 @@ def test_one_with_nothing_left_to_do_ends():
     assert (history.steps, history.stopped) == ([], False)
 
 
+@pytest.mark.parametrize("epochs", [0, -1, 1.0, None, 21])
+def test_epochs_that_the_steps_do_not_fill_are_refused_before_a_step_is_taken(epochs):
+    taken = []
+    words = rf"^epochs={epochs} does not fit steps=20\.\n.*whole numbers from 1 to 20\n"
+    with pytest.raises(CourseError, match=words):
+        watch((taken.append(step) for step in range(20)), steps=20, epochs=epochs)
+    assert taken == []
+
+
 @pytest.mark.parametrize(
     ("records", "steps", "words"),
     [

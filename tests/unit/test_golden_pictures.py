@@ -10,7 +10,6 @@ from course_lib import MeshSpec
 from course_lib.data import mnist
 from course_lib.i18n import set_language
 from course_lib.pictures import shapes
-from course_lib.pictures.figures import figure
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import product, relayout
 from course_lib.specs.compared import Compared
@@ -97,7 +96,7 @@ PICTURES = {
 def test_a_picture_says_what_its_file_says_and_is_sound(name):
     set_language("ja" if name.endswith(".ja") else "en")
     thing = PICTURES[name]()
-    drawn = figure(thing)
+    drawn = thing.picture()
     assert repr(drawn) + "\n" == (FOLDER / f"{name}.txt").read_text("utf-8")
     root = tree(thing)
     assert root.get("role") == "img"

@@ -16,7 +16,7 @@ PREDICTIONS = [known for number in NUMBERS for known in predictions.predictions(
 
 
 @pytest.fixture(autouse=True)
-def lesson_98(tmp_path):
+def odd_lesson(tmp_path):
     with lesson_in(tmp_path):
         yield
 
@@ -55,6 +55,7 @@ def test_a_choice_is_kept_and_compared_with_its_own_comment(place, verdict):
         (0.428, "✓ You predicted `0.428`. The padding weighs nothing."),
         (0.148, "✗ You predicted `0.148`. That divides by the padded rows too."),
         (0.435, "✓ You predicted `0.435`. The padding weighs nothing."),  # as right as what may be measured
+        (0.44, "✗ You predicted `0.44`. Add them up."),  # off by more than 0.01
         (0.2, "✗ You predicted `0.2`. Add them up."),
         (7, "✗ You predicted `7`. Add them up."),
         (-1e300, "✗ You predicted `-1e+300`. Add them up."),

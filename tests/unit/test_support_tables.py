@@ -176,7 +176,7 @@ def verdicts_by(name, *, columns):
     return found
 
 
-def test_what_lesson_8_says_of_each_keras():
+def test_what_the_lesson_says_of_each_keras():
     found = verdicts_by("keras_layouts-support", columns=True)
     assert {of.pop("unmatched_pattern") for of in found.values()} == {"accepted"}
     tf_keras, on_tensorflow, on_jax = (found[column] for column in keras_table.COLUMNS)
@@ -190,7 +190,7 @@ def test_what_lesson_8_says_of_each_keras():
     assert {tf_keras[row] for row in tf_keras.keys() - wrong - failed} == {"equal"}
 
 
-def test_what_lesson_9_says_of_each_strategy():
+def test_what_the_lesson_says_of_each_strategy():
     found = verdicts_by("strategies-support", columns=False)
     assert found["central_storage"].pop("fit_keras_3") == "misreported"
     for row in strategy_table.WITH_ESTIMATOR:

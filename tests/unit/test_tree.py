@@ -41,7 +41,7 @@ def code_of(path: Path) -> str:
 
 
 def named_in(path: Path) -> Iterator[str]:
-    """Yields the names that a file imports, lazily too, or takes from a face."""
+    """Yields the names that a file imports, or takes from a face."""
     tree = ast.parse(code_of(path))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -50,8 +50,6 @@ def named_in(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.Attribute):
             yield ast.unparse(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value  # of `import_module`, or of what draws a kind
 
 
 def homes() -> dict[str, str]:

@@ -127,10 +127,10 @@ def _step_parts(folder: Path) -> Values:
     """Returns the parts of a step, a column for each scheme."""
     record = load("splitting_the_model-step_parts")
     drawn = step_parts.figure(record.step_parts)
-    (folder / "05_step_parts.svg").write_text(drawn.svg, encoding="utf-8")
+    (folder / "step_parts.svg").write_text(drawn.svg, encoding="utf-8")
     columns = [_figures(parts) for parts in record.step_parts.values()]
     return {
-        "picture": "05_step_parts.svg",
+        "picture": "step_parts.svg",
         "alt": _("; ").join(drawn.text.splitlines()),
         "machine": sentences(record.machine),
         "schemes": [title(f"{scheme} mesh") for scheme in record.step_parts],

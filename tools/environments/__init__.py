@@ -1,1 +1,1 @@
-"""The environments that the course runs in: its own, and one with Google Colab's versions."""
+"""The environments that the course runs in: its own, Google Colab's versions, and that of the appendices."""

@@ -23,7 +23,7 @@ def run(cases: Iterable[Case], tell: Tell) -> None:
     """Tells the key of each case that begins, then what became of it. Ends where collectives are broken."""
     setup(devices=MOST_DEVICES)
     start_tensorflow()
-    from course_lib import verdicts  # it needs TensorFlow, which must start in this process
+    from course_lib.devices import verdicts  # it needs TensorFlow, which must start in this process
 
     rights: dict[tuple[str, str, str], Any] = {}
     for case in cases:

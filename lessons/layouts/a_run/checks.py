@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ def _called(answer: Errors, x: Array, y: Array, weight: Array) -> tuple[float, .
     """Returns what a reader's function makes of DTensors on eight devices, in a `tf.function`."""
     refuse_new_axis(answer)
     with on_devices() as (tf, real):
-        dtensor = import_module("tensorflow.experimental.dtensor")
+        dtensor = tf.experimental.dtensor
         mesh = dtensor.create_mesh([("batch", _DEVICES)], devices=[f"CPU:{at}" for at in range(_DEVICES)])
 
         def variable(value: Array) -> Any:

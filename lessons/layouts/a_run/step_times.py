@@ -5,7 +5,6 @@ from __future__ import annotations
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.training.records import StepTimes
-from course_lib.training.step_times import step_times
 from course_lib.watch import trains_now
 
 
@@ -24,4 +23,6 @@ def measure(batch_size: int) -> StepTimes:
             allowed=_("measuring while no training runs"),
             cure=_("Wait until it ends, or press its Stop button. Then measure again."),
         )
+    from course_lib.training.step_times import step_times  # with TensorFlow
+
     return step_times(batch_size)

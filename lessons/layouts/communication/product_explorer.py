@@ -13,12 +13,12 @@ from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell
-from course_lib.pictures.figures import Figure, figure
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.text import devices_text
 from course_lib.specs import communication
 from course_lib.specs.communication import Communication
 from course_lib.specs.compared import Compared
+from course_lib.specs.drawing import Picture
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -35,8 +35,8 @@ class ProductExplorer(ObservingExplorer):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
     Args:
-        observe: runs the product on real devices for the button: `course_lib.observed.product`. Without it
-            the button is disabled.
+        observe: runs the product on real devices for the button: `course_lib.devices.observed.product`.
+            Without it the button is disabled.
     """
 
     name = "product"
@@ -79,13 +79,13 @@ class ProductExplorer(ObservingExplorer):
         wanted = layouts["wanted"] if _offers_reader(state, page=page) else None
         return {**state, **layouts, "wanted": wanted}
 
-    def figure(self) -> Figure:
+    def figure(self) -> Picture:
         """Returns the picture of the choice.
 
         Raises:
             CourseError: the choice is illegal.
         """
-        return figure(communication_of(self.state))
+        return communication_of(self.state).picture()
 
     def button_text(self) -> str:
         """Returns what stands on the button."""

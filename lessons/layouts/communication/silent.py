@@ -16,6 +16,8 @@ from collections import defaultdict
 
 import numpy as np
 
+from course_lib.runtime import setup, start_tensorflow
+
 _NUM_DEVICES = 12
 _MOST_TRIES, _MOST_PROCESSES = 30, 20
 
@@ -50,11 +52,8 @@ def swapped() -> list[Message]:
 
 def _swapped_here() -> set[Message]:
     """Returns the messages that brought another's values, from relayouts in this process."""
-    import tensorflow as tf
-    from tensorflow.experimental import dtensor
-
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * _NUM_DEVICES)
+    setup(devices=_NUM_DEVICES)
+    dtensor = start_tensorflow().experimental.dtensor
     line = dtensor.create_mesh([("x", _NUM_DEVICES)], device_type="CPU")
     rows = dtensor.Layout(["x", dtensor.UNSHARDED], line)
     columns = dtensor.Layout([dtensor.UNSHARDED, "x"], line)

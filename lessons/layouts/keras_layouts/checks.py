@@ -6,13 +6,12 @@ import os
 import re
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.combining import GROUP_SIZE
+from course_lib.devices.combining import GROUP_SIZE
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
 from course_lib.exercises.answers import answered, plain
@@ -36,7 +35,9 @@ _FEATURES, _HIDDEN, _CLASSES, _LEARNING_RATE, _MOMENTUM = 6, 8, 3, 0.37, 0.8
 
 
 def _right_map(mesh: Any) -> Any:
-    tf_keras, dtensor = import_module("tf_keras"), start_tensorflow().experimental.dtensor
+    dtensor = start_tensorflow().experimental.dtensor
+    import tf_keras
+
     layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
     layouts["first.kernel"] = dtensor.Layout([UNSHARDED, "model"], mesh)
     layouts["second.kernel"] = dtensor.Layout(["model", UNSHARDED], mesh)
@@ -47,9 +48,11 @@ def _right_map(mesh: Any) -> Any:
 def layout_map(answer: Callable[[Any], Any]) -> str | None:
     """A LayoutMap for a model of three dense layers, judged by the bytes of real components."""
     with on_devices() as (tf, dtensor):
+        import tf_keras
+
         mesh = dtensor.create_mesh(_MESH)
         layouts = answered(answer(mesh))
-        if not isinstance(layouts, import_module("tf_keras").dtensor.experimental.LayoutMap):
+        if not isinstance(layouts, tf_keras.dtensor.experimental.LayoutMap):
             return _("Return the LayoutMap that you have filled.")
         hint = _map_hint(layouts, dtensor)
         if hint:
@@ -102,13 +105,15 @@ def _map_hint(layouts: Any, dtensor: Any) -> str | None:
 
 
 def _three_layers() -> Any:
-    layers = import_module("tf_keras").layers
+    from tf_keras import layers
+
     dense = [layers.Dense(shape[1], name=name) for name, shape in _SHAPES.items()]
     return _sequential(1_200, *dense)
 
 
 def _sequential(num_features: int, *layers: Any) -> Any:
-    tf_keras = import_module("tf_keras")
+    import tf_keras
+
     tf_keras.utils.set_random_seed(0)
     return tf_keras.Sequential([tf_keras.Input((num_features,)), *layers])
 
@@ -119,7 +124,9 @@ def _on_one_device(
     """Returns steps on one device with multiples of the right gradients, which say a multiple of the loss."""
 
     def trained(batches: Batches) -> dict[str, Any]:
-        tf, tf_keras = start_tensorflow(), import_module("tf_keras")
+        tf = start_tensorflow()
+        import tf_keras
+
         model = _with_normalisation()
         optimizer, losses = tf_keras.optimizers.SGD(_LEARNING_RATE, momentum=_MOMENTUM), []
         for features, labels in batches:
@@ -195,10 +202,11 @@ def _steps_on_devices(
     Notes after each step which variables have changed since before the first.
     """
     with on_devices() as (_tf, dtensor):
+        import tf_keras
+
         mesh = dtensor.create_mesh(_STEP_MESH)
         model = _on_mesh(dtensor, mesh)
-        sgd = import_module("tf_keras").optimizers.SGD
-        optimizer = sgd(_LEARNING_RATE, momentum=_MOMENTUM, mesh=mesh)
+        optimizer = tf_keras.optimizers.SGD(_LEARNING_RATE, momentum=_MOMENTUM, mesh=mesh)
         step = answered(make_step(model, optimizer))
         if not callable(step):
             return None
@@ -224,7 +232,9 @@ def _compile_it() -> str:
 
 
 def _on_mesh(dtensor: Any, mesh: Any) -> Any:
-    layouts = import_module("tf_keras").dtensor.experimental.LayoutMap(mesh=mesh)
+    import tf_keras
+
+    layouts = tf_keras.dtensor.experimental.LayoutMap(mesh=mesh)
     units: dict[str, tuple[str, ...]] = {
         "hidden.kernel": (UNSHARDED, "model"),
         "logits.kernel": ("model", UNSHARDED),
@@ -237,7 +247,8 @@ def _on_mesh(dtensor: Any, mesh: Any) -> Any:
 
 
 def _with_normalisation() -> Any:
-    layers = import_module("tf_keras").layers
+    from tf_keras import layers
+
     hidden = layers.Dense(_HIDDEN, activation="relu", name="hidden")
     normal, logits = layers.BatchNormalization(name="normal"), layers.Dense(_CLASSES, name="logits")
     return _sequential(_FEATURES, hidden, normal, logits)

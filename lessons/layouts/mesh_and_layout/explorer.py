@@ -12,11 +12,11 @@ from course_lib.explorers import mesh_layout_state as states
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
-from course_lib.pictures.figures import Figure, figure
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.tensors import tensor_drawing
 from course_lib.pictures.text import axis_notes, block_lines, holding_cells, marked, mesh_grid
 from course_lib.specs.components import Comparison
+from course_lib.specs.drawing import Picture
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
@@ -72,13 +72,13 @@ class MeshLayoutExplorer(ObservingExplorer):
         """Returns the state made whole after a choice."""
         return states.page_state(state) if page else states.whole_state(state)
 
-    def figure(self) -> Figure:
+    def figure(self) -> Picture:
         """Returns the picture of the choice.
 
         Raises:
             CourseError: the choice is illegal.
         """
-        return figure(self.sharding)
+        return self.sharding.picture()
 
     def button_text(self) -> str:
         """Returns what stands on the button."""

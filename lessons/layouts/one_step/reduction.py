@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.pictures.figures import Figure
 from course_lib.specs.components import Array, same_values
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.mesh import MeshSpec
@@ -39,8 +40,6 @@ class Reduction(DrawsItself):
 
     Source: https://www.tensorflow.org/guide/dtensor_overview (DTensor collective communications).
     """
-
-    drawn_by = "lessons.layouts.one_step.reduction_picture"
 
     def __init__(
         self,
@@ -127,6 +126,12 @@ class Reduction(DrawsItself):
             )
         tolerance = f"{self.tolerance:.{self.digits + 1}f}"
         return _("They equal the sum to within {tolerance}.", tolerance=tolerance)
+
+    def picture(self) -> Figure:
+        """Returns the picture of the all-reduce."""
+        from lessons.layouts.one_step.reduction_picture import reduction_figure
+
+        return reduction_figure(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self.mesh_dim!r} on {self.mesh!r}>"

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import cell
-from course_lib.pictures.figures import Figure, draw, headed
+from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.tensors import value_width, values_drawing
 from course_lib.pictures.text import array_text, devices_text, marked
 from course_lib.specs.blocks import block_label
 from course_lib.specs.components import Array
-from lessons.layouts.one_step.reduction import Reduction
+
+if TYPE_CHECKING:
+    from lessons.layouts.one_step.reduction import Reduction
 
 _LANE_GAP, _HEADING_GAP, _ARROWS, _LEAST_WIDTH = 7.0, 16.0, 44.0, 440.0
 _LABEL_SIZE, _LABEL_WIDTH = 13.0, 22.0
 
 
-@draw.register
-def _reduction_figure(reduction: Reduction) -> Figure:
+def reduction_figure(reduction: Reduction) -> Figure:
+    """Returns the picture of an all-reduce."""
     title = _("All-reduce over {name} on the mesh {mesh}", name=reduction.mesh_dim, mesh=reduction.mesh)
     lanes = _headed_lanes(reduction)
     summary, sentence, agrees = _summary(reduction), reduction.sentence, not reduction.wrong_devices

@@ -7,7 +7,6 @@ import statistics
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -102,7 +101,9 @@ def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set:
     Raises:
         CourseError: the devices, the checkpoint or the examples do not fit.
     """
-    run: Run = import_module("course_lib.training.run").train(
+    from course_lib.training.run import train
+
+    return train(
         model(values, setting.plan),
         train_set,
         test_set,
@@ -110,9 +111,8 @@ def begin(setting: Setting, folder: Path, *, model: Any, values: Any, train_set:
         batch_size=setting.batch_size,
         learning_rate=setting.learning_rate,
         checkpoints=folder,
-        start=setting.start and setting.start.saved,
+        start=None if setting.start is None else setting.start.saved,
     )
-    return run
 
 
 def starts_of(runs: Sequence[LabRun]) -> dict[str, Start]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from course_lib.pictures.figures import Figure
 from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.plan import Axes, Plan
 from course_lib.specs.sharding import Sharding
@@ -32,8 +33,6 @@ class Scheme(DrawsItself):
         CourseError: as `Plan.shardings`.
     """
 
-    drawn_by = "lessons.layouts.splitting_the_model.scheme_picture"
-
     plan: Plan
     tensors: Mapping[str, Axes]
     sizes: Mapping[str, int]
@@ -47,6 +46,12 @@ class Scheme(DrawsItself):
         split = (axis for axis, name in self.plan.splits.items() if name == mesh_dim)
         having = {axis: tuple(name for name, axes in self.tensors.items() if axis in axes) for axis in split}
         return {axis: names for axis, names in having.items() if names}
+
+    def picture(self) -> Figure:
+        """Returns the picture of the scheme."""
+        from lessons.layouts.splitting_the_model.scheme_picture import scheme_figure
+
+        return scheme_figure(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {', '.join(self.tensors)} under the plan {self.plan.name!r}>"

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from course_lib.i18n import _, ngettext
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, Place, cell, colour
-from course_lib.pictures.figures import Figure, draw, headed
+from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import node
 from course_lib.specs.blocks import Block
 from course_lib.specs.plan import BATCH, Axes
-from lessons.layouts.splitting_the_model.scheme import Scheme
+
+if TYPE_CHECKING:
+    from lessons.layouts.splitting_the_model.scheme import Scheme
 
 _GAP, _WIDTH, _NOTE_SIZE, _LABEL_SIZE = 22.0, 500.0, 11.0, 10.0
 _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 28.0
@@ -22,8 +25,8 @@ _LEAST_LENGTH, _LENGTH_A_DOUBLING, _LEAST_BLOCK, _THICKNESS = 18.0, 10.0, 14.0, 
 Devices = tuple[int, ...]
 
 
-@draw.register
-def _scheme_figure(scheme: Scheme) -> Figure:
+def scheme_figure(scheme: Scheme) -> Figure:
+    """Returns the picture of a scheme."""
     title = _("Scheme {plan} on the mesh {mesh}", plan=scheme.plan.name, mesh=scheme.plan.mesh)
     told, colours = _told(scheme), _colours(scheme)
     tensors = [_tensor(scheme, name, colours) for name in scheme.tensors]

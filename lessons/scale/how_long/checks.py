@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -136,7 +135,9 @@ def _on_a_mesh(answer: Callable[..., Any], arrays: tuple[Array, ...], seen: list
     """Returns what a reader's function makes of DTensors, and notes the collectives that it takes."""
     refuse_new_axis(answer)
     with on_devices() as (tf, real):
-        dtensor = import_module("tensorflow.experimental.dtensor")
+        from course_lib.devices.seen import collectives
+
+        dtensor = tf.experimental.dtensor
         mesh = dtensor.create_mesh([("batch", 4), ("model", 2)], devices=[f"CPU:{at}" for at in range(8)])
         rows, heads = ["batch", "unsharded", "unsharded"], ["unsharded", "model", "unsharded"]
         tensors = [
@@ -151,5 +152,5 @@ def _on_a_mesh(answer: Callable[..., Any], arrays: tuple[Array, ...], seen: list
                 allowed="[batch, heads, sequence, size]",
                 cure=_("Return the values, added up by the shares."),
             )
-        seen.append(import_module("course_lib.seen").collectives(called, *tensors))
+        seen.append(collectives(called, *tensors))
         return real.to_numpy(result)

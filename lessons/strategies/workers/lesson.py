@@ -56,7 +56,7 @@ import numpy as np
 from lessons.strategies.workers.explorer import ClusterExplorer
 
 tf = course_lib.start_tensorflow()
-programs = Path("11_programs")  # a folder beside this notebook, for the programs of this lesson
+programs = Path("workers_programs")  # a folder beside this notebook, for the programs of this lesson
 programs.mkdir(exist_ok=True)
 for name in ("start", "model", "first_loop", "shards", "loop", "client", "coordinator"):
     (programs / f"{name}.py").touch()
@@ -112,7 +112,7 @@ for text in wrong:
 # `faulthandler` ends the process after five minutes.
 
 # %% start
-# %%writefile 11_programs/start.py
+# %%writefile workers_programs/start.py
 """One of several workers; TF_CONFIG says which: python worker.py [FOLDER] [--steps 6] [--pause 0]."""
 
 import argparse
@@ -146,7 +146,7 @@ print(f"worker {worker} of {workers}", flush=True)
 # `train_step` adds up the loss, and how many examples went into it, over the replicas of all workers.
 
 # %% model
-# %%writefile 11_programs/model.py
+# %%writefile workers_programs/model.py
 BATCH = 32
 y = np.arange(96) % 4
 x = np.random.default_rng(0).normal(size=(96, 64)) + 4 * np.eye(4, 64)[y]
@@ -185,7 +185,7 @@ def train_step(x, y):
 # `skip` and `take` cut the epoch where the run begins and ends.
 
 # %% first-loop
-# %%writefile 11_programs/first_loop.py
+# %%writefile workers_programs/first_loop.py
 step = tf.Variable(0, dtype=tf.int64)
 while step < options.steps:
     epoch, at = divmod(int(step), len(y) // BATCH)
@@ -204,7 +204,7 @@ while step < options.steps:
 # On two machines start the program on each with its `TF_CONFIG`.
 # Here two terminals do, once the cells have run:
 # in each set `TF_CONFIG`, with the addresses `localhost:4001` and `localhost:4002` and an `index` of its own,
-# and start `python 11_programs/first.py`.
+# and start `python workers_programs/first.py`.
 
 # %% joined
 import functools
@@ -262,7 +262,7 @@ print(f"{equal_to_9_decimals=} {alone_within_0_001=}")
 # The next program has 16 numbers in four files, and batches of 4.
 
 # %% shards
-# %%writefile 11_programs/shards.py
+# %%writefile workers_programs/shards.py
 import tempfile
 
 import numpy as np
@@ -359,7 +359,7 @@ check("workers-pipeline", worker_batches)
 
 
 # %% loop
-# %%writefile 11_programs/loop.py
+# %%writefile workers_programs/loop.py
 @tf.function
 def total(number):  # over all workers: each waits here for the others
     return strategy.reduce("SUM", strategy.run(tf.identity, (number,)), axis=None)
@@ -503,7 +503,7 @@ print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 # Of a sharded variable, the first device that has a part writes it: here always one of client 0.
 
 # %% client
-# %%writefile 11_programs/client.py
+# %%writefile workers_programs/client.py
 """One client of a mesh; DTENSOR_CLIENT_ID says which: python client.py FOLDER [--steps 5]."""
 
 import argparse
@@ -632,7 +632,7 @@ for step, loss in {**two["client 0"].losses, **then_one}.items():
 # After a question it runs with a chief, two workers and two servers; some are killed.
 
 # %% coordinator
-# %%writefile 11_programs/coordinator.py
+# %%writefile workers_programs/coordinator.py
 """A coordinator, a worker or a server; TF_CONFIG says which: python coordinator.py [FOLDER] [--epochs 2]."""
 
 import argparse

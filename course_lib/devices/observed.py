@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from course_lib import dtensor
-from course_lib.combining import no_combining
+from course_lib.devices import dtensor
+from course_lib.devices.combining import no_combining
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import device_kind, start_tensorflow

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from course_lib import dtensor as real
-from course_lib import observed
+from course_lib.devices import dtensor as real
+from course_lib.devices import observed
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow

@@ -14,11 +14,11 @@ import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
-from course_lib import dtensor, observed
+from course_lib.devices import dtensor, observed
+from course_lib.devices.seen import layout_of
 from course_lib.errors import CourseError
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
-from course_lib.seen import layout_of
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.verdict import DEAD, REFUSED, RIGHT, WRONG, Verdict, died
 
@@ -152,7 +152,7 @@ def supported(function: Function, *tensors: Any) -> Support:
 
 def _tried(sent: bytes, way: str, num_devices: int) -> Verdict:
     program = f"import course_lib; course_lib.setup(devices={num_devices}); "
-    program += f"from course_lib import verdicts; verdicts.answer({way!r})"
+    program += f"from course_lib.devices import verdicts; verdicts.answer({way!r})"
     done = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, check=False)
     if done.returncode:
         return Verdict(DEAD, message=died(done.returncode, done.stderr.decode(errors="replace")))

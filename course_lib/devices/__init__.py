@@ -1,0 +1,1 @@
+"""The TensorFlow side: real meshes, layouts and components, the collectives that ran, verdicts."""
