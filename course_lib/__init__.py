@@ -11,7 +11,7 @@ from course_lib.specs.drawing import DrawsItself, Picture
 
 def _picture(thing: DrawsItself) -> Picture:
     """Returns the picture of an object that draws itself."""
-    from course_lib.pictures import communication, images, received, sharding  # noqa: F401 - fill `draw`
+    from course_lib.pictures import communication, images, sharding  # noqa: F401 - fill `draw`
     from course_lib.pictures.figures import draw
 
     return draw(thing)

@@ -11,11 +11,11 @@ from typing import Any
 
 from course_lib import CourseError, MeshSpec
 from course_lib.code import code_of
-from course_lib.explorers.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.specs.sharding import Sharding, numbered_tensor
+from lessons.layouts.mesh_layout_state import PAGE_MESHES, PAGE_SHAPES
 
 PLANS = (
     data_parallel(8),

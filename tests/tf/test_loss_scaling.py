@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from course_lib.specs.received import split
+from lessons.strategies.received_examples import split
 from tests.course import from_lesson
 from tests.tf.replicas import mirrored
 

@@ -17,8 +17,8 @@ from course_lib.specs.image_grid import ImageGrid
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, spatial_parallel
-from course_lib.specs.received import ReceivedExamples
 from course_lib.specs.sharding import numbered_tensor
+from lessons.strategies.received_examples import ReceivedExamples
 from tests.course import from_lesson
 from tests.drawn import SVG, tree
 

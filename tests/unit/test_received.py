@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.specs.received import ReceivedExamples
+from lessons.strategies.received_examples import ReceivedExamples
 from tests.drawn import elements
 
 

@@ -50,6 +50,9 @@ def named_in(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.Attribute):
             yield ast.unparse(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "syllabus.module":
+            topic, _dot, inner = ast.literal_eval(node.args[0]).partition(".")
+            yield f"lessons.{COURSE.place(topic).part}.{topic}.{inner}"
 
 
 def homes() -> dict[str, str]:

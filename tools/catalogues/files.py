@@ -49,12 +49,17 @@ def updated(
     if any(entry.msgid_plural for entry in new):
         new.metadata["Plural-Forms"] = _plural_forms(language)
     known = {entry.msgid: entry for entry in old}
-    moved = {entry.msgid: entry for entry in sorted(elsewhere, key=polib.POEntry.translated)}  # good ones win
+    moved = {entry.msgid: entry for entry in sorted(elsewhere, key=_worth)}  # the best win
     for entry in new:
         if entry.msgid in known or entry.msgid in moved:
             _translate(entry, known.pop(entry.msgid) if entry.msgid in known else moved[entry.msgid])
     _mark_changed(new, known)
     return new
+
+
+def _worth(entry: polib.POEntry) -> tuple[bool, bool]:
+    """Returns how good the translation of a text is for one elsewhere: what code says is said alike everywhere."""
+    return entry.translated(), any(place.endswith(".py") for place, _line in entry.occurrences)
 
 
 def empty(language: str) -> polib.POFile:

@@ -13,8 +13,8 @@ from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge, with_lists_or_arrays
 from course_lib.exercises.real_devices import on_devices, refuse_new_axis
-from course_lib.exercises.small_model import FEATURES, logits_of, small_model, small_values
 from course_lib.i18n import _
+from lessons.layouts.small_model import FEATURES, logits_of, small_model, small_values
 
 Array = npt.NDArray[Any]
 Errors = Callable[..., Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from course_lib.explorers.mesh_layout_state import as_lists, entry_choice, known_entries, mesh_of
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
@@ -24,6 +23,7 @@ from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Choice, Group, State
+from lessons.layouts.mesh_layout_state import as_lists, entry_choice, known_entries, mesh_of
 
 Observe = Callable[[Sharding, Sharding, LayoutSpec | None], Compared]
 _MESHES = tuple(MeshSpec(zip("xyz", sizes, strict=False)) for sizes in [(8,), (4, 2), (2, 4), (2, 2, 2)])

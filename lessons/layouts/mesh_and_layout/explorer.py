@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import numpy.typing as npt
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
-from course_lib.explorers import mesh_layout_state as states
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
@@ -22,6 +21,7 @@ from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Group, State
 from course_lib.widgets.listings import listings
+from lessons.layouts import mesh_layout_state as states
 
 Observe = Callable[[Sharding], Sequence[npt.ArrayLike]]
 MOST_REAL_ELEMENTS = 2**20

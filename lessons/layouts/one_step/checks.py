@@ -11,12 +11,12 @@ import numpy.typing as npt
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import drawn, judge
-from course_lib.exercises.layouts import layouts_hint
 from course_lib.exercises.real_devices import on_devices, refuse_new_axis
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from lessons.layouts.layout_hints import layouts_hint
 
 Array = npt.NDArray[Any]
 Moment = Callable[[Array, Array], Any]

@@ -18,11 +18,11 @@ from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.exercises.real_devices import on_devices
-from course_lib.exercises.small_model import logits_of, small_model, small_values
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from lessons.layouts.small_model import logits_of, small_model, small_values
 
 Array = npt.NDArray[Any]
 Texts = Sequence[str]

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, Function, judge
-from course_lib.exercises.layouts import layouts_hint
 from course_lib.exercises.real_devices import on_devices
 from course_lib.i18n import _, join_sentences
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
+from lessons.layouts.layout_hints import layouts_hint
 
 Array = npt.NDArray[Any]
 Parts = list[Array]

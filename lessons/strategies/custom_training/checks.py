@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from course_lib.errors import CourseError
-from course_lib.exercises import replica_runs
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, drawn, judge
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
+from lessons.strategies import replica_runs
 
 Array = npt.NDArray[Any]
 Parts = list[tuple[Array, Array]]  # rows and labels of each replica

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from course_lib.exercises import replica_runs
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
 from course_lib.i18n import _
 from course_lib.runtime import start_tensorflow
+from lessons.strategies import replica_runs
 
 Array = npt.NDArray[Any]
 Part = tuple[Array, Array]  # features and labels of one replica

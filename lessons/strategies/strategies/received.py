@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.specs.received import ReceivedExamples
+from lessons.strategies.received_examples import ReceivedExamples
 
 
 def received_examples(strategy: Any, data: Any, *, most_batches: int = 8) -> ReceivedExamples:

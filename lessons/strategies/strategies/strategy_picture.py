@@ -8,8 +8,8 @@ from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import colour
-from course_lib.pictures.links import link
 from course_lib.pictures.shapes import node
+from lessons.strategies.links import link
 from lessons.strategies.strategies import strategy as strategies
 from lessons.strategies.strategies.strategy import Situation
 

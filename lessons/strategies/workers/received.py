@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from course_lib.specs.received import ReceivedExamples
+from lessons.strategies.received_examples import ReceivedExamples
 from lessons.strategies.workers.launcher import Report
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from course_lib.i18n import _, ngettext, num_columns, padded
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
 from course_lib.pictures.cells import Line, cell
-from course_lib.pictures.figures import Figure, draw, headed
-from course_lib.specs.received import Part, ReceivedExamples
+from course_lib.pictures.figures import Figure, headed
+
+if TYPE_CHECKING:
+    from lessons.strategies.received_examples import Part, ReceivedExamples
 
 _WIDTH, _SIZE, _BOX_HEIGHT, _GAP, _PADDING = 500.0, 12.0, 22.0, 4.0, 8.0
 _LEAST_BOX = 26.0
@@ -19,8 +22,8 @@ _MOST_BOXES, _MOST_IN_A_ROW, _LEAST_RUN = 8, 4, 3
 _NOTHING = "–"
 
 
-@draw.register
-def _received_figure(received: ReceivedExamples) -> Figure:
+def received_figure(received: ReceivedExamples) -> Figure:
+    """Returns the picture of who got which example."""
     title, told = _title(received), _told(received)
     drawings = [_table(received), arranging.lines_of_text(told, size=12, max_width=_WIDTH)]
     return headed(title, drawings, ["", *_lines(received), "", *told], width=_WIDTH)

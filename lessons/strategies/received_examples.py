@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from course_lib.pictures.figures import Figure
 from course_lib.specs.drawing import DrawsItself
 
 Part = tuple[int, ...]
@@ -31,6 +32,12 @@ class ReceivedExamples(DrawsItself):
         """Takes any lists of indices."""
         read = tuple(tuple(tuple(map(int, part)) for part in batch) for batch in batches)
         object.__setattr__(self, "batches", read)
+
+    def picture(self) -> Figure:
+        """Returns the picture of who got which example."""
+        from lessons.strategies.received_picture import received_figure
+
+        return received_figure(self)
 
     @property
     def num_replicas(self) -> int:
