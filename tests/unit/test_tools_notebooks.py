@@ -29,6 +29,7 @@ LESSON, NOTEBOOK = "fixture", "00_fixture.ipynb"
 @pytest.fixture
 def course(tmp_path, monkeypatch):
     shutil.copytree(FIXTURES / "course", tmp_path, dirs_exist_ok=True)
+    shutil.copy(ROOT / "lessons/locale/ja/style.yml", tmp_path / "lessons/locale/ja")
     have_lessons(monkeypatch, tmp_path / "lessons")
     return Course(tmp_path)
 

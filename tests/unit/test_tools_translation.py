@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tools.checks import japanese_style, translation_rules
-from tools.checks.japanese_style import Term
+from tools.checks import language_style, translation_rules
+from tools.checks.language_style import Term
 
 ROOT = Path(__file__).parents[2]
+STYLE = language_style.read_style(ROOT / "lessons/locale/ja/style.yml")
 
 
 BROKEN = {
@@ -79,13 +80,13 @@ UNSTYLED = {
 
 
 def test_every_rule_of_style_has_a_breach():
-    assert set(UNSTYLED) == set(japanese_style._RULES.values())
+    assert set(UNSTYLED) == set(STYLE.rules.values())
 
 
 @pytest.mark.parametrize("rule", UNSTYLED)
 def test_breaches_of_style_are_found(rule):
     for japanese in UNSTYLED[rule]:
-        assert rule in list(japanese_style.style_problems(japanese)), japanese
+        assert rule in list(STYLE.problems(japanese)), japanese
 
 
 # What is not written, each with what the message offers.
@@ -126,13 +127,13 @@ WORSE = [
 
 
 def test_every_better_word_has_a_worse_one_that_is_found():
-    for pattern in [*japanese_style._BETTER_WORDS, *japanese_style._BETTER_FORMS]:
+    for pattern in [*STYLE.better_words, *STYLE.better_forms]:
         assert any(re.search(pattern, worse.replace("`batch`", "\ufffc")) for worse, *_ in WORSE), pattern
 
 
 @pytest.mark.parametrize(("worse", "offered"), WORSE)
 def test_a_worse_word_is_found_and_a_better_one_offered(worse, offered):
-    (problem,) = japanese_style.style_problems(worse)
+    (problem,) = STYLE.problems(worse)
     assert offered in problem
 
 
@@ -140,12 +141,12 @@ def test_the_japanese_readme_keeps_the_rules():
     text = re.sub(r"```.*?```", "", (ROOT / "README.ja.md").read_text("utf-8"), flags=re.S)
     lines = [re.sub(r"^(#+|-|\d+\.) ", "", line) for line in text.splitlines()]
     texts = [part.strip() for line in lines for part in (line.split("|") if line[:1] == "|" else [line])]
-    assert {part: found for part in texts if (found := list(japanese_style.style_problems(part)))} == {}
+    assert {part: found for part in texts if (found := list(STYLE.problems(part)))} == {}
 
 
 def test_english_left_in_place_is_found():
-    assert japanese_style.untranslated("The mesh has two dimensions.", "The mesh has two dimensions.")
-    assert not japanese_style.untranslated("TensorFlow 2.21", "TensorFlow 2.21")
+    assert STYLE.left_out("The mesh has two dimensions.", "The mesh has two dimensions.")
+    assert not STYLE.left_out("TensorFlow 2.21", "TensorFlow 2.21")
 
 
 GLOSSARY = """\
@@ -165,7 +166,7 @@ GLOSSARY = """\
 def glossary(tmp_path):
     path = tmp_path / "glossary.md"
     path.write_text(GLOSSARY, "utf-8")
-    return japanese_style.read_glossary(path)
+    return language_style.read_glossary(path)
 
 
 def test_the_glossary_is_read_without_its_free_rows(glossary):
@@ -190,5 +191,5 @@ def test_the_glossary_is_read_without_its_free_rows(glossary):
     ],
 )
 def test_terms_must_be_those_of_the_glossary(glossary, english, japanese, missing):
-    found = list(japanese_style.missing_terms(english, japanese, glossary))
+    found = list(language_style.missing_terms(english, japanese, glossary))
     assert [fault.split("'")[1] for fault in found] == missing

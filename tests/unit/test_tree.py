@@ -50,9 +50,10 @@ def named_in(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.Attribute):
             yield ast.unparse(node)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "syllabus.module":
-            topic, _dot, inner = ast.literal_eval(node.args[0]).partition(".")
-            yield f"lessons.{COURSE.place(topic).part}.{topic}.{inner}"
+        match node:
+            case ast.Call(ast.Attribute(attr="module"), [ast.Constant(str() as name)]):  # of the syllabus
+                topic, _dot, inner = name.partition(".")
+                yield f"lessons.{COURSE.place(topic).part}.{topic}.{inner}"
 
 
 def homes() -> dict[str, str]:

@@ -58,7 +58,7 @@ def updated(
 
 
 def _worth(entry: polib.POEntry) -> tuple[bool, bool]:
-    """Returns how good the translation of a text is for one elsewhere: what code says is said alike everywhere."""
+    """Returns how good a translation is for the same text elsewhere: what code says is said alike."""
     return entry.translated(), any(place.endswith(".py") for place, _line in entry.occurrences)
 
 
