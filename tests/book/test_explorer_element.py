@@ -23,7 +23,7 @@ def observe(sharding):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    write_tables(["en"], folder, [MeshLayoutExplorer])
+    write_tables(["en"], folder, ["mesh_layout"])
     pages = {"one": MeshLayoutExplorer().to_html(), "none": ""}
     write_pages(folder, pages)
     return folder

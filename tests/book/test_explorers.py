@@ -15,10 +15,10 @@ from course_lib.widgets.controls import with_value
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, write_pages
 from tests.book.built_site import SITE
 from tests.explored import ran_as_predicted
-from tools.book.explorers import found
+from tools.book.explorers import widgets
 
 LANGUAGES = ("en", "ja")
-EXPLORERS = {maker.name: maker for maker in found()}
+EXPLORERS = {name: maker for name, maker in widgets().items() if isinstance(maker, type)}
 each_explorer = pytest.mark.parametrize("name", EXPLORERS)
 FOCUSED = "document.querySelector('course-explorer').shadowRoot.activeElement"
 LISTENS = """Object.defineProperty(navigator, "clipboard",

@@ -16,7 +16,7 @@ from course_lib.devices.dtensor import to_numpy
 from course_lib.errors import CourseError
 from course_lib.exercises import limit
 from tests.course import COURSE, from_lesson
-from tests.lessons.attempts_08 import tape_outside
+from tests.lessons.attempts_keras_layouts import tape_outside
 
 tf = course_lib.start_tensorflow()
 import tf_keras  # noqa: E402
@@ -24,7 +24,7 @@ from tensorflow.experimental import dtensor  # noqa: E402
 
 checks = from_lesson("keras_layouts", "checks")
 
-CELLS = [cell for cell in COURSE.lesson("keras_layouts-support").cells if cell.kind == "code"]
+CELLS = [cell for cell in COURSE.lesson("keras_layouts").cells if cell.kind == "code"]
 DEFINED = (ast.FunctionDef, ast.ClassDef)
 FOUR = ("gamma", "beta", "moving_mean", "moving_variance")
 
@@ -105,7 +105,7 @@ def test_a_function_that_is_compiled_again_has_to_be_so_uncombined_again(lesson)
 def test_what_is_quoted_of_sgd_stands_in_its_source(lesson):
     source = inspect.getsource(tf_keras.optimizers.SGD.update_step)
     text = next(
-        cell.source for cell in COURSE.lesson("keras_layouts-support").cells if cell.cell_id == "updates-text"
+        cell.source for cell in COURSE.lesson("keras_layouts").cells if cell.cell_id == "updates-text"
     )
     quoted = re.findall(r"^\d\. `(.+)`$", text, re.M)
     assert len(quoted) == 2
