@@ -15,6 +15,7 @@ from PIL import Image
 
 from course_lib.exercises.asked import parsed
 from course_lib.exercises.cards import Card
+from course_lib.exercises.predict import Revealed
 from course_lib.exercises.predictions import Prediction
 from lessons.lesson_01_mesh_and_layout.explorer import MeshLayoutExplorer
 from tools.book import __main__ as book
@@ -32,6 +33,7 @@ TEXTS = {
     "en": "The weights are replicated and the batch is split over eight devices: $x \\in \\mathbb{R}^{8}$.",
     "ja": "重みは複製され、バッチは8台のデバイスに分割されました。$x \\in \\mathbb{R}^{8}$です。",
 }
+WHY = "Each device counts."  # why the right answer of a prediction is right
 WIDE = "$$\\sum_{i=1}^{n} a_i b_i + \\prod_{j} \\left(1 + e_j\\right) + 123456789012345678901234567890$$"
 FOLDED = "<details><summary>?</summary>\n\n`x = 1`\n\n</details>"
 SVG = (
@@ -57,10 +59,10 @@ def stream(text: str) -> Any:
 
 def prediction(number: int) -> list[Any]:
     """Returns the cells of a prediction: its card, and what is measured."""
-    question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  Right.\n- [ ] `0`\n  Wrong.")
+    question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  {WHY}\n- [ ] `0`\n  Nothing is not split.")
     card = Card(Prediction(f"01-{number}", question))
     card = display({"text/html": card.to_html(), "text/plain": "a card"})
-    html = f"Measured\n<pre>{number}{(number - 1) * ' wide' * 40}</pre>"
+    html = Revealed(f"{number}{(number - 1) * ' wide' * 40}", None, WHY)._repr_html_()
     measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)
     return [
         new_code_cell(part, id=f"{part}-{number}", outputs=[shown], metadata={"tags": [part]})
