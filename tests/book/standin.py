@@ -35,7 +35,7 @@ TEXTS = {
 }
 WHY = "Each device counts."  # why the right answer of a prediction is right
 WIDE = "$$\\sum_{i=1}^{n} a_i b_i + \\prod_{j} \\left(1 + e_j\\right) + 123456789012345678901234567890$$"
-FOLDED = "<details><summary>?</summary>\n\n`x = 1`\n\n</details>"
+FOLDED = "<details><summary>?</summary>\n\n```python\nx = 1\n```\n\n</details>"
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 40" width="80" height="40">'
     '<rect width="40" height="40" fill="#f0b429"/><rect x="40" width="40" height="40" fill="#5cc8e0"/></svg>'

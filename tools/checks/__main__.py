@@ -12,10 +12,10 @@ from importlib.resources import files
 import nbformat
 from nbformat import NotebookNode
 
-from tools.checks.lesson_rules import lesson_faults
+from tools.checks.lesson_rules import lesson_faults, wide_lines
 from tools.checks.output_rules import folded_outputs, output_faults
 from tools.lesson import comments
-from tools.lesson.build import built_notebook
+from tools.lesson.build import built_cells, built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
 from tools.lesson.stored_outputs import WIDGET_STATE, normalised
@@ -30,12 +30,28 @@ def check(course: Course) -> Iterator[str]:
             for language in course.languages:
                 yield from _notebook_faults(course, lesson, language)
             yield from lesson_faults(lesson)
+            yield from _width_faults(course, lesson)
         except LessonError as error:
             yield str(error)
+    for name in sorted(set(course.wide_code) - set(course.names)):
+        yield f"`wide_code` in pyproject.toml names {name!r}, which is no lesson"
     for language in course.languages:
         for path in sorted((course.root / "notebooks" / language).glob("*.ipynb")):
             if path.stem not in course.names:
                 yield f"{language}/{path.name} has no source"
+
+
+def _width_faults(course: Course, lesson: Lesson) -> Iterator[str]:
+    """Yields the lines of code that are too wide, or that none is in a lesson which is listed for them."""
+    wide = [
+        f"{language}/{lesson.name}.ipynb: {fault}"
+        for language in course.languages
+        for fault in wide_lines(built_cells(course, lesson, language, solved=True))
+    ]
+    if lesson.name not in course.wide_code:
+        yield from wide
+    elif not wide:
+        yield f"{lesson.name}: all its lines of code fit: take it off the list `wide_code` in pyproject.toml"
 
 
 def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[str]:

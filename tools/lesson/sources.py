@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jupytext
 from nbformat import NotebookNode
@@ -65,21 +66,28 @@ class Course:
         root: the folder that holds `lessons` and `notebooks`.
         repository: the public address, "" while there is none.
         branch: the branch that public links point to.
+        wide_code: the lessons whose lines of code may still be wider than the book's column.
     """
 
     root: Path
     repository: str = ""
     branch: str = "main"
+    wide_code: tuple[str, ...] = ()
     _cache: dict[str, Lesson] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def here(cls) -> Course:
         """Returns the course in the current folder."""
         root = Path()
-        settings: dict[str, str] = {}
+        settings: dict[str, Any] = {}
         if (root / "pyproject.toml").exists():
             settings = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["course"]
-        return cls(root, settings.get("repository", "").rstrip("/"), settings.get("branch", "main"))
+        return cls(
+            root,
+            settings.get("repository", "").rstrip("/"),
+            settings.get("branch", "main"),
+            tuple(settings.get("wide_code", ())),
+        )
 
     @property
     def translations(self) -> tuple[str, ...]:
