@@ -68,12 +68,17 @@ def parts(lessons: Path) -> tuple[Part, ...]:
     return _parts((lessons / ORDER).read_text("utf-8"), lessons)
 
 
+def order(lessons: Path) -> dict[str, Any]:
+    """Returns what the order of the lessons in a folder says."""
+    return tomllib.loads((lessons / ORDER).read_text("utf-8"))
+
+
 @cache
 def _parts(text: str, lessons: Path) -> tuple[Part, ...]:
-    order = tomllib.loads(text)
+    told = tomllib.loads(text)
     found: list[Part] = []
-    number = order["first_number"]
-    for name, part in order["parts"].items():
+    number = told["first_number"]
+    for name, part in told["parts"].items():
         letter = part.get("letter", "")
         first = 1 if letter else number
         places = tuple(

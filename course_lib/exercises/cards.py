@@ -82,12 +82,15 @@ class Card(TreeWidget):
             return [to_confirm, pieces.spoken("verdict", "")]
         option = self._prediction.options()[place]
         right = self._prediction.is_right(option)
-        mark, name = ("✓", _("Right")) if right else ("✗", _("Wrong"))
+        if right:  # why, says the measurement below, which the choice opens
+            mark, said = node("strong", "✓", aria_hidden="true"), _("Right.")
+        else:
+            mark, said = node("strong", "✗", role="img", aria_label=_("Wrong")), option.comment
         verdict = node(
             "p",
-            node("strong", mark, role="img", aria_label=name),
+            mark,
             " ",
-            *words(option.comment),
+            *words(said),
             class_="verdict",
             role="status",
             data_predicted=self._prediction.prediction_id,

@@ -15,20 +15,23 @@ from course_lib.i18n import _
 
 @dataclass(frozen=True)
 class Revealed:
-    """What was measured and, below it, how the reader's prediction compares.
+    """What was measured, below it how the reader's prediction compares, then why it came out.
 
     Attributes:
         measured: the value as text.
         verdict: how the prediction compares; None where none was made.
+        why: why the right answer is right; "" where the value is not the one that the question is about.
         in_words: whether the text is a sentence of the reader's language, and not a value.
     """
 
     measured: str
     verdict: Result | None
+    why: str = ""
     in_words: bool = False
 
     def __repr__(self) -> str:
-        return self.measured if self.verdict is None else f"{self.measured}\n{self.verdict!r}"
+        verdict = "" if self.verdict is None else repr(self.verdict)
+        return "\n".join(filter(None, (self.measured, verdict, self.why)))
 
     def _repr_html_(self) -> str:
         # JupyterLab leaves the first line of a folded output to read: it tells nothing.
@@ -36,7 +39,8 @@ class Revealed:
         value = html.escape(self.measured, quote=False)
         shown_value = f"<p>{with_code(self.measured)}</p>" if self.in_words else f"<pre>{value}</pre>"
         verdict = "" if self.verdict is None else self.verdict._repr_html_()
-        return f"{heading}\n{shown_value}{verdict}"
+        why = f"<p>{with_code(self.why)}</p>" if self.why else ""
+        return f"{heading}\n{shown_value}{verdict}{why}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def predict(prediction_id: str) -> object:
 
 
 def reveal(prediction_id: str, measured: object) -> Revealed:
-    """Returns the measured value beside the reader's prediction, if one was made. Never raises.
+    """Returns what was measured, how the reader's prediction compares, and why it came out. Never raises.
 
     The first time decides what the reader predicted: an answer that is chosen later is compared, not counted.
 
@@ -99,7 +103,11 @@ def reveal(prediction_id: str, measured: object) -> Revealed:
     if known is None:
         return Revealed(shown(measured), _unknown(prediction_id))
     words = _in_words(known, measured)
-    return Revealed(words or shown(measured), _verdict(known, measured), in_words=bool(words))
+    value, in_words = words or shown(measured), bool(words)
+    if not known.fits_measured(measured):
+        hint = _("This is not the value that the question is about: was a cell changed? No answer applies.")
+        return Revealed(value, Result(Status.OPEN, hint), in_words=in_words)
+    return Revealed(value, _verdict(known), known.why, in_words)
 
 
 def score(lesson: str) -> Score | Result:
@@ -121,28 +129,29 @@ def _in_words(known: Prediction, measured: object) -> str:
     return next((option.label for option in options if option.value == shown(measured)), "")
 
 
-def _verdict(known: Prediction, measured: object) -> Result | None:
+def _verdict(known: Prediction) -> Result | None:
     """Returns how the reader's answer compares; None where there is none."""
-    if not known.fits_measured(measured):
-        hint = _("This is not the value that the question is about: was a cell changed? No answer applies.")
-        return Result(Status.OPEN, hint)
     before = kept.of(known.prediction_id)
     before.reveal()
     answer = known.answer(before.chosen)
     if answer is None:
         return None
-    status = Status.RIGHT if known.is_right(answer) else Status.WRONG
-    return Result(status, _told(answer, late=before.is_late(before.chosen)))
+    is_right = known.is_right(answer)
+    comment = "" if is_right else answer.comment  # why the right answer is right is said to every reader
+    told = _told(answer, comment, late=before.is_late(before.chosen))
+    return Result(Status.RIGHT if is_right else Status.WRONG, told)
 
 
-def _told(answer: Option, *, late: bool) -> str:
+def _told(answer: Option, comment: str, *, late: bool) -> str:
     if late:
-        return _(
+        told = _(
             "You chose {answer} after the value was shown, so it is not counted. {comment}",
             answer=answer.text,
-            comment=answer.comment,
+            comment=comment,
         )
-    return _("You predicted {answer}. {comment}", answer=answer.text, comment=answer.comment)
+    else:
+        told = _("You predicted {answer}. {comment}", answer=answer.text, comment=comment)
+    return told.strip()
 
 
 def _unknown(prediction_id: object) -> Result:

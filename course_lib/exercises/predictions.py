@@ -49,6 +49,11 @@ class Prediction:
         return translated(self.asked.question)
 
     @property
+    def why(self) -> str:
+        """Why the right answer is right: what there is to say to it."""
+        return translated(self.asked.right.comment)
+
+    @property
     def is_typed(self) -> bool:
         """Whether the reader types a number; the options are then the numbers with a comment of their own."""
         return bool(self.asked.otherwise)
@@ -89,8 +94,7 @@ class Prediction:
         options = self.options()
         known = next((option for option in options if equal(number, option.value)), None)
         if known is None and self.fits_measured(number):
-            right = self.asked.right
-            known = Option(right.value, translated(right.comment), label=f"`{shown(number)}`")
+            known = Option(self.asked.right.value, self.why, label=f"`{shown(number)}`")
         return known or Option(number, translated(self.asked.otherwise))
 
 

@@ -16,6 +16,7 @@ from PIL import Image
 
 from course_lib.exercises.asked import parsed
 from course_lib.exercises.cards import Card
+from course_lib.exercises.predict import Revealed
 from course_lib.exercises.predictions import Prediction
 from tests.course import from_lesson
 from tools.book import __main__ as book
@@ -42,8 +43,9 @@ TEXTS = {
     "en": "The weights are replicated and the batch is split over eight devices: $x \\in \\mathbb{R}^{8}$.",
     "ja": "重みは複製され、バッチは8台のデバイスに分割されました。$x \\in \\mathbb{R}^{8}$です。",
 }
+WHY = "Each device counts."  # why the right answer of a prediction is right
 WIDE = "$$\\sum_{i=1}^{n} a_i b_i + \\prod_{j} \\left(1 + e_j\\right) + 123456789012345678901234567890$$"
-FOLDED = "<details><summary>?</summary>\n\n`x = 1`\n\n</details>"
+FOLDED = "<details><summary>?</summary>\n\n```python\nx = 1\n```\n\n</details>"
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 40" width="80" height="40">'
     '<rect width="40" height="40" fill="#f0b429"/><rect x="40" width="40" height="40" fill="#5cc8e0"/></svg>'
@@ -67,10 +69,10 @@ def stream(text: str) -> Any:
 
 def prediction(number: int) -> list[Any]:
     """Returns the cells of a prediction: its card, and what is measured."""
-    question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  Right.\n- [ ] `0`\n  Wrong.")
+    question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  {WHY}\n- [ ] `0`\n  Nothing is not split.")
     card = Card(Prediction(f"first-{number}", question))
     card = display({"text/html": card.to_html(), "text/plain": "a card"})
-    html = f"Measured\n<pre>{number}{(number - 1) * ' wide' * 40}</pre>"
+    html = Revealed(f"{number}{(number - 1) * ' wide' * 40}", None, WHY)._repr_html_()
     measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)
     return [
         new_code_cell(part, id=f"{part}-{number}", outputs=[shown], metadata={"tags": [part]})

@@ -62,6 +62,14 @@ def test_a_choice_opens_what_follows_its_card_and_nothing_else_and_another_leave
         assert seen(lesson) == expected
 
 
+def test_why_the_right_answer_is_right_is_said_once_in_what_the_choice_opens(lesson):
+    verdict, why = lesson.locator("course-prediction .verdict").first, lesson.get_by_text(standin.WHY)
+    for answer, said in (("0", "✗ Nothing is not split."), ("1", "✓ Right.")):
+        choose(lesson, 1, answer)
+        assert verdict.inner_text() == said
+        assert [each.is_visible() for each in why.all()] == [True, False]  # of this card, and of the other
+
+
 def test_the_reader_opens_and_folds_it_by_keyboard(lesson):
     lesson.locator("details.revealed summary").nth(1).focus()
     for expected in (True, False):

@@ -41,7 +41,8 @@ def predict_and_reveal(lesson: Lesson, name: str) -> None:
     run(lesson, "reveal-rows", "predict-mean")
     assert output(lesson, "reveal-rows") == (
         "What came out\n(2, 4)\n"
-        "✓ You predicted (2, 4). 6 rows over 3 devices are 2 each; the columns stay whole."
+        "✓ You predicted (2, 4).\n\n"
+        "6 rows over 3 devices are 2 each; the columns stay whole."
     )
 
     tab_into(lesson, "predict-mean")
@@ -50,7 +51,8 @@ def predict_and_reveal(lesson: Lesson, name: str) -> None:
     kept(lesson, "predict-mean")
     run(lesson, "reveal-mean", "score")
     assert output(lesson, "reveal-mean") == (
-        "What came out\n0.428\n✗ You predicted 0.148. That divides by the padded rows too."
+        "What came out\n0.428\n✗ You predicted 0.148. That divides by the padded rows too.\n\n"
+        "The padding weighs nothing."
     )
     assert output(lesson, "score") == "Predictions made: 2 of 3. Right: 1."
     take_screenshot(lesson, "score", f"{name}-score")

@@ -74,7 +74,7 @@ def tool(course, name, *arguments):
 
 def test_executing_stores_every_kind_of_output(executed_course):
     found = outputs(executed_course, "en")
-    assert found["reveal-eight"][0].data["text/plain"] == "4"
+    assert found["reveal-eight"][0].data["text/plain"] == "4\nHalf."
     assert [output.text for output in found["printed"]] == ["rows 2\ncolumns 2\n"]
     view = found["slider"][0].data["application/vnd.jupyter.widget-view+json"]
     assert view["model_id"].startswith("0" * 30)

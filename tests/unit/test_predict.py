@@ -11,8 +11,10 @@ from tests.course import COURSE
 from tests.explored import pieces, text_of
 from tests.predictions import lesson_in
 
-NUMBERS = [name[:2] for name in COURSE.topics]
-PREDICTIONS = [known for number in NUMBERS for known in predictions.predictions(number)]
+WHY_ROWS = "6 rows over 3 devices are 2 each; the columns stay whole."
+WHY_MEAN = "The padding weighs nothing."
+WHY_SUMS = "Floats are rounded after each addition."
+PREDICTIONS = [known for topic in COURSE.topics for known in predictions.predictions(topic)]
 
 
 @pytest.fixture(autouse=True)
@@ -38,23 +40,23 @@ def told(card) -> str:
     ("place", "verdict"),
     [
         (0, "✗ You predicted `(2, 2)`. That would split the columns over `y` too."),
-        (1, "✓ You predicted `(2, 4)`. 6 rows over 3 devices are 2 each; the columns stay whole."),
+        (1, "✓ You predicted `(2, 4)`."),
         (2, "✗ You predicted `(3, 4)`. 3 is the number of devices along `x`, not of rows."),
     ],
 )
-def test_a_choice_is_kept_and_compared_with_its_own_comment(place, verdict):
+def test_a_choice_is_kept_and_compared_and_why_is_said_once(place, verdict):
     card = predict("predictions-rows")
     choose(card, place)
     assert told(card) == "Kept. Run the next cell."
-    assert repr(reveal("predictions-rows", (2, 4))) == f"(2, 4)\n{verdict}"
+    assert repr(reveal("predictions-rows", (2, 4))) == f"(2, 4)\n{verdict}\n{WHY_ROWS}"
 
 
 @pytest.mark.parametrize(
     ("number", "verdict"),
     [
-        (0.428, "✓ You predicted `0.428`. The padding weighs nothing."),
+        (0.428, "✓ You predicted `0.428`."),
         (0.148, "✗ You predicted `0.148`. That divides by the padded rows too."),
-        (0.435, "✓ You predicted `0.435`. The padding weighs nothing."),  # as right as what may be measured
+        (0.435, "✓ You predicted `0.435`."),  # as right as what may be measured
         (0.44, "✗ You predicted `0.44`. Add them up."),  # off by more than 0.01
         (0.2, "✗ You predicted `0.2`. Add them up."),
         (7, "✗ You predicted `7`. Add them up."),
@@ -63,22 +65,27 @@ def test_a_choice_is_kept_and_compared_with_its_own_comment(place, verdict):
 )
 def test_a_number_is_typed_and_any_gets_a_comment(number, verdict):
     choose(predict("predictions-mean"), number)
-    assert repr(reveal("predictions-mean", 0.4323)) == f"0.432\n{verdict}"
+    assert repr(reveal("predictions-mean", 0.4323)) == f"0.432\n{verdict}\n{WHY_MEAN}"
 
 
 def test_a_label_stands_for_a_value_that_is_not_for_reading():
     choose(predict("predictions-sums"), 2)
     assert repr(reveal("predictions-sums", "last")) == (
         "equal but for the last bits of some\n"
-        "✓ You predicted equal but for the last bits of some. Floats are rounded after each addition."
+        "✓ You predicted equal but for the last bits of some.\n"
+        "Floats are rounded after each addition."
     )
 
 
-def test_with_nothing_answered_there_is_the_measured_value_and_nothing_else():
+def test_with_nothing_answered_there_is_the_measured_value_and_why():
     for name, measured, text in (
-        ("predictions-rows", (2, 4), "(2, 4)"),
-        ("predictions-mean", np.float32(0.43), "0.43"),
-        ("predictions-sums", "last", "equal but for the last bits of some"),
+        ("predictions-rows", (2, 4), f"(2, 4)\n{WHY_ROWS}"),
+        ("predictions-mean", np.float32(0.43), f"0.43\n{WHY_MEAN}"),
+        (
+            "predictions-sums",
+            "last",
+            "equal but for the last bits of some\nFloats are rounded after each addition.",
+        ),
     ):
         assert told(predict(name)) == ""
         assert repr(reveal(name, measured)) == text
@@ -97,7 +104,7 @@ def test_an_emptied_field_is_no_prediction():
     choose(card, 3)
     choose(card, None)
     assert told(card) == ""
-    assert repr(reveal("predictions-mean", 0.43)) == "0.43"
+    assert repr(reveal("predictions-mean", 0.43)) == f"0.43\n{WHY_MEAN}"
 
 
 def test_the_score_counts_what_stood_when_the_value_was_first_shown():
@@ -112,15 +119,23 @@ def test_the_score_counts_what_stood_when_the_value_was_first_shown():
     assert repr(score("predictions")) == "Predictions made: 2 of 3. Right: 1."
 
 
-def test_a_choice_after_the_value_was_shown_is_compared_and_not_counted():
+@pytest.mark.parametrize(
+    ("place", "verdict"),
+    [
+        (1, "✓ You chose `(2, 4)` after the value was shown, so it is not counted."),
+        (
+            2,
+            "✗ You chose `(3, 4)` after the value was shown, so it is not counted."
+            " 3 is the number of devices along `x`, not of rows.",
+        ),
+    ],
+)
+def test_a_choice_after_the_value_was_shown_is_compared_and_not_counted(place, verdict):
     reveal("predictions-rows", (2, 4))
     card = predict("predictions-rows")
-    choose(card, 1)
+    choose(card, place)
     assert told(card) == "Kept, but not counted: the value was shown before. Run the next cell again."
-    assert repr(reveal("predictions-rows", (2, 4))) == (
-        "(2, 4)\n✓ You chose `(2, 4)` after the value was shown, so it is not counted."
-        " 6 rows over 3 devices are 2 each; the columns stay whole."
-    )
+    assert repr(reveal("predictions-rows", (2, 4))) == f"(2, 4)\n{verdict}\n{WHY_ROWS}"
     assert repr(score("predictions")) == "You made no prediction in this lesson."
 
 
@@ -144,8 +159,10 @@ def test_the_measured_value_may_be_written_in_any_way():
 
 def test_the_name_of_an_option_is_shown_in_the_words_of_that_option():
     revealed = reveal("predictions-sums", "last")
-    assert repr(revealed) == "equal but for the last bits of some"
-    assert revealed._repr_html_() == "What came out\n<p>equal but for the last bits of some</p>"
+    assert revealed._repr_html_() == (
+        "What came out\n<p>equal but for the last bits of some</p>"
+        "<p>Floats are rounded after each addition.</p>"
+    )
     assert repr(reveal("predictions-sums", "near")).startswith("near\n… This is not the value")
     assert (
         reveal("predictions-sums", "far")
@@ -206,6 +223,7 @@ def test_html_of_what_is_revealed_escapes_and_shows_code():
     assert reveal("predictions-rows", (2, 4))._repr_html_() == (
         'What came out\n<pre>(2, 4)</pre><div role="status"><strong>✗</strong> '
         "You predicted <code>(2, 2)</code>. That would split the columns over <code>y</code> too.</div>"
+        f"<p>{WHY_ROWS}</p>"
     )
     assert reveal("predictions-sums", "<b>")._repr_html_().startswith("What came out\n<pre>&lt;b&gt;</pre>")
 
@@ -240,6 +258,12 @@ def faults(known: predictions.Prediction) -> list[str]:
 @pytest.mark.parametrize("known", PREDICTIONS, ids=lambda known: known.prediction_id)
 def test_the_predictions_of_the_lessons_keep_the_rules(known):
     assert faults(known) == []
+
+
+def test_a_right_answer_that_does_not_say_why_is_a_fault():
+    text = "How many?\n\n- [x] `1`\n{why}- [ ] `2`\n  Two.\n- [ ] `3`\n  Three."
+    for why, found in (("  One.\n", []), ("", ["a comment is missing"])):
+        assert faults(predictions.Prediction("predictions-one", parsed(text.format(why=why)))) == found
 
 
 @pytest.mark.parametrize("text", ["?\n\n- [ ] `1`\n  one", "?\n\n- [x] 1\n  one", "?", "?\n\n- `1`"])

@@ -460,6 +460,41 @@ def test_every_rule_fails_on_its_breach(course, old, new, fault):
     assert [line for line in found if fault in line], found
 
 
+def wide(course, *wide_code):
+    """Returns what is wrong with the width of code, where these lessons are listed as wide."""
+    order = course.root / "lessons" / "order.toml"
+    lines = [line for line in order.read_text("utf-8").splitlines() if not line.startswith("wide_code")]
+    order.write_text("\n".join([f"wide_code = {list(wide_code)}", *lines]), "utf-8")
+    found = checks.check(Course(course.root))
+    return [fault for fault in found if "is not built" not in fault]
+
+
+def test_a_line_of_more_than_72_columns_is_found_in_a_solution_and_in_a_translation(course):
+    fits = f"half = 6 // 2  # {'=' * 55}\n"
+    edit(source_path(course), HALF, fits)
+    assert wide(course) == []
+    edit(source_path(course), fits, fits.replace("# ", "# ="))
+    line = "'half = 6 // 2  # =======================': a line of 73 columns; 72 are allowed"
+    assert wide(course) == [f"{name}/00_fixture.ipynb: cell 'exercise-half', {line}" for name in ("en", "ja")]
+    edit(source_path(course), fits.replace("# ", "# ="), HALF)
+    catalogue = course.catalogue("ja", LESSON)
+    edit(catalogue, "行列は行のタプルで、それぞれの行もタプルです。", "行" * 35)
+    assert wide(course) == []
+    edit(catalogue, "行" * 35, "行" * 36)
+    (fault,) = wide(course)
+    assert fault.startswith("ja/00_fixture.ipynb: cell 'reveal-axes'")
+    assert "74 columns" in fault
+
+
+def test_a_lesson_is_listed_as_wide_as_long_as_it_is(course):
+    assert wide(course, LESSON, "gone") == [
+        "fixture: all its lines of code fit: take it off `wide_code` in lessons/order.toml",
+        "`wide_code` in lessons/order.toml names 'gone', which is no lesson",
+    ]
+    edit(source_path(course), HALF, f"half = 6 // 2  # {'=' * 56}\n")
+    assert wide(course, LESSON) == []
+
+
 def test_the_header_of_a_cell_says_its_name_and_tags_alone(tmp_path):
     (tmp_path / "lesson.py").write_text('# %% id="x"\nx = 1', "utf-8")
     fault = r"the cell 'x = 1' has \['id'\] in its header; write `# %% name`"

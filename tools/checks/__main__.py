@@ -12,10 +12,10 @@ from importlib.resources import files
 import nbformat
 from nbformat import NotebookNode
 
-from tools.checks.lesson_rules import lesson_faults
+from tools.checks.lesson_rules import lesson_faults, wide_lines
 from tools.checks.output_rules import folded_outputs, output_faults
 from tools.lesson import comments
-from tools.lesson.build import built_notebook
+from tools.lesson.build import built_cells, built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.maps import maps
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
@@ -31,13 +31,29 @@ def check(course: Course) -> Iterator[str]:
             for language in course.languages:
                 yield from _notebook_faults(course, lesson, language)
             yield from lesson_faults(lesson)
+            yield from _width_faults(course, lesson)
         except LessonError as error:
             yield str(error)
     for path, wanted in maps(course):
         if path.read_text("utf-8") != wanted:
             yield f"{path.name}: its map of the lessons is not what they say (build again)"
+    for topic in sorted(set(course.wide_code) - {place.topic for place in course.places}):
+        yield f"`wide_code` in lessons/order.toml names {topic!r}, which is no lesson"
     for language in course.languages:
         yield from (f"{language}/{path.name} has no source" for path in course.strangers(language))
+
+
+def _width_faults(course: Course, lesson: Lesson) -> Iterator[str]:
+    """Yields the lines of code that are too wide, or that none is in a lesson which is listed for them."""
+    wide = [
+        f"{language}/{lesson.place.notebook}: {fault}"
+        for language in course.languages
+        for fault in wide_lines(built_cells(course, lesson, language, solved=True))
+    ]
+    if lesson.topic not in course.wide_code:
+        yield from wide
+    elif not wide:
+        yield f"{lesson.topic}: all its lines of code fit: take it off `wide_code` in lessons/order.toml"
 
 
 def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[str]:

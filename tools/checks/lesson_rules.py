@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from course_lib.i18n import num_columns
 from tools.checks.parts import bound_names, calls, last_call, parsed, tagged, unpaired
 from tools.checks.prose_rules import lines_of_prose
 from tools.lesson import exercises
@@ -15,6 +16,7 @@ from tools.lesson.markdown_blocks import parser
 from tools.lesson.sources import Lesson
 
 MAX_CODE_LINES, MAX_TAKEAWAYS = 15, 3
+MAX_COLUMNS = 72  # of a line of code: the book's column holds as many at 1,100 px and more
 PROGRAM = "%%writefile "  # how a cell begins that writes a program, of any length, into a file
 TAGS = {
     "opening",
@@ -40,6 +42,20 @@ def lesson_faults(lesson: Lesson) -> Iterator[str]:
     """Yields every rule that a lesson or an appendix breaks, with the cell."""
     for rule in RULES_OF_APPENDICES if lesson.is_appendix else RULES:
         yield from (f"{lesson.topic}: {fault}" for fault in rule(lesson))
+
+
+def wide_lines(cells: Iterable[Cell]) -> Iterator[str]:
+    """Yields the lines of code, comments among them, that are wider than the book's column.
+
+    Args:
+        cells: a lesson's, in one language. What the build writes into the setup is not the author's.
+    """
+    for cell in cells:
+        if cell.kind == "code" and "setup" not in cell.tags:
+            for line in cell.source.split("\n"):
+                if num_columns(line) > MAX_COLUMNS:
+                    here = f"cell {cell.cell_id!r}, {line.strip()[:40]!r}"
+                    yield f"{here}: a line of {num_columns(line)} columns; {MAX_COLUMNS} are allowed"
 
 
 def _names(lesson: Lesson) -> Iterator[str]:
