@@ -14,6 +14,7 @@ __getattr__, __dir__ = face(
         "setup": "runtime",
         "start_tensorflow": "runtime",
         "CourseError": "errors",
+        "about": "varying",
         **dict.fromkeys(("last_line", "outcome"), "messages"),
         "run_program": "processes",
         **dict.fromkeys(("collectives", "compare", "explain", "shard", "show"), "seen"),

@@ -1,11 +1,11 @@
-"""The last line of real errors of TensorFlow, DTensor and Keras, stated by hand."""
+"""The last line of real errors of TensorFlow, DTensor and Keras, stated by hand; and their numbers, shown."""
 
 import keras
 import numpy as np
 import pytest
 
 import course_lib
-from course_lib import last_line
+from course_lib import about, last_line
 
 tf = course_lib.start_tensorflow()
 from tensorflow.experimental import dtensor  # noqa: E402
@@ -104,3 +104,10 @@ def test_the_last_line_says_what_is_wrong(case):
     with pytest.raises(Exception, match=r"\w") as caught:
         fails()
     assert last_line(caught.value) == line
+
+
+def test_a_number_of_tensorflow_is_shown():
+    assert about(tf.constant(0.3), 0, 1) == "≈ 0.30"
+    assert about(tf.reduce_mean(placed((8, 8), "batch", "model")), 0, 2) == "≈ 1.0"
+    with pytest.raises(course_lib.CourseError, match="is no number"):
+        about(tf.ones(3), 0, 1)
