@@ -11,7 +11,8 @@ READER := $(firstword $(LANGUAGE) $(LC_ALL) $(LC_MESSAGES) $(LANG))
 TRANSLATIONS := $(notdir $(wildcard lessons/locale/*))
 LESSONS := notebooks/$(firstword $(foreach code,$(TRANSLATIONS),$(if $(filter $(code)%,$(READER)),$(code))) en)
 BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 $(WAITING) --no-loadscope-reorder
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-sanitize-with=tests/notebooks/nbval.cfg \
+  $(WAITING) --no-loadscope-reorder
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
 APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
 TRANSLATED := $(wildcard $(TRANSLATIONS:%=notebooks/%/[0-9]*.ipynb))
@@ -92,7 +93,8 @@ torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then 
 estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Python 3.11; Estimators and the appendix in it
 	$(BIN)/python -m tools.environments.estimator
 	$(PYTEST) tests/drill/test_estimator.py -q -m drill_all
-	$(PYTEST) -q --nbval --nbval-cell-timeout=600 -n 2 --dist loadfile $(APPENDICES)  # in their own kernel
+	# In their own kernel.
+	$(PYTEST) -q --nbval --nbval-cell-timeout=600 --nbval-sanitize-with=tests/notebooks/nbval.cfg -n 2 --dist loadfile $(APPENDICES)
 
 colab: .venv/ready  ## Google Colab's versions, as on an old processor, give the outputs that translations store
 	$(BIN)/python -m tools.environments.colab

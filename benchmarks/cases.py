@@ -7,10 +7,7 @@ all of it, also where a case would take the process down with it.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,11 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from course_lib import processes
+from course_lib.messages import ending
+
 ANSWERED, ERROR, CRASH, TIMEOUT = "answered", "error", "crash", "timeout"
 LIMIT_SECONDS = 180.0
-
-_TRACEBACK = "Traceback (most recent call last):"
-_UNINDENTED = re.compile(r"^\S", re.M)  # below the frames: type and message, which may have several lines
 
 
 @dataclass(frozen=True)
@@ -60,23 +57,12 @@ class Outcome:
 
 def run(case: Case, limit_seconds: float = LIMIT_SECONDS) -> Outcome:
     """Returns what became of a case. A script that does not end is stopped, with all that it started."""
-    with subprocess.Popen(
-        [case.python, str(case.script), *case.arguments],
-        env={**os.environ, **case.environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            stdout, stderr = process.communicate(timeout=limit_seconds)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):  # nothing of it is left
-                os.killpg(process.pid, signal.SIGKILL)
-            return Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
-    return outcome_of(process.returncode, stdout, stderr)
+    command = [case.python, str(case.script), *case.arguments]
+    try:
+        done = processes.run(command, seconds=limit_seconds, environment=case.environment)
+    except subprocess.TimeoutExpired:
+        return Outcome(TIMEOUT, message=f"no end within {limit_seconds:g} s")
+    return outcome_of(done.returncode, done.stdout, done.stderr)
 
 
 def outcome_of(exit_status: int, stdout: str, stderr: str) -> Outcome:
@@ -84,17 +70,8 @@ def outcome_of(exit_status: int, stdout: str, stderr: str) -> Outcome:
     if exit_status < 0:
         return Outcome(CRASH, message=signal.Signals(-exit_status).name)
     if exit_status:
-        return Outcome(ERROR, message=raised(stderr))
+        return Outcome(ERROR, message=ending(stderr))
     *_notes, last = stdout.splitlines() or [""]
     if not last.startswith("{"):
         return Outcome(ERROR, message="it printed no finding")
     return Outcome(ANSWERED, json.loads(last))
-
-
-def raised(stderr: str) -> str:
-    """Returns what ended a process: the type and message of the last exception, or what it said itself."""
-    _before, head, traceback = stderr.rpartition(_TRACEBACK)
-    if not head:  # sys.exit("...")
-        return stderr.strip()
-    found = _UNINDENTED.search(traceback)
-    return traceback[found.start() :].strip() if found else traceback.strip()

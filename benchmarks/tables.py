@@ -9,9 +9,9 @@ from typing import Any
 
 from benchmarks.cases import ANSWERED, ERROR, Outcome
 from course_lib.errors import CourseError
-from course_lib.exercises.faults import reason
 from course_lib.measured.files import Record
 from course_lib.measured.tables import cell_text
+from course_lib.messages import plain
 
 SCRIPTS = Path(__file__).parent / "keras_support"
 BUILD = Path(__file__).parents[1] / "build"
@@ -65,7 +65,7 @@ def cell_of(outcome: Outcome) -> Record:
     """Returns the cell of the table for what became of a case."""
     if outcome.status == ANSWERED:
         return of_finding(outcome.found)
-    message = shortened(outcome.message) if outcome.status == ERROR else outcome.message
+    message = plain(outcome.message) if outcome.status == ERROR else outcome.message
     return Record(verdict=outcome.status, message=message)
 
 
@@ -97,13 +97,3 @@ def _compared(difference: float, reported: float) -> Record:
     if not reported <= TOLERANCE:
         return Record(verdict="misreported", difference=reported)
     return Record(verdict="equal", difference=max(difference, reported))
-
-
-def shortened(message: str) -> str:
-    r"""Returns an exception's type and reason, without modules and without places in files.
-
-    >>> shortened("tensorflow.errors.UnknownError: /home/me/x.py:3:1: error: 'tf.Add' op failed\nmore")
-    "UnknownError: 'tf.Add' op failed"
-    """
-    kind, _colon, text = message.partition(": ")
-    return f"{kind.rpartition('.')[2]}: {reason(text)}"

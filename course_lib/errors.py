@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from numbers import Integral
-from typing import Any
 
 from course_lib.i18n import _
 
@@ -68,16 +67,3 @@ def one_of(value: object, allowed: Iterable[object], problem: str, *, cure: str)
     offered = list(allowed)
     if value not in offered:
         raise CourseError(problem, allowed=_(", ").join(map(str, offered)), cure=cure)
-
-
-def outcome(action: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns what a call gives, or the kind and the first sentence of the error that it raises.
-
-    >>> outcome(int, "7"), outcome(int, "seven")
-    (7, "ValueError: invalid literal for int() with base 10: 'seven'")
-    """
-    try:
-        return action(*arguments)
-    except Exception as error:
-        first_line = str(error).splitlines()[0] if str(error) else ""
-        return f"{type(error).__name__}: {first_line.split('. ')[0]}"

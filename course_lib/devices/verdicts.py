@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
+from course_lib import processes
 from course_lib.devices import dtensor, observed
 from course_lib.devices.seen import layout_of
 from course_lib.errors import CourseError
 from course_lib.i18n import _
+from course_lib.messages import last_line
 from course_lib.runtime import start_tensorflow
 from course_lib.specs.layout import LayoutSpec
-from course_lib.specs.verdict import DEAD, REFUSED, RIGHT, WRONG, Verdict, died
+from course_lib.specs.verdict import DEAD, REFUSED, RIGHT, WRONG, Verdict
 
 tf = start_tensorflow()
 
@@ -29,11 +31,6 @@ NO_DTENSOR = ("no DTensor",)  # in place of a layout: a result that DTensor had 
 # Of the largest number of the right result, for sums in another order: float32, and numbers of two bytes.
 TOLERANCE, TOLERANCE_OF_HALF = 1e-4, 0.05
 _LONGEST = 160  # characters of TensorFlow's message
-# Of a message: where TensorFlow was called from, names that it made, the values of a tensor.
-_NOISE = re.compile(
-    r"\{\{[^}]*\}\}|^[^:\n]+:\d+:\d+: error: |^<unknown>:0: error: |loc\(.*?\): |\S*\.cc:\d+\S*"
-    r"|\[Op:.*|Input tensor is: .*|\(component id: \d+\)|(?<=decode) byte 0x.*"
-)
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Any]
@@ -60,7 +57,7 @@ def verdict(
         found, collectives = _found(function, tensors, compiled)
         held = [_Held.of(each) for each in tf.nest.flatten(found)]
     except Exception as error:  # whatever TensorFlow raises is the answer
-        return Verdict(REFUSED, message=f"{type(error).__name__}: {shortened(str(error))}")
+        return Verdict(REFUSED, message=last_line(error, _LONGEST))
     if right is None:
         return Verdict(WRONG, message=_("there is a result, and without DTensor an error"))
     if len(held) != len(right):
@@ -70,16 +67,6 @@ def verdict(
             return Verdict(WRONG, message=difference)
     told = tuple(NO_DTENSOR if each.layout is None else each.layout.sharding_specs for each in held)
     return Verdict(RIGHT, told, collectives)
-
-
-def shortened(message: str) -> str:
-    r"""Returns the part of a message of TensorFlow that says what it refuses.
-
-    >>> shortened("lesson.py:7:1: error: 'tf.Roll' op does not implement layout propagation.\nfound = x")
-    "'tf.Roll' op does not implement layout propagation."
-    """
-    told = " ".join(_NOISE.sub(" ", message.strip().partition("\n")[0]).split())
-    return told if len(told) <= _LONGEST else told[: _LONGEST - 1] + "…"
 
 
 def _found(function: Function, tensors: Sequence[Any], compiled: bool) -> tuple[Any, tuple[str, ...]]:
@@ -153,15 +140,18 @@ def supported(function: Function, *tensors: Any) -> Support:
 def _tried(sent: bytes, way: str, num_devices: int) -> Verdict:
     program = f"import course_lib; course_lib.setup(devices={num_devices}); "
     program += f"from course_lib.devices import verdicts; verdicts.answer({way!r})"
-    done = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, check=False)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(sent)
+        file.flush()
+        done = processes.run([sys.executable, "-c", program, file.name])
     if done.returncode:
-        return Verdict(DEAD, message=died(done.returncode, done.stderr.decode(errors="replace")))
+        return Verdict(DEAD, message=processes.died(done.returncode, done.stderr))
     return Verdict(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def answer(way: str) -> None:
-    """Reads a function and its tensors, and writes the verdict as JSON."""
-    function, given = cloudpickle.loads(sys.stdin.buffer.read())
+    """Reads a function and its tensors from the file that is named, and prints the verdict as JSON."""
+    function, given = cloudpickle.loads(Path(sys.argv[1]).read_bytes())
     compiled = way == IN_FUNCTION
     right = without_dtensor(function, [tf.constant(value) for value, _layout in given], compiled=compiled)
     tensors = [dtensor.pack(value, layout) for value, layout in given]

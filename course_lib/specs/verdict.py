@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -41,9 +40,3 @@ class Verdict:
 def as_record(found: Verdict) -> dict[str, Any]:
     """Returns a verdict as JSON has it, without what is empty."""
     return {name: value for name, value in asdict(found).items() if value}
-
-
-def died(exit_status: int, log: str) -> str:
-    """Returns what ended a process: what TensorFlow checked in vain, where it says so, or the signal."""
-    checks = [line.partition("] ")[2] for line in log.splitlines() if "Check failed" in line]
-    return checks[-1] if checks else signal.Signals(-exit_status).name if exit_status < 0 else ""

@@ -8,8 +8,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# Strict: no sanitiser. A cell that hangs fails, and one kernel a notebook runs at a time.
-OPTIONS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=600", "-n", "2", "--dist", "loadfile")
+ROOT = Path(__file__).parents[2]
+# Strict but for numbers that vary. A cell that hangs fails, and one kernel a notebook runs at a time.
+OPTIONS = (
+    *("--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"),
+    *("--nbval-sanitize-with=tests/notebooks/nbval.cfg", "-n", "2", "--dist", "loadfile"),
+)
 # Appendices name a kernel of their own.
 IN_THEIR_KERNELS = tuple(option for option in OPTIONS if option != "--nbval-current-env")
 
@@ -28,7 +32,8 @@ def compared(
     root = os.path.commonpath([path.parent for path in paths])
     command = [sys.executable, "-m", "pytest", "-q", f"--rootdir={root}", *options]
     return subprocess.run(
-        [*command, *map(str, paths)],
+        [*command, *(str(path.absolute()) for path in paths)],
+        cwd=ROOT,  # below which the options name a file
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,

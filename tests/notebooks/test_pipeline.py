@@ -1,6 +1,7 @@
 """The tools on a small course, with real kernels: they do their work, and fail where they must."""
 
 import asyncio
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbval.plugin import get_sanitize_patterns
 
+from course_lib import varying
 from tests.notebooks.nbval import IN_THEIR_KERNELS, OPTIONS, compared
 from tools.checks.output_rules import folded_outputs, is_folded
 from tools.lesson import solutions
@@ -76,6 +79,7 @@ def test_executing_stores_every_kind_of_output(executed_course):
     found = outputs(executed_course, "en")
     assert found["reveal-eight"][0].data["text/plain"] == "4\nHalf."
     assert [output.text for output in found["printed"]] == ["rows 2\ncolumns 2\n"]
+    assert found["varying"][0].text == "loss     ≈ 0.36 of 4\n"
     view = found["slider"][0].data["application/vnd.jupyter.widget-view+json"]
     assert view["model_id"].startswith("0" * 30)
     assert found["picture"][0].data["image/png"]
@@ -111,21 +115,42 @@ def test_a_cell_that_raises_fails_and_stores_nothing(course):
     assert path.read_bytes() == before
 
 
-def test_changed_and_missing_outputs_fail_the_comparison(course):
+def stores(old, new):
+    def edit_cell(cell):
+        assert old in cell.outputs[0].text
+        cell.outputs[0].text = cell.outputs[0].text.replace(old, new)
+
+    return edit_cell
+
+
+def test_changed_and_missing_outputs_fail_the_comparison_but_a_number_that_varies_does_not(course):
     def edit_cell(cell):
         cell.outputs[0].data["text/plain"] = "5"
 
-    change(course.notebook("en", LESSON), "error-zero", lambda cell: cell.update(outputs=[]))
-    change(course.notebook("ja", LESSON), "reveal-eight", edit_cell)
+    english, japanese = notebooks(course)
+    outside = "from course_lib import about; print('rows', about(0.43, 0.30, 0.42))"
+    change(english, "printed", lambda cell: cell.update(source=outside))
+    change(english, "printed", stores("rows 2\ncolumns 2", "rows ≈ 0.36"))
+    change(english, "varying", stores("    ≈ 0.36", "  ≈ 4.1e-05"))
+    change(english, "error-zero", lambda cell: cell.update(outputs=[]))
+    change(japanese, "varying", stores("of 4", "of 5"))
+    change(japanese, "reveal-eight", edit_cell)
     run = compared(notebooks(course))
     assert run.returncode == 1
-    assert "2 failed, 44 passed" in run.stdout
-    assert "en/00_fixture.ipynb::Cell 13" in run.stdout
-    assert "ja/00_fixture.ipynb::Cell 6" in run.stdout
+    assert "4 failed, 44 passed" in run.stdout
+    failed = re.findall(r"(\w\w)/00_fixture.ipynb::Cell (\d+)", run.stdout)
+    assert set(failed) == {("en", "3"), ("en", "14"), ("ja", "4"), ("ja", "7")}
+
+
+def test_what_the_comparison_leaves_out_is_what_about_prints():
+    patterns = get_sanitize_patterns((ROOT / "tests/notebooks/nbval.cfg").read_text("ascii"))
+    assert patterns == [(f"[ ]*{varying.NUMBER}", "(a number that varies)")]
+    for number in ("0.30", "-17", "168", "0.00012", "1.2e-07"):
+        assert re.sub(*patterns[0], f"loss  ≈ {number}, 3") == "loss(a number that varies), 3"
 
 
 def test_the_makefile_compares_so_too():
-    for words in (["NBVAL :=", *OPTIONS[:3]], [*IN_THEIR_KERNELS, "$(APPENDICES)"]):
+    for words in (["NBVAL :=", *OPTIONS[:4]], [*IN_THEIR_KERNELS, "$(APPENDICES)"]):
         assert " ".join(words) in (ROOT / "Makefile").read_text("utf-8")
 
 

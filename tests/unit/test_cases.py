@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cases import ANSWERED, CRASH, ERROR, TIMEOUT, Case, Outcome, raised, run
+from benchmarks.cases import ANSWERED, CRASH, ERROR, TIMEOUT, Case, Outcome, run
 
 CHILD_WRITES_ITS_ID = """
 import pathlib, subprocess, sys, time
@@ -62,9 +62,3 @@ def is_alive(process_id):
     except (ProcessLookupError, FileNotFoundError):  # the latter: it was there a moment ago
         return False
     return stat.split()[2] != "Z"
-
-
-def test_the_error_is_the_last_one():
-    stderr = "Traceback (most recent call last):\n  File x\nKeyError: 1\n\nDuring handling of the above\n\n"
-    stderr += 'Traceback (most recent call last):\n  File "y"\n    z\npackage.TheirError: two\n  lines\n'
-    assert raised(stderr) == "package.TheirError: two\n  lines"

@@ -448,6 +448,9 @@ BREACHES = [
     (HALF, "third = 6 // 2\n", "looks at 'half', which the exercise does not leave open"),
     (SPLIT, "split", 'does not end in check("fixture-...", name)'),
     (SPLIT, 'check("fixture-split", 3)', "looks at 'no name'"),
+    ("0.36, 0.30, 0.42", "0.36, low, 0.42", "about(0.36, low, 0.42) does not state its band as low < high"),
+    ("0.36, 0.30, 0.42", "0.36, 0.42, low=0.30", "does not state its band"),
+    ("0.36, 0.30, 0.42", "0.36", "does not state its band"),
     ("# ## Takeaways", "# ## What stays", "tagged `takeaways`"),
     ("# 2. Zero devices", "# 2. b\n# 3. c\n# 4. Zero devices", "there are 4 takeaways"),
 ]
@@ -652,3 +655,37 @@ def test_numbers_count_in_text_and_volatile_things_everywhere():
     assert output_faults(display("image/svg+xml", '<svg width="0.6931"/>')) == ""
     assert "address" in output_faults(display("text/html", "<b>0x7f0012ab34cd</b>"))
     assert output_faults(display("image/png", "0x7f0012ab34cd")) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("loss    ≈ 0.36, ≈ 0.30", ""),
+        ("loss ≈ 0.3571", ""),  # its digits are not compared
+        ("≈ 168, ≈ -1.5e-07", ""),
+        ("loss ≈ 0.4249 in one run, ≈ 0.43 rounded from 0.425", ""),
+        ("loss ≈ 0.51", "holds ≈ 0.51, which lies in no band"),
+        ("loss ≈ 0.36 ✗（0.10～0.20の範囲外）", "holds '≈ 0.36 ✗', a number outside of its band"),
+        ("loss ≈ nan ✗ (outside 0.30 to 0.42)", "holds '≈ nan ✗', a number outside of its band"),
+        ("took ≈ 168 s", "holds a time: '168 s'"),
+    ],
+)
+def test_a_number_that_varies_lies_in_a_band_of_its_source(text, fault):
+    printed = nbformat.v4.new_output("stream", name="stdout", text=text)
+    cell = nbformat.v4.new_code_cell(outputs=[printed])
+    found = list(output_rules.output_faults(cell, [(0.30, 0.425), (100, 200), (-2e-7, -1e-7)]))
+    assert [fault in each for each in found] == [True] * bool(fault), found
+
+
+def test_the_bands_are_those_of_the_cell_or_where_it_states_none_of_the_lesson(course):
+    def prints(cell_id, text):
+        change(course, "en", lambda notebook: cell(notebook, cell_id).outputs[0].update(text=text))
+        return notebook_faults(course)
+
+    edit(source_path(course), 'print("rows", 2)', 'print("rows", about(2, 1, 3))')
+    list(build(course))
+    pretend_executed(course)
+    assert prints("printed", "rows ≈ 2.0\n") == ""
+    assert "'printed' holds ≈ 0.36, which lies in no band" in prints("printed", "rows ≈ 0.36\n")
+    assert "'slider' holds" not in prints("slider", "≈ 0.36, ≈ 2.0\n")
+    assert "'slider' holds ≈ 0.51, which lies in no band" in prints("slider", "≈ 0.51\n")

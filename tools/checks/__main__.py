@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 
 from tools.checks.lesson_rules import lesson_faults, wide_lines
 from tools.checks.output_rules import folded_outputs, output_faults
+from tools.checks.varying_rules import stated
 from tools.lesson import comments
 from tools.lesson.build import built_cells, built_notebook
 from tools.lesson.execute import is_executed
@@ -104,11 +105,13 @@ def _stored_faults(stored: NotebookNode) -> Iterator[str]:
     if old_scripts(stored):
         yield "its widgets hold a script that course_lib no longer has (execute again)"
     yield from folded_outputs(stored)
-    for cell in stored.cells:
-        if cell.cell_type == "code":
-            yield from (f"cell {cell.id!r} {fault}" for fault in output_faults(cell))
-            if _SHOWING & set(cell.metadata.get("tags", [])) and not cell.outputs:
-                yield f"cell {cell.id!r} shows nothing"
+    code = [cell for cell in stored.cells if cell.cell_type == "code"]
+    of_lesson = stated(cell.source for cell in code)
+    for cell in code:
+        bands = stated([cell.source]) or of_lesson  # what a function above it prints
+        yield from (f"cell {cell.id!r} {fault}" for fault in output_faults(cell, bands))
+        if _SHOWING & set(cell.metadata.get("tags", [])) and not cell.outputs:
+            yield f"cell {cell.id!r} shows nothing"
 
 
 def old_scripts(stored: NotebookNode) -> set[str]:

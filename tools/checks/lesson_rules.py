@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from course_lib.i18n import num_columns
 from tools.checks.parts import bound_names, calls, last_call, parsed, tagged, unpaired
 from tools.checks.prose_rules import lines_of_prose
+from tools.checks.varying_rules import bands
 from tools.lesson import exercises
 from tools.lesson.cells import MAX_NAME_LENGTH, Cell
 from tools.lesson.markdown_blocks import parser
@@ -209,4 +210,4 @@ RULES_OF_APPENDICES: tuple[Rule, ...] = (
     _takeaways,
     lines_of_prose,
 )
-RULES: tuple[Rule, ...] = (*RULES_OF_APPENDICES, _predictions, _scores, _skipped, _errors, _exercises)
+RULES: tuple[Rule, ...] = (*RULES_OF_APPENDICES, _predictions, _scores, _skipped, _errors, _exercises, bands)

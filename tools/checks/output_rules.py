@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nbformat import NotebookNode
+
+from course_lib import varying
+from tools.checks.varying_rules import Band, strays
 
 MAX_SIGNIFICANT_DIGITS = 3
 
@@ -25,10 +28,11 @@ _COMPARED_PICTURES = ("image/png", "image/jpeg")
 _LEFT_A_LINE_OF = ("text/html", "image/svg+xml", "application/pdf", "text/markdown", "text/plain")
 
 
-def output_faults(cell: NotebookNode) -> Iterator[str]:
+def output_faults(cell: NotebookNode, bands: Sequence[Band] = ()) -> Iterator[str]:
     """Yields what in a code cell's outputs would differ on another run or machine.
 
-    A cell tagged `modelled` may show times: it computes them, and measures none.
+    A cell tagged `modelled` may show times: it computes them, and measures none. A number that varies,
+    `≈ 0.36`, lies in one of the bands.
     """
     modelled = "modelled" in cell.metadata.get("tags", ())
     for output in cell.outputs:
@@ -40,6 +44,7 @@ def output_faults(cell: NotebookNode) -> Iterator[str]:
             for mime, text in _texts(output):
                 faults = text_faults(text, numbers=mime == "text/plain")
                 yield from (fault for fault in faults if not (modelled and fault.startswith("holds a time:")))
+                yield from strays(text, bands)
 
 
 def text_faults(text: str, *, numbers: bool = True) -> Iterator[str]:
@@ -61,12 +66,14 @@ def text_faults(text: str, *, numbers: bool = True) -> Iterator[str]:
 def fragile_numbers(text: str) -> list[str]:
     """Returns the numbers in a text that a relative change of 1e-3 would surely alter.
 
-    Integers, shapes and whole floats such as 4.0 are exact. Any other number may show three digits.
+    Integers, shapes and whole floats such as 4.0 are exact. Any other number may show three digits, but for
+    one that varies anyhow.
 
-    >>> fragile_numbers("loss 0.69, 0.6931; shape (1200, 48); 4.0; 1.00e-5; TensorFlow 2.21.0")
+    >>> fragile_numbers("loss 0.69, 0.6931; shape (1200, 48); 4.0; 1.00e-5; ≈ 0.7123; TensorFlow 2.21.0")
     ['0.6931']
     """
-    return [match[0] for match in _FLOAT.finditer(text) if _digits(match[1]) > MAX_SIGNIFICANT_DIGITS]
+    held = re.sub(varying.NUMBER, varying.SIGN, text)
+    return [match[0] for match in _FLOAT.finditer(held) if _digits(match[1]) > MAX_SIGNIFICANT_DIGITS]
 
 
 def _digits(mantissa: str) -> int:

@@ -22,7 +22,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from course_lib.specs.verdict import DEAD, WRONG, died
+from course_lib.processes import died
+from course_lib.specs.verdict import DEAD, WRONG
 from tools.operations import cases, worker
 from tools.operations.cases import Case
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from course_lib import processes
 from course_lib.errors import CourseError
-from course_lib.exercises import faults, limit
+from course_lib.exercises import limit
 from course_lib.exercises.answers import answered
 from course_lib.exercises.checks import exercise
 from course_lib.exercises.judging import Case, judge
@@ -198,15 +198,15 @@ def server(answer: Callable[[Any, Any], Any]) -> str | None:
                 " Make it one in `__init__`, for example `self.model = model`."
             )
         command = [sys.executable, "-c", _PROGRAM, folder, json.dumps(_BATCHES)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = processes.run(command)
     if "pyfunc" in done.stderr:
         return _(
             "Your export calls Python code, which the other process does not have. Use TensorFlow's own"
             " operations in place of tf.py_function and tf.numpy_function."
         )
     if done.returncode:
-        last = done.stderr.strip().rpartition("\n")[2]
-        return _("In another process your export fails: {error}", error=faults.reason(last))
+        why = processes.died(done.returncode, done.stderr)
+        return _("In another process your export fails: {error}", error=why)
     given = [json.loads(line) for line in done.stdout.splitlines()]
     return _judged(answer, lambda _make, texts: given[_BATCHES.index(texts)])
 

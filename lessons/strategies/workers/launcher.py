@@ -19,9 +19,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from course_lib import guard
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from lessons.strategies.workers import guard
 
 LIMIT_SECONDS = 300.0
 GRACE_SECONDS = 60.0  # for what the others have to say once one has failed
