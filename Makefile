@@ -14,8 +14,10 @@ BUILT := $(addprefix notebooks/,en $(TRANSLATIONS))
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-sanitize-with=tests/notebooks/nbval.cfg \
   $(WAITING) --no-loadscope-reorder
 NOTEBOOKS := $(wildcard $(BUILT:=/*.ipynb))
-APPENDICES := $(wildcard $(BUILT:=/A*.ipynb))
+APPENDICES := $(wildcard $(BUILT:=/[A-Z]*.ipynb))
 TRANSLATED := $(wildcard $(TRANSLATIONS:%=notebooks/%/[0-9]*.ipynb))
+# Those with a cell of the tag `versions`.
+VERSIONS = $(strip $(shell grep -l '"versions"' $(TRANSLATED)))
 
 # Tests that start clusters of processes, and how many times `make drill-all` runs them.
 CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_workers slurm))
@@ -100,8 +102,8 @@ colab: .venv/ready  ## Google Colab's versions, as on an old processor, give the
 	$(BIN)/python -m tools.environments.colab
 	# The code of translations is the same. Lessons that print how versions differ run with ours.
 	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL:--nbval-current-env=--nbval-kernel-name=colab) \
-	  $(shell grep -L '"versions"' $(TRANSLATED) | sort -r)
-	ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(shell grep -l '"versions"' $(TRANSLATED))
+	  $(shell ls -r $(filter-out $(VERSIONS),$(TRANSLATED)))
+	$(if $(VERSIONS),ONEDNN_MAX_CPU_ISA=SSE41 $(PYTEST) -q $(NBVAL) $(VERSIONS))
 
 drill: colab  ## the long checks of each CI run: translations, kills, processes, the table of operations, Colab's versions
 	$(PYTEST) tests -q -m drill --durations=12 $(WAITING)

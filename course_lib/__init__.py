@@ -19,7 +19,7 @@ def _picture(thing: DrawsItself) -> Picture:
 
 DrawsItself.drawn_by = _picture
 
-# All that lessons import, each described on a page of the book, and the error that readers may catch.
+# What lessons import, described on a page of the book once one does; and the error that readers may catch.
 __getattr__, __dir__ = face(
     __name__,
     {

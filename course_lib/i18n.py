@@ -45,9 +45,8 @@ def _(message: str, **values: object) -> str:
 
 
 def translated(text: str) -> str:
-    """Returns a text of a lesson's source in the reader's language, with the lessons' numbers; "" is ""."""
-    gettext_of = _catalogue(language()).gettext
-    return syllabus.resolved(gettext_of(text), syllabus.installed(), gettext_of) if text else ""
+    """Returns a text of a lesson's source in the reader's language; "" is ""."""
+    return _catalogue(language()).gettext(text) if text else ""
 
 
 def ngettext(one: str, many: str, count: int, **values: object) -> str:
@@ -121,9 +120,8 @@ def _catalogue(code: str) -> gettext.NullTranslations:
         return gettext.NullTranslations()
     catalogue = _read(_CATALOGUES / f"{code}.po")
     # What the library does not say, the lessons do.
-    shared = [folder / "locale" / code / "shared.po" for folder in syllabus.folders()]
     folders = [folder for place in syllabus.installed() for folder in (place.folder.parent, place.folder)]
-    for path in dict.fromkeys((*shared, *(folder / f"{code}.po" for folder in folders))):
+    for path in dict.fromkeys(folder / f"{code}.po" for folder in folders):
         if path.exists():
             catalogue.add_fallback(_read(path))
     return catalogue

@@ -6,9 +6,7 @@ Lessons are found as plug-ins are: the package `lessons` is looked up where it i
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -17,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE, ORDER = "lessons", "order.toml"
-# How a text names a lesson: the words before its number, which are translated; {number:a_run} has none.
-LESSON, APPENDIX = "lesson {number}", "appendix {number}"
-LESSON_AT_THE_START, APPENDIX_AT_THE_START = "Lesson {number}", "Appendix {number}"
-WORDS = (LESSON, LESSON_AT_THE_START, APPENDIX, APPENDIX_AT_THE_START)
-REFERENCE = re.compile(r"\{(lesson|Lesson|number|notebook):(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -59,28 +52,36 @@ class Part:
     places: tuple[Place, ...]
 
 
+def order(lessons: Path) -> dict[str, Any]:
+    """Returns what the order of the lessons in a folder says.
+
+    Raises:
+        FileNotFoundError: the folder has no `order.toml`.
+        ValueError: it is no TOML.
+    """
+    return _parsed((lessons / ORDER).read_text("utf-8"))
+
+
+_parsed = cache(tomllib.loads)
+
+
 def parts(lessons: Path) -> tuple[Part, ...]:
     """Returns the parts of the course whose lessons lie in a folder, in order.
 
     Raises:
-        FileNotFoundError: the folder has no `order.toml`.
+        ValueError: a topic is no identifier, or occurs twice, or as `order`.
     """
-    return _parts((lessons / ORDER).read_text("utf-8"), lessons)
-
-
-def order(lessons: Path) -> dict[str, Any]:
-    """Returns what the order of the lessons in a folder says."""
-    return tomllib.loads((lessons / ORDER).read_text("utf-8"))
-
-
-@cache
-def _parts(text: str, lessons: Path) -> tuple[Part, ...]:
-    told = tomllib.loads(text)
+    told = order(lessons)
     found: list[Part] = []
+    topics: set[str] = set()
     number = told["first_number"]
     for name, part in told["parts"].items():
         letter = part.get("letter", "")
         first = 1 if letter else number
+        for topic in part["lessons"]:
+            if not topic.isidentifier() or topic in topics:
+                raise ValueError(f"{ORDER}: the topic {topic!r} is no identifier, or it occurs twice")
+            topics.add(topic)
         places = tuple(
             Place(topic, name, f"{letter}{at}", about, lessons / name / topic, is_appendix=bool(letter))
             for at, (topic, about) in enumerate(part["lessons"].items(), start=first)
@@ -122,41 +123,3 @@ def module(name: str) -> Any:
     if place is None:
         raise LookupError(f"there is no lesson {topic!r}")
     return import_module(".".join(filter(None, (PACKAGE, place.part, topic, inner))))
-
-
-def resolved(text: str, known: Iterable[Place], translate: Callable[[str], str]) -> str:
-    """Returns a text with the number of each lesson that it refers to.
-
-    Args:
-        text: as written: {lesson:a_run} becomes "lesson 4", {Lesson:a_run} begins with a capital letter,
-            {number:a_run} is the number alone, {notebook:a_run} the file.
-        known: the places of the lessons.
-        translate: gives the reader's words for those of `WORDS`.
-
-    Raises:
-        LookupError: there is no such lesson.
-    """
-    if not REFERENCE.search(text):
-        return text
-    by_topic = {place.topic: place for place in known}
-
-    def of(reference: re.Match[str]) -> str:
-        form, topic = reference.groups()
-        if topic not in by_topic:
-            raise LookupError(f"{reference[0]}: there is no lesson {topic!r}")
-        return _said(by_topic[topic], form, translate)
-
-    return REFERENCE.sub(of, text)
-
-
-def _said(place: Place, form: str, translate: Callable[[str], str]) -> str:
-    match form:
-        case "number":
-            return place.number
-        case "notebook":
-            return place.notebook
-        case "lesson":
-            words = APPENDIX if place.is_appendix else LESSON
-        case _:
-            words = APPENDIX_AT_THE_START if place.is_appendix else LESSON_AT_THE_START
-    return translate(words).format(number=place.number)

@@ -1,1 +1,1 @@
-"""What explorers of the lessons share: a button that asks real devices, and the choice of a layout."""
+"""What explorers of several parts share: a button that asks real devices, and measuring here."""

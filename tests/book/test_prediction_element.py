@@ -35,7 +35,7 @@ def nothing_kept():
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, odd_lesson):
     folder = tmp_path_factory.mktemp("page")
-    cards = {name: predict(f"98-{name}").to_html() for name in ("rows", "sums", "mean")}
+    cards = {name: predict(f"predictions-{name}").to_html() for name in ("rows", "sums", "mean")}
     write_pages(
         folder, {**cards, "all": "".join(cards.values()) + score("predictions")._repr_html_(), "none": ""}
     )

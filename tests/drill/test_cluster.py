@@ -8,13 +8,12 @@ import pytest
 from jupyter_client import KernelManager
 from jupyter_client.kernelspec import KernelSpec
 
-from tests.course import from_lesson
 from tests.kernels import ROOT
 from tests.unit.clusters import eventually, ids, left, places_in
 
-Cluster = from_lesson("workers.launcher", "Cluster")
-
 WAITS = """
+from course_lib import syllabus
+Cluster = syllabus.module("workers.launcher").Cluster
 with Cluster([{program!r}, {folder!r}], {{"worker": 2}}) as cluster:
     cluster.wait(600)
 """

@@ -11,7 +11,7 @@ Cluster = from_lesson("workers.launcher", "Cluster")
 
 
 PLAIN = Path(__file__).parents[2] / "notebooks" / "plain"
-WORKER, CLIENT, COORDINATOR = (PLAIN / f"11_{name}.py" for name in ("worker", "client", "coordinator"))
+WORKER, CLIENT, COORDINATOR = (PLAIN / f"{name}.py" for name in ("worker", "client", "coordinator"))
 BOTH = ("worker 0", "worker 1")
 REPAIRED = {host: {"index": at, "BATCH": 32, "folder": SHARED} for at, host in enumerate(BROKEN)}
 

@@ -20,7 +20,7 @@ from tests.book import standin
 from tests.lab.jupyterlab import BROWSER_OPTIONS, ROOT, START_SECONDS, environment, free_port, wait_for
 from tests.lab.reading import SCREENSHOTS
 
-LESSON = f"{standin.LESSONS[0]}.ipynb"
+LESSON = f"01_{standin.LESSONS[0]}.ipynb"
 PICTURES = ".jp-Notebook .jp-OutputArea-output img[src^='data:image/svg']"
 NOTIFICATIONS = ".jp-toastContainer .Toastify__toast, .jp-Dialog"
 
@@ -29,8 +29,7 @@ NOTIFICATIONS = ".jp-toastContainer .Toastify__toast, .jp-Dialog"
 def clone(tmp_path) -> Path:
     """Returns what `make lab` needs of a fresh clone, with two small lessons, the environment beside it."""
     folder = tmp_path / "clone"
-    standin.write_lessons(folder / "notebooks")
-    shutil.copytree(ROOT / "lessons" / "locale", folder / "lessons" / "locale")
+    standin.write_lessons(folder)
     shutil.copytree(ROOT / "tools" / "jupyterlab", folder / "tools" / "jupyterlab")
     shutil.copy(ROOT / "Makefile", folder)
     (folder / ".venv").symlink_to(ROOT / ".venv")

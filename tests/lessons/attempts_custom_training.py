@@ -22,7 +22,7 @@ def by_hand(optimizer, gradients, variables):
 
 
 def replica_step(divide=share, *, training=True, variables=None, apply=by_the_optimizer, returned=None):
-    """Returns an answer to 10-replica-step, with one of its parts in another way."""
+    """Returns an answer to custom_training-replica-step, with one of its parts in another way."""
 
     def answer(model, optimizer, images, labels, size):
         trained = variables(model) if variables else model.trainable_variables

@@ -41,7 +41,7 @@ def maker(
     make=lambda model, optimizer: optimizer,
     returns=lambda loss: loss,
 ):
-    """Returns an answer to 08-step, with one of its parts in another way."""
+    """Returns an answer to keras_layouts-step, with one of its parts in another way."""
 
     def make_step(model, optimizer):
         optimizer, variables = make(model, optimizer), model.trainable_variables[::every]

@@ -9,7 +9,7 @@ from tests.lessons.attempts import Attempts
 def step(
     *, operation="SUM", divide=lambda own, batch: batch, sign=-1, update=True, returned=lambda loss: loss
 ):
-    """Returns an answer to 09-by-hand, with one of its parts in another way."""
+    """Returns an answer to strategies-by-hand, with one of its parts in another way."""
 
     def replica_step(weight, features, labels, learning_rate, global_batch):
         with tf.GradientTape() as tape:

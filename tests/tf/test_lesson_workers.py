@@ -29,7 +29,7 @@ def test_the_plain_programs_are_what_the_lesson_writes(written):
     worker = "\n\n".join(written[piece] for piece in ("start", "model", "loop"))
     assert worker == (PLAIN / "worker.py").read_text()
     for name in ("client", "coordinator"):
-        assert written[name] == (PLAIN / f"11_{name}.py").read_text()
+        assert written[name] == (PLAIN / f"{name}.py").read_text()
 
 
 def part_of_worker_0(dataset, rule):

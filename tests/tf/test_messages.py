@@ -58,10 +58,6 @@ LINES = {
         "InvalidArgumentError: Matrix size-incompatible: In[0]: [2,3], In[1]: [4,2]",
     ),
     "contracting": (
-        lambda: placed((8, 8), "batch", "model") @ placed((8, 8), "batch", "model"),
-        CONTRACTING,
-    ),
-    "contracting in a function": (
         lambda: tf.function(tf.matmul)(placed((8, 8), "batch", "model"), placed((8, 8), "batch", "model")),
         CONTRACTING,
     ),

@@ -49,6 +49,8 @@ def course(tmp_path, monkeypatch):
         order.write(f'[parts.extra]\ntitle = "Extra"\nletter = "A"\nlessons = {{{NAME} = "Halves."}}\n')
     folder = tmp_path / "lessons" / "extra" / NAME
     folder.mkdir(parents=True)
+    for package in (folder, folder.parent):
+        (package / "__init__.py").touch()
     (folder / "lesson.py").write_text(SOURCE, "utf-8")
     monkeypatch.setattr(estimator, "ENVIRONMENT", tmp_path / "environment")
     monkeypatch.setattr(estimator, "KERNEL_FILE", tmp_path / "kernels" / estimator.KERNEL / "kernel.json")

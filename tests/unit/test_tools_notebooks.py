@@ -135,6 +135,65 @@ def test_building_twice_changes_no_byte_and_keeps_outputs(course):
     assert [course.notebook(code, LESSON).read_bytes() for code in ("en", "ja")] == before
 
 
+def test_a_lesson_before_it_renames_a_notebook_which_keeps_its_outputs(course):
+    (course.root / "README.md").write_text("<!-- lessons -->\n<!-- end of lessons -->\n", "utf-8")
+    list(build(course))
+    pretend_executed(course)
+    edit(course.root / "lessons" / "order.toml", "fixture =", 'first = "First."\nfixture =')
+    first = course.root / "lessons" / "small" / "first" / "lesson.py"
+    first.parent.mkdir()
+    (first.parent / "__init__.py").touch()
+    first.write_text(source_path(course).read_text("utf-8").replace('"fixture-', '"first-'), "utf-8")
+    built = dict(build(Course(course.root), ("first",)))  # all are written, since numbers changed
+    assert (built["notebooks/en/00_first.ipynb"], built["notebooks/en/01_fixture.ipynb"]) == (False, True)
+    names = ["00_first.ipynb", "01_fixture.ipynb"]
+    assert sorted(path.name for path in (course.root / "notebooks" / "en").iterdir()) == names
+    assert nbformat.read(course.notebook("ja", LESSON), 4).cells[0].source.startswith("# 1. 半分\n")
+    rows = "| [0. Halves](notebooks/en/00_first.ipynb) | First. | 5 |\n| [1. Halves]"
+    assert rows in (course.root / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            "A matrix is",
+            "As {lesson:gone} says, a matrix is",
+            r"cell '\S+': \{lesson:gone\}: there is no lesson",
+        ),
+        ("A matrix is", "As {lesson:a-run} says, a matrix is", r"\{lesson:a-run\} is no reference"),
+        (
+            "How many of 8",
+            "After {lesson:fixture}, how many of 8",
+            "cell 'predict-eight': a card refers to no",
+        ),
+    ],
+)
+def test_what_is_no_good_reference_to_a_lesson_is_told_with_its_cell(course, old, new, fault):
+    edit(source_path(course), old, new)
+    with pytest.raises(LessonError, match=fault):
+        list(build(course))
+
+
+def test_a_wrong_topic_in_a_translation_is_a_fault_beside_others(course):
+    edit(
+        course.catalogue("ja", LESSON), "2番目の軸は分割しません。", "2番目の軸は{lesson:gone}で分割します。"
+    )
+    edit(course.catalogue("ja", LESSON), "8の半分は4です。", "8の半分は 4です。")
+    assert "small/fixture/ja.po: {lesson:gone}: there is no lesson 'gone'" in faults(course)
+    assert "space between Latin and Japanese" in faults(course)
+
+
+def test_an_order_that_names_a_topic_twice_or_a_folder_that_is_no_package_is_refused(course):
+    (course.folder(LESSON) / "__init__.py").unlink()
+    with pytest.raises(LessonError, match="has no __init__"):
+        list(build(course))
+    with (course.root / "lessons" / "order.toml").open("a") as order:
+        order.write('[parts.more]\ntitle = "More"\nlessons = {fixture = "Again."}\n')
+    with pytest.raises(LessonError, match="the topic 'fixture' is no identifier, or it occurs twice"):
+        list(build(course))
+
+
 def test_changed_prose_keeps_outputs_and_changed_code_loses_them(course):
     list(build(course))
     pretend_executed(course)
@@ -339,6 +398,7 @@ def test_a_cell_that_moves_to_another_lesson_keeps_its_translation(course):
     start, end = text.index("# %% breaking"), text.index("# %% error-zero")
     edit(course.root / "lessons" / "order.toml", "fixture =", 'other = "Halves."\nfixture =')
     course.folder("other").mkdir()
+    (course.folder("other") / "__init__.py").touch()
     (course.folder("other") / "lesson.py").write_text(text[start:end], "utf-8")
     source_path(course).write_text(text[:start] + text[end:], "utf-8")
     list(catalogues.extract(Course(course.root)))
@@ -352,6 +412,7 @@ def test_a_text_that_code_looks_up_is_translated_alike_in_all_catalogues(course)
     edit(course.root / "lessons" / "order.toml", "fixture =", 'other = "Other."\nfixture =')
     other = course.catalogue("ja", "other")
     other.parent.mkdir()
+    (other.parent / "__init__.py").touch()
     (other.parent / "lesson.py").write_text(source_path(course).read_text("utf-8"), "utf-8")
     shutil.copy(course.catalogue("ja", LESSON), other)
     (other.parent / "explorer.py").write_text('_("Half.")\n', "utf-8")

@@ -19,7 +19,7 @@ from tools.book.operations import operation_values
 from tools.book.results import measured_values
 from tools.lesson import markdown_blocks
 from tools.lesson.markdown_blocks import page_parser
-from tools.lesson.sources import SOURCE_LANGUAGE, Course
+from tools.lesson.sources import SOURCE_LANGUAGE, Course, LessonError
 from tools.lesson.texts import translations
 
 # The pages after the lessons, in the order in which the contents list them.
@@ -184,7 +184,10 @@ def _write_pages(sources: Sources, edition: Edition, folder: Path) -> None:
     for page in ("index", *PAGES):
         english = (sources.book / "pages" / f"{page}.md").read_text(encoding="utf-8")
         template = environment.from_string(markdown_blocks.translated(english, translate, page_parser()))
-        text = sources.course.resolved(template.render(values), shared)
+        try:
+            text = sources.course.resolved(template.render(values), shared)
+        except LessonError as error:
+            raise SystemExit(f"{page}.md in {edition.language}: {error}") from error
         (folder / f"{page}.md").write_text(text, encoding="utf-8")
 
 

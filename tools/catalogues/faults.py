@@ -13,7 +13,7 @@ from tools.catalogues import files
 from tools.checks import language_style, translation_rules
 from tools.checks.language_style import Style, Term
 from tools.lesson import markdown_blocks
-from tools.lesson.sources import Course
+from tools.lesson.sources import Course, LessonError
 from tools.lesson.texts import Translate, translations
 
 _LISTS = {"opening", "takeaways"}  # cells with a list whose items are translated one by one
@@ -53,9 +53,18 @@ def faults(course: Course, language: str, catalogue: polib.POFile) -> Iterator[s
         elif not entry.translated():
             yield f"missing: {start(entry.msgid)}"
         else:
-            read = _with_numbers(course, entry, rules.words)
-            for fault, where in chain(_left_out(entry), _unlike(read, rules), _no_good_text(read, rules)):
+            for fault, where in _of_one(course, entry, rules):
                 yield f"{fault}: {start(entry.msgid_plural or entry.msgid)} -> {start(where)}"
+
+
+def _of_one(course: Course, entry: polib.POEntry, rules: _Language) -> Iterator[tuple[str, str]]:
+    """Yields what is wrong with a translation, each with the words that are."""
+    try:
+        read = _with_numbers(course, entry, rules.words)
+    except LessonError as error:
+        yield str(error), entry.msgstr
+        return
+    yield from chain(_left_out(entry), _unlike(read, rules), _no_good_text(read, rules))
 
 
 def start(text: str) -> str:

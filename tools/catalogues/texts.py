@@ -13,6 +13,7 @@ from course_lib.exercises import asked
 from course_lib.syllabus import ORDER
 from tools.catalogues.files import WHOLE_CELL, Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
+from tools.lesson.references import topics
 from tools.lesson.sources import Course, Lesson, LessonError
 
 _KEYWORDS = {"_": None, "ngettext": (1, 2)}
@@ -109,6 +110,8 @@ def _require_literals(path: Path, place: str) -> None:
                 raise LessonError(
                     f'{place}, line {node.lineno}: write a literal text, as in _("{{n}} rows", n=8)'
                 )
+            if any(topics(ast.literal_eval(text)) for text in texts):
+                raise LessonError(f"{place}, line {node.lineno}: what code says refers to no lesson")
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -31,17 +31,17 @@ class Style:
         told: `letters`, what only text of this language has; `classes` of characters for what follows;
             `rules`, and what each finds; `better_words` and `better_forms`, what is written in place of what;
             `once`, words that stand at most once in a text; `italics`, what to write in place of them.
+            Each may be absent.
     """
 
     def __init__(self, told: dict[str, Any]) -> None:
-        self._classes = {f"<{name}>": found for name, found in told["classes"].items()} | {
-            "<object>": _OBJECT
-        }
-        self._letters = re.compile(told["letters"])
-        self._once, self._italics = told["once"], told["italics"]
-        self.rules = self._patterns({found: rule for rule, found in told["rules"].items()})
-        self.better_words = self._patterns(told["better_words"])
-        self.better_forms = self._patterns(told["better_forms"])
+        classes = {f"<{name}>": found for name, found in told.get("classes", {}).items()}
+        self._classes = {**classes, "<object>": _OBJECT}
+        self._letters = re.compile(told.get("letters", r"\w"))
+        self._once, self._italics = told.get("once", {}), told.get("italics", "")
+        self.rules = self._patterns({found: rule for rule, found in told.get("rules", {}).items()})
+        self.better_words = self._patterns(told.get("better_words", {}))
+        self.better_forms = self._patterns(told.get("better_forms", {}))
 
     def problems(self, text: str) -> Iterator[str]:
         """Yields the rules that a text of this language breaks."""
@@ -49,7 +49,7 @@ class Style:
         yield from (rule for pattern, rule in self.rules.items() if pattern.search(prose))
         yield from _worse_words(prose, self.better_words)
         yield from _worse_words(_without_code(text), self.better_forms)
-        for words in filter(self._letters.search, _in_italics(text)):
+        for words in filter(self._letters.search, _in_italics(text) if self._italics else ()):
             yield f"*{words}*: write {self._italics}"
         for words, instead in self._once.items():
             if (count := prose.count(words)) > 1:

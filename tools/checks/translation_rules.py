@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from course_lib.syllabus import REFERENCE
 from tools.lesson.markdown_blocks import parser
+from tools.lesson.references import topics
 
 Find = Callable[[str], list[str]]
 
@@ -45,9 +45,8 @@ def lessons_left_out(english: str, translation: str) -> Iterator[str]:
     >>> list(lessons_left_out("{Lesson:a_run} saves.", "{lesson:a_run}で保存します。"))
     []
     """
-    wanted, found = ({topic for _form, topic in REFERENCE.findall(text)} for text in (english, translation))
-    if wanted - found:
-        yield f"lessons are missing: {', '.join(sorted(wanted - found))}"
+    if missing := topics(english) - topics(translation):
+        yield f"lessons are missing: {', '.join(sorted(missing))}"
 
 
 def _tags(text: str) -> list[str]:

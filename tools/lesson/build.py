@@ -16,11 +16,12 @@ from dataclasses import replace
 import nbformat
 from nbformat import NotebookNode
 
-from course_lib.syllabus import APPENDIX_AT_THE_START
 from tools.environments import estimator
 from tools.lesson import comments, exercises, first_cell, markdown_blocks
 from tools.lesson.cells import Cell
+from tools.lesson.execute import is_executed
 from tools.lesson.maps import maps
+from tools.lesson.references import APPENDIX_AT_THE_START, topics
 from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.texts import OPEN_IN_COLAB, SOLUTION, Translate, translations
 
@@ -97,7 +98,8 @@ def _built(
         if lesson.is_appendix:
             return replace(cell, source=first_cell.of_appendices(cell.source, texts))
         return replace(cell, source=first_cell.first_cell(course, language, cell.source))
-    course.resolved(cell.asked, texts)  # a card's words are looked up when it is shown
+    if topics(cell.asked):
+        raise LessonError("a card refers to no lesson: its stored outputs would keep the number")
     code = cell.source
     if "exercise" in cell.tags:
         code = exercises.solution(code) if solved else exercises.stub(code)
@@ -145,37 +147,43 @@ def _keep_outputs(notebook: NotebookNode, stored: NotebookNode) -> None:
 
 
 def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
-    """Writes the notebooks of these lessons, or of all, and removes those of lessons that are gone.
+    """Writes the notebooks of these lessons, and removes those of lessons that are gone.
 
-    Notebooks of lessons that have another number now are renamed; the maps in the READMEs are made anew.
+    All are written where none is named, and where numbers changed: then notebooks are renamed, and texts name
+    others. The maps in the READMEs are made anew.
 
     Yields:
         The path of each notebook from the course's root, and whether it still has its outputs.
     """
+    renumbered = [_renumber(course, language) for language in course.languages]
     for language in course.languages:
-        _renumber(course, language)
-        for lesson in course.lessons(names):
+        for lesson in course.lessons(() if any(renumbered) else names):
             path = course.notebook(language, lesson.topic)
             notebook = built_notebook(course, lesson, language)
             stored = nbformat.read(path, 4) if path.exists() else None
             same_code = stored is not None and code_of(stored) == code_of(notebook)
             if stored is not None and same_code:
                 _keep_outputs(notebook, stored)
+            has_outputs = same_code and is_executed(notebook)
             path.parent.mkdir(parents=True, exist_ok=True)
             nbformat.write(notebook, path)
-            yield path.relative_to(course.root).as_posix(), same_code
+            yield path.relative_to(course.root).as_posix(), has_outputs
         for path in course.strangers(language):
             path.unlink()
     for path, text in maps(course):
         path.write_text(text, "utf-8")
 
 
-def _renumber(course: Course, language: str) -> None:
+def _renumber(course: Course, language: str) -> bool:
+    """Renames notebooks whose lessons have other numbers now, and returns whether there were any."""
+    found = False
     by_topic = {place.topic: place for place in course.places}
     for path in course.strangers(language):
         place = by_topic.get(path.stem.partition("_")[2])
         if place is not None:
             path.rename(path.with_name(place.notebook))
+            found = True
+    return found
 
 
 def main() -> int:

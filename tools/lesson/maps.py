@@ -13,14 +13,15 @@ _BEGIN, _END = "<!-- lessons -->\n", "<!-- end of lessons -->\n"
 
 
 def maps(course: Course) -> Iterator[tuple[Path, str]]:
-    """Yields each README, and its text with the map as it should be; there is one for each built language.
+    """Yields each README, and its text with the map as it should be; only where all its notebooks are built.
 
     Raises:
         LessonError: a README has no place for the map.
     """
     for language in course.languages:
         path = course.root / ("README.md" if language == SOURCE_LANGUAGE else f"README.{language}.md")
-        if path.exists():
+        built = all(course.notebook(language, place.topic).exists() for place in course.places)
+        if built and path.exists():
             before, begin, rest = path.read_text("utf-8").partition(_BEGIN)
             _old, end, after = rest.partition(_END)
             if not end:
@@ -35,5 +36,5 @@ def _map(course: Course, language: str) -> str:
         minutes = re.findall(r"(\d+) minutes", lesson.cells[0].source)[0]
         title = course.title(language, lesson.topic)
         link = f"[{title}](notebooks/{language}/{lesson.place.notebook})"
-        rows.append([link, translate(lesson.place.about), minutes])
+        rows.append([link, course.resolved(translate(lesson.place.about), translate), minutes])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -19,6 +19,7 @@ from nbformat import NotebookNode
 from course_lib import syllabus
 from course_lib.exercises import asked
 from course_lib.syllabus import Part, Place
+from tools.lesson import references
 from tools.lesson.cells import Cell, named
 
 SOURCE_LANGUAGE = "en"
@@ -92,12 +93,15 @@ class Course:
     @property
     def parts(self) -> tuple[Part, ...]:
         """The parts of the course, in order."""
-        return syllabus.parts(self.root / "lessons")
+        try:
+            return syllabus.parts(self.root / "lessons")
+        except ValueError as error:
+            raise LessonError(str(error)) from error
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The places of the lessons and appendices, in order."""
-        return syllabus.places(self.root / "lessons")
+        return tuple(place for part in self.parts for place in part.places)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -129,6 +133,10 @@ class Course:
         chosen = topics or tuple(place.topic for place in self.places)
         places = [self.place(topic) for topic in chosen]
         sources = {path.parent for path in (self.root / "lessons").glob(f"*/*/{SOURCE}")}
+        packages = {folder for place in places for folder in (place.folder, place.folder.parent)}
+        for folder in sorted(packages):
+            if not (folder / "__init__.py").exists():
+                raise LessonError(f"{folder} has no __init__.py, so its modules are not found")
         if strangers := sorted(sources - {place.folder for place in self.places}):
             raise LessonError(f"`lessons/{syllabus.ORDER}` does not name {strangers[0]}")
         yield from (self.lesson(place.topic) for place in places)
@@ -170,10 +178,10 @@ class Course:
         """Returns a text with the numbers of the lessons that it refers to, such as {lesson:a_run}.
 
         Raises:
-            LessonError: there is no such lesson.
+            LessonError: there is no such lesson, or a reference is misspelt.
         """
         try:
-            return syllabus.resolved(text, self.places, translate)
+            return references.resolved(text, self.places, translate)
         except LookupError as error:
             raise LessonError(str(error)) from error
 

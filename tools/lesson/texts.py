@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polib
 
-from course_lib.syllabus import WORDS
+from tools.lesson.references import WORDS
 
 Translate = Callable[[str], str]
 

@@ -1,1 +1,1 @@
-"""Appendix A1: Appendix A1. Estimators."""
+"""Estimators."""

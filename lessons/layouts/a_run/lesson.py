@@ -12,7 +12,8 @@
 # - say when eight devices are faster than one, and measure it.
 #
 # **Time:** 40 minutes.
-# **You need to know:** {lesson:one_step}: the training step, and its normalisation with the moments of the batch.
+# **You need to know:** {lesson:one_step}:
+# the training step, and its normalisation with the moments of the batch.
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
@@ -92,7 +93,8 @@ class MLP(tf.Module):
 
 
 # %% step-text [markdown]
-# The training step is that of {lesson:one_step}, and it also updates the moving moments from those of its batch.
+# The training step is that of {lesson:one_step},
+# and it also updates the moving moments from those of its batch.
 #
 # Where a function writes a variable and then reads it, DTensor may give its old value
 # (*Several steps in one call*, and {lesson:from_scratch}).
@@ -588,7 +590,8 @@ measured.picture(results.runs)
 # - More devices pay when the work they save is more than the fixed cost they add.
 #   Measure it where you will train.
 #
-# {Lesson:splitting_the_model} splits the weights as well, and continues a run like this one under other layouts.
+# {Lesson:splitting_the_model} splits the weights as well,
+# and continues a run like this one under other layouts.
 
 # %% score
 score("a_run")

@@ -1,4 +1,4 @@
-"""Exercise 02-ring: an all-reduce written for one device that sends to the next one only."""
+"""Exercise communication-ring: an all-reduce written for one device that sends to the next one only."""
 
 from __future__ import annotations
 

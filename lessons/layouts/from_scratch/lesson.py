@@ -13,7 +13,8 @@
 #   and write a step that is safe from it.
 #
 # **Time:** 45 minutes.
-# **You need to know:** {lesson:one_step} (the training step and its all-reduces), {lesson:a_run} (the loop of records)
+# **You need to know:** {lesson:one_step} (the training step and its all-reduces),
+# {lesson:a_run} (the loop of records)
 # and {lesson:splitting_the_model} (how weights are split).
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
@@ -608,7 +609,8 @@ check("from_scratch-momentum", momentum)
 #
 # On a mesh of 4 by 2, `model` splits the 700 units of the first layer, as in {lesson:splitting_the_model}:
 # the columns of `W1`, `b1`, and the rows of `W2`.
-# The same classes train there, here for five steps; `shard`, of {lesson:mesh_and_layout}, distributes the arrays.
+# The same classes train there, here for five steps; `shard`, of {lesson:mesh_and_layout},
+# distributes the arrays.
 
 # %% split
 grid = dtensor.create_mesh([("batch", 4), ("model", 2)], device_type="CPU")

@@ -14,7 +14,8 @@
 # - choose a Keras for a model that has to be split.
 #
 # **Time:** 40 minutes.
-# **You need to know:** {lesson:splitting_the_model} (layouts of consecutive layers) and {lesson:from_scratch} (slots of an optimizer).
+# **You need to know:** {lesson:splitting_the_model}
+# (layouts of consecutive layers) and {lesson:from_scratch} (slots of an optimizer).
 #
 # > **Where this was run.** TensorFlow 2.21, tf_keras 2.21 and Keras 3.15 on eight virtual CPUs,
 # > not on GPUs or TPUs; one column of the table at the end with JAX 0.10.
@@ -114,7 +115,8 @@ print(f"{gap(to_numpy(eight), one)=:.5f}")
 # ## A model by patterns of names
 #
 # A `LayoutMap` gives layouts to a model whose code names none.
-# `mlp` is the network of {lesson:splitting_the_model}, and has `gamma`, `beta` and the moving moments besides.
+# `mlp` is the network of {lesson:splitting_the_model}, and has `gamma`,
+# `beta` and the moving moments besides.
 
 
 # %% mlp
@@ -572,7 +574,8 @@ measured.table(measured.load("keras_layouts-support").support)
 # What to choose today:
 #
 # - **Only the batch is split:** `tf.distribute` ({lesson:strategies}), or DTensor as in {lesson:one_step}.
-# - **Split variables, and TensorFlow:** DTensor with layers of your own, as in lessons {number:one_step} to {number:splitting_the_model},
+# - **Split variables, and TensorFlow:** DTensor with layers of your own,
+#   as in lessons {number:one_step} to {number:splitting_the_model},
 #   and an optimizer that writes last, as in {lesson:from_scratch}.
 #   Take tf_keras if you need its layers, with the step of exercise 2,
 #   and compare the first steps with one device.

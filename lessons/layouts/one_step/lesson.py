@@ -12,7 +12,8 @@
 # - deal with the last, smaller batch.
 #
 # **Time:** 40 minutes.
-# **You need to know:** lessons {number:mesh_and_layout} and {number:communication}, and how gradient descent trains a small network.
+# **You need to know:** lessons {number:mesh_and_layout} and {number:communication},
+# and how gradient descent trains a small network.
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.
@@ -217,7 +218,8 @@ check("one_step-layouts", image_layouts)
 # A learning rate of 0.01 on the sum of 64 losses is 0.64 on their mean.
 #
 # All gradients are there before the first variable changes:
-# a variable that is written and then read in one `tf.function` can give its old value ({lesson:mesh_and_layout}).
+# a variable that is written and then read in one `tf.function` can give its old value
+# ({lesson:mesh_and_layout}).
 # Use no optimizer of Keras 3 here ({lesson:from_scratch} writes its own).
 # Many, such as Adam, RMSprop, Adagrad and SGD with momentum, read what they have just written
 # and train wrongly, in silence; in all that we tried, even plain SGD, the step counter goes wrong.
@@ -245,7 +247,7 @@ check("one_step-layouts", image_layouts)
 #   The way forward works; the way back does not.
 # - [x] `UnimplementedError` an error
 #   The 64 ones are an ordinary array, and an operation that runs by itself takes no array of fractions
-#   beside a DTensor ({lesson:mesh_and_layout}).
+#   beside a DTensor.
 
 # %% reveal-eager
 reveal("one_step-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
@@ -259,7 +261,8 @@ reveal("one_step-eager", outcome(train_step.python_function, probe, x, y, 1e-2))
 # Number types must agree as well:
 # the model is float32, and fractions in NumPy are float64 unless told otherwise.
 # In a `tf.function` that is a `TypeError`.
-# Outside one, an operation on two number types can end the process, in a notebook the kernel ({lesson:mesh_and_layout}).
+# Outside one, an operation on two number types can end the process,
+# in a notebook the kernel ({lesson:mesh_and_layout}).
 # So convert arrays before you distribute them, and labels too:
 # `tf.argmax(logits, axis=1) == y` needs int64.
 #

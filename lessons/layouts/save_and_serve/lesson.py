@@ -2,7 +2,8 @@
 # # Save and serve
 #
 # To *serve* a model is to answer requests with its predictions.
-# Here a model lies on eight devices in *shards*, the parts that the devices hold (the blocks of {lesson:splitting_the_model}).
+# Here a model lies on eight devices in *shards*,
+# the parts that the devices hold (the blocks of {lesson:splitting_the_model}).
 # It is to say whether a review that somebody types praises the film.
 # Can it do so on the mesh, and what is lost if it leaves?
 #
@@ -500,7 +501,8 @@ print(f"{largest_difference(predicted, together)=}")
 #
 # Who loads the export needs a device with room for whole variables.
 # Who wants shards again must say how: `MLP` with the loaded values and `LAYOUTS`,
-# or the checkpoint restored into a model with layouts, as in {lesson:splitting_the_model}, without any export.
+# or the checkpoint restored into a model with layouts, as in {lesson:splitting_the_model},
+# without any export.
 #
 # Can the eight devices of this process use the loaded functions?
 # `of_rows` gets the rows as a NumPy array, as a replicated DTensor, and split over all eight.

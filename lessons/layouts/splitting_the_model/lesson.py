@@ -14,7 +14,8 @@
 # - carry a training from any mesh to any other through its checkpoint.
 #
 # **Time:** 45 minutes.
-# **You need to know:** {lesson:one_step} (a step and its all-reduces) and, of {lesson:a_run}, what a checkpoint holds.
+# **You need to know:** {lesson:one_step} (a step and its all-reduces) and, of {lesson:a_run},
+# what a checkpoint holds.
 #
 # > **Where this was run.** TensorFlow 2.21 on eight virtual CPUs, not on GPUs or TPUs.
 # > DTensor is experimental: its names may change.

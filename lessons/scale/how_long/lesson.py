@@ -14,7 +14,8 @@
 #   and move its checkpoint to another mesh.
 #
 # **Time:** 60 minutes.
-# **You need to know:** collectives from {lesson:communication}, named axes and checkpoints from {lesson:splitting_the_model}.
+# **You need to know:** collectives from {lesson:communication},
+# named axes and checkpoints from {lesson:splitting_the_model}.
 #
 # > **Where this was run.** TensorFlow 2.21 on virtual CPUs.
 # > What is said of GPUs and TPUs here is arithmetic, held against what others published; we ran none.
@@ -360,7 +361,8 @@ print(f"{trained[0]=:.2f} {one[0]=:.2f} {trained[-1] < 0.1=}")
 print(f"4 × 2: {sum(differences[:50] < 1e-3)} / 50, 2 × 4: {sum(differences[50:] < 1e-3)} / 10")
 
 # %% cost-text [markdown]
-# On 2 × 4 devices the training went on where it stood on 4 × 2: a checkpoint holds no mesh ({lesson:splitting_the_model}).
+# On 2 × 4 devices the training went on where it stood on 4 × 2:
+# a checkpoint holds no mesh ({lesson:splitting_the_model}).
 #
 # ## The time and the memory of a step
 #

@@ -104,7 +104,10 @@ print(f"{two.num_replicas_in_sync=}")
 
 # %% reveal-steps
 epochs = 2
-reveal("strategies-steps", int(on_two.optimizer.iterations.numpy()) // epochs)
+reveal(
+    "strategies-steps",
+    int(on_two.optimizer.iterations.numpy()) // epochs,
+)
 
 # %% [markdown]
 # `batch_size` is the *global* batch, of all replicas together: in each step each of the two gets 5 examples.
@@ -143,7 +146,8 @@ for copy in two.experimental_local_results(weight):
 # `optimizer.apply_gradients` adds up the gradients of all replicas before it uses them.
 # You can add up likewise.
 # `two.run(function)` calls a function once on each replica.
-# There, `tf.distribute.get_replica_context()` is the replica's *context*, with an `all_reduce` ({lesson:communication}):
+# There, `tf.distribute.get_replica_context()` is the replica's *context*,
+# with an `all_reduce` ({lesson:communication}):
 
 
 # %% all-reduce
@@ -202,7 +206,8 @@ check("strategies-by-hand", replica_step)
 #
 # Each replica divides its losses by the size of the *global* batch, so that their sum is the mean:
 # `compute_average_loss` does it.
-# The loss object must leave the division alone, hence `reduction="none"`; {lesson:custom_training} takes this apart.
+# The loss object must leave the division alone,
+# hence `reduction="none"`; {lesson:custom_training} takes this apart.
 #
 # `train`, a generator, yields what the replicas return in each step.
 # It names no strategy.
@@ -523,7 +528,7 @@ measured.table(recorded.support)
 # The training is right, and so is the loss of tf_keras.
 #
 # *Estimators* are gone since TensorFlow 2.16.
-# [Appendix A1]({notebook:estimators}) runs some, and says what they became.
+# [{Lesson:estimators}]({notebook:estimators}) runs some, and says what they became.
 #
 # ## The plain program
 #

@@ -1,4 +1,4 @@
-"""Exercise 11-drill: a training on two machines that fails in three ways, to be repaired from its logs."""
+"""Exercise workers-drill: a training on two machines fails in three ways, to be repaired from its logs."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@
 # - kill one of them, and go on with nothing lost but the steps since the last checkpoint.
 #
 # **Time:** 60 minutes.
-# **You need to know:** a run and a checkpoint ({lesson:a_run}), a mesh with two dimensions ({lesson:splitting_the_model}),
+# **You need to know:** a run and a checkpoint ({lesson:a_run}),
+# a mesh with two dimensions ({lesson:splitting_the_model}),
 # a training loop under a strategy (lessons {number:strategies} and {number:custom_training}).
 #
 # > **Where this was run.** TensorFlow 2.21, on one machine with two cores:
