@@ -2,9 +2,9 @@
 
     python guard.py COMMAND [ARGUMENT ...]
 
-Nothing is ever written into the pipe. Its owner closes it, or dies, whatever of: then the command is killed
-with all of its process group. SIGTERM is passed on to them. The guard ends as the command did, and what that
-leaves behind in its group ends with it. It runs by itself, with nothing but Python's library.
+Nothing is ever written into the pipe. When its owner closes it, or dies of whatever cause, the command is
+killed with all of its process group. SIGTERM is passed on to them. The guard ends as the command did, and
+what that leaves behind in its group ends with it. It runs by itself, with nothing but Python's library.
 """
 
 from __future__ import annotations
