@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polib
 from babel.core import UnknownLocaleError
@@ -43,23 +43,23 @@ def updated(
 
     Where the English changed, the old translation stays, fuzzy, with the English that it was made for.
     A text that came from another catalogue, whose entries are in `elsewhere`, brings its translation.
+    `polib.POFile.merge` finds no changed texts, and forgets what English a fuzzy translation was made for.
     """
+    same: dict[str, list[Text]] = {}
+    for text in texts:
+        same.setdefault(text.english, []).append(text)
     new = empty(language)
-    new.extend(_untranslated(english, same, language) for english, same in _by_english(texts).items())
+    new.extend(_untranslated(one, language) for one in same.values())
     if any(entry.msgid_plural for entry in new):
-        new.metadata["Plural-Forms"] = _plural_forms(language)
-    known = {entry.msgid: entry for entry in old}
-    moved = {entry.msgid: entry for entry in sorted(elsewhere, key=_worth)}  # the best win
+        new.metadata["Plural-Forms"] = _plural(language).plural_forms
+    known = {entry.msgid: entry for entry in [*sorted(elsewhere, key=_worth), *old]}  # the last win
+    gone = {entry.msgid: entry for entry in old if entry.msgid not in same and _is_begun(entry)}
     for entry in new:
-        if entry.msgid in known or entry.msgid in moved:
-            _translate(entry, known.pop(entry.msgid) if entry.msgid in known else moved[entry.msgid])
-    _mark_changed(new, known)
+        if entry.msgid in known:
+            _translate(entry, known[entry.msgid])
+        elif changed := _in_its_place(entry, gone) or difflib.get_close_matches(entry.msgid, gone, n=1):
+            _translate(entry, gone.pop(changed[0]))
     return new
-
-
-def _worth(entry: polib.POEntry) -> tuple[bool, bool]:
-    """Returns how good a translation is for the same text elsewhere: what code says is said alike."""
-    return entry.translated(), any(place.endswith(".py") for place, _line in entry.occurrences)
 
 
 def empty(language: str) -> polib.POFile:
@@ -97,80 +97,50 @@ def is_whole_cell(entry: polib.POEntry) -> bool:
     return WHOLE_CELL in entry.comment
 
 
-def _plural_forms(language: str) -> str:
+def _plural(language: str) -> Any:
     """Returns gettext's rule for the plurals of a language; English's where nothing is known about it."""
     try:
-        return get_plural(language).plural_forms
+        return get_plural(language)
     except UnknownLocaleError:
-        return get_plural(SOURCE_LANGUAGE).plural_forms
+        return get_plural(SOURCE_LANGUAGE)
 
 
-def _num_forms(language: str) -> int:
-    return int(re.findall(r"nplurals=(\d+)", _plural_forms(language))[0])
-
-
-def _by_english(texts: Iterable[Text]) -> dict[str, list[Text]]:
-    found: dict[str, list[Text]] = {}
-    for text in texts:
-        found.setdefault(text.english, []).append(text)
-    return found
-
-
-def _unique(words: Iterable[str]) -> list[str]:
-    return [word for word in dict.fromkeys(words) if word]
-
-
-def _untranslated(english: str, same: list[Text], language: str) -> polib.POEntry:
-    entry = polib.POEntry(msgid=english, comment=", ".join(_unique(text.kind for text in same)))
-    entry.occurrences = [(place, "") for place in _unique(text.place for text in same)]
+def _untranslated(same: list[Text], language: str) -> polib.POEntry:
+    """Returns the entry of a text, which may stand in several places."""
+    kinds = dict.fromkeys(text.kind for text in same if text.kind)
+    entry = polib.POEntry(msgid=same[0].english, comment=", ".join(kinds))
+    entry.occurrences = [(place, "") for place in dict.fromkeys(text.place for text in same)]
     entry.flags = ["python-brace-format"] if any(text.is_format for text in same) else []
     entry.msgid_plural = next((text.plural for text in same if text.plural), "")
     if entry.msgid_plural:
-        entry.msgstr_plural = dict.fromkeys(range(_num_forms(language)), "")
+        entry.msgstr_plural = dict.fromkeys(range(_plural(language).num_plurals), "")
     return entry
+
+
+def _is_begun(entry: polib.POEntry) -> bool:
+    """Returns whether a text has a translation, be it fuzzy."""
+    return bool(entry.msgstr or any(entry.msgstr_plural.values()))
+
+
+def _worth(entry: polib.POEntry) -> tuple[bool, bool]:
+    """Returns how good a translation is for the same text elsewhere: what code says is said alike."""
+    return entry.translated(), any(place.endswith(".py") for place, _line in entry.occurrences)
 
 
 def _translate(entry: polib.POEntry, old: polib.POEntry) -> None:
     """Gives a text the translation of an old one, marked fuzzy where it was or where the English differs."""
-    forms = _forms(old)
-    if not any(forms.values()):
+    if not _is_begun(old) or bool(old.msgid_plural) != bool(entry.msgid_plural):
         return
-    if entry.msgid_plural:
-        entry.msgstr_plural |= {number: forms[number] for number in entry.msgstr_plural if number in forms}
-    else:
-        entry.msgstr = forms[0]
+    entry.msgstr, entry.msgstr_plural = old.msgstr, old.msgstr_plural
     is_changed = (old.msgid, old.msgid_plural) != (entry.msgid, entry.msgid_plural)
     if old.fuzzy or is_changed:
         entry.flags = [*entry.flags, "fuzzy"]
-        made_for = old.previous_msgid, old.previous_msgid_plural
-        if is_changed and not old.previous_msgid:
-            made_for = old.msgid, old.msgid_plural
-        entry.previous_msgid, entry.previous_msgid_plural = made_for[0], made_for[1] or None
-
-
-def _forms(entry: polib.POEntry) -> dict[int, str]:
-    """Returns the translations of a text by the number of their form; without a plural, form 0 alone."""
-    return entry.msgstr_plural or {0: entry.msgstr}
-
-
-def _mark_changed(new: polib.POFile, gone: dict[str, polib.POEntry]) -> None:
-    """Gives each new text the translation of a text that is gone, marked fuzzy.
-
-    That of a cell is the one of the cell that had its place. Else it is the one of the most similar text.
-    """
-    candidates = {english: entry for english, entry in gone.items() if any(_forms(entry).values())}
-    for find in (_in_its_place, _most_similar):
-        for entry in [entry for entry in new if not any(_forms(entry).values())]:
-            for english in find(entry, candidates):
-                _translate(entry, candidates.pop(english))
+        entry.previous_msgid, entry.previous_msgid_plural = old.previous_msgid, old.previous_msgid_plural
+        if not old.previous_msgid and is_changed:
+            entry.previous_msgid, entry.previous_msgid_plural = old.msgid, old.msgid_plural or None
 
 
 def _in_its_place(entry: polib.POEntry, old: dict[str, polib.POEntry]) -> list[str]:
     """Returns the English of the old cell that has the place of this one, where there is one."""
     cells = [other for other in old.values() if is_whole_cell(other)]
-    return [cell.msgid for cell in cells if set(entry.occurrences).intersection(cell.occurrences)][:1]
-
-
-def _most_similar(entry: polib.POEntry, old: dict[str, polib.POEntry]) -> list[str]:
-    """Returns the English of the most similar old text, where one is similar."""
-    return difflib.get_close_matches(entry.msgid, old, n=1)
+    return [cell.msgid for cell in cells if set(entry.occurrences).intersection(cell.occurrences)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,8 +12,7 @@ from course_lib.exercises import asked
 from course_lib.syllabus import ORDER
 from tools.catalogues.files import WHOLE_CELL, Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
-from tools.lesson.references import topics
-from tools.lesson.sources import Course, Lesson, LessonError
+from tools.lesson.sources import Course, Lesson
 
 _KEYWORDS = {"_": None, "ngettext": (1, 2)}
 
@@ -37,19 +35,14 @@ def lesson_texts(lesson: Lesson) -> Iterator[Text]:
             yield from [Text(texts.OTHER_KERNEL, cell.cell_id)] if lesson.is_appendix else []
         else:
             code = exercises.solution(cell.source) if "exercise" in cell.tags else cell.source
-            for comment in comments.comments(code):
-                yield Text(comment.text, cell.cell_id, "comment in code")
+            for _line, _column, words in comments.comments(code):
+                yield Text(words, cell.cell_id, "comment in code")
 
 
 def code_texts(course: Course, files: Iterable[Path]) -> Iterator[Text]:
-    """Yields every `_("...")` and `ngettext("...", "...", n)` in some Python files.
-
-    Raises:
-        LessonError: a call whose text is not a literal, so that no translator would see it.
-    """
+    """Yields the literal texts of every `_("...")` and `ngettext("...", "...", n)` in some Python files."""
     for path in sorted(files):
         place = path.relative_to(course.root).as_posix()
-        _require_literals(path, place)
         with path.open("rb") as lines:
             for _line, english, _comments, _context in extract("python", lines, keywords=_KEYWORDS):
                 one, many = english if isinstance(english, tuple) else (english, "")
@@ -80,7 +73,7 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
     """Returns the texts of every catalogue, by its path from the course's root with `{language}` in it.
 
     Raises:
-        LessonError: as `lesson_texts` and `code_texts`.
+        LessonError: as `lesson_texts`.
     """
     found = {
         course.shared_catalogue("{language}"): [
@@ -100,19 +93,3 @@ def catalogues(course: Course) -> dict[str, list[Text]]:
     if (course.root / "jupyter_book").exists():
         found[course.root / "jupyter_book" / "locale" / "{language}.po"] = list(book_texts(course))
     return {path.relative_to(course.root).as_posix(): of_one for path, of_one in found.items()}
-
-
-def _require_literals(path: Path, place: str) -> None:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KEYWORDS:
-            texts = node.args[: len(_KEYWORDS[node.func.id] or (1,))]
-            if not texts or not all(map(_is_literal, texts)):
-                raise LessonError(
-                    f'{place}, line {node.lineno}: write a literal text, as in _("{{n}} rows", n=8)'
-                )
-            if any(topics(ast.literal_eval(text)) for text in texts):
-                raise LessonError(f"{place}, line {node.lineno}: what code says refers to no lesson")
-
-
-def _is_literal(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.resources import files
 
 import nbformat
 from nbformat import NotebookNode
 
+from course_lib.widgets.base import MODULE
 from tools.checks.lesson_rules import lesson_faults, wide_lines
-from tools.checks.output_rules import folded_outputs, output_faults
+from tools.checks.output_rules import output_faults, tells_beforehand
 from tools.checks.varying_rules import stated
-from tools.lesson import comments
 from tools.lesson.build import built_cells, built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.maps import maps
-from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
+from tools.lesson.sources import Course, Lesson, LessonError
 from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 
 _SHOWING = {"predict", "reveal", "error", "check"}
@@ -28,48 +27,34 @@ _SHOWING = {"predict", "reveal", "error", "check"}
 def check(course: Course) -> Iterator[str]:
     """Yields every fault of every lesson and notebook."""
     for lesson in course.lessons():
-        try:
-            for language in course.languages:
-                yield from _notebook_faults(course, lesson, language)
-            yield from lesson_faults(lesson)
-            yield from _width_faults(course, lesson)
-        except LessonError as error:
-            yield str(error)
+        yield from lesson_faults(lesson)
+        for language in course.languages:
+            name = f"{language}/{lesson.place.notebook}"
+            try:
+                yield from (f"{name}: {fault}" for fault in _notebook_faults(course, lesson, language))
+            except LessonError as error:
+                yield str(error)
     for path, wanted in maps(course):
         if path.read_text("utf-8") != wanted:
             yield f"{path.name}: its map of the lessons is not what they say (build again)"
-    for topic in sorted(set(course.wide_code) - {place.topic for place in course.places}):
-        yield f"`wide_code` in lessons/order.toml names {topic!r}, which is no lesson"
     for language in course.languages:
         yield from (f"{language}/{path.name} has no source" for path in course.strangers(language))
 
 
-def _width_faults(course: Course, lesson: Lesson) -> Iterator[str]:
-    """Yields the lines of code that are too wide, or that none is in a lesson which is listed for them."""
-    wide = [
-        f"{language}/{lesson.place.notebook}: {fault}"
-        for language in course.languages
-        for fault in wide_lines(built_cells(course, lesson, language, solved=True))
-    ]
-    if lesson.topic not in course.wide_code:
-        yield from wide
-    elif not wide:
-        yield f"{lesson.topic}: all its lines of code fit: take it off `wide_code` in lessons/order.toml"
-
-
 def _notebook_faults(course: Course, lesson: Lesson, language: str) -> Iterator[str]:
-    name = f"{language}/{lesson.place.notebook}"
     wanted = built_notebook(course, lesson, language)
+    if lesson.topic not in course.wide_code:
+        yield from wide_lines(built_cells(course, lesson, language, solved=True))
     path = course.notebook(language, lesson.topic)
     if not path.exists():
-        yield f"{name} is not built"
+        yield "it is not built"
         return
     stored = nbformat.read(path, 4)
-    yield from (f"{name}: {fault}" for fault in stale(stored, wanted))
-    yield from (f"{name}: {fault}" for fault in _stored_faults(stored))
-    if language != SOURCE_LANGUAGE:
-        source = built_notebook(course, lesson, SOURCE_LANGUAGE)
-        yield from (f"{name}: {fault}" for fault in different_code(stored, source))
+    yield from stale(stored, wanted)
+    if is_executed(stored):
+        yield from _stored_faults(stored, is_appendix=lesson.is_appendix)
+    else:
+        yield "it is not executed from its first to its last cell"
 
 
 def stale(stored: NotebookNode, wanted: NotebookNode) -> Iterator[str]:
@@ -81,48 +66,33 @@ def stale(stored: NotebookNode, wanted: NotebookNode) -> Iterator[str]:
         for what in ("cell_type", "source", "metadata"):
             if ours[what] != theirs[what]:
                 yield f"cell {ours.id!r}: its {what} is not that of the source (build again)"
-    for key in ("kernelspec", "language", "language_info"):
-        if stored.metadata.get(key) != wanted.metadata[key]:
+    for key, value in wanted.metadata.items():
+        if stored.metadata.get(key) != value:
             yield f"its metadata {key!r} is not what the build writes"
 
 
-def different_code(translation: NotebookNode, source: NotebookNode) -> Iterator[str]:
-    """Yields the cells whose code differs between two languages beyond comments and LANGUAGE."""
-    theirs = {cell.id: cell.source for cell in source.cells if cell.cell_type == "code"}
-    for cell in translation.cells:
-        if cell.cell_type == "code" and "setup" not in cell.metadata.get("tags", []):
-            code = theirs.get(cell.id, "")
-            if comments.without_comments(cell.source) != comments.without_comments(code):
-                yield f"cell {cell.id!r}: its code is not that of the English notebook"
-
-
-def _stored_faults(stored: NotebookNode) -> Iterator[str]:
-    if not is_executed(stored):
-        yield "it is not executed from its first to its last cell"
-        return
+def _stored_faults(stored: NotebookNode, *, is_appendix: bool) -> Iterator[str]:
     if normalised(stored) != stored:
         yield "its outputs are not as tools.lesson.execute stores them"
     if old_scripts(stored):
         yield "its widgets hold a script that course_lib no longer has (execute again)"
-    yield from folded_outputs(stored)
     code = [cell for cell in stored.cells if cell.cell_type == "code"]
     of_lesson = stated(cell.source for cell in code)
     for cell in code:
+        tags = set(cell.metadata.get("tags", []))
         bands = stated([cell.source]) or of_lesson  # what a function above it prints
         yield from (f"cell {cell.id!r} {fault}" for fault in output_faults(cell, bands))
-        if _SHOWING & set(cell.metadata.get("tags", [])) and not cell.outputs:
+        if _SHOWING & tags and not cell.outputs:
             yield f"cell {cell.id!r} shows nothing"
+        elif "reveal" in tags and not is_appendix and tells_beforehand(cell):
+            yield f"cell {cell.id!r} shows more than `reveal`: folded, that would stand there to read"
 
 
 def old_scripts(stored: NotebookNode) -> set[str]:
     """Returns the scripts of stored widgets that the library no longer has; nbval does not compare them."""
-    current = {
-        path.read_text("utf-8")
-        for path in (files("course_lib") / "widgets" / "static").iterdir()
-        if path.name.endswith(".js")
-    }
     state = stored.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
-    return {widget["state"]["_esm"] for widget in state.values() if "_esm" in widget["state"]} - current
+    scripts = {widget["state"]["_esm"] for widget in state.values() if "_esm" in widget["state"]}
+    return scripts - {MODULE.read_text("utf-8")}
 
 
 def main() -> int:

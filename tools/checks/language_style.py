@@ -7,71 +7,60 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from tools.lesson.markdown_blocks import parser
-
 _OBJECT = "\ufffc"  # stands for a code span, a formula or a placeholder
 _MARKUP = re.compile(r"`+.+?`+|\$[^$]+\$|\{\w*(?:[!:][^{}]*)?\}|https?://[!-(*-~]+", re.S)
-_CALL = re.compile(
-    r"\b[\w.]+\([^()]*\)(?:\.\w+)*"
-)  # code in a message of the library: layout.of(shape).shards
+_CALL = re.compile(r"\b[\w.]+\([^()]*\)(?:\.\w+)*")  # code in a message of the library: mesh.of(8).shape
+_CLASS = re.compile(r"<([a-z ]+)>")  # of characters, in a pattern
 _LINK_TARGET = re.compile(r"\]\([^)]*\)")
 
+Rules = dict[re.Pattern[str], str]
 
+
+@dataclass(frozen=True)
 class Style:
-    """The rules of a language's prose.
+    """The rules of a language's prose: what each finds, and what to say of it.
 
-    Args:
-        told: `letters`, what only text of this language has; `classes` of characters for what follows;
-            `rules`, and what each finds; `better_words` and `better_forms`, what is written in place of what;
-            `once`, words that stand at most once in a text; `italics`, what to write in place of them.
-            Each may be absent.
+    Attributes:
+        letters: finds what only text of this language has.
+        words: rules for a text without marks of bold words.
+        marks: rules for a text with them.
     """
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        classes = {f"<{name}>": found for name, found in told.get("classes", {}).items()}
-        self._classes = {**classes, "<object>": _OBJECT}
-        self._letters = re.compile(told.get("letters", r"\w"))
-        self._once, self._italics = told.get("once", {}), told.get("italics", "")
-        self.rules = self._patterns({found: rule for rule, found in told.get("rules", {}).items()})
-        self.better_words = self._patterns(told.get("better_words", {}))
-        self.better_forms = self._patterns(told.get("better_forms", {}))
+    letters: re.Pattern[str] = re.compile(r"\w")
+    words: Rules = field(default_factory=dict)
+    marks: Rules = field(default_factory=dict)
 
     def problems(self, text: str) -> Iterator[str]:
-        """Yields the rules that a text of this language breaks."""
-        prose = _prose(text)
-        yield from (rule for pattern, rule in self.rules.items() if pattern.search(prose))
-        yield from _worse_words(prose, self.better_words)
-        yield from _worse_words(_without_code(text), self.better_forms)
-        for words in filter(self._letters.search, _in_italics(text) if self._italics else ()):
-            yield f"*{words}*: write {self._italics}"
-        for words, instead in self._once.items():
-            if (count := prose.count(words)) > 1:
-                yield f"{words} {count} times: {instead}"
+        """Yields the rules that a text of this language breaks, with the words that do."""
+        for rules, prose in ((self.words, _prose(text)), (self.marks, _without_code(text))):
+            for pattern, said in rules.items():
+                if found := pattern.search(prose):
+                    yield f"「{found[0].replace(_OBJECT, '…')}」: {said}"
 
     def left_out(self, english: str, text: str) -> bool:
         """Returns whether a text of several English words was left without a letter of this language."""
         words = re.findall(r"[A-Za-z]{2,}", _prose(english))
-        return len(words) > 3 and not self._letters.search(text)
-
-    def _patterns(self, rules: dict[str, str]) -> dict[re.Pattern[str], str]:
-        """Returns what each rule finds, and what to say of it."""
-        whole = re.compile("|".join(map(re.escape, self._classes)))
-        return {
-            re.compile(whole.sub(lambda name: self._classes[name[0]], rule)): said
-            for rule, said in rules.items()
-        }
+        return len(words) > 3 and not self.letters.search(text)
 
 
 def read_style(path: Path) -> Style:
     """Returns the rules that a file of a language states."""
-    return Style(yaml.safe_load(path.read_text("utf-8")))
+    told = yaml.safe_load(path.read_text("utf-8"))
+    classes = {**told["classes"], "object": _OBJECT}
+
+    def rules(kind: str) -> Rules:
+        return {
+            re.compile(_CLASS.sub(lambda name: classes[name[1]], found)): said
+            for found, said in told.get(kind, {}).items()
+        }
+
+    return Style(re.compile(told.get("letters", r"\w")), rules("words"), rules("marks"))
 
 
 @dataclass(frozen=True)
@@ -86,20 +75,6 @@ class Term:
         """Returns what finds the term in English prose, plural and hyphens included."""
         words = re.escape(self.english).replace(r"\ ", r"[\s-]").replace(r"\-", r"[\s-]")
         return re.compile(rf"(?<![\w-]){words}(?:s|es)?(?![\w-])", re.I)
-
-
-def _worse_words(text: str, better: dict[re.Pattern[str], str]) -> Iterator[str]:
-    for pattern, instead in better.items():
-        if found := pattern.search(text):
-            yield f"「{found[0].replace(_OBJECT, '…')}」: write {instead}"
-
-
-def _in_italics(text: str) -> Iterator[str]:
-    tokens = parser().parseInline(text)[0].children or []
-    for start, token in enumerate(tokens):
-        if token.type == "em_open":
-            types = [later.type for later in tokens[start:]]
-            yield "".join(inner.content for inner in tokens[start : start + types.index("em_close")])
 
 
 def read_glossary(path: Path) -> tuple[Term, ...]:

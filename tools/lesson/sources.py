@@ -133,10 +133,6 @@ class Course:
         chosen = topics or tuple(place.topic for place in self.places)
         places = [self.place(topic) for topic in chosen]
         sources = {path.parent for path in (self.root / "lessons").glob(f"*/*/{SOURCE}")}
-        packages = {folder for place in places for folder in (place.folder, place.folder.parent)}
-        for folder in sorted(packages):
-            if not (folder / "__init__.py").exists():
-                raise LessonError(f"{folder} has no __init__.py, so its modules are not found")
         if strangers := sorted(sources - {place.folder for place in self.places}):
             raise LessonError(f"`lessons/{syllabus.ORDER}` does not name {strangers[0]}")
         yield from (self.lesson(place.topic) for place in places)
