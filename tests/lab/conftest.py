@@ -8,9 +8,7 @@ import pytest
 
 from tests.lab.jupyterlab import find_chromium
 
-pytest.register_assert_rewrite(
-    "tests.lab.reading", "tests.lab.predicting", "tests.lab.training", "tests.lab.clustering"
-)
+pytest.register_assert_rewrite("tests.lab.reading", "tests.lab.predicting", "tests.lab.training")
 
 
 def missing(what: str, cure: str) -> None:

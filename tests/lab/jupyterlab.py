@@ -20,7 +20,7 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 60
@@ -32,25 +32,6 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight are drawn too
 }
-
-# Notes each different picture of each cell as it appears; clicks Stop once one cell has shown enough of them.
-WATCH_PICTURES = """
-({cell, pictures}) => {
-  const seen = window.seenPictures = {};
-  const cells = () => [...document.querySelectorAll(".jp-Notebook .jp-Cell")];
-  const look = () => cells().forEach((node, index) => {
-    for (const image of node.querySelectorAll(".jp-OutputArea-output img")) {
-      (seen[index] ??= new Set()).add(image.src);
-    }
-    if (index === cell && seen[index]?.size >= pictures) {
-      const stop = node.querySelector("button .fa-stop, button.fa-stop")?.closest("button");
-      if (stop && !stop.disabled && !window.stopped) { window.stopped = true; stop.click(); }
-    }
-  });
-  new MutationObserver(look).observe(
-    document.body, {subtree: true, childList: true, attributes: true, attributeFilter: ["src"]});
-}
-"""
 
 KERNEL_READY = """
 async () => {
@@ -75,17 +56,6 @@ async index => {
   window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
   await window.jupyterapp.commands.execute("notebook:run-cell");
 }
-"""
-
-START_CELL = """
-index => {
-  window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
-  window.jupyterapp.commands.execute("notebook:run-cell");
-}
-"""
-
-INTERRUPT = """
-async () => { await window.jupyterapp.commands.execute("notebook:interrupt-kernel"); }
 """
 
 RESTART = """
@@ -275,36 +245,30 @@ class Lesson:
         if not url.startswith((address, address.replace("http", "ws"), "data:", "blob:")):
             self.problems.append(f"request to {url}")
 
-    def press_stop_in(self, cell: str, pictures: int) -> None:
-        """Makes the reader press Stop in `cell` when it has shown so many different pictures."""
-        self.page.evaluate(WATCH_PICTURES, {"cell": self.cells.index(cell), "pictures": pictures})
-
-    def count_pictures(self, cell: str) -> int:
-        """Returns how many different pictures a cell has shown since `press_stop_in`."""
-        index = self.cells.index(cell)
-        count: int = self.page.evaluate("index => window.seenPictures[index]?.size ?? 0", index)
-        return count
-
     def run_all(self) -> None:
         """Runs every cell and waits until the last has ended."""
         self.start_all()
-        self.page.wait_for_function("window.allRan", timeout=RUN_SECONDS * 1000)
+        self.wait_for_all()
 
     def start_all(self) -> None:
         """Runs every cell without waiting."""
         self.page.evaluate(RUN_ALL)
 
+    def wait_for_all(self) -> None:
+        """Waits until the last of all cells that were started has ended."""
+        self.page.wait_for_function("window.allRan", timeout=RUN_SECONDS * 1000)
+
+    def press_stop_in(self, cell: str, pictures: int) -> None:
+        """Presses Stop in a cell, once it has shown so many different pictures."""
+        picture, last = self.locate(cell).locator(".jp-OutputArea-output img").first, ""
+        for _picture in range(pictures):
+            expect(picture).not_to_have_attribute("src", last, timeout=RUN_SECONDS * 1000)
+            last = picture.get_attribute("src") or ""
+        self.locate(cell).locator("button:has(.fa-stop)").click()
+
     def run_cell(self, cell: str) -> None:
         """Runs one cell and waits until it has ended."""
         self.page.evaluate(RUN_CELL, self.cells.index(cell))
-
-    def start_cell(self, cell: str) -> None:
-        """Runs one cell without waiting."""
-        self.page.evaluate(START_CELL, self.cells.index(cell))
-
-    def interrupt(self) -> None:
-        """Interrupts the kernel, as the button with the square does."""
-        self.page.evaluate(INTERRUPT)
 
     def restart(self) -> None:
         """Restarts the kernel, whatever it does."""

@@ -12,21 +12,18 @@ from tests.lab.jupyterlab import ROOT, Lesson
 SCREENSHOTS = ROOT / "build" / "screenshots"
 # The names of cells.
 STOPPABLE, EXPLORER, MEASURING = "stoppable-run", "explorer", "widget"
-CHOOSER, SCALING, WATCHED, ITERATING = "chooser", "scaling", "first-run", "ways"
-STOPPED = "print((history.stopped, history.steps[-1].step, 20))"
-SHOWN = "print([each for each in Out.values() if type(each).__name__ == '{kind}'][-1].{what})"
 PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1].step, num_steps))"
 REMEMBER = "before = stoppable.steps[0]; print(before.step)"
 WENT_ON = "print(stoppable.steps[0] is before)"
 
 
 def stop_and_resume(lesson: Lesson, name: str) -> None:
-    """Runs the lesson with the cell `STOPPABLE`, presses Stop after its third picture, and runs it again."""
-    lesson.press_stop_in(STOPPABLE, pictures=3)
-    lesson.run_all()
+    """Runs the lesson with the cell `STOPPABLE`, presses Stop after some pictures, and runs it again."""
+    lesson.start_all()
+    lesson.press_stop_in(STOPPABLE, pictures=4)  # the first is the stored one
+    lesson.wait_for_all()
     take_screenshot(lesson, STOPPABLE, f"{name}-stopped")
     assert lesson.errors() == []
-    assert lesson.count_pictures(STOPPABLE) >= 3
     stopped, num_records, stopped_at, total_steps = progress(lesson)
     assert stopped
     assert 0 < num_records == stopped_at < total_steps
@@ -43,20 +40,20 @@ def stop_resume_and_measure(lesson: Lesson, name: str) -> None:
     """Does what `stop_and_resume` does, then measures a step of 64 reviews twice in the cell `MEASURING`."""
     stop_and_resume(lesson, name)
     for _time in range(2):
-        measure(lesson, MEASURING, name)
+        measure(lesson, name)
     assert lesson.locate(MEASURING).locator(".panel rect").count() == 2
     assert lesson.errors() == []
 
 
-def measure(lesson: Lesson, cell: str, name: str) -> None:
-    """Chooses 64 examples in the widget of a cell where nothing is chosen yet, and measures."""
-    widget = lesson.locate(cell).locator(".explorer")
+def measure(lesson: Lesson, name: str) -> None:
+    """Chooses 64 examples where nothing is chosen yet, and measures."""
+    widget = lesson.locate(MEASURING).locator(".explorer")
     if not widget.locator("input[checked]").count():
         assert widget.locator("button.press").is_disabled()
         widget.get_by_text("64", exact=True).dispatch_event("click")
     widget.locator("button.press:enabled").dispatch_event("click")
     widget.locator(".verdict", has_text="✓").wait_for()
-    take_screenshot(lesson, cell, f"{name}-measured")
+    take_screenshot(lesson, MEASURING, f"{name}-measured")
 
 
 def explore(lesson: Lesson, name: str) -> None:
@@ -81,55 +78,6 @@ def explore(lesson: Lesson, name: str) -> None:
     assert real.count() == 8
     assert explorer.locator(".device.wrong").count() == 0
     assert lesson.errors() == []
-
-
-def choose_a_strategy(lesson: Lesson, name: str) -> None:
-    """Runs the lesson with the cell `CHOOSER`, and answers questions until no strategy is left."""
-    lesson.run_all()
-    assert lesson.errors() == []
-    explorer = lesson.locate(CHOOSER).locator(".explorer")
-    answer(explorer, "several_machines", "true")
-    explorer.locator(".fact", has_text="MultiWorkerMirroredStrategy").wait_for()
-    assert "MultiWorkerMirroredStrategy(" in explorer.locator("pre").text_content()
-    assert lesson.printed(SHOWN.format(kind="StrategyExplorer", what="situation.advice.strategy")) == (
-        "MultiWorkerMirroredStrategy\n"
-    )
-    answer(explorer, "devices", '"TPU"')
-    answer(explorer, "synchronous", "false")
-    explorer.locator(".refusal").wait_for()
-    take_screenshot(lesson, CHOOSER, f"{name}-chooser")
-    answer(explorer, "synchronous", "true")
-    explorer.locator(".fact", has_text="TPUStrategy").wait_for()
-    assert lesson.errors() == []
-
-
-def scale_measure_and_stop(lesson: Lesson, name: str) -> None:
-    """Runs the lesson with the cell `SCALING`, divides losses otherwise, measures, trains again and stops."""
-    lesson.run_all()
-    assert lesson.errors() == []
-    explorer = lesson.locate(SCALING).locator(".explorer")
-    answer(explorer, "num_examples", "3")
-    explorer.locator(".told", has_text="NaN").wait_for()
-    take_screenshot(lesson, SCALING, f"{name}-scaling")
-    assert explorer.locator("pre").inner_text() == "tf.reduce_mean(losses)"
-    assert lesson.printed(SHOWN.format(kind="LossScalingExplorer", what="scaling.division")) == "replica\n"
-
-    measure(lesson, ITERATING, f"{name}-iterating")
-    assert lesson.locate(ITERATING).locator(".panel rect").count() == 3
-
-    lesson.press_stop_in(WATCHED, pictures=3)
-    lesson.run_cell(WATCHED)
-    assert lesson.errors() == []
-    stopped, stopped_at, total_steps = ast.literal_eval(lesson.printed(STOPPED))
-    assert stopped
-    assert 0 < stopped_at < total_steps
-
-
-def answer(explorer: Locator, name: str, value: str) -> None:
-    """Clicks an option, by what it stands for, and waits until Python has answered."""
-    option = f"input[data-path='[\"{name}\"]'][data-value='{value}']"
-    explorer.locator(option).dispatch_event("click")
-    explorer.locator(f"{option}[checked]").wait_for(state="attached")
 
 
 def choose(explorer: Locator, axis: int, name: str) -> None:

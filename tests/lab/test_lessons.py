@@ -1,4 +1,4 @@
-"""The lessons in a real JupyterLab, in every language: pictures, Stop, resumption, times, the explorers."""
+"""The lessons in a real JupyterLab, in Japanese: pictures, Stop, resumption, times, an explorer."""
 
 from __future__ import annotations
 
@@ -8,18 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.course import COURSE, lesson_with
-from tests.lab.clustering import WORKERS, build_watch_and_interrupt
 from tests.lab.jupyterlab import ROOT, Reader, jupyterlab
-from tests.lab.reading import (
-    CHOOSER,
-    EXPLORER,
-    SCALING,
-    STOPPABLE,
-    choose_a_strategy,
-    explore,
-    scale_measure_and_stop,
-    stop_resume_and_measure,
-)
+from tests.lab.reading import EXPLORER, STOPPABLE, explore, stop_resume_and_measure
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +25,6 @@ def reader(chromium, tmp_path_factory) -> Iterator[Reader]:
     [
         pytest.param(STOPPABLE, stop_resume_and_measure, marks=pytest.mark.drill_all),
         (EXPLORER, explore),
-        pytest.param(CHOOSER, choose_a_strategy, marks=pytest.mark.drill_all),
-        pytest.param(SCALING, scale_measure_and_stop, marks=pytest.mark.drill_all),  # it takes minutes
-        pytest.param(WORKERS, build_watch_and_interrupt, marks=pytest.mark.drill_all),
     ],
 )
 def test_a_reader_runs_a_lesson(reader, cell, reading):
