@@ -80,14 +80,14 @@ def prediction(number: int) -> list[Any]:
     ]
 
 
-def lesson(language: str, title: str, *, curve_alt: str = "Loss falls from 0.7 to 0.3.") -> Any:
-    """Returns a notebook; with `curve_alt=""`, its curve has no description."""
+def lesson(language: str, title: str) -> Any:
+    """Returns a notebook with every kind of output."""
     curve = {"image/png": png(), "text/plain": "<IPython.core.display.Image object>"}
     outputs = {
         "print(41)": [stream("41 " * 60 + "\n")],
         "figure": [display({"image/svg+xml": SVG, "text/plain": "device 0: rows 0-3\ndevice 1: rows 4-7"})],
         "curves": [
-            display(curve, {"image/png": {"alt": curve_alt}}),
+            display(curve, {"image/png": {"alt": "Loss falls from 0.7 to 0.3."}}),
             display({"image/svg+xml": SVG, "text/plain": "a second picture"}),
         ],
         "labels": [
@@ -109,7 +109,7 @@ def lesson(language: str, title: str, *, curve_alt: str = "Loss falls from 0.7 t
     return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
 
 
-def write_lessons(folder: Path, **options: Any) -> Path:
+def write_lessons(folder: Path) -> Path:
     """Writes a course of both lessons in both languages, executed, to `folder` and returns it."""
     shutil.copytree(ROOT / "lessons" / "locale", folder / "lessons" / "locale")
     order = (ROOT / "lessons" / "order.toml").read_text("utf-8")  # pages refer to the lessons in it
@@ -118,7 +118,7 @@ def write_lessons(folder: Path, **options: Any) -> Path:
     for language, titles in TITLES.items():
         (folder / "notebooks" / language).mkdir(parents=True)
         for topic, title in zip(LESSONS, titles, strict=True):
-            nbformat.write(lesson(language, title, **options), course.notebook(language, topic))
+            nbformat.write(lesson(language, title), course.notebook(language, topic))
     return folder
 
 

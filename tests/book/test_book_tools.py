@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -10,24 +9,15 @@ import pytest
 import yaml
 
 from tests.book import built_site, standin
-from tests.book.standin import ROOT, build, sources
-from tools.book import __main__ as book
+from tests.book.standin import ROOT, sources
 from tools.book import facts, pages
-from tools.book.licences import mathjax, mathjax_version, notices
+from tools.book.licences import notices
 from tools.book.results import measured_values
 from tools.lesson.sources import Course
 
 
 def html(site: Path, page: str) -> str:
     return (site / page).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("language", ["en", "ja"])
-def test_every_lesson_is_listed_under_its_own_title(site, language):
-    landing = html(site, f"{language}/index.html")
-    for name, title in zip(standin.LESSONS, standin.TITLES[language], strict=True):
-        assert re.search(rf'<a class="reference internal" href="{name}.html">[^/]*{title}', landing)
-        assert f"<h1>{title}<" in html(site, f"{language}/{name}.html")
 
 
 def test_pictures_carry_their_own_descriptions(site):
@@ -48,15 +38,6 @@ def test_what_was_printed_stays_where_it_was_printed_and_an_emptied_display_leav
     outputs = re.findall(r"<pre[^>]*>(.*?)</pre>", page[places[2] : places[3] + 100], re.S)
     assert all(re.sub("<[^>]*>", "", each).strip() for each in outputs)
     assert page[places[2] : places[3]].count('class="output') == 1
-
-
-@pytest.mark.drill_all
-def test_a_picture_without_description_stops_the_build(tmp_path):
-    notebooks = standin.write_lessons(tmp_path / "lessons", curve_alt="")
-    (edition, *_others) = editions = pages.find_editions(sources(notebooks))
-    pages.stage(sources(notebooks), editions, edition, tmp_path / "work" / "source")
-    with pytest.raises(SystemExit, match="a picture has no alternative text"):
-        book._build_edition(tmp_path / "work")
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])
@@ -104,17 +85,6 @@ def test_each_thing_shipped_has_its_licence(site):
         assert len((site / "assets" / "licences" / name).read_text(encoding="utf-8")) > 500
 
 
-@pytest.mark.drill_all
-def test_the_same_sources_give_the_same_bytes(tmp_path, site, lessons):
-    def digests(folder: Path) -> dict[str, str]:
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-        return {
-            str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
-        }
-
-    assert digests(build(tmp_path, lessons, standin.REPOSITORY)) == digests(site)
-
-
 def test_results_are_drawn_and_tabled_in_each_language(tmp_path):
     for language in ("en", "ja"):
         folder = tmp_path / language
@@ -131,37 +101,15 @@ def test_results_are_drawn_and_tabled_in_each_language(tmp_path):
         assert any("<wbr>" in title for title in values["strategies"]["rows"])
 
 
-@pytest.mark.parametrize(
-    ("language", "captions"),
-    [("en", ["Small", "Appendix"]), ("ja", ["Small", "付録"])],
-)
-def test_pages_follow_the_order_and_their_addresses_carry_topics_alone(tmp_path, language, captions):
-    course = Course(standin.write_lessons(tmp_path / "lessons"))
-    for each in ("en", "ja"):
-        first = course.notebook(each, "first").read_text(encoding="utf-8")
-        linked = first.replace("# ", "# [2](02_second.ipynb) ", 1)
-        course.notebook(each, "estimators").write_text(linked, encoding="utf-8")
+def test_pages_follow_the_order_and_their_addresses_carry_topics_alone(tmp_path, lessons):
+    course = Course(lessons)
     editions = pages.find_editions(sources(course.root))
-    (edition,) = [each for each in editions if each.language == language]
-    listed = pages.contents(edition)["parts"]
-    assert [part["caption"] for part in listed] == [*captions, edition.strings["part_help"]]
-    assert [each["file"] for part in listed[:2] for each in part["chapters"]] == [
-        "first",
-        "second",
-        "estimators",
-    ]
-    assert edition.pages[:4] == ["index", "first", "second", "estimators"]
-    staged = tmp_path / "staged"
-    pages.stage(sources(course.root), editions, edition, staged)
-    assert "[2](second.ipynb)" in (staged / "estimators.ipynb").read_text(encoding="utf-8")
-    assert f"[{standin.TITLES[language][0]}](first.ipynb)" in (staged / "index.md").read_text(
-        encoding="utf-8"
-    )
-
-
-def test_mathjax_comes_from_the_environment_and_is_version_3(site):
-    assert mathjax_version() == "3.2.2"
-    assert (site / "assets" / "mathjax.js").read_bytes() == mathjax().read_bytes()
+    (edition,) = [each for each in editions if each.language == "ja"]
+    captions = [part["caption"] for part in pages.contents(edition)["parts"]]
+    assert captions == ["Small", edition.strings["part_help"]]
+    assert edition.pages[:3] == ["index", "first", "second"]
+    pages.stage(sources(course.root), editions, edition, tmp_path / "staged")
+    assert f"[{standin.TITLES['ja'][0]}](first.ipynb)" in (tmp_path / "staged/index.md").read_text("utf-8")
 
 
 def test_quoted_versions_come_from_the_lock_and_the_workflow():

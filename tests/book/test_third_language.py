@@ -7,10 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 
 from course_lib.measured.files import load
 from course_lib.measured.files import names as measured
@@ -23,8 +23,7 @@ from tools.book import facts, licences
 
 pytestmark = pytest.mark.drill_all  # the whole book once more takes minutes
 # What a page shows as it is in every language: code, formulas, the explorer's table, other languages' names.
-KEPT = {"script", "style", "pre", "code", "kbd", "course-explorer"}
-ALONE = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+KEPT = f"script, style, pre, code, kbd, wbr, course-explorer, .math, [lang]:not(html, [lang={LANGUAGE}])"
 SPOKEN = ("alt", "aria-label", "placeholder", "title")
 # The theme says these itself, in the languages that it knows.
 THEMES = (
@@ -32,51 +31,17 @@ THEMES = (
 )
 
 
-class Texts(HTMLParser):
-    """Collects what a reader of the language is told on a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.kept: list[bool] = []
-        self.goes_on = False  # a name that may break over lines
-        self.texts: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        values, self.goes_on = dict(attrs), tag == "wbr"
-        foreign = values.get("lang", LANGUAGE) != LANGUAGE
-        if tag not in ALONE:
-            self.kept.append(tag in KEPT or foreign or "math" in (values.get("class") or "").split())
-        if not any(self.kept):
-            self.texts += [values[name] for name in SPOKEN if values.get(name)]
-
-    def handle_endtag(self, tag):
-        if tag not in ALONE:
-            self.kept.pop()
-
-    def handle_data(self, data):
-        if any(self.kept):
-            return
-        if self.goes_on:
-            data = self.texts.pop() + data
-        self.texts.append(data)
+def words(texts: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z]{3,}", texts))
 
 
-def words(texts) -> set[str]:
-    return set(re.findall(r"[A-Za-z]{3,}", " ".join(texts)))
-
-
-def run(root: Path, *command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def told(page: str) -> str:
+    """Returns what a reader of the language is told on a page."""
+    read = BeautifulSoup(page, "html.parser")
+    for kept in read.select(KEPT):
+        kept.decompose()
+    spoken = [element[name] for name in SPOKEN for element in read.select(f"[{name}]")]
+    return "\n".join([read.get_text(), *spoken])
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +56,9 @@ def course(tmp_path_factory) -> Path:
     pseudo_language.add_language(course)
     added = {path for path in root.rglob("*") if path.is_file()} - before
     assert {path.suffix for path in added} == {".po"}
-    run(root, "tools.lesson.build")  # not executed: pages of lessons without outputs
-    run(root, "tools.book")
+    for tool in ("tools.lesson.build", "tools.book"):  # not executed: pages of lessons without outputs
+        environment = {**os.environ, "PYTHONPATH": str(root)}
+        subprocess.run([sys.executable, "-m", tool], cwd=root, env=environment, check=True)
     return root
 
 
@@ -119,11 +85,12 @@ def test_no_text_of_a_page_is_left_in_english(course):
     names |= {value for name in measured() for value in load(name).how.values()}
     names |= set(map(title, list(load("strategies-support").support)[1:]))
     names |= kinds_of_errors("keras_layouts-support") | kinds_of_errors("strategies-support")
+    allowed = words(" ".join([THEMES, *names]))
     for name, page in pages(course, LANGUAGE).items():
-        assert words(Texts(page).texts) - words([THEMES, *names]) == set(), name
+        assert words(told(page)) - allowed == set(), name
 
 
-def kinds_of_errors(name) -> set[str]:
+def kinds_of_errors(name: str) -> set[str]:
     rows = load(name).support.values()
     return {cell.get("message", "").partition(":")[0] for cells in rows for cell in cells.values()}
 
@@ -136,11 +103,8 @@ def test_the_buttons_of_three_languages_fit_on_a_telephone(course, chromium):
         page.close()
 
 
-def test_the_explorer_and_the_notebooks_speak_the_language(course):
+def test_the_explorer_speaks_the_language(course):
     landing = pages(course, LANGUAGE)["index.html"]
     explorer = re.search(r"<course-explorer.*?</course-explorer>", landing, re.S)[0]
     assert pseudo_language.translated("Prediction") in explorer
     assert (course / "build" / "book" / "assets" / f"mesh_layout.{LANGUAGE}.json").is_file()
-    assert len(list((course / "notebooks" / LANGUAGE).glob("*.ipynb"))) == len(
-        list((course / "lessons").glob("lesson_*/lesson.py"))
-    )

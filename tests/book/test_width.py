@@ -1,18 +1,16 @@
-"""The book's column of code: 72 characters, also beside both sidebars, and no button over them."""
+"""The book's column of code: 72 characters, also beside both sidebars, and no button over them.
+
+That no line of a lesson is longer, `tools.checks` says.
+"""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from tests.book import standin
-from tests.book.built_site import pages, served
-from tests.course import COURSE
+from tests.book.built_site import served
 
 WINDOWS = (1100, 1200)  # the narrowest that is promised, and the narrowest with both sidebars
-NARROW = {place.topic for place in COURSE.places} - set(COURSE.wide_code)
-LESSONS = [path for path in pages() if Path(path).stem in NARROW] or ["en/none.html"]
 # Cells and solutions. The setup is the build's, and may install from a long address.
 WRITTEN = ".cell:not(.tag_setup) > .cell_input pre, details .highlight-python pre"
 CODE = f"[...document.querySelectorAll('{WRITTEN}')]"
@@ -32,16 +30,6 @@ ABOVE = """[...document.querySelectorAll(".copy-button")].map((button) => {
 def small_book(site):
     with served(site) as address:
         yield address
-
-
-@pytest.mark.parametrize("path", LESSONS)
-def test_no_line_of_code_is_cut(page, address, path):
-    page.goto(address + path, wait_until="networkidle")
-    page.evaluate(OPEN)
-    assert page.evaluate(f"{CODE}.length") > 0
-    for width in WINDOWS:
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate(CUT) == [], width
 
 
 @pytest.mark.parametrize("width", WINDOWS)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Without the garbage collector, which finds little in a build and takes a quarter of its time.
 JUPYTER_BOOK = "import gc; gc.disable(); from jupyter_book.cli.main import main; main()"
 # What Sphinx writes and no page asks for: its inventory, source maps, logos of services that we do not use.
-UNUSED = ("objects.inv", ".buildinfo", "**/*.map", "_static/images", "_static/locales", "_static/*.png")
+UNUSED = shutil.ignore_patterns("objects.inv", ".buildinfo", "*.map", "images", "locales")
 
 
 def build_book(sources: Sources, work: Path, output: Path) -> None:
@@ -46,8 +46,7 @@ def build_book(sources: Sources, work: Path, output: Path) -> None:
         built = pool.map(lambda edition: _build_edition(work / edition.language), editions)
         _copy_assets(sources, site / "assets", [edition.language for edition in editions])  # takes as long
     for edition, html in zip(editions, built, strict=True):
-        _remove_unused(html)
-        shutil.copytree(html, site / edition.language)
+        shutil.copytree(html, site / edition.language, ignore=UNUSED)
     _write_root(sources, editions, site / "index.html")
     _index(site)
     shutil.rmtree(output, ignore_errors=True)
@@ -64,15 +63,6 @@ def _build_edition(work: Path) -> Path:
     if done.returncode:
         raise SystemExit(f"The book in {work} was not built.\n{done.stdout}\n{done.stderr}")
     return work / "_build" / "html"
-
-
-def _remove_unused(html: Path) -> None:
-    for pattern in UNUSED:
-        for path in sorted(html.glob(pattern)):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
 
 
 def _copy_assets(sources: Sources, assets: Path, languages: Sequence[str]) -> None:

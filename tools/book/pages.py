@@ -130,9 +130,8 @@ def stage(sources: Sources, editions: Sequence[Edition], edition: Edition, folde
         for place in sources.course.places:  # pages are named by topics alone, so that their addresses stay
             text = text.replace(f"]({place.notebook}", f"]({place.topic}.ipynb")
         (folder / f"{topic}.ipynb").write_text(text, encoding="utf-8")
-    if (
-        programs := sources.course.root / "notebooks" / "plain"
-    ).is_dir():  # lessons link to ../plain/topic.py
+    programs = sources.course.root / "notebooks" / "plain"
+    if programs.is_dir():  # lessons link to ../plain/topic.py
         shutil.copytree(programs, folder.parent / "plain", dirs_exist_ok=True)
     _write_pages(sources, edition, folder)
     _write_yaml(folder / "_toc.yml", contents(edition))

@@ -67,8 +67,7 @@ def built_cells(course: Course, lesson: Lesson, language: str, *, solved: bool =
         except (LessonError, SyntaxError) as error:
             raise LessonError(f"{lesson.topic}, cell {cell.cell_id!r}: {error}") from error
         exercise = cell if "exercise" in cell.tags else None
-    opening = _numbered(lesson, cells[0], texts)
-    return (_with_colab_link(course, lesson, language, opening, texts), *cells[1:])
+    return (_opening(course, lesson, language, cells[0], texts), *cells[1:])
 
 
 def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: bool = False) -> NotebookNode:
@@ -82,11 +81,6 @@ def built_notebook(course: Course, lesson: Lesson, language: str, *, solved: boo
     notebook: NotebookNode = nbformat.v4.new_notebook(metadata=metadata)
     notebook.cells = [_notebook_cell(cell) for cell in cells]
     return notebook
-
-
-def code_of(notebook: NotebookNode) -> list[tuple[str, str]]:
-    """Returns the id and the text of each code cell: what its outputs depend on."""
-    return [(cell.id, cell.source) for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def _built(
@@ -112,18 +106,14 @@ def _solution_cell(exercise: Cell, texts: Translate) -> Cell:
     return Cell("markdown", text, f"{exercise.cell_id}-solution", ("solution",))
 
 
-def _numbered(lesson: Lesson, opening: Cell, texts: Translate) -> Cell:
-    """Returns the opening with the lesson's number in its title."""
+def _opening(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
+    """Returns the first cell with the lesson's number in its title, and a link to Colab if there is one."""
     number = lesson.place.number
     if lesson.is_appendix:
         number = texts(APPENDIX_AT_THE_START).format(number=number)
-    return replace(opening, source=re.sub(r"^# ", f"# {number}. ", opening.source, count=1))
-
-
-def _with_colab_link(course: Course, lesson: Lesson, language: str, cell: Cell, texts: Translate) -> Cell:
     address = course.colab_address(language, lesson.topic)
     link = f"\n\n[{texts(OPEN_IN_COLAB)}]({address})" if address else ""
-    return replace(cell, source=cell.source + link)
+    return replace(cell, source=re.sub(r"^# ", f"# {number}. ", cell.source, count=1) + link)
 
 
 def _notebook_cell(cell: Cell) -> NotebookNode:
@@ -138,12 +128,12 @@ def _notebook_cell(cell: Cell) -> NotebookNode:
 
 def _keep_outputs(notebook: NotebookNode, stored: NotebookNode) -> None:
     """Copies the stored outputs, and the state of the widgets in them, into a notebook with the same code."""
-    done = {cell.id: cell for cell in stored.cells if cell.cell_type == "code"}
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = done[cell.id].outputs, done[cell.id].execution_count
-    if "widgets" in stored.metadata:
-        notebook.metadata.widgets = stored.metadata.widgets
+    ours, theirs = ([cell for cell in each.cells if cell.cell_type == "code"] for each in (notebook, stored))
+    if [(cell.id, cell.source) for cell in ours] == [(cell.id, cell.source) for cell in theirs]:
+        for cell, done in zip(ours, theirs, strict=True):
+            cell.outputs, cell.execution_count = done.outputs, done.execution_count
+        if "widgets" in stored.metadata:
+            notebook.metadata.widgets = stored.metadata.widgets
 
 
 def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
@@ -160,14 +150,11 @@ def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bo
         for lesson in course.lessons(() if any(renumbered) else names):
             path = course.notebook(language, lesson.topic)
             notebook = built_notebook(course, lesson, language)
-            stored = nbformat.read(path, 4) if path.exists() else None
-            same_code = stored is not None and code_of(stored) == code_of(notebook)
-            if stored is not None and same_code:
-                _keep_outputs(notebook, stored)
-            has_outputs = same_code and is_executed(notebook)
+            if path.exists():
+                _keep_outputs(notebook, nbformat.read(path, 4))
             path.parent.mkdir(parents=True, exist_ok=True)
             nbformat.write(notebook, path)
-            yield path.relative_to(course.root).as_posix(), has_outputs
+            yield path.relative_to(course.root).as_posix(), is_executed(notebook)
         for path in course.strangers(language):
             path.unlink()
     for path, text in maps(course):
