@@ -9,7 +9,7 @@ from benchmarks.strategy_table import ESTIMATOR_PYTHON, WITH_ESTIMATOR, outcome
 from benchmarks.tables import cell_of
 from tests.course import COURSE
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
-from tests.lab.jupyterlab import OUTPUTS, Reader, jupyterlab
+from tests.lab.jupyterlab import Reader, jupyterlab
 from tests.lab.reading import take_screenshot
 from tests.notebooks.nbval import IN_THEIR_KERNELS, compared
 from tools.environments import estimator
@@ -77,7 +77,7 @@ def test_in_the_kernel_of_the_lessons_it_says_what_to_do(reader):
         lesson.start_all()
         lesson.locate("setup").locator(".jp-OutputArea-output").wait_for()
         take_screenshot(lesson, "setup", name)
-        (shown,) = lesson.page.evaluate(OUTPUTS)  # and no cell after it ran
+        (shown,) = lesson.outputs()  # and no cell after it ran
         assert shown["traceback"] == [OTHER_KERNEL]
 
     reader.read(APPENDIX.name, reading, "appendix-elsewhere")

@@ -33,56 +33,28 @@ SETTINGS = {
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight are drawn too
 }
 
-KERNEL_READY = """
-async () => {
+# What is done with the notebook `panel` that JupyterLab, `app`, shows, and its `session` with a kernel.
+SCRIPT = """async (given) => {{
   const app = window.jupyterapp;
   await app.restored;
   const panel = app.shell.currentWidget;
-  await panel.context.ready;
-  await panel.context.sessionContext.ready;
-  await panel.context.sessionContext.session.kernel.info;
-}
-"""
-
-RUN_ALL = """
-() => {
-  window.allRan = false;
-  window.jupyterapp.commands.execute("notebook:run-all-cells").then(() => { window.allRan = true; });
-}
-"""
-
-RUN_CELL = """
-async index => {
-  window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
-  await window.jupyterapp.commands.execute("notebook:run-cell");
-}
-"""
-
-RESTART = """
-async () => { await window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel.restart(); }
-"""
+  const session = panel.context.sessionContext;
+  {what}
+}}"""
 
 # A kernel that ends a cell with an error also drops what asked it in that moment: then it is asked again.
 PRINTED = """
-async code => {
-  const kernel = window.jupyterapp.shell.currentWidget.context.sessionContext.session.kernel;
   for (;;) {
-    const request = kernel.requestExecute({code, store_history: false});
+    const request = session.session.kernel.requestExecute({code: given, store_history: false});
     let text = "";
     request.onIOPub = ({content}) => { text += content.text ?? content.traceback?.join("\\n") ?? ""; };
     const reply = await request.done;
     if (reply.content.status !== "aborted") return text;
   }
-}
 """
-
-SHUT_DOWN = """
-async () => { await window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown(); }
-"""
-
 OUTPUTS = """
-() => window.jupyterapp.shell.currentWidget.content.widgets
-  .flatMap(cell => cell.model.type === "code" ? cell.model.outputs.toJSON() : [])
+  return panel.content.widgets.flatMap(
+    (cell) => cell.model.type === "code" ? cell.model.outputs.toJSON() : []);
 """
 
 
@@ -135,9 +107,20 @@ def jupyterlab(folder: Path, state: Path, python: str = sys.executable) -> Itera
         file = state / "settings" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(setting))
-    address = f"http://127.0.0.1:{free_port()}"
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    options = {
+        "ServerApp.ip": "127.0.0.1",
+        "ServerApp.port": port,
+        "ServerApp.port_retries": 0,
+        "ServerApp.root_dir": folder,
+        "IdentityProvider.token": "",
+        "LabApp.expose_app_in_browser": True,
+        "LabApp.extension_manager": "readonly",
+    }
+    command = [python, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+    command += [f"--{name}={value}" for name, value in options.items()]
     with (state / "server.log").open("wb") as log:
-        command = [python, "-m", "jupyterlab", *server_options(folder, address)]
         server = subprocess.Popen(command, env=environment(state), stdout=log, stderr=log)
         try:
             wait_for(address, server, state / "server.log")
@@ -147,20 +130,6 @@ def jupyterlab(folder: Path, state: Path, python: str = sys.executable) -> Itera
             with contextlib.suppress(subprocess.TimeoutExpired):  # a kernel may keep it on a busy machine
                 server.wait(timeout=10)
             server.kill()
-
-
-def server_options(folder: Path, address: str) -> list[str]:
-    return [
-        "--no-browser",
-        "--allow-root",
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={address.rsplit(':', 1)[1]}",
-        "--ServerApp.port_retries=0",
-        f"--ServerApp.root_dir={folder}",
-        "--IdentityProvider.token=",
-        "--LabApp.expose_app_in_browser=True",
-        "--LabApp.extension_manager=readonly",
-    ]
 
 
 def environment(state: Path) -> dict[str, str]:
@@ -232,7 +201,7 @@ class Lesson:
         self.page.on("request", lambda request: self._note_request(request.url, address))
         self.page.goto(f"{address}/lab/workspaces/{Path(path).stem}/tree/{path}?reset")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=START_SECONDS * 1000)
-        self.page.evaluate(KERNEL_READY)
+        self._do("await panel.context.ready; await session.ready; await session.session.kernel.info;")
 
     def __enter__(self) -> Lesson:
         return self
@@ -240,6 +209,10 @@ class Lesson:
     def __exit__(self, *error: object) -> None:
         self.shut_down()
         self.page.close()
+
+    def _do(self, what: str, given: object = None) -> Any:
+        """Runs a script in JupyterLab and returns what it gives."""
+        return self.page.evaluate(SCRIPT.format(what=what), given)
 
     def _note_request(self, url: str, address: str) -> None:
         if not url.startswith((address, address.replace("http", "ws"), "data:", "blob:")):
@@ -252,7 +225,8 @@ class Lesson:
 
     def start_all(self) -> None:
         """Runs every cell without waiting."""
-        self.page.evaluate(RUN_ALL)
+        run = "app.commands.execute('notebook:run-all-cells').then(() => { window.allRan = true; });"
+        self._do(f"window.allRan = false; {run}")
 
     def wait_for_all(self) -> None:
         """Waits until the last of all cells that were started has ended."""
@@ -268,29 +242,34 @@ class Lesson:
 
     def run_cell(self, cell: str) -> None:
         """Runs one cell and waits until it has ended."""
-        self.page.evaluate(RUN_CELL, self.cells.index(cell))
+        run = "await app.commands.execute('notebook:run-cell');"
+        self._do(f"panel.content.activeCellIndex = given; {run}", self.cells.index(cell))
 
     def restart(self) -> None:
         """Restarts the kernel, whatever it does."""
-        self.page.evaluate(RESTART)
+        self._do("await session.session.kernel.restart();")
 
     def shut_down(self) -> None:
         """Shuts the kernel down, whatever it does."""
-        self.page.evaluate(SHUT_DOWN)
+        self._do("await session.shutdown();")
 
     def printed(self, code: str) -> str:
         """Returns what the kernel prints for `code`, which leaves no trace in the notebook."""
-        text: str = self.page.evaluate(PRINTED, code)
-        return text
+        return str(self._do(PRINTED, code))
 
     def locate(self, cell: str) -> Any:
         """Returns the place of a cell on the page."""
         return self.page.locator(".jp-Notebook .jp-Cell").nth(self.cells.index(cell))
 
+    def outputs(self) -> list[dict[str, Any]]:
+        """Returns the outputs of all cells."""
+        shown: list[dict[str, Any]] = self._do(OUTPUTS)
+        return shown
+
     def errors(self) -> list[str]:
         """Returns a line for each code cell that did not run or ended with an error, and for each problem."""
-        outputs = self.page.evaluate(OUTPUTS)
-        errors = [f"{out['ename']}: {out['evalue']}" for out in outputs if out["output_type"] == "error"]
+        raised = [output for output in self.outputs() if output["output_type"] == "error"]
+        errors = [f"{output['ename']}: {output['evalue']}" for output in raised]
         num_ran = int(self.printed("print(len(In) - 1)"))
         missing = [f"{num_ran} of {self.num_code_cells} cells ran"] if num_ran < self.num_code_cells else []
         return [*errors, *missing, *self.problems]
