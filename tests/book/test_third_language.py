@@ -16,8 +16,6 @@ from course_lib.measured.files import load
 from course_lib.measured.files import names as measured
 from course_lib.measured.titles import title
 from tests import pseudo_language
-from tests.book.built_site import served
-from tests.course import COURSE
 from tests.pseudo_language import LANGUAGE, ROOT
 from tools.book import facts, licences
 
@@ -62,22 +60,6 @@ def course(tmp_path_factory) -> Path:
     return root
 
 
-def pages(course: Path, language: str) -> dict[str, str]:
-    folder = course / "build" / "book" / language
-    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.html")}
-
-
-def test_every_page_is_there_and_linked_with_its_twins(course):
-    found = pages(course, LANGUAGE)
-    assert found.keys() == pages(course, "en").keys()
-    for name, page in found.items():
-        assert f'<html lang="{LANGUAGE}"' in page
-        for language in pseudo_language.Course(course).languages:
-            assert re.search(rf'hreflang="{language}" href="[./]*/{language}/{name}"', page), (name, language)
-    root = (course / "build" / "book" / "index.html").read_text(encoding="utf-8")
-    assert f'href="{LANGUAGE}/index.html"' in root
-
-
 def test_no_text_of_a_page_is_left_in_english(course):
     names = {f"{notice.name} {notice.licence}" for notice in licences.notices(course / "jupyter_book")}
     names |= {package.tested for package in facts.tested_packages(course)}
@@ -86,25 +68,13 @@ def test_no_text_of_a_page_is_left_in_english(course):
     names |= set(map(title, list(load("strategies-support").support)[1:]))
     names |= kinds_of_errors("keras_layouts-support") | kinds_of_errors("strategies-support")
     allowed = words(" ".join([THEMES, *names]))
-    for name, page in pages(course, LANGUAGE).items():
-        assert words(told(page)) - allowed == set(), name
+    english, ours = (sorted((course / "build/book" / code).glob("*.html")) for code in ("en", LANGUAGE))
+    assert [page.name for page in ours] == [page.name for page in english]
+    assert {
+        page.name: left for page in ours if (left := words(told(page.read_text("utf-8"))) - allowed)
+    } == {}
 
 
 def kinds_of_errors(name: str) -> set[str]:
     rows = load(name).support.values()
     return {cell.get("message", "").partition(":")[0] for cells in rows for cell in cells.values()}
-
-
-def test_the_buttons_of_three_languages_fit_on_a_telephone(course, chromium):
-    with served(course / "build" / "book") as address:
-        page = chromium.new_page(viewport={"width": 390, "height": 844})
-        page.goto(f"{address}{LANGUAGE}/{COURSE.topics[0]}.html", wait_until="networkidle")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        page.close()
-
-
-def test_the_explorer_speaks_the_language(course):
-    landing = pages(course, LANGUAGE)["index.html"]
-    explorer = re.search(r"<course-explorer.*?</course-explorer>", landing, re.S)[0]
-    assert pseudo_language.translated("Prediction") in explorer
-    assert (course / "build" / "book" / "assets" / f"mesh_layout.{LANGUAGE}.json").is_file()

@@ -33,7 +33,7 @@ def main() -> None:
         pythons.make(ENVIRONMENT, pythons.find(PYTHON) or sys.executable, *wanted.split())
         stamp.write_text(wanted, encoding="utf-8")
     pythons.install(ENVIRONMENT, "--no-deps", "--force-reinstall", str(ROOT))
-    pythons.show_kernel(pythons.kernel_file("colab"), ENVIRONMENT, "Google Colab's versions")
+    pythons.show_kernel(ENVIRONMENT, "colab", "Google Colab's versions")
 
 
 def requirements() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -41,21 +40,10 @@ def install(environment: Path, *arguments: str) -> None:
     subprocess.run([*command, *arguments], check=True)
 
 
-def kernel_file(name: str) -> Path:
-    """Returns where Jupyter, in the environment that runs this, looks for a kernel."""
-    return Path(sys.prefix) / "share" / "jupyter" / "kernels" / name / "kernel.json"
-
-
-def show_kernel(file: Path, environment: Path, title: str) -> None:
-    """Lets Jupyter find an environment's kernel."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(kernel_of(environment, title), "utf-8")
-
-
-def kernel_of(environment: Path, title: str) -> str:
-    """Returns what Jupyter is to read of an environment's kernel."""
-    command = [python_of(environment), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    return json.dumps({"argv": command, "display_name": title, "language": "python"}, indent=1)
+def show_kernel(environment: Path, name: str, title: str) -> None:
+    """Lets Jupyter, in the environment that runs this, find another environment's kernel."""
+    command = [python_of(environment), "-m", "ipykernel", "install", "--prefix", sys.prefix]
+    subprocess.run([*command, "--name", name, "--display-name", title], check=True)
 
 
 def python_of(environment: Path) -> str:

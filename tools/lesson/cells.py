@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-MAX_NAME_LENGTH = 50  # nbformat allows 64, and the build appends "-solution"
-
 # What a name says about the part that its cell plays.
 _PARTS = {
     "markdown": re.compile(r"opening$|takeaways$"),
