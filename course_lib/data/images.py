@@ -80,7 +80,7 @@ def load_fashion(source: str | None = None, *, num_train: int = 5_000, num_test:
 
 
 def class_names() -> tuple[str, ...]:
-    """Returns the names of the ten classes of garments, in the reader's language and the order of their numbers.
+    """Returns the names of the ten classes of garments in the reader's language, by their numbers.
 
     >>> class_names()[0], class_names()[9]
     ('T-shirt', 'ankle boot')

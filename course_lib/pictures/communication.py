@@ -76,7 +76,7 @@ def step_rows(communication: Communication) -> list[Row]:
             change_drawing(step),
             [collective_drawing(step.collective)],
             words.collective_text(step.collective),
-            [rules.told(step)],
+            [rules.reason(step)],
         )
         for at, step in enumerate(communication.steps, start=1)
     ]
@@ -96,7 +96,7 @@ def _pair_row(at: int, pair: Pair) -> Row:
     ]
     if step is None:
         return Row(_("{number}. Not predicted", number=at), None, exchanges, words.pair_lines(pair), [])
-    why = [rules.told(step), *rules.emulated(pair)]
+    why = [rules.reason(step), *rules.emulated(pair)]
     return Row(words.step_title(at, step), change_drawing(step), exchanges, words.pair_lines(pair), why)
 
 

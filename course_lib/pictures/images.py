@@ -31,24 +31,24 @@ def image_grid(
         labels: what each shows.
         predictions: what a model takes each for.
     """
-    shown = [str(label) for label in labels]
-    count = ngettext("{count} image", "{count} images", len(shown))
-    text = _("{images} with their labels: {labels}.", images=count, labels=_(", ").join(shown))
+    names = [str(label) for label in labels]
+    count = ngettext("{count} image", "{count} images", len(names))
+    text = _("{images} with their labels: {labels}.", images=count, labels=_(", ").join(names))
     if predictions is None:
-        return Picture(_png(images, shown, [True] * len(shown)), text, text)
-    taken = [str(prediction) for prediction in predictions]
-    right = [label == prediction for label, prediction in zip(shown, taken, strict=True)]
+        return Picture(_png(images, names, [True] * len(names)), text, text)
+    answers = [str(prediction) for prediction in predictions]
+    right = [label == answer for label, answer in zip(names, answers, strict=True)]
     captions = [
-        f"✓ {prediction}" if is_right else f"✗ {prediction}\n({label})"
-        for label, prediction, is_right in zip(shown, taken, right, strict=True)
+        f"✓ {answer}" if is_right else f"✗ {answer}\n({label})"
+        for label, answer, is_right in zip(names, answers, right, strict=True)
     ]
     title = _title(right)
     mistakes = [
         _(
             "Image {place} shows {label}; the model takes it for {prediction}.",
             place=at + 1,
-            label=shown[at],
-            prediction=taken[at],
+            label=names[at],
+            prediction=answers[at],
         )
         for at in np.flatnonzero(np.logical_not(right)).tolist()
     ]

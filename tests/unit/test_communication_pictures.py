@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from course_lib import MeshSpec
-from course_lib.pictures.communication_rules import reasons, told
+from course_lib.pictures.communication_rules import reason, reasons
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, product, relayout
 from course_lib.specs.compared import Compared
@@ -104,5 +104,5 @@ def test_every_rule_has_a_sentence_of_its_own():
 def test_a_group_of_one_device_sends_nothing_and_has_no_partial_sum(communication):
     (step,) = communication.steps
     assert step.collective is None
-    assert told(step) == "Along this mesh dimension there is one device only. Nothing is sent."
+    assert reason(step) == "Along this mesh dimension there is one device only. Nothing is sent."
     assert elements(ran(communication), class_="partial") == []
