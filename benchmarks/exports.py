@@ -18,8 +18,7 @@ from course_lib import setup
 setup(devices=8)
 
 from course_lib import syllabus  # noqa: E402
-from course_lib.data.imdb import tf_idf  # noqa: E402
-from course_lib.data.text import Reviews  # noqa: E402
+from course_lib.data.imdb import Reviews, text_layer, tf_idf  # noqa: E402
 from course_lib.measured.files import Record  # noqa: E402
 from course_lib.models.sentiment import MLP, initial_values  # noqa: E402
 from course_lib.runtime import start_tensorflow  # noqa: E402
@@ -53,12 +52,13 @@ class Classifier(tf.Module):  # type: ignore[name-defined]
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def __call__(self, texts: Any) -> Any:
         """Returns the probability of each class: `[batch] global` of strings to `[batch, classes] global`."""
-        return tf.nn.softmax(self.model.evaluate_logits(self.vectorizer(texts)))
+        return tf.nn.softmax(self.model.evaluate_logits(tf.math.l2_normalize(self.vectorizer(texts), axis=1)))
 
 
 def measure(reviews: Reviews) -> dict[str, Record]:
     """Trains spatial-parallel, exports in both ways, and asks both exports for the test reviews."""
     vectorized, model = tf_idf(reviews), MLP(initial_values(), spatial_parallel())
+    vectorizer = text_layer(reviews.train.texts)
     with tempfile.TemporaryDirectory() as kept:
         folder = CheckpointFolder(Path(kept, "checkpoints"))
         for _record in train(model, vectorized.train, epochs=EPOCHS, checkpoints=folder):
@@ -68,7 +68,7 @@ def measure(reviews: Reviews) -> dict[str, Record]:
         trained, labels = _probabilities(model, vectorized.test.features), vectorized.test.labels
         answers = {}
         for kind, each in (("restored", one), ("shards", model)):
-            classifier, path = Classifier(vectorized.vectorizer.module, each), str(Path(kept, kind))
+            classifier, path = Classifier(vectorizer, each), str(Path(kept, kind))
             tf.saved_model.save(classifier, path)
             answers[kind] = _asked(path, reviews.test.texts)
         good = _asked(path, REVIEWS)[:, 1]

@@ -25,11 +25,9 @@ course_lib.setup(devices=8)
 from benchmarks import block_steps, digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
 from benchmarks.histories import run_of  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
-from course_lib import syllabus  # noqa: E402
-from course_lib.data import fashion, mnist  # noqa: E402
-from course_lib.data import imdb as data  # noqa: E402
+from course_lib import data, syllabus  # noqa: E402
+from course_lib.data.imdb import Reviews  # noqa: E402
 from course_lib.data.sources import BUILT_IN, REAL  # noqa: E402
-from course_lib.data.text import Reviews  # noqa: E402
 from course_lib.errors import CourseError  # noqa: E402
 from course_lib.measured.files import Record, save  # noqa: E402
 from course_lib.measured.machine import this_machine  # noqa: E402
@@ -78,7 +76,7 @@ def seeded_run(setting: str, reviews: Reviews) -> Record:
 
 def trained_on_digits(source: str, num_train: int, num_test: int) -> Content:
     """Returns what came of training on digits, so many to learn from and so many to measure on."""
-    images = mnist.load_mnist(source, num_train=num_train, num_test=num_test)
+    images = data.load_mnist(source, num_train=num_train, num_test=num_test)
     how = circumstances("digits", source, images, **digits.SETTINGS, seeds=_listed(SEEDS))
     return {"how": how, "runs": {"adam": digits.seeded_run(images, EPOCHS, SEEDS)}}
 
@@ -87,7 +85,7 @@ def trained_on_garments(
     source: str, num_train: int, num_test: int, num_replicas: int, epochs: int
 ) -> Content:
     """Returns what came of training on garments, and of the checkpoints, restored without a strategy."""
-    images = fashion.load_fashion(source, num_train=num_train, num_test=num_test)
+    images = data.load_fashion(source, num_train=num_train, num_test=num_test)
     details = {
         "keras": course_lib.start_tensorflow().keras.__version__,
         "strategy": f"MirroredStrategy, {num_replicas} replicas",

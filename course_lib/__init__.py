@@ -11,7 +11,7 @@ from course_lib.specs.drawing import DrawsItself, Picture
 
 def _picture(thing: DrawsItself) -> Picture:
     """Returns the picture of an object that draws itself."""
-    from course_lib.pictures import communication, images, sharding  # noqa: F401 - fill `draw`
+    from course_lib.pictures import communication, sharding  # noqa: F401 - fill `draw`
     from course_lib.pictures.figures import draw
 
     return draw(thing)
@@ -34,7 +34,7 @@ __getattr__, __dir__ = face(
         "supported": "devices.verdicts",
         "MeshSpec": "specs.mesh",
         "Plan": "specs.plan",
-        "ImageGrid": "specs.image_grid",
+        "image_grid": "pictures.images",
         "code_of": "code.choices",
         "live": "watch.live",
         **dict.fromkeys(("check", "predict", "reveal", "score", "yours_or_ours"), "exercises"),

@@ -1,12 +1,6 @@
 """What models are trained on: stand-ins and the real sets, as examples on the host."""
 
-from course_lib.lazy import face
+from course_lib.data.images import class_names, load_fashion, load_mnist
+from course_lib.data.imdb import load_imdb, tf_idf
 
-__getattr__, __dir__ = face(
-    __name__,
-    {
-        **dict.fromkeys(("load_imdb", "tf_idf"), "imdb"),
-        "load_mnist": "mnist",
-        **dict.fromkeys(("load_fashion", "class_names"), "fashion"),
-    },
-)
+__all__ = ["class_names", "load_fashion", "load_imdb", "load_mnist", "tf_idf"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +26,10 @@ class Examples:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def hold_out(self, count: int, seed: int = 0) -> tuple[Self, Self]:
+    def hold_out(self, count: int) -> tuple[Examples, Examples]:
         """Returns two parts that share no row: all but `count` rows, and those, drawn without replacement.
 
-        Both keep the order of the rows. The same seed draws the same rows on every machine.
+        Both keep the order of the rows. The same rows are drawn on every machine.
 
         >>> kept, held_out = Examples(np.eye(4, dtype=np.float32), np.arange(4)).hold_out(1)
         >>> len(kept), len(held_out)
@@ -38,7 +37,6 @@ class Examples:
 
         Args:
             count: how many to hold out.
-            seed: of the draw.
 
         Raises:
             CourseError: `count` is no whole number, or leaves one part empty.
@@ -51,9 +49,6 @@ class Examples:
             cure=_("Hold out a tenth of them, for example."),
         )
         drawn = np.zeros(len(self), bool)
-        drawn[np.random.Generator(np.random.Philox(seed)).permutation(len(self))[:num_rows]] = True
-        return self.take(~drawn), self.take(drawn)
-
-    def take(self, rows: npt.NDArray[Any] | slice) -> Self:
-        """Returns some of the examples, as NumPy takes rows."""
-        return type(self)(self.features[rows], self.labels[rows])
+        drawn[np.random.Generator(np.random.Philox(0)).permutation(len(self))[:num_rows]] = True
+        kept, held_out = (Examples(self.features[rows], self.labels[rows]) for rows in (~drawn, drawn))
+        return kept, held_out

@@ -1,63 +1,39 @@
-"""Grey images with labels, scaled to the features that a dense model takes."""
+"""Grey images with labels: handwritten digits and garments, drawn, or the real MNIST and Fashion-MNIST."""
 
 from __future__ import annotations
 
-import math
+import io
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from course_lib.data.examples import Examples
-from course_lib.specs.image_grid import WHITE, Images
+from course_lib.data.sources import BUILT_IN, REAL, RealSet, choose_source, open_built_in
+from course_lib.errors import whole_number
+from course_lib.i18n import _
 
-SIDE = 28
-SIZE = (SIDE, SIDE)
+MNIST = RealSet("mnist", "https://storage.googleapis.com/cvdf-datasets/mnist/train-images-idx3-ubyte.gz")
+FASHION_MNIST = RealSet(
+    "fashion_mnist",
+    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/train-images-idx3-ubyte.gz",
+)
+_MOST = {BUILT_IN: {"train": 5_000, "test": 5_000}, REAL: {"train": 60_000, "test": 10_000}}
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True)
 class LabelledImages(Examples):
-    """Images with their labels; their features are the pixels, row by row, from 0 to 1.
-
-    >>> LabelledImages(np.full((1, 28, 28), 51), [7]).features[0, :3]
-    array([0.2, 0.2, 0.2], dtype=float32)
+    """Images with their labels.
 
     Attributes:
-        image_shape: of the features of one image.
-        images: `[num_examples, 28, 28] global`, uint8, 0 to 255.
-        features: `[num_examples, 784] global`, float32, 0 to 1.
+        features: the pixels from 0 to 1, float32, `[num_examples, 784] global`; or with a channel, as
+            convolutions take them, `[num_examples, 28, 28, 1] global`.
         labels: `[num_examples] global`, int64, class numbers from 0 to 9.
+        images: `[num_examples, 28, 28] global`, uint8, 0 to 255.
     """
 
-    image_shape: ClassVar[tuple[int, ...]] = (math.prod(SIZE),)
-    images: Images
-
-    def __init__(self, images: npt.ArrayLike, labels: npt.ArrayLike) -> None:
-        """Takes whole numbers for both."""
-        pixels = np.asarray(images, np.uint8)
-        object.__setattr__(self, "images", pixels)
-        object.__setattr__(self, "features", _scaled(pixels).reshape(-1, *self.image_shape))
-        object.__setattr__(self, "labels", np.array(labels, np.int64))
-
-    def take(self, rows: npt.NDArray[Any] | slice) -> Self:
-        """Returns some of the images, as NumPy takes rows."""
-        return type(self)(self.images[rows], self.labels[rows])
-
-
-class ImagesWithChannel(LabelledImages):
-    """Images as convolutions take them: their features keep rows and columns, and gain an axis of channels.
-
-    >>> ImagesWithChannel(np.full((1, 28, 28), 51), [7]).features.shape
-    (1, 28, 28, 1)
-
-    Attributes:
-        images: `[num_examples, 28, 28] global`, uint8, 0 to 255.
-        features: `[num_examples, 28, 28, 1] global`, float32, 0 to 1.
-        labels: `[num_examples] global`, int64, class numbers from 0 to 9.
-    """
-
-    image_shape = (*SIZE, 1)
+    images: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -75,5 +51,93 @@ class ImageSet:
     test: LabelledImages
 
 
-def _scaled(images: Images) -> npt.NDArray[np.float32]:
-    return images.reshape(len(images), -1).astype(np.float32) / np.float32(WHITE)
+def load_mnist(source: str | None = None, *, num_train: int = 5_000, num_test: int = 5_000) -> ImageSet:
+    """Returns images of digits with their labels, from the stand-in or from the real MNIST.
+
+    Args:
+        source: "built-in" for the stand-in that comes with the library, "tfds" for the real digits. If
+            left out, the environment variable COURSE_DATA says it, and "built-in" if that is not set.
+        num_train: how many images to learn from, the first ones; all are 5,000, of the real set 60,000.
+        num_test: how many to measure on, the first ones; all are 5,000, of the real set 10,000.
+
+    Raises:
+        CourseError: an unknown source or impossible numbers; or the real set is missing with no network.
+
+    Source: https://www.tensorflow.org/datasets/catalog/mnist
+    """
+    return _load("digits", MNIST, source, {"train": num_train, "test": num_test}, (784,))
+
+
+def load_fashion(source: str | None = None, *, num_train: int = 5_000, num_test: int = 5_000) -> ImageSet:
+    """Returns images of garments with their labels, from the stand-in or from the real Fashion-MNIST.
+
+    Features are `[images, 28, 28, 1]`, as convolutions take them. For the rest see `load_mnist`.
+
+    Source: https://www.tensorflow.org/datasets/catalog/fashion_mnist
+    """
+    counts = {"train": num_train, "test": num_test}
+    return _load("garments", FASHION_MNIST, source, counts, (28, 28, 1))
+
+
+def class_names() -> tuple[str, ...]:
+    """Returns the names of the ten classes of garments in the reader's language, by their numbers.
+
+    >>> class_names()[0], class_names()[9]
+    ('T-shirt', 'ankle boot')
+    """
+    return (
+        _("T-shirt"),
+        _("trouser"),
+        _("pullover"),
+        _("dress"),
+        _("coat"),
+        _("sandal"),
+        _("shirt"),
+        _("sneaker"),
+        _("bag"),
+        _("ankle boot"),
+    )
+
+
+def _load(
+    stand_in: str, real: RealSet, source: str | None, counts: dict[str, int], shape: tuple[int, ...]
+) -> ImageSet:
+    """Returns the first images of both splits.
+
+    Args:
+        stand_in: the name of the stand-in.
+        real: the real set.
+        source: as `choose_source` takes it.
+        counts: how many images of "train" and of "test".
+        shape: of the features of one image.
+    """
+    chosen = choose_source(source)
+    parts = {}
+    for split, count in counts.items():
+        _require_count(count, _MOST[chosen][split])
+        if chosen == REAL:
+            images, labels = real.read(f"{split}[:{count}]", "image")
+        else:
+            images, labels = _read_stand_in(f"{stand_in}-{split}.npy", count)
+        features = images.reshape(-1, *shape).astype(np.float32) / np.float32(255)
+        parts[split] = LabelledImages(features, labels.astype(np.int64), images.reshape(-1, 28, 28))
+    return ImageSet(chosen, **parts)
+
+
+def _require_count(count: int, most: int) -> None:
+    whole_number(
+        count,
+        _("{count!r} images cannot be loaded.", count=count),
+        least=1,
+        most=most,
+        cure=_(
+            "Give num_train and num_test such numbers, or leave them out. The real set has more images"
+            ' than the built-in one: load "tfds" for them.'
+        ),
+    )
+
+
+def _read_stand_in(name: str, count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    with open_built_in(name) as file:
+        table = np.load(io.BytesIO(file.read()))[:count]
+    return np.ascontiguousarray(table["image"]), table["label"]

@@ -37,7 +37,6 @@ class Row:
         exchanges: the collective, or the predicted and the observed one.
         heard: the collectives in words.
         why: the reasons.
-        lines: all of it in words.
     """
 
     title: str
@@ -45,66 +44,42 @@ class Row:
     exchanges: Sequence[Drawing]
     heard: Sequence[str]
     why: Sequence[str]
-    lines: Sequence[str]
-
-
-@draw.register
-def _collective_figure(collective: Collective) -> Figure:
-    title = _("{exchange} on the mesh {mesh}", exchange=words.exchange(collective), mesh=collective.mesh)
-    lines = words.collective_lines(collective)[1:]
-    text = [*lines, words.groups_text(collective)]
-    return headed(title, [groups_drawing(collective)], text, width=_WIDTH, says=lines)
-
-
-@draw.register
-def _communication_figure(communication: Communication) -> Figure:
-    rows, drawn = step_rows(communication), []
-    for row in rows:
-        changes = [] if row.change is None else [row.change]
-        flowing = arranging.flowing([*changes, *row.exchanges], _GAP, _WIDTH)
-        drawn.append(arranging.stacked([flowing, *map(_said, row.why)], 6))
-    return _figure(communication, rows, drawn, [words.totals(communication.collectives)])
 
 
 @draw.register
 def _compared_figure(compared: Compared) -> Figure:
-    rows, drawn = pair_rows(compared), []
-    for row in rows:
-        changes = [] if row.change is None else [row.change]
-        flowing = arranging.flowing(row.exchanges, _GAP, _WIDTH)
-        drawn.append(arranging.stacked([*changes, flowing, *map(_said, row.why)], 8))
-    closing = [*words.both_totals(compared), words.verdict(compared)]
-    return _figure(compared.predicted, rows, drawn, closing, agrees=compared.agrees)
-
-
-def _figure(
-    communication: Communication,
-    rows: Sequence[Row],
-    drawn: Sequence[Drawing],
-    closing: Sequence[str],
-    *,
-    agrees: bool = True,
-) -> Figure:
     """Returns the tensors, the steps and what they come to."""
-    tensors = arranging.flowing(tensor_drawings(communication), _GAP, _WIDTH)
-    steps = [arranging.titled(row.title, drawing) for row, drawing in zip(rows, drawn, strict=True)]
-    *totals, verdict = closing
-    text = words.tensor_lines(communication)
-    for row in rows:
-        text += ["", row.title, *(f"   {line}" for line in row.lines)]
-    drawings = [tensors, *steps, *map(_said, totals)]
-    title = words.title(communication)
-    return headed(title, drawings, [*text, "", *closing], width=_WIDTH, verdict=verdict, agrees=agrees)
+    drawings = [arranging.flowing(tensor_drawings(compared.predicted), _GAP, _WIDTH)]
+    text = words.tensor_lines(compared.predicted)
+    for row in pair_rows(compared):
+        changes = [] if row.change is None else [row.change]
+        exchanges = arranging.flowing(row.exchanges, _GAP, _WIDTH)
+        drawn = arranging.stacked([*changes, exchanges, *map(_said, row.why)], 8)
+        drawings.append(arranging.titled(row.title, drawn))
+        text += ["", row.title, *(f"   {line}" for line in (*row.heard, *row.why))]
+    totals, verdict = words.both_totals(compared), words.verdict(compared)
+    return headed(
+        words.title(compared.predicted),
+        [*drawings, *map(_said, totals)],
+        [*text, "", *totals, verdict],
+        width=_WIDTH,
+        verdict=verdict,
+        agrees=compared.agrees,
+    )
 
 
 def step_rows(communication: Communication) -> list[Row]:
     """Returns the predicted steps."""
-    rows = []
-    for at, step in enumerate(communication.steps, start=1):
-        heard, why = words.collective_text(step.collective), [rules.told(step)]
-        exchanges, title = [collective_drawing(step.collective)], words.step_title(at, step)
-        rows.append(Row(title, change_drawing(step), exchanges, heard, why, [*heard, *why]))
-    return rows
+    return [
+        Row(
+            words.step_title(at, step),
+            change_drawing(step),
+            [collective_drawing(step.collective)],
+            words.collective_text(step.collective),
+            [rules.reason(step)],
+        )
+        for at, step in enumerate(communication.steps, start=1)
+    ]
 
 
 def pair_rows(compared: Compared) -> list[Row]:
@@ -113,21 +88,16 @@ def pair_rows(compared: Compared) -> list[Row]:
 
 
 def _pair_row(at: int, pair: Pair) -> Row:
-    step, instead = pair.step, rules.emulated(pair)
-    reasons = [rules.told(step)] if step else []
+    step = pair.step
     observed = f"{words.observed()} {mark(agrees=pair.agrees)}"
-    heard = words.pair_lines(pair)
-    return Row(
-        words.step_title(at, step) if step else _("{number}. Not predicted", number=at),
-        change_drawing(step) if step else None,
-        [
-            arranging.titled(words.predicted(), collective_drawing(step.collective if step else None)),
-            arranging.titled(observed, collective_drawing(pair.observed)),
-        ],
-        heard,
-        [*reasons, *instead],
-        [*reasons, *heard, *instead],
-    )
+    exchanges = [
+        arranging.titled(words.predicted(), collective_drawing(step.collective if step else None)),
+        arranging.titled(observed, collective_drawing(pair.observed)),
+    ]
+    if step is None:
+        return Row(_("{number}. Not predicted", number=at), None, exchanges, words.pair_lines(pair), [])
+    why = [rules.reason(step), *rules.emulated(pair)]
+    return Row(words.step_title(at, step), change_drawing(step), exchanges, words.pair_lines(pair), why)
 
 
 def tensor_drawings(communication: Communication) -> list[Drawing]:

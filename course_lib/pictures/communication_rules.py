@@ -12,7 +12,7 @@ from course_lib.specs.compared import Pair
 _FREE = (Rule.CUT, Rule.INNER, Rule.WANTED)
 
 
-def told(step: Step) -> str:
+def reason(step: Step) -> str:
     """Returns why a step is taken, and what its collective does."""
     if step.collective is not None:
         return join_sentences([reasons(step)[step.rule], _what_it_does(step.collective.kind)])

@@ -32,13 +32,6 @@ class Figure:
     def _repr_svg_(self) -> str:
         return self.svg
 
-    @property
-    def png(self) -> bytes:
-        """The picture as PNG, which notebooks store without comparing it."""
-        from course_lib.pictures.raster import to_png  # with matplotlib
-
-        return to_png(self.svg)
-
 
 @singledispatch
 def draw(thing: Any) -> Figure:

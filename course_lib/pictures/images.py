@@ -1,141 +1,91 @@
-"""The picture of a grid of images: each with its label, and with what a model takes it for."""
+"""The picture of some images: each under its label, or under what a model takes it for."""
 
 from __future__ import annotations
 
-import math
-from itertools import groupby
+import io
+from collections.abc import Sequence
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from course_lib.i18n import _, join_sentences, ngettext, num_columns, padded
-from course_lib.pictures import arranging, shapes
-from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.cells import cell
-from course_lib.pictures.figures import Figure, draw, headed
-from course_lib.pictures.shapes import Node, node, number
-from course_lib.specs.image_grid import WHITE, ImageGrid, Images
+from course_lib.i18n import _, join_sentences, ngettext
+from course_lib.pictures import shapes
+from course_lib.pictures.curves import Picture
 
-_SIDE, _FRAME, _THICK, _GAP, _WIDTH = 56.0, 1.0, 3.0, 10.0, 500.0
-_SIZE, _CAPTION = 13.0, 20.0
-_SHADES = 8  # more are hard to tell apart at this size, and would make the file longer
-_RIGHT, _WRONG = "✓", "✗"
+_COLUMNS, _WIDTH_INCHES, _IMAGE_INCHES, _LINE_INCHES, _SIZE = 6, 7.0, 0.7, 0.18, 9
 
 
-@draw.register
-def _image_grid_figure(grid: ImageGrid) -> Figure:
-    title, told = _title(grid), _told(grid)
-    captions = [_caption(grid, at) for at in range(len(grid.images))]
-    width = max([_SIDE + 2 * _THICK, *(text_width(caption, _SIZE) for caption in captions)])
-    tiles = [_tile(grid, at, caption, width) for at, caption in enumerate(captions)]
-    columns = max(1, int((_WIDTH + _GAP) // (width + _GAP)))
-    rows = [arranging.beside(tiles[at : at + columns], _GAP) for at in range(0, len(tiles), columns)]
-    text = [*told, "", *_rows(captions, columns), *_mistakes(grid)]
-    return headed(title, [arranging.stacked(rows, _GAP)], text, width=_WIDTH, says=told or None)
+def image_grid(
+    images: npt.NDArray[Any], labels: Sequence[object], predictions: Sequence[object] | None = None
+) -> Picture:
+    """Returns a picture of images under their labels, or under what a model takes them for.
 
+    Its text tells the labels alone: what a trained model predicts differs from machine to machine.
 
-def _title(grid: ImageGrid) -> str:
-    images = ngettext("{count} image", "{count} images", len(grid.images))
-    if grid.predictions is None:
-        return _("{images} with their labels", images=images)
-    return _("{images} with what a model takes them for", images=images)
-
-
-def _told(grid: ImageGrid) -> list[str]:
-    if grid.predictions is None:
-        return []
-    right, wrong = len(grid.images) - len(grid.wrong), len(grid.wrong)
-    counts = [
-        ngettext("{count} prediction is right.", "{count} predictions are right.", right),
-        ngettext("{count} prediction is wrong.", "{count} predictions are wrong.", wrong),
+    Args:
+        images: `[images, height, width]`, from 0 for paper to 255 for ink.
+        labels: what each shows.
+        predictions: what a model takes each for.
+    """
+    names = [str(label) for label in labels]
+    count = ngettext("{count} image", "{count} images", len(names))
+    text = _("{images} with their labels: {labels}.", images=count, labels=_(", ").join(names))
+    if predictions is None:
+        return Picture(_png(images, names, [True] * len(names)), text, text)
+    answers = [str(prediction) for prediction in predictions]
+    right = [label == answer for label, answer in zip(names, answers, strict=True)]
+    captions = [
+        f"✓ {answer}" if is_right else f"✗ {answer}\n({label})"
+        for label, answer, is_right in zip(names, answers, right, strict=True)
     ]
-    return [
-        join_sentences(counts),
-        _(
-            "{wrong} marks a wrong prediction, in a thick frame; the label stands behind it in brackets.",
-            wrong=_WRONG,
-        ),
-    ]
-
-
-def _caption(grid: ImageGrid, at: int) -> str:
-    label = grid.labels[at]
-    if grid.predictions is None:
-        return label
-    prediction = grid.predictions[at]
-    return f"{_WRONG} {prediction} ({label})" if at in grid.wrong else f"{_RIGHT} {prediction}"
-
-
-def _rows(captions: list[str], columns: int) -> list[str]:
-    """Returns the captions in rows and columns, as the picture has them."""
-    wide = max(map(num_columns, captions))
-    return [
-        "  " + "  ".join(padded(caption, wide) for caption in captions[at : at + columns]).rstrip()
-        for at in range(0, len(captions), columns)
-    ]
-
-
-def _mistakes(grid: ImageGrid) -> list[str]:
-    """Returns a line in words for each wrong prediction: image numbers are counted from 1, row by row."""
-    told = grid.predictions or ()
-    lines = [
+    title = _title(right)
+    mistakes = [
         _(
             "Image {place} shows {label}; the model takes it for {prediction}.",
             place=at + 1,
-            label=grid.labels[at],
-            prediction=told[at],
+            label=names[at],
+            prediction=answers[at],
         )
-        for at in grid.wrong
+        for at in np.flatnonzero(np.logical_not(right)).tolist()
     ]
-    return ["", *lines] if lines else []
+    return Picture(_png(images, captions, right, title), "\n".join([text, title, *mistakes]), text)
 
 
-def _tile(grid: ImageGrid, at: int, caption: str, width: float) -> Drawing:
-    """Returns an image in its frame over its caption, in the middle of `width`."""
-    wrong = at in grid.wrong
-    colour, line = (shapes.ALARM, _THICK) if wrong else (shapes.LINE, _FRAME)
-    left, top = (width - _SIDE) / 2, _THICK
-    frame = cell(
-        (left - line / 2, top - line / 2, _SIDE + line, _SIDE + line),
-        fill=None,
-        stroke=colour,
-        stroke_width=line,
-        class_="wrong" if wrong else None,
-    )
-    words = shapes.text(
-        width / 2,
-        _SIDE + 2 * _THICK + _SIZE,
-        caption,
-        size=_SIZE,
-        anchor="middle",
-        fill=colour if wrong else shapes.INK,
-        bold=wrong,
-    )
-    return Drawing(width, _SIDE + 2 * _THICK + _CAPTION, (*frame, _image(grid.images[at], left, top), words))
-
-
-def _image(image: Images, left: float, top: float) -> Node:
-    """Returns an image as runs of equally dark pixels, a path for each shade: it needs no file of its own."""
-    height, width = image.shape
-    scale = _SIDE / max(height, width, 1)
-    shades = -(-image.astype(np.int64) * _SHADES // WHITE)  # rounded up: whatever has ink is seen
-    paths = [
-        node("path", d=outline, fill_opacity=shade / _SHADES)
-        for shade in range(1, _SHADES + 1)
-        if (outline := "".join(_runs(shades == shade)))
+def _title(right: Sequence[bool]) -> str:
+    """Returns how many predictions are right, and how to see which."""
+    num_right, num_wrong = sum(right), len(right) - sum(right)
+    counts = [
+        ngettext("{count} prediction is right.", "{count} predictions are right.", num_right),
+        ngettext("{count} prediction is wrong.", "{count} predictions are wrong.", num_wrong),
     ]
-    middle = [math.floor((_SIDE - length * scale) / 2) for length in (width, height)]
-    place = f"translate({number(left + middle[0])} {number(top + middle[1])}) scale({number(scale)})"
-    return node("g", *paths, transform=place, fill=shapes.INK, shape_rendering="crispEdges")
+    mark = _("✗ marks a wrong prediction, in a thick frame; the label stands below it in brackets.")
+    return "\n".join([join_sentences(counts), mark])
 
 
-def _runs(inside: npt.NDArray[np.bool_]) -> list[str]:
-    """Returns a path for each run of pixels in a row of the image."""
-    paths = []
-    for y, row in enumerate(inside.tolist()):
-        x = 0
-        for filled, run in groupby(row):
-            length = len(list(run))
-            paths += [f"M{x} {y}h{length}v1h-{length}z"] if filled else []
-            x += length
-    return paths
+def _png(images: npt.NDArray[Any], captions: Sequence[str], right: Sequence[bool], title: str = "") -> bytes:
+    num_rows, lines = -(-len(captions) // _COLUMNS), 1 + max(caption.count("\n") for caption in captions)
+    height = num_rows * (_IMAGE_INCHES + (lines + 0.5) * _LINE_INCHES) + (0.5 if title else 0)
+    family = [*mpl.rcParams["font.family"], "DejaVu Sans"]  # the Japanese font has no marks
+    file = io.BytesIO()
+    with mpl.rc_context({"font.family": family, "font.size": _SIZE}):
+        figure = Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
+        figure.suptitle(title, fontsize=_SIZE)
+        places = figure.subplots(num_rows, _COLUMNS, squeeze=False).ravel()
+        for axes, image, caption, is_right in zip(places, images, captions, right, strict=False):
+            axes.imshow(image, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
+            _frame(axes, caption, is_right=is_right)
+        for axes in places[len(captions) :]:
+            axes.set_axis_off()
+        figure.savefig(file)
+    return file.getvalue()
+
+
+def _frame(axes: Axes, caption: str, *, is_right: bool) -> None:
+    colour, width = (shapes.INK, 0.8) if is_right else (shapes.ALARM, 3)
+    axes.set(xticks=[], yticks=[])
+    axes.set_title(caption, fontsize=_SIZE, color=colour)
+    axes.spines[:].set(edgecolor=colour, linewidth=width)

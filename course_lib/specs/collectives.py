@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from course_lib.errors import CourseError
 from course_lib.i18n import _
-from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.mesh import MeshSpec
 
 MOST_CPUS_IN_AN_ALL_TO_ALL = 11
@@ -30,8 +29,8 @@ ROUNDS = {Kind.ALL_REDUCE: 2, Kind.ALL_GATHER: 1, Kind.REDUCE_SCATTER: 1, Kind.A
 
 
 @dataclass(frozen=True)
-class Collective(DrawsItself):
-    """One exchange among the devices that differ only along some mesh dimensions. It draws itself.
+class Collective:
+    """One exchange among the devices that differ only along some mesh dimensions.
 
     >>> mesh = MeshSpec([("batch", 4), ("model", 2)])
     >>> gradients = Collective(Kind.ALL_REDUCE, mesh, ("batch",), 800)

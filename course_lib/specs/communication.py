@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from course_lib.specs.collectives import Collective, Kind
-from course_lib.specs.drawing import DrawsItself
 from course_lib.specs.factors import require_factors, require_wanted
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
@@ -59,8 +58,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Communication(DrawsItself):
-    """What the devices exchange for one operation, in order, and the layout of its result. It draws itself.
+class Communication:
+    """What the devices exchange for one operation, in order, and the layout of its result.
 
     Attributes:
         operands: what goes in: one tensor that gets another layout, or two factors.

@@ -19,10 +19,6 @@ class Picture(Protocol):
     def text(self) -> str:
         """The same in letters of fixed width."""
 
-    @property
-    def png(self) -> bytes:
-        """The picture as PNG."""
-
 
 class DrawsItself:
     """An object that a notebook shows as its picture; `repr` stays one short line, for lists and errors.
@@ -48,14 +44,3 @@ class DrawsItself:
             return {"text/plain": f"{self!r}\n{error}"}, {}
         data = {"image/svg+xml": picture.svg, "text/plain": picture.text}
         return data, {"image/svg+xml": {"alt": picture.text}}
-
-    def _not_compared(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Returns what a notebook shows of a thing that differs from machine to machine.
-
-        A picture as PNG, since stored SVG is compared, with its text as its description.
-
-        Args:
-            text: what is the same on every machine.
-        """
-        picture = self.picture()
-        return {"image/png": picture.png, "text/plain": text}, {"image/png": {"alt": picture.text}}

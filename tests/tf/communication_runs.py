@@ -34,24 +34,19 @@ def layouts(mesh: MeshSpec) -> list[LayoutSpec]:
     return [LayoutSpec(pair, mesh) for pair in pairs if pair[0] != pair[1] or pair[0] == UNSHARDED]
 
 
-def report(mesh: MeshSpec, count: int = ALL) -> dict:
-    """Returns how many relayouts and products were tried, all or a sample, and which differ."""
-    pairs = list(itertools.product(layouts(mesh), repeat=2))
-    cases = [(differs, pair) for differs in (relayout_differs, product_differs) for pair in pairs]
-    return told([differs(*pair) for differs, pair in sample(cases, count)])
+def report(mesh: MeshSpec, count: int = ALL, *, readers: bool = False) -> dict:
+    """Returns how many relayouts and products, or products with a reader, were tried, and which differ.
 
-
-def report_readers(mesh: MeshSpec, count: int = ALL) -> dict:
-    """Returns the same of products with a reader."""
-    triples = list(itertools.product(layouts(mesh), repeat=3))
-    return told(list(itertools.starmap(product_differs, sample(triples, count))))
-
-
-def sample(cases: list, count: int) -> list:
-    return cases if count >= len(cases) else random.Random(0).sample(cases, count)
-
-
-def told(found: list[str]) -> dict:
+    Args:
+        mesh: where they lie.
+        count: how many of them to try, a sample.
+        readers: whether to try products with a reader.
+    """
+    cases = [(product_differs, triple) for triple in itertools.product(layouts(mesh), repeat=3)]
+    if not readers:
+        pairs = list(itertools.product(layouts(mesh), repeat=2))
+        cases = [(differs, pair) for differs in (relayout_differs, product_differs) for pair in pairs]
+    found = [differs(*each) for differs, each in random.Random(0).sample(cases, min(count, len(cases)))]
     return {"cases": len(found), "disagreements": [each for each in found if each]}
 
 
@@ -115,4 +110,5 @@ def difference(case: str, predicted: Communication, function, *arguments, is_lai
 if __name__ == "__main__":
     wanted = mesh_of(sys.argv[1])
     course_lib.setup(devices=wanted.size)
-    print(json.dumps(report_readers(wanted, int(sys.argv[2])) if len(sys.argv) > 2 else report(wanted)))
+    readers = list(map(int, sys.argv[2:]))
+    print(json.dumps(report(wanted, *readers, readers=bool(readers))))

@@ -47,7 +47,7 @@ def test_schemes_are_compared_step_by_step_and_continue_one_checkpoint():
     random = np.random.default_rng(0)
     features = random.standard_normal((1_280, 1200), np.float32) / np.float32(35)
     examples = Examples(features, (features[:, :100].sum(axis=1) > 0).astype(np.int64))
-    reviews = VectorizedReviews(examples, examples, vectorizer=None)
+    reviews = VectorizedReviews(examples, examples)
     equal = schemes.from_equal_values(reviews, epochs=1)
     continued = schemes.from_a_checkpoint(reviews, epochs=2)
     for runs in (equal, continued):

@@ -1,115 +1,65 @@
-"""Reviews as rows of tf-idf: right, and the same from the cache."""
+"""Reviews as rows of tf-idf: right, and the same from the disk."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import numpy as np
 import pytest
 
-from course_lib import start_tensorflow
-from course_lib.data import imdb as data
-from course_lib.data import tfidf
-from course_lib.data.text import Reviews, TextExamples
-
-tf = start_tensorflow()
-
-NUM_TOKENS = 40
+from course_lib.data import imdb
+from course_lib.data.imdb import Reviews, TextExamples
 
 
 @pytest.fixture(autouse=True)
-def cache_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("COURSE_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(imdb.platformdirs, "user_cache_path", tmp_path.joinpath)
+    return tmp_path / "course_lib"
 
 
-def some(texts):
-    return TextExamples(tuple(texts), np.arange(len(texts), dtype=np.int64) % 2)
-
-
-@pytest.fixture(scope="module")
-def reviews():
-    """Returns a few of the reviews, and texts that have nothing to count."""
-    stand_in = data.load_imdb("built-in")
-    train, test = stand_in.train.texts[:300], stand_in.test.texts[:50]
+def of(train, test=("zzz unseen", "")):
     return Reviews(
-        "built-in", some([*train, "", "... !?"]), some([*test, "", "zzz unseen", "naïve 映画 film"])
+        "built-in", *(TextExamples(texts, np.arange(len(texts)) % 2) for texts in (tuple(train), test))
     )
 
 
-# --- The rows
+REVIEWS = of(["Good good film!", "bad film", "a story"], ("good story", "", "naïve 映画 film"))
 
 
-def test_rows_are_what_the_text_layer_says_bit_for_bit(reviews):
-    layer = tf.keras.layers.TextVectorization(
-        max_tokens=NUM_TOKENS, output_mode="tf_idf", pad_to_max_tokens=True
-    )
-    layer.adapt(tf.constant(reviews.train.texts))
-    rows = data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=False)
-    assert rows.train.features.tobytes() == np.asarray(layer(tf.constant(reviews.train.texts))).tobytes()
-    assert rows.test.features.tobytes() == np.asarray(layer(tf.constant(reviews.test.texts))).tobytes()
+def test_rows_are_tf_idf_of_the_training_texts():
+    """A word counts log(1 + N / (1 + n)), N texts of which n have it; column 0 is for unknown words."""
+    rows = imdb.tf_idf(REVIEWS, unit_length=False)
+    often, once = np.log(1 + 3 / 3), np.log(1 + 3 / 2)
+    for row, expected in zip(
+        rows.train.features, [(often, 2 * once), (often, once), (once, once)], strict=True
+    ):
+        np.testing.assert_allclose(np.sort(row[row > 0]), expected, rtol=1e-6)
+    assert rows.train.features.shape == (3, 1200)
+    assert np.count_nonzero(rows.test.features, axis=1).tolist() == [2, 0, 2]
 
 
-def test_unit_rows_point_where_the_others_do_and_have_length_one(reviews):
-    raw = data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=False).train.features
-    unit = data.tf_idf(reviews, num_tokens=NUM_TOKENS).train.features
+def test_unit_rows_point_where_the_others_do_and_have_length_one():
+    raw, unit = (imdb.tf_idf(REVIEWS, unit_length=unit).test.features for unit in (False, True))
     lengths = np.linalg.norm(raw, axis=1, keepdims=True)
-    assert (lengths[-2:] == 0).all()
-    np.testing.assert_allclose(unit * np.where(lengths > 0, lengths, 1), raw, rtol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), (lengths > 0)[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(unit, axis=1), [1, 0, 1], rtol=1e-6)
+    np.testing.assert_allclose(unit * lengths, raw, rtol=1e-6)
 
 
-@pytest.mark.parametrize("unit_length", [True, False])
-def test_the_vectorizer_makes_the_rows_again_of_texts_together_or_alone(reviews, unit_length):
-    rows = data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=unit_length)
-    together = rows.vectorizer(reviews.test.texts)
-    alone = np.concatenate([rows.vectorizer([text]) for text in reviews.test.texts])
-    assert together.tobytes() == alone.tobytes() == rows.test.features.tobytes()
+def test_the_second_start_is_the_first_bit_for_bit_and_fits_nothing(monkeypatch):
+    first = imdb.tf_idf(REVIEWS)
+    monkeypatch.setattr(imdb, "text_layer", None)
+    again = imdb.tf_idf(REVIEWS)
+    for split in ("train", "test"):
+        one, other = getattr(first, split), getattr(again, split)
+        assert one.features.tobytes() == other.features.tobytes()
+        assert one.labels.tolist() == other.labels.tolist()
 
 
-# --- The cache
+def test_other_texts_or_other_borders_are_not_taken_from_the_disk(cache):
+    for reviews in (REVIEWS, of(["Good good", "film!", "bad film", "a story"]), of(["Good good film!"])):
+        imdb.tf_idf(reviews)
+    assert len(list(cache.iterdir())) == 3
 
 
-def test_the_second_start_is_the_first_bit_for_bit_and_fits_nothing(reviews, monkeypatch):
-    lengths = {unit: data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=unit) for unit in (True, False)}
-    monkeypatch.setattr(tfidf, "fit", refuse)
-    for unit_length, first in lengths.items():
-        again = data.tf_idf(reviews, num_tokens=NUM_TOKENS, unit_length=unit_length)
-        for one, other in ((first.train, again.train), (first.test, again.test)):
-            assert (one.features.dtype, one.features.shape) == (other.features.dtype, other.features.shape)
-            assert one.features.tobytes() == other.features.tobytes()
-            assert one.labels.tolist() == other.labels.tolist()
-        assert first.vectorizer.vocabulary == again.vectorizer.vocabulary
-        assert first.vectorizer.idf_weights.tobytes() == again.vectorizer.idf_weights.tobytes()
-
-
-def refuse(*_arguments):
-    raise AssertionError("the vectorizer was fitted again")
-
-
-def test_labels_are_never_taken_from_the_cache(reviews):
-    data.tf_idf(reviews, num_tokens=NUM_TOKENS)
-    flipped = TextExamples(reviews.train.texts, 1 - reviews.train.labels)
-    rows = data.tf_idf(dataclasses.replace(reviews, train=flipped), num_tokens=NUM_TOKENS)
-    assert rows.train.labels.tolist() == flipped.labels.tolist()
-
-
-def test_whatever_the_rows_depend_on_makes_a_new_entry(reviews, monkeypatch, cache_folder):
-    longer = some([*reviews.train.texts, "one more"])
-    other_border = some([*reviews.test.texts[:-2], "".join(reviews.test.texts[-2:]), ""])
-    data.tf_idf(reviews, num_tokens=NUM_TOKENS)
-    data.tf_idf(reviews, num_tokens=NUM_TOKENS + 1)
-    data.tf_idf(dataclasses.replace(reviews, train=longer), num_tokens=NUM_TOKENS)
-    data.tf_idf(dataclasses.replace(reviews, test=other_border), num_tokens=NUM_TOKENS)
-    monkeypatch.setattr(tfidf, "library_versions", lambda: {"tensorflow": "0", "keras": "0"})
-    data.tf_idf(reviews, num_tokens=NUM_TOKENS)
-    assert len(list(cache_folder.iterdir())) == 5
-
-
-def test_a_damaged_or_unwritable_cache_only_costs_time(reviews, monkeypatch, cache_folder):
-    first = data.tf_idf(reviews, num_tokens=NUM_TOKENS).train.features.tobytes()
-    (file,) = cache_folder.iterdir()
-    file.write_bytes(file.read_bytes()[:-100])
-    assert data.tf_idf(reviews, num_tokens=NUM_TOKENS).train.features.tobytes() == first
-    monkeypatch.setenv("COURSE_CACHE_DIR", str(file / "below a file"))
-    assert data.tf_idf(reviews, num_tokens=NUM_TOKENS).train.features.tobytes() == first
+def test_without_a_place_on_the_disk_all_goes_on(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(imdb.platformdirs, "user_cache_path", lambda _name: tmp_path / "file" / "below")
+    assert len(imdb.tf_idf(REVIEWS).train) == 3

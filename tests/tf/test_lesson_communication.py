@@ -1,7 +1,6 @@
 """What `communication` says of TensorFlow and does not show, and its program beside the library."""
 
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -12,14 +11,12 @@ from course_lib.devices.combining import no_combining
 from course_lib.devices.dtensor import tf
 from tests.course import COURSE
 
-MERGING = "DTENSOR_ALLREDUCE_COMBINE_OPTIMIZATION_GROUP_SIZE"
-
 
 def mesh(*sizes):
     return dtensor.create_mesh(list(zip("xyz", sizes, strict=False)), device_type="CPU")
 
 
-LINE, GRID, CUBE = mesh(8), mesh(4, 2), mesh(2, 2, 2)
+GRID, CUBE = mesh(4, 2), mesh(2, 2, 2)
 
 
 def over(place, *entries):
@@ -54,32 +51,6 @@ def test_the_ten_lines_find_what_collectives_finds(collectives_that_ran, place, 
             found = collectives_that_ran(place, moved_and_summed, matrix)
         ran = collectives(moved_and_summed, matrix)
         assert found == [(str(each.kind), each.mesh_dims, each.payload_bytes) for each in ran]
-
-
-def test_the_program_finds_only_what_its_own_function_ran(collectives_that_ran):
-    left, right = filled(over(GRID, "x", "y"), 16, 16), filled(over(GRID, "y", "."), 16, 16)
-    to_numpy(tf.matmul(left, right))
-    assert collectives_that_ran(GRID, lambda tensor: tensor + 1.0, left) == []
-    assert collectives_that_ran(GRID, tf.matmul, left, right) == [("all-reduce", ("y",), 256)]
-
-
-def test_the_program_reads_a_mesh_without_the_first_device(collectives_that_ran):
-    place = dtensor.create_mesh([("x", 4)], devices=[f"CPU:{device_id}" for device_id in range(2, 6)])
-    tensor = filled(over(place, "x", "."), 4, 4)
-    found = collectives_that_ran(place, lambda tensor: tf.reduce_sum(tensor, 0), tensor)
-    assert found == [("all-reduce", ("x",), 16)]
-
-
-@pytest.mark.parametrize(("sizes", "payload"), [((512, 513), 8192), ((256,) * 3, 4096)])
-def test_merged_all_reduces_are_padded_once(collectives_that_ran, sizes, payload, monkeypatch):
-    monkeypatch.delenv(MERGING, raising=False)
-
-    def sums(*tensors):
-        return [tf.reduce_sum(tensor, axis=0) for tensor in tensors]
-
-    tensors = [filled(over(LINE, "x", "."), 8, size) for size in sizes]
-    assert collectives_that_ran(LINE, sums, *tensors) == [("all-reduce", ("x",), payload)]
-    assert MERGING not in os.environ
 
 
 def test_a_relayout_or_an_assignment_of_three_axes_forgets_a_move():

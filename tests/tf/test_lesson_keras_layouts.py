@@ -113,26 +113,16 @@ def test_what_is_quoted_of_sgd_stands_in_its_source(lesson):
     assert source.index(quoted[1], first) > first
 
 
-@pytest.mark.parametrize(
-    ("layer", "options", "variable"),
-    [
-        ("Dense", {"units": 4}, "kernel"),
-        ("Embedding", {"input_dim": 8, "output_dim": 4}, "embeddings"),
-        ("Conv1D", {"filters": 4, "kernel_size": 3}, "kernel"),
-        ("Conv2D", {"filters": 4, "kernel_size": 3}, "kernel"),
-        ("LayerNormalization", {}, "gamma"),
-    ],
-)
-def test_layers_that_take_layouts(lesson, layer, options, variable):
-    layout = {f"{variable}_layout": lesson["UNITS"]}
-    getattr(tf_keras.layers, layer)(**options, **layout)
-
-
-@pytest.mark.parametrize("layer", ["DepthwiseConv2D", "SeparableConv2D"])
-def test_a_depthwise_or_separable_convolution_takes_no_layouts(lesson, layer):
-    options = {"filters": 4} if layer == "SeparableConv2D" else {}
-    with pytest.raises(TypeError, match="kernel_layout"):
-        getattr(tf_keras.layers, layer)(kernel_size=3, kernel_layout=lesson["COLUMNS"], **options)
+def test_which_layers_take_layouts(lesson):
+    layers, few = tf_keras.layers, {"filters": 4, "kernel_size": 3}
+    layers.Dense(4, kernel_layout=lesson["COLUMNS"])
+    layers.Embedding(8, 4, embeddings_layout=lesson["COLUMNS"])
+    layers.LayerNormalization(gamma_layout=lesson["UNITS"])
+    for convolution in (layers.Conv1D, layers.Conv2D):
+        convolution(**few, kernel_layout=lesson["COLUMNS"])
+    for convolution in (layers.DepthwiseConv2D, layers.SeparableConv2D):
+        with pytest.raises(TypeError, match="kernel_layout"):
+            convolution(3, 3, kernel_layout=lesson["COLUMNS"])
 
 
 class WithNormalisation(tf_keras.Model):

@@ -61,16 +61,6 @@ def test_unlike_replicas_give_one_tensor_three_sums_and_numpy_reads_the_first(me
     assert total.numpy() == 12
 
 
-def test_a_slice_backwards_over_a_split_axis_is_wrong_in_silence(lesson, mesh):
-    def every_other(tensor):
-        return tensor[::-2]
-
-    rows = dtensor.copy_to_mesh(WHOLE, dtensor.Layout(["x", FREE], mesh))
-    for function in (every_other, tf.function(every_other)):
-        assert np.sum(lesson["join"](function(rows)) == WHOLE[::-2]) == 4  # of 12
-    assert np.array_equal(lesson["join"](rows[:, ::-2]), WHOLE[:, ::-2])
-
-
 @pytest.mark.drill_all
 @pytest.mark.parametrize("call", ["dtensor.pack([], layout)", "layout.num_shards(1)"])
 def test_no_components_and_an_axis_that_the_layout_lacks_end_a_process(call):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from course_lib import CourseError
+from course_lib.data.examples import Examples
 from course_lib.models.sentiment import MLP, initial_values
 from course_lib.specs.plan import Plan, data_parallel, model_parallel, replicated, spatial_parallel
 from course_lib.training import compiled
@@ -214,7 +215,7 @@ def test_an_interrupt_inside_a_step_leaves_a_checkpoint_at_the_last_record(
 def test_examples_that_do_not_fill_a_batch_are_refused_before_tensorflow_sees_them():
     model = MLP(initial_values(dims=SMALL), data_parallel(8))
     with pytest.raises(CourseError, match="15 training examples do not fill one batch"):
-        train(model, SMALL_SET.take(slice(15)), epochs=1, batch_size=16)
+        train(model, Examples(SMALL_SET.features[:15], SMALL_SET.labels[:15]), epochs=1, batch_size=16)
 
 
 @pytest.mark.parametrize(("refusals", "succeeds"), [(3, True), (4, False)])

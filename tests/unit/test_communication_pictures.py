@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from course_lib import MeshSpec
-from course_lib.pictures.communication_rules import reasons, told
+from course_lib.pictures.communication_rules import reason, reasons
 from course_lib.specs.collectives import Collective, Kind
 from course_lib.specs.communication import Communication, Rule, product, relayout
 from course_lib.specs.compared import Compared
@@ -71,12 +71,12 @@ def test_a_collective_that_nobody_predicted_has_a_row_of_its_own():
 
 
 def test_a_partial_sum_is_striped_and_its_sum_is_not():
-    assert [words(part) for part in elements(SUMMED, class_="partial")] == [["a"], ["b"]]
-    assert elements(GATHERED, class_="partial") == []
+    assert [words(part) for part in elements(ran(SUMMED), class_="partial")] == [["a"], ["b"]]
+    assert elements(ran(GATHERED), class_="partial") == []
 
 
 def test_groups_are_told_by_colour_and_by_number():
-    members = elements(Collective(Kind.ALL_GATHER, GRID, ("x",), 8), class_="member")
+    members = elements(ran(SUMMED), class_="member")[:8]
     shown = [(*words(member), member.find(f"{SVG}rect").get("fill")) for member in members]
     first, second = shown[0][2], shown[1][2]
     assert first != second
@@ -104,5 +104,5 @@ def test_every_rule_has_a_sentence_of_its_own():
 def test_a_group_of_one_device_sends_nothing_and_has_no_partial_sum(communication):
     (step,) = communication.steps
     assert step.collective is None
-    assert told(step) == "Along this mesh dimension there is one device only. Nothing is sent."
-    assert elements(communication, class_="partial") == []
+    assert reason(step) == "Along this mesh dimension there is one device only. Nothing is sent."
+    assert elements(ran(communication), class_="partial") == []

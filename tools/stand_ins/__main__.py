@@ -2,14 +2,12 @@
 
 python -m tools.stand_ins
 
-The same bytes on every machine: integers and `random.Random` alone. SHA256SUMS has the hash of each file's
-content, before `xz`, whose bytes may change with its version. Other data mean other numbers in every lesson:
-then run `make notebooks` and `make results`.
+The same bytes on every machine: integers and `random.Random` alone. tests/unit/test_stand_ins.py has the hash
+of each file's content, before `xz`, whose bytes may change with its version.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import lzma
@@ -22,7 +20,6 @@ from tools.stand_ins import digits, garments
 from tools.stand_ins.reviews import make_reviews
 
 FOLDER = Path(__file__).parents[2] / "course_lib" / "data" / "built_in"
-SUMS = "SHA256SUMS"
 NUM_IMAGES = 5_000  # of either split: the lessons take no more
 _SEEDS = {"train": 2026, "test": 2027}
 
@@ -37,15 +34,6 @@ def contents() -> Iterator[tuple[str, bytes]]:
             yield f"{name}-{split}.npy", array.getvalue()
 
 
-def write(folder: Path) -> None:
-    """Writes the files, compressed, and the hashes of their contents."""
-    folder.mkdir(exist_ok=True)
-    lines = []
-    for name, content in contents():
-        (folder / f"{name}.xz").write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
-        lines.append(f"{hashlib.sha256(content).hexdigest()}  {name}\n")
-    (folder / SUMS).write_text("".join(lines), "utf-8")
-
-
 if __name__ == "__main__":
-    write(FOLDER)
+    for name, content in contents():
+        (FOLDER / f"{name}.xz").write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))

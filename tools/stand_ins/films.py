@@ -1,4 +1,4 @@
-"""The films that the stand-in reviews speak of, and the words for what happens in them."""
+"""The films that the stand-in reviews speak of, the words for what happens there, and how words are drawn."""
 
 from __future__ import annotations
 
@@ -8,10 +8,29 @@ import tomllib
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-
-from tools.stand_ins.chance import below, one_of, shuffled
+from typing import TypeVar
 
 TEXTS = tomllib.loads(Path(__file__).with_name("reviews.toml").read_text("utf-8"))
+Item = TypeVar("Item")
+
+
+def below(bound: int, source: random.Random) -> int:
+    """Returns a whole number from 0 to `bound - 1`, by integer arithmetic alone."""
+    return source.getrandbits(40) * bound >> 40
+
+
+def one_of(items: Sequence[Item], source: random.Random) -> Item:
+    """Returns one of the items; all are equally likely."""
+    return items[below(len(items), source)]
+
+
+def shuffled(items: Sequence[Item], source: random.Random) -> list[Item]:
+    """Returns `items` in random order (Fisher and Yates)."""
+    mixed = list(items)
+    for last in range(len(mixed) - 1, 0, -1):
+        other = below(last + 1, source)
+        mixed[last], mixed[other] = mixed[other], mixed[last]
+    return mixed
 
 
 class Pool:

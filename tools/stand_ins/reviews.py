@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from tools.stand_ins.chance import below, one_of, shuffled
-from tools.stand_ins.films import TEXTS, Pool, make_films
+from tools.stand_ins.films import TEXTS, Pool, below, make_films, one_of, shuffled
 
 NUM_TRAIN, NUM_TEST = 8_100, 2_000  # 8,100 does not divide by the batch of 64: the last batch has 36 reviews
 _NUM_FILMS, _NUM_TRAIN_FILMS = 800, 600

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
+import sys
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from course_lib.i18n import _
 Array = npt.NDArray[Any]
 OnDevice = Callable[[Array, "Device"], Any]
 
-_PAUSE_SECONDS, _MOST_PAUSES = 0.05, 40  # to end a thread
+
+class _Over(BaseException):
+    """The time is over; no `except Exception` of a reader's catches it."""
 
 
-class _Ended(BaseException):
-    """Ends the thread of a device; no `except Exception` of a reader's catches it."""
+class _NothingComes(CourseError):  # noqa: N818
+    """A device waits for an array that nobody sends. Where another error was raised, that is the cause."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,12 @@ class Device:
     Attributes:
         id: its number, from 0.
         count: how many devices there are.
+        bytes_sent: how many bytes it has sent.
     """
 
-    def __init__(self, device_id: int, count: int, post: _Post, *, ring: bool) -> None:
-        self.id, self.count = device_id, count
-        self._post, self._ring = post, ring
+    def __init__(self, device_id: int, inboxes: _Inboxes, *, ring: bool, patience: float) -> None:
+        self.id, self.count, self.bytes_sent = device_id, len(inboxes), 0
+        self._inboxes, self._ring, self._patience = inboxes, ring, patience
 
     @property
     def next(self) -> int:
@@ -69,7 +73,9 @@ class Device:
             CourseError: no such device, or in a ring another one than the next.
         """
         self._require(to, self.next, _("Device {id} cannot send to {to!r}.", id=self.id, to=to))
-        self._post.put(self.id, int(to), np.array(values))
+        array = np.array(values)
+        self.bytes_sent += array.nbytes
+        self._inboxes[to][self.id].put(array)
 
     def receive(self, sender: int) -> Array:
         """Returns the oldest array that a device sent to this one and that was not yet received.
@@ -77,11 +83,22 @@ class Device:
         Waits until there is one.
 
         Raises:
-            CourseError: no such device, or in a ring another one than the previous; or no array will come.
+            CourseError: no such device, or in a ring another one than the previous; or no array comes.
         """
         problem = _("Device {id} cannot receive from {sender!r}.", id=self.id, sender=sender)
         self._require(sender, self.previous, problem)
-        return self._post.take(int(sender), self.id)
+        try:
+            array = self._inboxes[self.id][sender].get(timeout=self._patience)
+        except Empty:
+            array = None
+        if array is None:
+            raise _nothing_comes(sender, self.id)
+        return array
+
+    def leave(self) -> None:
+        """Tells all others that nothing comes from here any more."""
+        for inbox in self._inboxes:
+            inbox[self.id].put(None)
 
     def _require(self, other: int, neighbour: int, problem: str) -> None:
         if self._ring:
@@ -93,13 +110,15 @@ class Device:
         one_of(other, reachable, problem, cure=cure)
 
 
+_Inboxes = Sequence[Sequence["SimpleQueue[Array | None]"]]  # by receiver, then by sender
+
+
 def run_on_each(
-    function: OnDevice, parts: Sequence[npt.ArrayLike], *, ring: bool = False, seconds: float = 20.0
+    function: OnDevice, parts: Sequence[npt.ArrayLike], *, ring: bool = False, seconds: float = 10.0
 ) -> Exchange:
     """Returns what a function makes of the part of each device, and how much the devices sent each other.
 
-    It runs on all devices at the same time and sees the part of its own device only. No thread goes on
-    when this returns or raises.
+    It runs on all devices at the same time and sees the part of its own device only.
 
     >>> def swapped(mine, device):
     ...     device.send(device.next, mine)
@@ -112,125 +131,54 @@ def run_on_each(
         function: `function(mine, device)`, where `mine` is a copy of the part and `device` a `Device`.
         parts: an array for each device.
         ring: whether a device can reach its neighbours only.
-        seconds: after which a function that has not ended is ended.
+        seconds: after which a function that has not ended is ended. Nobody waits longer than half of it.
 
     Raises:
         TooLong: the function has not ended in time.
         CourseError: a device waits for a message that nobody sends, or sends where it cannot.
         Exception: what the function raised, on the first device on which it did.
     """
-    post, devices = _Post(len(parts)), range(len(parts))
-    results: list[Any] = [None] * len(parts)
-    errors: dict[int, BaseException] = {}
-
-    def run(device: Device) -> None:
-        try:
-            results[device.id] = function(np.array(parts[device.id]), device)
-        except BaseException as error:  # raised again in the thread that called
-            errors[device.id] = error
-        finally:
-            post.leave()
-
-    threads = [
-        threading.Thread(target=run, args=(Device(at, len(parts), post, ring=ring),), daemon=True)
-        for at in devices
-    ]
-    in_time = _run_all(threads, post, seconds)
-    in_order = [errors[at] for at in sorted(errors)]
-    for error in in_order:
-        if error not in post.in_vain and not isinstance(error, _Ended):
-            raise error
-    if not in_time:
-        raise _endless(seconds)
-    if in_order:
-        raise in_order[0]
-    return Exchange(tuple(results), tuple(post.bytes_sent))
-
-
-def _run_all(threads: Sequence[threading.Thread], post: _Post, seconds: float) -> bool:
-    """Runs threads, ends those that go on for longer, and returns whether none did."""
     deadline = time.monotonic() + seconds
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        return not any(thread.is_alive() for thread in threads)
-    finally:  # also where the reader stops the cell
-        post.close()
-        _end(threads)
+    inboxes: _Inboxes = [[SimpleQueue() for _sender in parts] for _receiver in parts]
+    devices = [Device(at, inboxes, ring=ring, patience=seconds / 2) for at in range(len(parts))]
+
+    def run(device: Device) -> Any:
+        sys.settrace(_ended_after(deadline))
+        try:
+            return function(np.array(parts[device.id]), device)
+        finally:
+            sys.settrace(None)
+            device.leave()
+
+    with ThreadPoolExecutor(len(parts)) as threads:
+        runs = [threads.submit(run, device) for device in devices]
+    errors = [error for each in runs if (error := each.exception())]
+    for error in sorted(errors, key=_is_consequence):
+        raise _endless(seconds) if isinstance(error, _Over) else error
+    return Exchange(tuple(each.result() for each in runs), tuple(each.bytes_sent for each in devices))
 
 
-def _end(threads: Sequence[threading.Thread]) -> None:
-    """Ends threads: those that send or receive end by themselves now, and others at their next line."""
-    for pause in range(_MOST_PAUSES):
-        running = [thread for thread in threads if thread.is_alive()]
-        for thread in running if pause else []:
-            ident, ended = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_Ended)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ended)
-        for thread in running:
-            thread.join(_PAUSE_SECONDS / len(running))
+def _is_consequence(error: BaseException) -> int:
+    """Returns 0 for an error of the reader's, and more for one that may only follow from another device's."""
+    return 2 if isinstance(error, _NothingComes) else 1 if isinstance(error, _Over) else 0
 
 
-class _Post:
-    """What is on its way between devices. It notices when all of them wait, so that nobody waits for ever.
+def _ended_after(deadline: float) -> Callable[[FrameType, str, Any], Any]:
+    """Returns a trace that ends a thread at its first line after the deadline, whatever it does there.
 
-    Attributes:
-        bytes_sent: how many bytes each device sent.
-        in_vain: the errors that it raised. Where another one was raised too, that is their cause.
+    Source: https://docs.python.org/3/library/sys.html#sys.settrace
     """
 
-    def __init__(self, num_devices: int) -> None:
-        self.bytes_sent = [0] * num_devices
-        self.in_vain: list[BaseException] = []
-        self._changed = threading.Condition()
-        self._on_the_way: dict[tuple[int, int], deque[Array]] = defaultdict(deque)
-        self._waiting: set[tuple[int, int]] = set()  # senders, and who waits for them
-        self._running, self._stuck, self._closed = num_devices, False, False
+    def trace(_frame: FrameType, event: str, _argument: Any) -> Any:
+        if event == "line" and time.monotonic() > deadline:
+            raise _Over
+        return trace
 
-    def put(self, sender: int, receiver: int, array: Array) -> None:
-        with self._changed:
-            self._require_open()
-            self.bytes_sent[sender] += array.nbytes
-            self._on_the_way[sender, receiver].append(array)
-            self._waiting.discard((sender, receiver))
-            self._changed.notify_all()
-
-    def take(self, sender: int, receiver: int) -> Array:
-        with self._changed:
-            arrays = self._on_the_way[sender, receiver]
-            if not arrays:
-                self._waiting.add((sender, receiver))
-                self._settle()
-                self._changed.wait_for(lambda: arrays or self._stuck or self._closed)
-            self._require_open()
-            if not arrays:
-                self.in_vain.append(_nothing_comes(sender, receiver))
-                raise self.in_vain[-1]
-            return arrays.popleft()
-
-    def leave(self) -> None:
-        with self._changed:
-            self._running -= 1
-            self._settle()
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-    def _settle(self) -> None:
-        if self._waiting and len(self._waiting) == self._running:
-            self._stuck = True
-            self._changed.notify_all()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise _Ended
+    return trace
 
 
 def _nothing_comes(sender: int, receiver: int) -> CourseError:
-    return CourseError(
+    return _NothingComes(
         _(
             "Device {receiver} waits for an array from device {sender}, and none will come.",
             receiver=receiver,

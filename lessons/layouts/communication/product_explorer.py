@@ -12,6 +12,7 @@ from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell
+from course_lib.pictures.figures import of_words
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.text import devices_text
 from course_lib.specs import communication
@@ -85,7 +86,10 @@ class ProductExplorer(ObservingExplorer):
         Raises:
             CourseError: the choice is illegal.
         """
-        return communication_of(self.state).picture()
+        predicted = communication_of(self.state)
+        return of_words(
+            words.title(predicted), [*words.tensor_lines(predicted), words.totals(predicted.collectives)]
+        )
 
     def button_text(self) -> str:
         """Returns what stands on the button."""

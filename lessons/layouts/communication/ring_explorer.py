@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from course_lib.i18n import _, join_sentences
 from course_lib.pictures import arranging
-from course_lib.pictures.figures import Figure
+from course_lib.pictures.figures import Figure, of_words
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -20,7 +20,7 @@ from lessons.layouts.communication.ring import (
     Ring,
     RingMoment,
 )
-from lessons.layouts.communication.ring_picture import chunks_drawing, legend, ring_figure, sent_drawing
+from lessons.layouts.communication.ring_picture import chunks_drawing, legend, sent_drawing
 
 WHOLE_BYTES = 4 * 840  # 840 numbers of float32: they make equal chunks for 2 to 8 devices
 
@@ -73,7 +73,8 @@ class RingExplorer(Explorer):
 
     def figure(self) -> Figure:
         """Returns the picture of the step at which the reader is."""
-        return ring_figure(moment_of(self.state))
+        moment = moment_of(self.state)
+        return of_words(ring_text.title(moment), [ring_text.heard(moment), *ring_text.sentences(moment)])
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the bytes sent, the chunks on all devices, and what was sent and why."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
-from course_lib.pictures.cells import colour
-from course_lib.pictures.figures import Figure, headed
+from course_lib.pictures.cells import Line, cell, colour
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import devices_text
 from course_lib.specs.blocks import block_label
@@ -17,17 +15,8 @@ from lessons.layouts.communication import ring_text
 from lessons.layouts.communication.ring import ALL_GATHER, Holding, RingMoment
 
 _CELL, _CELL_HEIGHT, _COLUMN_GAP, _ROW_GAP, _HEADER = 72.0, 30.0, 6.0, 20.0, 16.0
-_LOOP, _DIGIT_SIZE, _LEAST_WIDTH = 14.0, 12.0, 440.0
-_ARRAY, _BAR_HEIGHT, _BAR_GAP, _BAR_TEXT = 160.0, 16.0, 6.0, 12.0
-
-
-def ring_figure(moment: RingMoment) -> Figure:
-    """Returns the picture of a ring after some of its steps."""
-    chunks = chunks_drawing(moment)
-    told, width = ring_text.sentences(moment), max(chunks.width, _LEAST_WIDTH)
-    drawings = [chunks, sent_drawing(moment), arranging.lines_of_text(told, size=13, max_width=width)]
-    text = [*ring_text.lines(moment), "", *told]
-    return headed(ring_text.title(moment), drawings, text, width=width, says=legend(moment))
+_LOOP, _DIGIT_SIZE = 14.0, 12.0
+_ARRAY, _BAR_HEIGHT, _SIZE = 160.0, 16.0, 12.0
 
 
 def legend(moment: RingMoment) -> list[str]:
@@ -45,12 +34,18 @@ def legend(moment: RingMoment) -> list[str]:
 def chunks_drawing(moment: RingMoment) -> Drawing:
     """Returns every device with its chunks, and the arrows of what was sent in the last step."""
     devices = range(moment.ring.num_devices)
-    left = arranging.text_width(devices_text([devices[-1]]), 12) + 10
+    left = arranging.text_width(devices_text([devices[-1]]), _SIZE) + 10
     right, bottom = left + _x(devices[-1]) + _CELL, _y(devices[-1]) + _CELL_HEIGHT + _ROW_GAP
-    middles = [left + _x(chunk) + _CELL / 2 for chunk in devices]
     names = (
-        shapes.text(x, 12, block_label(chunk), anchor="middle", fill=shapes.SOFT_INK, bold=True)
-        for chunk, x in enumerate(middles)
+        shapes.text(
+            left + _x(chunk) + _CELL / 2,
+            12,
+            block_label(chunk),
+            anchor="middle",
+            fill=shapes.SOFT_INK,
+            bold=True,
+        )
+        for chunk in devices
     )
     rows = (_row(moment, device_id, left) for device_id in devices)
     loop = _loop(right + 4, _y(0) + _CELL_HEIGHT / 2, bottom - _ROW_GAP - _CELL_HEIGHT / 2)
@@ -60,62 +55,53 @@ def chunks_drawing(moment: RingMoment) -> Drawing:
 def sent_drawing(moment: RingMoment) -> Drawing:
     """Returns the array, and what each device sends of it, chunk by chunk on the same scale."""
     ring, amounts = moment.ring, ring_text.amounts(moment)
-    width = _ARRAY / ring.num_devices
-    array = [_chunk(width, shapes.EMPTY)] * ring.num_devices
-    sent = [_chunk_sent(moment, step, width) for step in range(1, ring.num_steps + 1)]
-    left = max(arranging.text_width(label, _BAR_TEXT) for label in amounts) + 10
-    bars = [
-        _bar(label, arranging.beside(chunks, 0), amount, left)
-        for (label, amount), chunks in zip(amounts.items(), (array, sent), strict=True)
-    ]
-    return arranging.stacked(bars, _BAR_GAP)
+    whole = [_bar_chunk(moment)] * ring.num_devices
+    sent = [_bar_chunk(moment, step) for step in range(1, ring.num_steps + 1)]
+    left = max(arranging.text_width(label, _SIZE) for label in amounts) + 10
+    bars = []
+    for (label, amount), chunks in zip(amounts.items(), (whole, sent), strict=True):
+        bar = arranging.beside(chunks, 0)
+        end, down = left + bar.width + 8, _BAR_HEIGHT / 2 + 4
+        texts = shapes.text(0, down, label), shapes.text(end, down, amount, fill=shapes.SOFT_INK)
+        width = end + arranging.text_width(amount, _SIZE)
+        bars.append(Drawing(width, _BAR_HEIGHT, (*texts, bar.at(left, 0))))
+    return arranging.stacked(bars, 6)
 
 
-def _bar(label: str, bar: Drawing, amount: str, left: float) -> Drawing:
-    """Returns a bar between its name and how many bytes it stands for."""
-    middle, end = _BAR_HEIGHT / 2 + 4, left + bar.width + 8
-    nodes = (
-        shapes.text(0, middle, label, size=_BAR_TEXT),
-        bar.at(left, 0),
-        shapes.text(end, middle, amount, size=_BAR_TEXT, fill=shapes.SOFT_INK),
-    )
-    return Drawing(end + arranging.text_width(amount, _BAR_TEXT), _BAR_HEIGHT, nodes)
-
-
-def _chunk_sent(moment: RingMoment, step: int, width: float) -> Drawing:
-    """Returns the chunk of a step: striped if it was a partial sum, dashed if it is still to be sent."""
-    if step > moment.step:
-        return _chunk(width, "none", dashes="2 3")
-    if moment.ring.phase(step) == ALL_GATHER:
-        return _chunk(width, shapes.LINE)
-    return _chunk(width, shapes.PANEL, shapes.stripes(width, _BAR_HEIGHT, stroke=shapes.SOFT_INK))
-
-
-def _chunk(width: float, fill: str, *stripes: Node, dashes: str | None = None) -> Drawing:
-    edge = shapes.rectangle(0, 0, width, _BAR_HEIGHT, fill=fill, stroke=shapes.SOFT_INK, dashes=dashes)
-    return Drawing(width, _BAR_HEIGHT, (edge, *stripes))
+def _bar_chunk(moment: RingMoment, step: int | None = None) -> Drawing:
+    """Returns a chunk of the array, or that of a step: striped as a partial sum, dashed if not yet sent."""
+    width, fill = _ARRAY / moment.ring.num_devices, shapes.EMPTY
+    stripes, dashes = None, None
+    if step is not None and step > moment.step:
+        fill, dashes = "none", "2 3"
+    elif step is not None and moment.ring.phase(step) == ALL_GATHER:
+        fill = shapes.LINE
+    elif step is not None:
+        stripes = shapes.stripes(width, _BAR_HEIGHT, stroke=shapes.SOFT_INK)
+    place = 0, 0, width, _BAR_HEIGHT
+    return Drawing(width, _BAR_HEIGHT, cell(place, fill=fill, stripes=stripes, dashes=dashes))
 
 
 def _row(moment: RingMoment, device_id: int, left: float) -> Node:
     """Returns a device with what it has of each chunk."""
     name = shapes.text(0, _y(device_id) + _CELL_HEIGHT / 2 + 4, devices_text([device_id]))
     new = [message.chunk for message in moment.messages if message.receiver == device_id]
-    cells = (
-        node(
-            "g",
-            _cell(holding, moment.ring.sources(chunk), new=chunk in new),
-            transform=f"translate({number(left + _x(chunk))} {number(_y(device_id))})",
-        )
+    chunks = (
+        _chunk(holding, moment.ring.sources(chunk), new=chunk in new).at(left + _x(chunk), _y(device_id))
         for chunk, holding in enumerate(moment.holdings[device_id])
     )
-    return node("g", name, *cells, class_="holder", data_device=str(device_id))
+    return node("g", name, *chunks, class_="holder", data_device=str(device_id))
 
 
-def _cell(holding: Holding, slots: Sequence[int], *, new: bool) -> Node:
+def _chunk(holding: Holding, slots: Sequence[int], *, new: bool) -> Drawing:
     """Returns a chunk on a device, with a slot for each device whose values belong in it."""
     width, idle = _CELL / len(slots), holding.sent_on or not holding.sources
-    held = {at * width: device_id for at, device_id in enumerate(slots) if device_id in holding.sources}
-    kind = "whole" if len(held) == len(slots) else "idle" if idle else "partial"
+    kind = "whole" if len(holding.sources) == len(slots) else "idle" if idle else "partial"
+    held = [
+        Drawing(width, _CELL_HEIGHT, _slot(device_id, width, kind)).at(at * width, 0)
+        for at, device_id in enumerate(slots)
+        if device_id in holding.sources
+    ]
     edge = shapes.rectangle(
         *(0, 0, _CELL, _CELL_HEIGHT),
         fill="none",
@@ -123,34 +109,16 @@ def _cell(holding: Holding, slots: Sequence[int], *, new: bool) -> Node:
         stroke_width=2.5 if new else 1,
         dashes="3 3" if idle else None,
     )
-    faces = [] if idle else [_face(x, width, device_id, kind) for x, device_id in held.items()]
-    digits = [_digits(held, width, kind)] if held else []
-    return node("g", *faces, *digits, edge, class_=f"chunk {kind}")
+    return Drawing(_CELL, _CELL_HEIGHT, (node("g", *held, edge, class_=f"chunk {kind}"),))
 
 
-def _face(x: float, width: float, device_id: int, kind: str) -> Node:
-    """Returns the values of one device in a chunk: striped in a partial sum."""
-    if kind == "whole":
-        return shapes.rectangle(x, 0, width, _CELL_HEIGHT, fill=colour(device_id), stroke_width=0)
-    lines = shapes.stripes(width, _CELL_HEIGHT, stroke=colour(device_id))
-    return replace(lines, attributes=(*lines.attributes, ("transform", f"translate({number(x)})")))
-
-
-def _digits(held: Mapping[float, int], width: float, kind: str) -> Node:
-    """Returns the numbers of the devices in one text, each in the middle of its slot."""
-    idle = kind == "idle"
-    digits = shapes.text(
-        0,
-        _CELL_HEIGHT / 2 + 4,
-        "".join(map(str, held.values())),
-        size=min(_DIGIT_SIZE, width * 1.1),
-        anchor="middle",
-        fill=shapes.SOFT_INK if idle else shapes.INK,
-        bold=not idle,
-        halo=kind == "partial",
-    )
-    middles = " ".join(number(x + width / 2) for x in held)
-    return replace(digits, attributes=(("x", middles), *digits.attributes[1:]))
+def _slot(device_id: int, width: float, kind: str) -> tuple[Node, ...]:
+    """Returns the values of one device in a chunk, with its number: striped in a partial sum."""
+    size, partial = min(_DIGIT_SIZE, width * 1.1), kind == "partial"
+    digit = Line(str(device_id), size=size, bold=kind != "idle", halo=partial)
+    stripes = shapes.stripes(width, _CELL_HEIGHT, stroke=colour(device_id)) if partial else None
+    fill = device_id if kind == "whole" else "none"
+    return cell((0, 0, width, _CELL_HEIGHT), digit, fill=fill, stripes=stripes, stroke_width=0)
 
 
 def _arrows(moment: RingMoment, left: float) -> list[Node]:

@@ -38,7 +38,7 @@ course_lib.setup(language=LANGUAGE, devices=8)
 # %% digits
 import numpy as np
 
-from course_lib import ImageGrid, collectives, data, live
+from course_lib import collectives, data, image_grid, live
 from course_lib import measured, outcome, shard, yours_or_ours
 
 tf = course_lib.start_tensorflow()
@@ -50,7 +50,7 @@ digits = data.load_mnist(SOURCE)
 train, test = digits.train, digits.test
 print("features", train.features.shape, train.features.dtype)
 print("labels", train.labels.shape, train.labels.dtype)
-ImageGrid(test.images[:24], test.labels[:24])
+image_grid(test.images[:24], test.labels[:24])
 
 # %% on-mesh-text [markdown]
 # ## A model of the Core API

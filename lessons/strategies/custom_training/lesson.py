@@ -47,7 +47,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import display
 
-from course_lib import ImageGrid, data, live, outcome, yours_or_ours
+from course_lib import data, image_grid, live, outcome, yours_or_ours
 
 tf = course_lib.start_tensorflow()
 warnings.filterwarnings("ignore", "To make it possible")  # tf.data's
@@ -55,8 +55,8 @@ SOURCE = None  # the stand-in (or what COURSE_DATA says)
 garments = data.load_fashion(SOURCE, num_train=2_500, num_test=1_000)
 images, labels = garments.train.features, garments.train.labels
 print(f"{images.shape=} {labels.shape=}")
-names = data.class_names()
-ImageGrid(garments.train.images[:10], labels[:10], names=names)
+names = np.array(data.class_names())
+image_grid(garments.train.images[:10], names[labels[:10]])
 
 
 # %% model
@@ -498,8 +498,7 @@ axes.set_yticks(range(10), names)
 plt.close(figure)
 rows = "; ".join(f"{name}: {row}" for name, row in zip(names, matrix))
 display(figure, metadata={"image/png": {"alt": rows}})
-some = tests.take(slice(20))
-ImageGrid(some.images, some.labels, predictions[:20], names=names)
+image_grid(tests.images[:20], names[tests.labels[:20]], names[predictions[:20]])
 
 # %% restore-text [markdown]
 # The bend at step 20 does not come from resuming:
