@@ -19,7 +19,7 @@ from tools.lesson import first_cell
 from tools.lesson.build import build, built_cells, built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.sources import Course, LessonError, read_lesson
-from tools.lesson.stored_outputs import WIDGET_STATE, normalised
+from tools.lesson.stored_outputs import normalised
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "notebooks" / "fixtures"
@@ -637,16 +637,6 @@ def test_a_notebook_older_than_its_source_or_catalogue_is_found(course):
     pretend_executed(course)
     edit(course.catalogue("ja", LESSON), "8の半分は4です。", "8の半分は、4です。")
     assert notebook_faults(course).startswith("ja/00_fixture.ipynb: cell 'takeaways': its source")
-
-
-def test_a_widget_with_an_older_script_is_found():
-    script = (ROOT / "course_lib" / "widgets" / "static" / "widget.js").read_text("utf-8")
-    notebook = nbformat.v4.new_notebook()
-    state = {"a": {"state": {"_esm": script}}, "b": {"state": {"value": 3}}}
-    notebook.metadata.widgets = nbformat.from_dict({WIDGET_STATE: {"state": state}})
-    assert checks.old_scripts(notebook) == set()
-    notebook.metadata.widgets[WIDGET_STATE].state.a.state["_esm"] += "//"
-    assert checks.old_scripts(notebook) == {script + "//"}
 
 
 def test_a_notebook_without_source_is_found(course):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.resources import files
 
 import nbformat
 from nbformat import NotebookNode
@@ -20,7 +19,7 @@ from tools.lesson.build import built_cells, built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.maps import maps
 from tools.lesson.sources import SOURCE_LANGUAGE, Course, Lesson, LessonError
-from tools.lesson.stored_outputs import WIDGET_STATE, normalised
+from tools.lesson.stored_outputs import normalised
 
 _SHOWING = {"predict", "reveal", "error", "check"}
 
@@ -102,8 +101,6 @@ def _stored_faults(stored: NotebookNode) -> Iterator[str]:
         return
     if normalised(stored) != stored:
         yield "its outputs are not as tools.lesson.execute stores them"
-    if old_scripts(stored):
-        yield "its widgets hold a script that course_lib no longer has (execute again)"
     yield from folded_outputs(stored)
     code = [cell for cell in stored.cells if cell.cell_type == "code"]
     of_lesson = stated(cell.source for cell in code)
@@ -112,17 +109,6 @@ def _stored_faults(stored: NotebookNode) -> Iterator[str]:
         yield from (f"cell {cell.id!r} {fault}" for fault in output_faults(cell, bands))
         if _SHOWING & set(cell.metadata.get("tags", [])) and not cell.outputs:
             yield f"cell {cell.id!r} shows nothing"
-
-
-def old_scripts(stored: NotebookNode) -> set[str]:
-    """Returns the scripts of stored widgets that the library no longer has; nbval does not compare them."""
-    current = {
-        path.read_text("utf-8")
-        for path in (files("course_lib") / "widgets" / "static").iterdir()
-        if path.name.endswith(".js")
-    }
-    state = stored.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
-    return {widget["state"]["_esm"] for widget in state.values() if "_esm" in widget["state"]} - current
 
 
 def main() -> int:

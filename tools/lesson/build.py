@@ -137,13 +137,11 @@ def _notebook_cell(cell: Cell) -> NotebookNode:
 
 
 def _keep_outputs(notebook: NotebookNode, stored: NotebookNode) -> None:
-    """Copies the stored outputs, and the state of the widgets in them, into a notebook with the same code."""
+    """Copies the stored outputs into a notebook with the same code."""
     done = {cell.id: cell for cell in stored.cells if cell.cell_type == "code"}
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = done[cell.id].outputs, done[cell.id].execution_count
-    if "widgets" in stored.metadata:
-        notebook.metadata.widgets = stored.metadata.widgets
 
 
 def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:
