@@ -84,7 +84,7 @@ def headed(
 def of_words(title: str, lines: Sequence[str]) -> Figure:
     """Returns a figure of lines of text alone: what a widget is for, where there is nothing to draw."""
     drawing = arranging.lines_of_text(lines, size=14, max_width=_WORDS_WIDTH)
-    return Figure(shapes.to_svg(arranging.document(drawing, title)), "\n".join(lines))
+    return Figure(shapes.markup(arranging.document(drawing, title)), "\n".join(lines))
 
 
 def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figure:
@@ -96,4 +96,4 @@ def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figu
         text: the other lines.
     """
     drawing = arranging.document(arranging.stacked(drawings, 12), title)
-    return Figure(shapes.to_svg(drawing), "\n".join([title, *text]))
+    return Figure(shapes.markup(drawing), "\n".join([title, *text]))

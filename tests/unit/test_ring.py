@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.pictures import shapes
+from course_lib.pictures.arranging import document
 from tests.course import from_lesson
 
 ring_text = from_lesson("communication", "ring_text")
 KINDS, Ring = from_lesson("communication.ring", "KINDS", "Ring")
-ring_figure = from_lesson("communication.ring_picture", "ring_figure")
+chunks_drawing = from_lesson("communication.ring_picture", "chunks_drawing")
 
 SVG_TAG = "{http://www.w3.org/2000/svg}"
 
@@ -106,30 +107,6 @@ def test_holdings_name_the_devices_whose_numbers_are_in_a_buffer(ring, data):
 # Words
 
 
-def test_partial_sums_go_round():
-    golden = """
-Ring all-reduce of 4 devices: step 2 of 6
-Bytes sent by each device: 1,680 of 5,040. Bytes of the array: 3,360.
-
-Sent in this step
-  0 → 1  C  3 + 0
-  1 → 2  D  0 + 1
-  2 → 3  A  1 + 2
-  3 → 0  B  2 + 3
-
-Chunks
-        A       B       C       D
-   0   0...    0.23   (0..3)  (0...)
-   1  (.1..)   .1..    01.3   (01..)
-   2  (.12.)  (..2.)   ..2.    012.
-   3   .123   (..23)  (...3)   ...3
-
-Reduce-scatter, step 2 of 3: each device sends one chunk to the next device, which adds its own values. Device 0 sends chunk C to device 1.
-The chunks that moved now hold the sum over 3 devices. They go on in the next step.
-"""  # noqa: E501
-    assert ring_figure(Ring("all-reduce", 4, 3360).after(2)).text == golden.strip("\n")
-
-
 @pytest.mark.parametrize(
     ("ring", "step", "told"),
     [
@@ -152,7 +129,9 @@ def test_each_step_says_what_came_of_it(ring, step, told):
 
 
 def elements(moment, tag: str, class_: str | None = None) -> list[ElementTree.Element]:
-    found = ElementTree.fromstring(ring_figure(moment).svg).iter(f"{SVG_TAG}{tag}")
+    found = ElementTree.fromstring(shapes.markup(document(chunks_drawing(moment), ""))).iter(
+        f"{SVG_TAG}{tag}"
+    )
     return [element for element in found if class_ is None or element.get("class") == class_]
 
 

@@ -16,7 +16,7 @@ from tools.lesson import comments, exercises, markdown_blocks, texts
 from tools.lesson.references import topics
 from tools.lesson.sources import Course, Lesson, LessonError
 
-_KEYWORDS = {"_": None, "ngettext": (1, 2)}
+_KEYWORDS = {"_": None, "later": None, "ngettext": (1, 2)}
 
 
 def lesson_texts(lesson: Lesson) -> Iterator[Text]:

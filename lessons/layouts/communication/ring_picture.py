@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import colour
-from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node, node, number
 from course_lib.pictures.text import devices_text
 from course_lib.specs.blocks import block_label
@@ -17,17 +15,8 @@ from lessons.layouts.communication import ring_text
 from lessons.layouts.communication.ring import ALL_GATHER, Holding, RingMoment
 
 _CELL, _CELL_HEIGHT, _COLUMN_GAP, _ROW_GAP, _HEADER = 72.0, 30.0, 6.0, 20.0, 16.0
-_LOOP, _DIGIT_SIZE, _LEAST_WIDTH = 14.0, 12.0, 440.0
+_LOOP, _DIGIT_SIZE = 14.0, 12.0
 _ARRAY, _BAR_HEIGHT, _BAR_GAP, _BAR_TEXT = 160.0, 16.0, 6.0, 12.0
-
-
-def ring_figure(moment: RingMoment) -> Figure:
-    """Returns the picture of a ring after some of its steps."""
-    chunks = chunks_drawing(moment)
-    told, width = ring_text.sentences(moment), max(chunks.width, _LEAST_WIDTH)
-    drawings = [chunks, sent_drawing(moment), arranging.lines_of_text(told, size=13, max_width=width)]
-    text = [*ring_text.lines(moment), "", *told]
-    return headed(ring_text.title(moment), drawings, text, width=width, says=legend(moment))
 
 
 def legend(moment: RingMoment) -> list[str]:
@@ -133,13 +122,13 @@ def _face(x: float, width: float, device_id: int, kind: str) -> Node:
     if kind == "whole":
         return shapes.rectangle(x, 0, width, _CELL_HEIGHT, fill=colour(device_id), stroke_width=0)
     lines = shapes.stripes(width, _CELL_HEIGHT, stroke=colour(device_id))
-    return replace(lines, attributes=(*lines.attributes, ("transform", f"translate({number(x)})")))
+    return node("g", lines, transform=f"translate({number(x)})")
 
 
 def _digits(held: Mapping[float, int], width: float, kind: str) -> Node:
     """Returns the numbers of the devices in one text, each in the middle of its slot."""
     idle = kind == "idle"
-    digits = shapes.text(
+    tag, attributes, text = shapes.text(
         0,
         _CELL_HEIGHT / 2 + 4,
         "".join(map(str, held.values())),
@@ -149,8 +138,7 @@ def _digits(held: Mapping[float, int], width: float, kind: str) -> Node:
         bold=not idle,
         halo=kind == "partial",
     )
-    middles = " ".join(number(x + width / 2) for x in held)
-    return replace(digits, attributes=(("x", middles), *digits.attributes[1:]))
+    return [tag, {**attributes, "x": " ".join(number(x + width / 2) for x in held)}, text]
 
 
 def _arrows(moment: RingMoment, left: float) -> list[Node]:

@@ -48,21 +48,8 @@ def sentences(moment: RingMoment) -> list[str]:
     return [sent, _outcome(ring, step), *([_result(ring)] if step == ring.num_steps else [])]
 
 
-def lines(moment: RingMoment) -> list[str]:
-    """Returns the bytes sent, the messages of the last step and the chunks on every device.
-
-    A chunk is shown by the devices whose values it holds, with a dot for each that is missing; what was sent
-    on is in brackets.
-    """
-    sent = _("Bytes sent by each device: {sent}.", sent=_sent(moment))
-    whole = _("Bytes of the array: {whole}.", whole=f"{moment.ring.whole_bytes:,}")
-    messages = [f"  {message}" for message in _messages(moment)]
-    sent_now = [_("Sent in this step"), *messages, ""] if messages else []
-    return [join_sentences([sent, whole]), "", *sent_now, _("Chunks"), *_table(moment)]
-
-
 def heard(moment: RingMoment) -> str:
-    """Returns the same for those who hear it: the messages, and what each device has and still needs."""
+    """Returns the picture in words: the messages of the last step, and what each device has and needs."""
     rows = [
         ", ".join(
             f"{block_label(chunk)} {_sum(holding.sources)}"
@@ -106,20 +93,6 @@ def _messages(moment: RingMoment) -> list[str]:
 
 def _sum(devices: tuple[int, ...]) -> str:
     return " + ".join(map(str, devices))
-
-
-def _table(moment: RingMoment) -> list[str]:
-    rows = []
-    for holdings in moment.holdings:
-        row = []
-        for chunk, holding in enumerate(holdings):
-            digits = (str(at) if at in holding.sources else "." for at in moment.ring.sources(chunk))
-            row.append(f"({''.join(digits)})" if holding.sent_on else "".join(digits))
-        rows.append(row)
-    width = max(len(cell) for row in rows for cell in row)
-    heads = [block_label(chunk) for chunk in range(moment.ring.num_devices)]
-    table = [("", heads), *((str(device_id), row) for device_id, row in enumerate(rows))]
-    return [f"  {name:>2}  {'  '.join(f'{cell:^{width}}' for cell in row)}".rstrip() for name, row in table]
 
 
 def _aim(ring: Ring) -> str:
