@@ -10,8 +10,6 @@ from typing import Any
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 
-_WORDS_WIDTH = 440.0
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -79,12 +77,6 @@ def headed(
         fill = shapes.INK if agrees else shapes.ALARM
         rows.append(arranging.lines_of_text([verdict], size=13, max_width=width, fill=fill))
     return framed(title, rows, text)
-
-
-def of_words(title: str, lines: Sequence[str]) -> Figure:
-    """Returns a figure of lines of text alone: what a widget is for, where there is nothing to draw."""
-    drawing = arranging.lines_of_text(lines, size=14, max_width=_WORDS_WIDTH)
-    return Figure(shapes.markup(arranging.document(drawing, title)), "\n".join(lines))
 
 
 def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figure:

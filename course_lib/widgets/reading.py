@@ -15,7 +15,7 @@ _PANEL = f"background:{shapes.PANEL};color:{shapes.INK};padding:.8em 1em;border-
 def still(title: str, body: Sequence[Node]) -> Node:
     """Returns a title and a body without what only a script brings to life."""
     heading = node("p", node("strong", title))
-    return node("div", heading, *_without_scripts(body), style=_PANEL)
+    return node("div", heading, *_stilled(body), style=_PANEL)
 
 
 def lines(tree: Node | str) -> list[str]:
@@ -38,12 +38,19 @@ def lines(tree: Node | str) -> list[str]:
     return [("- " if tag == "li" else "") + joint.join(said)]
 
 
-def _without_scripts(children: Sequence[Node | str]) -> Iterator[Node | str]:
+def _stilled(children: Sequence[Node | str]) -> Iterator[Node | str]:
+    """Yields pieces of a page as they look without a script, and without the module's styles."""
     for child in children:
         if isinstance(child, str):
             yield child
-        elif child[0] not in _NEEDS_A_SCRIPT and child[1].get("class") != "why":
-            tag, attributes, *inside = child
+            continue
+        tag, attributes, *inside = child
+        kind = attributes.get("class")
+        if kind == "fact":
+            yield node("p", *lines(child))
+        elif tag == "h3":  # JupyterLab would list it among the headings of the lesson
+            yield node("p", node("strong", *inside))
+        elif tag not in _NEEDS_A_SCRIPT and kind != "why":
             kept = {name: value for name, value in attributes.items() if name != "tabindex"}
             role = {"role": "img"} if kept.get("role") == "button" else {}
-            yield [tag, {**kept, **role}, *_without_scripts(inside)]
+            yield ["div" if tag == "dl" else tag, {**kept, **role}, *_stilled(inside)]
