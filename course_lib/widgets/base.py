@@ -101,12 +101,12 @@ class TreeWidget(anywidget.AnyWidget):
     def show(self, *_change: object) -> None:
         """Brings what the notebook shows up to date."""
         late = _("No answer from the kernel yet. If this stays, run this cell again.")
-        self.view = self._tree(self.state, self.controls(self.state), self.body(self.state), late)
+        below = [*self.body(self.state), node("p", late, class_="late")]
+        self.view = self._tree(self.state, self.controls(self.state), below)
 
     def page_tree(self, state: State) -> Node:
         """Returns all that a page shows for a state."""
-        late = _("The table of choices is not here yet. If this stays, load the page again.")
-        return self._tree(state, self.page_controls(state), self.page_body(state), late)
+        return self._tree(state, self.page_controls(state), self.page_body(state))
 
     def next_states(self, state: State) -> list[State]:
         """Returns for each option on a page, in their order, the state that it leads to."""
@@ -132,12 +132,11 @@ class TreeWidget(anywidget.AnyWidget):
     def __repr__(self) -> str:
         return "\n".join(reading.lines(self.still()))
 
-    def _tree(self, state: State, groups: Sequence[Group], body: Sequence[Node], late: str) -> Node:
+    def _tree(self, state: State, groups: Sequence[Group], below: Sequence[Node]) -> Node:
         return node(
             "div",
             node("div", *(controls.group_node(group, state) for group in groups), class_="controls"),
-            *body,
-            node("p", late, class_="late"),
+            *below,
             class_=f"widget {self.kind}",
             role="group",
             lang=language(),
