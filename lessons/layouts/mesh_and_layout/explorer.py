@@ -18,7 +18,7 @@ from course_lib.specs.components import Comparison
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
-from course_lib.widgets.controls import Group, State
+from course_lib.widgets.controls import State
 from course_lib.widgets.listings import listings
 from lessons.layouts import mesh_layout_state as states
 
@@ -50,6 +50,11 @@ class MeshLayoutExplorer(Experiment):
     button = later("Make the real DTensor and compare")
     waiting = later("Making the real DTensor.")
 
+    controls = staticmethod(states.notebook_groups)
+    page_controls = staticmethod(states.page_groups)
+    settled = staticmethod(states.whole_state)
+    page_settled = staticmethod(states.page_state)
+
     def __init__(self, observe: Observe | None = None) -> None:
         super().__init__(observe, _FIRST)
 
@@ -61,22 +66,6 @@ class MeshLayoutExplorer(Experiment):
             CourseError: it is illegal.
         """
         return states.sharding_of(self.state)
-
-    def controls(self, state: State) -> Sequence[Group]:
-        """Returns all meshes, shapes and layouts as controls."""
-        return states.notebook_groups(state)
-
-    def page_controls(self, state: State) -> Sequence[Group]:
-        """Returns a few meshes and shapes, and all their layouts."""
-        return states.page_groups(state)
-
-    def settled(self, state: State) -> State:
-        """Returns the state with as many sizes, lengths and entries as it says."""
-        return states.whole_state(state)
-
-    def page_settled(self, state: State) -> State:
-        """Returns the state that a page offers and that is most like this one."""
-        return states.page_state(state)
 
     def why_not(self, state: State) -> str:
         """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
