@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from course_lib.i18n import _
 from course_lib.pictures import shapes
 from course_lib.pictures.shapes import Node, node
 
 _NEEDS_A_SCRIPT = ("button", "details")
-_JOINTS = {"fact": ": ", "h3": "", "li": "", "p": "", "pre": ""}  # between the parts of a line
+_LINES = ("h3", "li", "p", "pre")
 _PANEL = f"background:{shapes.PANEL};color:{shapes.INK};padding:.8em 1em;border-radius:10px"
 
 
@@ -32,10 +33,12 @@ def lines(tree: Node | str) -> list[str]:
     if attributes.get("role") in ("button", "img"):
         return str(attributes["aria-label"]).split("\n")
     said = [line for child in children for line in lines(child)]
-    joint = _JOINTS.get(attributes.get("class", tag), _JOINTS.get(tag))
-    if joint is None or not said:
+    if attributes.get("class") == "fact":
+        name, value = said
+        return [_("{heading}: {content}", heading=name, content=value)]
+    if tag not in _LINES or not said:
         return said
-    return [("- " if tag == "li" else "") + joint.join(said)]
+    return [("- " if tag == "li" else "") + "".join(said)]
 
 
 def _stilled(children: Sequence[Node | str]) -> Iterator[Node | str]:
