@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import Any
 
 import polib
 
@@ -41,12 +42,17 @@ def _(message: str, **values: object) -> str:
     >>> _("{count} devices", count=8)
     '8 devices'
     """
-    return _catalogue(language()).gettext(message).format(**values)
+    return _catalogue(_current["language"]).gettext(message).format(**values)
 
 
 def translated(text: str) -> str:
     """Returns a text of a lesson's source in the reader's language; "" is ""."""
     return _catalogue(language()).gettext(text) if text else ""
+
+
+def later(message: str) -> Any:
+    """Returns a property of a class: `message` in the language that the reader has when it is shown."""
+    return property(lambda _self: translated(message))
 
 
 def ngettext(one: str, many: str, count: int, **values: object) -> str:
@@ -81,15 +87,6 @@ def is_wide(character: str) -> bool:
     return unicodedata.east_asian_width(character) in "WF"
 
 
-def closes(character: str) -> bool:
-    """Returns whether a character is a wide mark that begins no line, such as 。 or ）.
-
-    >>> [character for character in "一、二（三）。" if closes(character)]
-    ['、', '）', '。']
-    """
-    return is_wide(character) and unicodedata.category(character) in ("Pe", "Pf", "Po")
-
-
 def is_written_wide() -> bool:
     """Returns whether the reader's language is written in wide characters, as Japanese is."""
     return any(map(is_wide, _("Right.")))
@@ -101,7 +98,7 @@ def num_columns(text: str) -> int:
     >>> num_columns("Adam"), num_columns("Adamと2台")
     (4, 9)
     """
-    return len(text) + sum(map(is_wide, text))
+    return len(text) if text.isascii() else len(text) + sum(map(is_wide, text))
 
 
 def padded(text: str, columns: int, *, to_the_right: bool = False) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from course_lib.specs.communication import product
 from course_lib.specs.compared import Compared
+from course_lib.widgets import reading
 
 
 def choose(explorer, *path_and_value: Any) -> None:
@@ -47,16 +48,18 @@ def shown(explorer, class_: str) -> list[str]:
     return [text_of(piece) for piece in pieces(explorer.view, class_)]
 
 
-def questions(explorer) -> list[str]:
-    """Returns the headings of its controls."""
-    return [group.heading for group in explorer.controls(explorer.state, page=False)]
+def told(explorer) -> str:
+    """Returns in words what the explorer shows below its controls, but for programs that are folded."""
+    _tag, _attributes, _controls, *body, _late = explorer.view
+    return "\n".join(line for piece in body if piece[0] != "details" for line in reading.lines(piece))
 
 
-def whole(table, value):
-    """Puts the shared parts of a table back where numbers stand for them."""
-    if isinstance(value, int):
-        return whole(table, table["parts"][value])
-    return [whole(table, child) for child in value] if isinstance(value, list) else value
+def whole(table, number):
+    """Puts the parts of a table back where numbers stand for them."""
+    if isinstance(number, str):
+        return number
+    tag, attributes, *children = table["parts"][number]
+    return [tag, table["parts"][attributes], *(whole(table, child) for child in children)]
 
 
 def ran_as_predicted(left, right, wanted) -> Compared:

@@ -7,12 +7,11 @@ from typing import Any
 
 from course_lib.exercises import kept
 from course_lib.exercises.predictions import Prediction
-from course_lib.i18n import _
-from course_lib.pictures.shapes import Node, node, to_svg
+from course_lib.i18n import _, later
+from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Choice, Group, Number, State
-from course_lib.widgets.table import page_table
 from course_lib.widgets.words import words
 
 _CHOSEN = ("chosen",)  # the place of an option, or the number in the field
@@ -27,46 +26,41 @@ class Card(TreeWidget):
     """
 
     kind = "prediction"
+    title = later("Predict")
 
     def __init__(self, prediction: Prediction) -> None:
-        self._prediction = prediction
+        self._prediction, self._options = prediction, prediction.options()
+        self.name = prediction.prediction_id
         super().__init__({"chosen": kept.of(prediction.prediction_id).chosen})
         self.observe(self._keep, "state")
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Predict")
+    def controls(self, state: State) -> Sequence[Group]:
+        """Returns the question over its answers, or over a field where a number is asked for."""
+        if self._prediction.is_typed:
+            return [Group(self._prediction.question, [Number(_CHOSEN, _("Your number"), whole=False)])]
+        return self.page_controls(state)
 
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:  # noqa: ARG002 - always the same
-        """Returns the question over its answers; over a field where a number is asked for in a notebook."""
-        question = self._prediction.question
-        if self._prediction.is_typed and not page:
-            return [Group(question, [Number(_CHOSEN, _("Your number"), whole=False)])]
-        answers = [(place, option.text) for place, option in enumerate(self._prediction.options())]
-        return [Group(question, [Choice(_CHOSEN, answers)])]
+    def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
+        """Returns the question over its answers."""
+        answers = [(place, option.text) for place, option in enumerate(self._options)]
+        return [Group(self._prediction.question, [Choice(_CHOSEN, answers)])]
 
-    def settled(self, state: State, *, page: bool) -> State:  # noqa: ARG002 - it is whole
-        """Returns the state as it is."""
-        return state
-
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns what follows from the choice: on a page the verdict, in a notebook what to do next."""
-        if page:
-            return self._verdict(state["chosen"])
+    def body(self, state: State) -> Sequence[Node]:
+        """Returns what to do next."""
         return [pieces.spoken("verdict", "" if state["chosen"] is None else self._what_next(state["chosen"]))]
 
-    def for_a_page(self) -> dict[str, Any]:
-        """Returns the views before and after each answer: they are few, and need no file."""
-        return {"table": page_table(self, _OPEN)}
+    def page_first(self) -> State:
+        """Returns the state without an answer."""
+        return _OPEN
 
-    def still(self) -> str:
+    def page_body(self, state: State) -> Sequence[Node]:
+        """Returns the verdict on the answer."""
+        return self._verdict(state["chosen"])
+
+    def still(self) -> Node:
         """Returns the question and its answers."""
-        answers = [node("li", *words(option.text)) for option in self._prediction.options()]
-        return to_svg(node("p", *words(self._prediction.question))) + to_svg(node("ul", *answers))
-
-    def __repr__(self) -> str:
-        answers = [f"- {option.text}" for option in self._prediction.options()]
-        return "\n".join([self._prediction.question, *answers])
+        answers = [node("li", *words(option.text)) for option in self._options]
+        return node("div", node("p", *words(self._prediction.question)), node("ul", *answers))
 
     def _keep(self, *_change: object) -> None:
         kept.of(self._prediction.prediction_id).chosen = self.state["chosen"]
@@ -80,7 +74,7 @@ class Card(TreeWidget):
         to_confirm = pieces.spoken("confirm", "", data_text=_("Press Enter to choose this answer."))
         if place is None:
             return [to_confirm, pieces.spoken("verdict", "")]
-        option = self._prediction.options()[place]
+        option = self._options[place]
         right = self._prediction.is_right(option)
         if right:  # why, says the measurement below, which the choice opens
             mark, said = node("strong", "✓", aria_hidden="true"), _("Right.")

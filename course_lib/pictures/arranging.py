@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_lib.i18n import closes, is_wide, num_columns
+from course_lib.i18n import num_columns
 from course_lib.pictures import shapes
 from course_lib.pictures.shapes import Node, node, number
 
 _PADDING = 16.0
+_WIDE, _CLOSING = "\u1100-\uffef", "、。，．：；！？）］｝」』】〉》〕…ー"
+# A line may break after a space or a wide character, but not before a mark that closes.
+_PIECE = re.compile(f"[^ {_WIDE}]*(?:[{_WIDE}][{_CLOSING}]*| )|[^ {_WIDE}]+")
 
 
 @dataclass(frozen=True)
@@ -106,19 +110,11 @@ def _size(width: float, height: float) -> dict[str, str]:
 
 
 def _broken(content: str, size: float, max_width: float) -> list[str]:
+    if text_width(content, size) <= max_width:
+        return [content]
     lines = [""]
-    for piece in _pieces(content):
+    for piece in _PIECE.findall(content):
         if lines[-1].strip() and text_width((lines[-1] + piece).rstrip(), size) > max_width:
             lines.append("")
         lines[-1] += piece if lines[-1] else piece.lstrip()
     return lines
-
-
-def _pieces(content: str) -> list[str]:
-    """Splits after spaces and East Asian characters, but not before closing marks: a line may break there."""
-    pieces = [""]
-    for character, following in zip(content, [*content[1:], " "], strict=True):
-        pieces[-1] += character
-        if character == " " or (is_wide(character) and not closes(following)):
-            pieces.append("")
-    return [piece for piece in pieces if piece]

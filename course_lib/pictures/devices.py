@@ -11,8 +11,8 @@ from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell, colour
 from course_lib.pictures.grid import Plane, planes
 from course_lib.pictures.shapes import Node, node
-from course_lib.pictures.tensors import thumbnail, value_width, values_drawing
-from course_lib.pictures.text import MOST_VALUES, device_sentences, label_of
+from course_lib.pictures.tensors import thumbnails, value_width, values_drawing
+from course_lib.pictures.text import MOST_VALUES, device_sentences
 from course_lib.specs.blocks import Block
 from course_lib.specs.components import Observed
 from course_lib.specs.mesh import MeshSpec
@@ -35,21 +35,28 @@ def predicted_cards(sharding: Sharding, *, pressable: bool = False) -> list[Draw
         sharding: what they hold.
         pressable: whether each card is a button whose name says what its device holds.
     """
+    maps, notes = thumbnails(sharding), [_index_lines(block) for block in sharding.blocks]
     cards = []
     for device_id, number in enumerate(sharding.holdings):
-        block = sharding.blocks[number]
         says = device_sentences(sharding, device_id) if pressable else ""
         roles = {"role": "button", "tabindex": "-1", "aria_label": says} if pressable else {}
-        content = (thumbnail(sharding, number), _index_lines(block))
-        cards.append(_card(device_id, number, block.label, *content, roles=roles))
+        label = sharding.blocks[number].label
+        cards.append(_card(device_id, number, label, maps[number], notes[number], roles=roles))
     return cards
 
 
 def observed_cards(observed: Observed) -> list[Drawing]:
     """Returns the devices with what each really holds, as values if these are few."""
-    shown = [component for component in observed.components if component.size <= MOST_VALUES]
-    width = value_width(shown)
-    return [_observed_card(observed, device_id, width) for device_id in range(len(observed.components))]
+    width = value_width([component for component in observed.components if component.size <= MOST_VALUES])
+    maps, expected = thumbnails(observed.sharding), observed.sharding.holdings
+    cards = []
+    for device_id, (component, held) in enumerate(zip(observed.components, observed.holdings, strict=True)):
+        few = component.size <= MOST_VALUES
+        drawing = values_drawing(component, colour(held), width) if few else maps[held]
+        label = "?" if held is None else observed.sharding.blocks[held].label
+        notes = [] if few else [str(component.shape)]
+        cards.append(_card(device_id, held, label, drawing, notes, wrong=held != expected[device_id]))
+    return cards
 
 
 def mesh_parts(mesh: MeshSpec, cards: Sequence[Drawing]) -> list[Drawing]:
@@ -97,15 +104,6 @@ def _card(
     kind = "device wrong" if wrong else "device"
     data = {"data_device": str(device_id), "data_block": None if block is None else str(block)}
     return Drawing(width, height, (node("g", *nodes, class_=kind, **data, **(roles or {})),))
-
-
-def _observed_card(observed: Observed, device_id: int, width: float) -> Drawing:
-    component, held = observed.components[device_id], observed.holdings[device_id]
-    few, sharding = component.size <= MOST_VALUES, observed.sharding
-    drawing = values_drawing(component, colour(held), width) if few else thumbnail(sharding, held)
-    notes = [] if few else [str(component.shape)]
-    wrong = held != sharding.holdings[device_id]
-    return _card(device_id, held, label_of(sharding, held), drawing, notes, wrong=wrong)
 
 
 def _plain_card(device_id: int) -> Drawing:

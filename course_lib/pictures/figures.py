@@ -10,8 +10,6 @@ from typing import Any
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 
-_WORDS_WIDTH = 440.0
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -74,12 +72,6 @@ def headed(
     return framed(title, rows, text)
 
 
-def of_words(title: str, lines: Sequence[str]) -> Figure:
-    """Returns a figure of lines of text alone: what a widget is for, where there is nothing to draw."""
-    drawing = arranging.lines_of_text(lines, size=14, max_width=_WORDS_WIDTH)
-    return Figure(shapes.to_svg(arranging.document(drawing, title)), "\n".join(lines))
-
-
 def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figure:
     """Returns a figure: the drawings under each other on a panel, and the lines of its text.
 
@@ -89,4 +81,4 @@ def framed(title: str, drawings: Sequence[Drawing], text: Sequence[str]) -> Figu
         text: the other lines.
     """
     drawing = arranging.document(arranging.stacked(drawings, 12), title)
-    return Figure(shapes.to_svg(drawing), "\n".join([title, *text]))
+    return Figure(shapes.markup(drawing), "\n".join([title, *text]))

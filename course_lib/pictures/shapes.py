@@ -1,12 +1,11 @@
 """The tree of shapes: what Python computes once and SVG files, pages and notebooks then show.
 
-A node has a tag, attributes and children, in the words of SVG and HTML. Roles such as `data-device` say what
-a shape stands for, so that a page can listen to it without knowing how it was made.
+It is in the words of SVG and HTML. Roles such as `data-device` say what a shape stands for, so that a page
+can listen to it without knowing how it was made.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -24,57 +23,36 @@ SANS = (
 MONOSPACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
-@dataclass(frozen=True)
-class Node:
-    """A shape, or several in a group, or a piece of a page.
-
-    Attributes:
-        tag: the name of the element.
-        attributes: names and values, in the order in which they are written.
-        children: nodes and texts.
-    """
-
-    tag: str
-    attributes: tuple[tuple[str, str], ...]
-    children: tuple[Node | str, ...]
+# A shape, or several in a group, or a piece of a page, as plain JSON: the name of its element, a dictionary
+# of attributes in the order in which they are written, and then its children, nodes and texts.
+Node = list[Any]
 
 
 def node(tag: str, *children: Node | str, **attributes: str | float | None) -> Node:
     """Returns a node; `_` in the name of an attribute stands for `-`, and None leaves the attribute out.
 
-    >>> node("text", "A", x=1.5, font_size=12, class_="label").attributes
-    (('x', '1.5'), ('font-size', '12'), ('class', 'label'))
+    >>> node("text", "A", x=1.5, font_size=12, class_="label")
+    ['text', {'x': '1.5', 'font-size': '12', 'class': 'label'}, 'A']
     """
-    named = tuple(
-        (name.rstrip("_").replace("_", "-"), value if isinstance(value, str) else number(value))
+    named = {
+        name.rstrip("_").replace("_", "-"): value if isinstance(value, str) else f"{round(value, 2):g}"
         for name, value in attributes.items()
         if value is not None
-    )
-    return Node(tag, named, children)
+    }
+    return [tag, named, *children]
 
 
-def to_svg(tree: Node | str) -> str:
-    """Returns the tree as SVG.
+def markup(tree: Node | str) -> str:
+    """Returns the tree as a file or a page has it, SVG or HTML.
 
-    >>> to_svg(node("g", node("rect", width=2), node("text", "a < b")))
-    '<g><rect width="2"/><text>a &lt; b</text></g>'
+    >>> markup(node("g", node("rect", width=2), node("text", "a < b")))
+    '<g><rect width="2"></rect><text>a &lt; b</text></g>'
     """
     if isinstance(tree, str):
         return escape(tree, quote=False)
-    attributes = "".join(f' {name}="{escape(value)}"' for name, value in tree.attributes)
-    inside = "".join(map(to_svg, tree.children))
-    return f"<{tree.tag}{attributes}>{inside}</{tree.tag}>" if inside else f"<{tree.tag}{attributes}/>"
-
-
-def to_json(tree: Node | str) -> Any:
-    """Returns the tree as plain JSON values: a text, or a list of tag, attributes and children.
-
-    >>> to_json(node("g", node("rect", width=2), "A"))
-    ['g', {}, ['rect', {'width': '2'}], 'A']
-    """
-    if isinstance(tree, str):
-        return tree
-    return [tree.tag, dict(tree.attributes), *map(to_json, tree.children)]
+    tag, attributes, *children = tree
+    named = "".join([f' {name}="{escape(value)}"' for name, value in attributes.items()])
+    return f"<{tag}{named}>{''.join(map(markup, children))}</{tag}>"
 
 
 def number(value: float) -> str:
@@ -83,7 +61,7 @@ def number(value: float) -> str:
     >>> number(2.0), number(1 / 3), number(40)
     ('2', '0.33', '40')
     """
-    return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{round(value, 2):g}"
 
 
 def rectangle(

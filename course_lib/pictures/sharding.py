@@ -12,15 +12,7 @@ from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.devices import mesh_drawing, observed_cards, plain_cards, predicted_cards
 from course_lib.pictures.figures import Figure, draw, framed, headed
 from course_lib.pictures.tensors import annotated_tensor
-from course_lib.pictures.text import (
-    array_text,
-    block_lines,
-    holding_cells,
-    marked,
-    mesh_grid,
-    stranger_lines,
-    summary,
-)
+from course_lib.pictures.text import block_lines, holding_lines, marked, mesh_lines, summary
 from course_lib.specs.components import Array, Comparison, Observed
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -32,9 +24,8 @@ _LEAST_WIDTH, _MAX_WIDTH, _GAP = 440.0, 700.0, 28.0
 @draw.register
 def _mesh_figure(mesh: MeshSpec) -> Figure:
     title = ngettext("Mesh {mesh}: {count} device", "Mesh {mesh}: {count} devices", mesh.size, mesh=mesh)
-    grid = mesh_grid(mesh, [str(device_id) for device_id in range(mesh.size)])
     drawing = arranging.titled(title, mesh_drawing(mesh, plain_cards(mesh)))
-    return framed(title, [drawing], ["", *grid])
+    return framed(title, [drawing], mesh_lines(mesh))
 
 
 @draw.register
@@ -101,19 +92,17 @@ def _figure(
 
 def _tensor_part(sharding: Sharding, whole: Array | None = None) -> _Part:
     require_drawable(sharding)
-    values = None if whole is None else [array_text(whole[block.index]) for block in sharding.blocks]
-    return _Part(_("Tensor"), annotated_tensor(sharding), block_lines(sharding, values))
+    return _Part(_("Tensor"), annotated_tensor(sharding), block_lines(sharding, whole))
 
 
 def _predicted_part(heading: str, sharding: Sharding) -> _Part:
-    lines = mesh_grid(sharding.mesh, holding_cells(sharding, sharding.holdings))
+    lines = holding_lines(sharding, sharding.holdings)
     return _Part(heading, mesh_drawing(sharding.mesh, predicted_cards(sharding)), lines)
 
 
 def _observed_part(heading: str, observed: Observed) -> _Part:
-    mesh = observed.sharding.mesh
-    grid = mesh_grid(mesh, holding_cells(observed.sharding, observed.holdings))
-    return _Part(heading, mesh_drawing(mesh, observed_cards(observed)), [*grid, *stranger_lines(observed)])
+    lines = holding_lines(observed.sharding, observed.holdings, observed.components)
+    return _Part(heading, mesh_drawing(observed.sharding.mesh, observed_cards(observed)), lines)
 
 
 def _with_bytes(observed: Observed) -> Sharding:

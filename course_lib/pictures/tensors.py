@@ -7,7 +7,7 @@ before these two make planes next to each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
@@ -32,10 +32,14 @@ def tensor_drawing(sharding: Sharding, *, outlines: bool = False) -> Drawing:
         sharding: the tensor and how it is cut.
         outlines: whether to add a hidden outline of each block, for pages that mark a block.
     """
-    size, numbers = _element_size(sharding, _SIDE), range(len(sharding.blocks))
-    parts = [_labelled_block(sharding.blocks, at, size) for at in numbers]
-    over = [_outline(sharding.blocks, at, size) for at in numbers] if outlines else []
-    return _planes(sharding, parts, _SIDE, over)
+    cut = _cut(sharding, _SIDE)
+    parts = [
+        _labelled(block, at, block.label, place)
+        for at, (block, place) in enumerate(zip(sharding.blocks, cut.places, strict=True))
+    ]
+    return cut.drawing(
+        parts, [_outline(at, place) for at, place in enumerate(cut.places)] if outlines else []
+    )
 
 
 def small_tensor(sharding: Sharding, *, partial: bool = False) -> Drawing:
@@ -43,20 +47,23 @@ def small_tensor(sharding: Sharding, *, partial: bool = False) -> Drawing:
 
     Its blocks have small letters, since pictures of several tensors call these A and B.
     """
-    size = _element_size(sharding, _SMALL_SIDE)
-    blocks = [replace(block, label=block.label.lower()) for block in sharding.blocks]
-    part = _striped_block if partial else _labelled_block
-    return _planes(sharding, [part(blocks, at, size) for at in range(len(blocks))], _SMALL_SIDE)
+    cut, part = _cut(sharding, _SMALL_SIDE), _striped if partial else _labelled
+    return cut.drawing(
+        [
+            part(block, at, block.label.lower(), place)
+            for at, (block, place) in enumerate(zip(sharding.blocks, cut.places, strict=True))
+        ]
+    )
 
 
-def thumbnail(sharding: Sharding, block: int | None) -> Drawing:
-    """Returns a small map of the tensor in which only one block has its colour."""
-    size = _element_size(sharding, _THUMBNAIL_SIDE)
-    parts = [
-        cell(_place(each, size), fill=at if at == block else shapes.EMPTY, stroke_width=0.6)[0]
-        for at, each in enumerate(sharding.blocks)
-    ]
-    return _planes(sharding, parts, _THUMBNAIL_SIDE)
+def thumbnails(sharding: Sharding) -> dict[int | None, Drawing]:
+    """Returns for each block a small map of the tensor in which it alone is coloured; for None, none is."""
+    cut = _cut(sharding, _THUMBNAIL_SIDE)
+    empty = [_small(place, shapes.EMPTY) for place in cut.places]
+    maps: dict[int | None, Drawing] = {None: cut.drawing(empty)}
+    for at, place in enumerate(cut.places):
+        maps[at] = cut.drawing([*empty[:at], _small(place, at), *empty[at + 1 :]])
+    return maps
 
 
 def annotated_tensor(sharding: Sharding) -> Drawing:
@@ -97,50 +104,74 @@ def values_drawing(
     return Drawing(width * last, _VALUE_HEIGHT * max(len(values) // max(last, 1), 1), tuple(nodes))
 
 
-def _planes(sharding: Sharding, parts: Sequence[Node], side: float, outlines: Sequence[Node] = ()) -> Drawing:
-    """Returns the blocks, each drawn as its part, on the planes that they belong to."""
-    width, height = _element_size(sharding, side)
-    _depth, rows, columns = _as_planes(sharding.global_shape)
+@dataclass(frozen=True)
+class _Cut:
+    """A tensor on its planes, and where each block lies.
+
+    Attributes:
+        places: of each block, on its plane.
+        planes: for each plane how many indices deep it is, and the numbers of its blocks.
+        width: of a plane.
+        height: of a plane.
+        gap: between planes.
+        grid: the lines between the elements.
+    """
+
+    places: list[Place]
+    planes: list[tuple[int, list[int]]]
+    width: float
+    height: float
+    gap: float
+    grid: tuple[Node, ...]
+
+    def drawing(self, parts: Sequence[Node], outlines: Sequence[Node] = ()) -> Drawing:
+        """Returns the planes next to each other, each block drawn as its part."""
+        piles = []
+        for depth, numbers in self.planes:
+            over = [outlines[at] for at in numbers] if outlines else []
+            front = Drawing(self.width, self.height, (*[parts[at] for at in numbers], *self.grid, *over))
+            piles.append(_on_sheets(front, min(depth, _MOST_SHEETS) - 1))
+        return arranging.beside(piles, self.gap)
+
+
+def _cut(sharding: Sharding, side: float) -> _Cut:
+    """Returns the planes of a tensor whose longer edge takes about `side`."""
+    _depth, rows, columns = (1, 1, 1, *sharding.global_shape)[-3:]
+    indices = [_as_slices(block) for block in sharding.blocks]
+    width, height = _element_size(indices, rows, columns, side)
+    places: list[Place] = []
+    planes: dict[int, tuple[int, list[int]]] = {}
+    for at, (plane, down, across) in enumerate(indices):
+        left, top = across.start * width, down.start * height
+        places.append((left, top, (across.stop - across.start) * width, (down.stop - down.start) * height))
+        planes.setdefault(plane.start, (plane.stop - plane.start, []))[1].append(at)
     grid = _grid_lines(rows, columns, width, height)
-    by_plane: dict[tuple[int, int], list[int]] = {}
-    for at, block in enumerate(sharding.blocks):
-        plane, *_rest = _as_slices(block)
-        by_plane.setdefault((plane.start, plane.stop), []).append(at)
-    drawings = []
-    for (start, stop), numbers in by_plane.items():
-        over = [outlines[at] for at in numbers] if outlines else []
-        nodes = (*(parts[at] for at in numbers), *grid, *over)
-        front = Drawing(columns * width, rows * height, nodes)
-        drawings.append(_on_sheets(front, max(min(stop - start, _MOST_SHEETS) - 1, 0)))
-    return arranging.beside(drawings, side / 14)
+    return _Cut(places, list(planes.values()), columns * width, rows * height, side / 14, grid)
 
 
-def _labelled_block(blocks: Sequence[Block], at: int, element_size: tuple[float, float]) -> Node:
-    block, place = blocks[at], _place(blocks[at], element_size)
-    size = max(8.0, min(_LABEL_SIZE, place[2] * 0.7 / len(block.label), place[3] * 0.8))
-    label = Line(block.label, size * 0.36, size, bold=True)
+def _labelled(block: Block, at: int, label: str, place: Place) -> Node:
+    size = max(8.0, min(_LABEL_SIZE, place[2] * 0.7 / len(label), place[3] * 0.8))
+    line = Line(label, size * 0.36, size, bold=True)
     data = {"data_device": str(block.devices[0]), "data_block": str(at)}
-    return node("g", *cell(place, label, fill=at, stroke_width=1.2), class_="part", **data)
+    return node("g", *cell(place, line, fill=at, stroke_width=1.2), class_="part", **data)
 
 
-def _striped_block(blocks: Sequence[Block], at: int, element_size: tuple[float, float]) -> Node:
-    x, y, width, height = place = _place(blocks[at], element_size)
+def _striped(_block: Block, at: int, label: str, place: Place) -> Node:
+    x, y, width, height = place
     stripes = Drawing(width, height, (shapes.stripes(width, height, stroke=colour(at)),)).at(x, y)
-    label = Line(blocks[at].label, size=11, bold=True, halo=True)
-    return node("g", *cell(place, label, fill="none", stripes=stripes, stroke_width=1.2), class_="partial")
+    line = Line(label, size=11, bold=True, halo=True)
+    return node("g", *cell(place, line, fill="none", stripes=stripes, stroke_width=1.2), class_="partial")
 
 
-def _outline(blocks: Sequence[Block], at: int, element_size: tuple[float, float]) -> Node:
-    place = dict(zip(("x", "y", "width", "height"), _place(blocks[at], element_size), strict=True))
-    return node("rect", class_="outline", data_block=str(at), **place, fill="none", visibility="hidden")
+def _small(place: Place, fill: str | int) -> Node:
+    (face,) = cell(place, fill=fill, stroke_width=0.6)
+    return face
 
 
-def _place(block: Block, element_size: tuple[float, float]) -> Place:
-    """Returns where a block lies on its plane."""
-    _plane, rows, columns = _as_slices(block)
-    width, height = element_size
-    across, down = columns.stop - columns.start, rows.stop - rows.start
-    return columns.start * width, rows.start * height, across * width, down * height
+def _outline(at: int, place: Place) -> Node:
+    x, y, width, height = place
+    data = {"class_": "outline", "data_block": str(at), "visibility": "hidden"}
+    return node("rect", x=x, y=y, width=width, height=height, fill="none", **data)
 
 
 def _on_sheets(front: Drawing, num_sheets: int) -> Drawing:
@@ -162,25 +193,19 @@ def _grid_lines(rows: int, columns: int, width: float, height: float) -> tuple[N
     return (node("path", class_="grid", d="".join([*down, *across]), stroke=_GRID_LINE, stroke_width=0.5),)
 
 
-def _element_size(sharding: Sharding, side: float) -> tuple[float, float]:
+def _element_size(
+    indices: Sequence[tuple[slice, slice, slice]], rows: int, columns: int, side: float
+) -> tuple[float, float]:
     """Returns the width and height of an element: square, unless an edge or a block would become too thin."""
-    _depth, rows, columns = _as_planes(sharding.global_shape)
     square = min(side / max(rows, columns, 1), side / 4)
     thinnest = side / 6 if min(rows, columns) == 1 else side / 3.5
-    _planes, row_cuts, column_cuts = (
-        len({(part.start, part.stop) for part in parts})
-        for parts in zip(*map(_as_slices, sharding.blocks), strict=True)
-    )
+    row_cuts, column_cuts = (len({index[axis].start for index in indices}) for axis in (1, 2))
     least_width, least_height = (max(thinnest, cuts * side / 12) for cuts in (column_cuts, row_cuts))
     return max(square, least_width / max(columns, 1)), max(square, least_height / max(rows, 1))
 
 
-def _as_planes(global_shape: Sequence[int]) -> tuple[int, int, int]:
-    depth, rows, columns = (1, 1, 1, *global_shape)[-3:]
-    return depth, rows, columns
-
-
 def _as_slices(block: Block) -> tuple[slice, slice, slice]:
+    """Returns where a block lies: on which plane, and its rows and columns there."""
     one = slice(0, 1)
     depth, rows, columns = (one, one, one, *block.index)[-3:]
     return depth, rows, columns

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from course_lib.i18n import _, join_sentences, ngettext
-from course_lib.pictures.grid import Plane, planes
-from course_lib.specs.components import Array, Observed
+from course_lib.i18n import _, join_sentences, ngettext, num_columns, padded
+from course_lib.specs.components import Array
 from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.sharding import Sharding
 
 MOST_VALUES = 12
-UNKNOWN = "?"
 
 
 def form_value(value: object) -> str:
@@ -37,51 +35,56 @@ def array_text(array: Array, form: Callable[[object], str] = form_value) -> str:
     return _nested(array.tolist(), form) if array.size <= MOST_VALUES else str(array.shape)
 
 
-def mesh_grid(mesh: MeshSpec, cells: Sequence[str]) -> list[str]:
-    r"""Returns the lines of a grid with one cell a device and the position along each mesh dimension.
+def table(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Returns rows as lines with columns in line. Each says what it is about, since it may be heard alone.
 
-    >>> print("\n".join(mesh_grid(MeshSpec([("x", 2), ("y", 2)]), ["A", "B", "A", "B"])))
-           y=0  y=1
-      x=0    A    B
-      x=1    A    B
+    >>> table([["device 0", "x=0", "A"], ["device 10", "x=10", "B"]])
+    ['  device 0   x=0   A', '  device 10  x=10  B']
     """
-    lines: list[str] = []
-    for plane in planes(mesh):
-        lines += [*([""] if lines else []), *_plane_lines(plane, cells)]
-    return lines
-
-
-def holding_cells(sharding: Sharding, holdings: Sequence[int | None]) -> list[str]:
-    """Returns for each device its number and the label of the block that it holds, all of one width."""
-    labels = [label_of(sharding, block) for block in holdings]
-    width, label_width = len(str(len(labels) - 1)), max(map(len, labels))
-    return [f"{device_id:>{width}}: {label:<{label_width}}" for device_id, label in enumerate(labels)]
-
-
-def label_of(sharding: Sharding, block: int | None) -> str:
-    """Returns the label of a block, or a question mark for data that is no block."""
-    return UNKNOWN if block is None else sharding.blocks[block].label
-
-
-def block_lines(sharding: Sharding, values: Sequence[str] | None = None) -> list[str]:
-    """Returns one line a block: its label, where it lies, who holds it, and its values if they are given."""
-    label_width = max(len(block.label) for block in sharding.blocks)
-    index_width = max(len(block.index_text) for block in sharding.blocks)
-    lines = []
-    for number, block in enumerate(sharding.blocks):
-        devices = devices_text(block.devices)
-        line = f"  {block.label:<{label_width}}  {block.index_text:<{index_width}}  {devices}"
-        lines.append(line if values is None else f"{line}  {values[number]}")
-    return lines
-
-
-def stranger_lines(observed: Observed) -> list[str]:
-    """Returns one line for each device that holds no block, with its values."""
+    rows = list(rows)
+    widths = [max(map(num_columns, column)) for column in zip(*rows, strict=True)]
     return [
-        _("  Device {device_id} holds no block: {values}", device_id=device_id, values=array_text(component))
-        for device_id, component in enumerate(observed.components)
-        if observed.holdings[device_id] is None
+        "  " + "  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
     ]
+
+
+def mesh_lines(mesh: MeshSpec) -> list[str]:
+    """Returns a line a device: its number, and its position along each mesh dimension."""
+    return table(_named_devices(mesh))
+
+
+def holding_lines(
+    sharding: Sharding, holdings: Sequence[int | None], components: Sequence[Array] = ()
+) -> list[str]:
+    """Returns the same with the block that each device holds, or with what it holds instead of one.
+
+    Args:
+        sharding: the blocks.
+        holdings: for each device the number of its block, None for none of them.
+        components: what the devices hold, `[...] local` each; empty if each holds a block.
+    """
+    held = [
+        _("no block: {values}", values=array_text(components[device_id]))
+        if block is None
+        else _("block {label}", label=sharding.blocks[block].label)
+        for device_id, block in enumerate(holdings)
+    ]
+    named = _named_devices(sharding.mesh)
+    return table([*device, content] for device, content in zip(named, held, strict=True))
+
+
+def block_lines(sharding: Sharding, whole: Array | None = None) -> list[str]:
+    """Returns a line a block: its label, where it lies, who holds it, and its values if there are any."""
+    return table(
+        [
+            block.label,
+            block.index_text,
+            devices_text(block.devices),
+            "" if whole is None else array_text(whole[block.index]),
+        ]
+        for block in sharding.blocks
+    )
 
 
 def summary(sharding: Sharding) -> str:
@@ -108,7 +111,7 @@ def device_sentences(sharding: Sharding, device_id: int) -> str:
         block=block.label,
         index=block.index_text,
     )
-    others = ", ".join(str(other) for other in block.devices if other != device_id)
+    others = ", ".join([str(other) for other in block.devices if other != device_id])
     same = _("The same block is on devices: {devices}.", devices=others)
     return join_sentences([holds, same if others else _("No other device holds this block.")])
 
@@ -154,16 +157,8 @@ def devices_text(devices: Sequence[int]) -> str:
     return ngettext("device {devices}", "devices {devices}", len(devices), devices=numbers)
 
 
-def _plane_lines(plane: Plane, cells: Sequence[str]) -> list[str]:
-    rows = [[cells[device_id] for device_id in row] for row in plane.devices]
-    left = max(map(len, [plane.name, *plane.rows]))
-    width = max(map(len, [*plane.columns, *(cell for row in rows for cell in row)]))
-    table = [(plane.name, plane.columns), *zip(plane.rows, rows, strict=True)]
-    indent = "  " if left else ""
-    return [
-        "  " + (f"{name:<{left}}{indent}" + "  ".join(f"{cell:>{width}}" for cell in row)).rstrip()
-        for name, row in table
-    ]
+def _named_devices(mesh: MeshSpec) -> list[list[str]]:
+    return [[devices_text([device_id]), place_text(mesh, device_id)] for device_id in range(mesh.size)]
 
 
 def _nested(values: object, form: Callable[[object], str]) -> str:

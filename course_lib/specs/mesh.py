@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from course_lib.errors import CourseError, one_of, whole_number
 from course_lib.i18n import _
@@ -49,12 +50,12 @@ class MeshSpec(DrawsItself):
         for name in self.names:
             self._check_name(name)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the mesh dimensions, in order."""
         return tuple(name for name, _size in self.dims)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the mesh dimensions, in order."""
         return tuple(size for _name, size in self.dims)

@@ -2,13 +2,12 @@
 
 A widget is its controls and one function from what the reader chose to what is shown. Both hosts show the
 same tree of nodes, which the one ES module `static/widget.js` paints: in a notebook each choice goes to
-Python and comes back as a new tree; on a page the module takes the tree out of a table that was made before.
+Python and comes back as a new tree; on a page the module takes the tree out of a table that the book made.
 """
 
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import sys
 from abc import abstractmethod
@@ -19,13 +18,10 @@ from typing import Any, ClassVar
 import anywidget
 import traitlets
 
-from course_lib.errors import CourseError
 from course_lib.i18n import _, language
 from course_lib.pictures import shapes
 from course_lib.pictures.shapes import Node, node
-from course_lib.specs.drawing import Picture
-from course_lib.turns import turns
-from course_lib.widgets import controls
+from course_lib.widgets import controls, reading
 from course_lib.widgets.controls import Group, State
 
 MODULE = Path(__file__).parent / "static" / "widget.js"
@@ -34,19 +30,25 @@ MODULE = Path(__file__).parent / "static" / "widget.js"
 class TreeWidget(anywidget.AnyWidget):
     """Shows what follows from a few choices; `state` and `view` follow what the reader does.
 
-    A subclass gives what is abstract here, and `__repr__`. What it returns follows from the given state, so
-    that a page without a kernel can be given every answer beforehand.
+    A subclass gives `name`, `title`, `controls` and `body`, and `settled` where not every choice goes with
+    every other; methods named `page_...` where a page without a kernel offers less than a notebook. What
+    they return follows from the given state, so that the book can ask for every answer beforehand.
 
     Args:
         state: what is chosen first, as plain JSON values.
+
+    Attributes:
+        kind: "explorer" for the element `<course-explorer>` of a page, and the class of what it shows.
+        name: of its table of views in the book.
+        title: what it is called in the reader's language, such as `later("Ring stepper")`.
     """
 
     _esm = MODULE
     _ipython_display_ = None  # ipywidgets 7 would show itself with it, and leave the bundle below out
 
-    kind: ClassVar[
-        str
-    ]  # "explorer": the element `<course-explorer>` of a page, and the class of what it shows
+    kind: ClassVar[str]
+    name: Any
+    title: Any
 
     state = traitlets.Dict().tag(sync=True)
     view: traitlets.List[Any] = traitlets.List().tag(sync=True)
@@ -58,60 +60,59 @@ class TreeWidget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     @abstractmethod
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
+    def controls(self, state: State) -> Sequence[Group]:
+        """Returns what the reader can choose now."""
+
+    def settled(self, state: State) -> State:
+        """Returns the state made whole after a choice."""
+        return state
 
     @abstractmethod
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
-        """Returns what the reader can choose now; on a page nothing to type."""
-
-    @abstractmethod
-    def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state made whole after a choice; on a page it must be one that its table has."""
-
-    @abstractmethod
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def body(self, state: State) -> Sequence[Node]:
         """Returns what is shown below the controls."""
 
-    @abstractmethod
-    def for_a_page(self) -> dict[str, Any]:
-        """Returns what the module needs on a page: a `table`, or the name of its file and the first view."""
+    def page_controls(self, state: State) -> Sequence[Group]:
+        """Returns what a page offers: nothing to type, and few states."""
+        return self.controls(state)
 
-    @abstractmethod
-    def still(self) -> str:
-        """Returns the HTML that a page shows where scripts do not run."""
+    def page_settled(self, state: State) -> State:
+        """Returns the state that the table of a page has and that is most like this one."""
+        return self.settled(state)
 
-    def pressed(self) -> None:
-        """Does what the button in the body asks for."""
+    def page_body(self, state: State) -> Sequence[Node]:
+        """Returns what a page shows below the controls."""
+        return self.body(state)
 
-    def heard(self, name: str) -> None:  # noqa: ARG002 - of several buttons
-        """Does what a button asks for, when no training in another thread uses the devices."""
-        with turns.turn():
-            self.pressed()
+    def page_first(self) -> State:
+        """Returns the state that a page shows first."""
+        return self.page_settled(self.state)
+
+    def page_table(self) -> dict[str, Any] | None:
+        """Returns the table of its views for a page, where the book has no file of it."""
+        return None
+
+    def still(self) -> Node:
+        """Returns what is shown where there is neither a kernel nor the book's module."""
+        return reading.still(self.title, self.page_body(self.page_first()))
+
+    def heard(self, name: str) -> None:
+        """Does what a button of the body asks for, by its name where there are several."""
 
     def show(self, *_change: object) -> None:
         """Brings what the notebook shows up to date."""
-        self.view = shapes.to_json(self.tree(self.state, page=False))
+        late = _("No answer from the kernel yet. If this stays, run this cell again.")
+        below = [*self.body(self.state), node("p", late, class_="late")]
+        self.view = self._tree(self.state, self.controls(self.state), below)
 
-    def tree(self, state: State, *, page: bool) -> Node:
-        """Returns all that is shown for a state."""
-        groups = [controls.group_node(group, state) for group in self.controls(state, page=page)]
-        return node(
-            "div",
-            node("div", *groups, class_="controls"),
-            *self.body(state, page=page),
-            node("p", _late_on_a_page() if page else _late_in_a_notebook(), class_="late"),
-            class_=f"widget {self.kind}",
-            role="group",
-            lang=language(),
-            aria_label=self.title(),
-        )
+    def page_tree(self, state: State) -> Node:
+        """Returns all that a page shows for a state."""
+        return self._tree(state, self.page_controls(state), self.page_body(state))
 
     def next_states(self, state: State) -> list[State]:
         """Returns for each option on a page, in their order, the state that it leads to."""
         return [
-            self.settled(controls.with_value(state, control.path, value), page=True)
-            for group in self.controls(state, page=True)
+            self.page_settled(controls.with_value(state, control.path, value))
+            for group in self.page_controls(state)
             for control in group.controls
             for value in controls.leads_to(control)
         ]
@@ -119,12 +120,28 @@ class TreeWidget(anywidget.AnyWidget):
     def to_html(self) -> str:
         """Returns the widget for a page without a kernel.
 
-        Where the page loads `widget.js`, the element comes to life; elsewhere what is still inside it stays.
+        Where the page loads `widget.js`, the element comes to life; elsewhere what is inside it stays.
         """
-        text = json.dumps(self.for_a_page(), ensure_ascii=False, separators=(",", ":"))
-        text = text.replace("<", "\\u003c")
-        script = f'<script type="application/json">{text}</script>'
-        return f"<course-{self.kind}>{script}{self.still()}</course-{self.kind}>"
+        inside = shapes.markup(self.still())
+        if table := self.page_table():
+            text = json.dumps(table, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+            inside = f'<script type="application/json">{text}</script>{inside}'
+        file, first = table_file(self.name, language()), key(self.page_first())
+        return f'<course-{self.kind} data-table="{file}" data-first="{first}">{inside}</course-{self.kind}>'
+
+    def __repr__(self) -> str:
+        return "\n".join(reading.lines(self.still()))
+
+    def _tree(self, state: State, groups: Sequence[Group], below: Sequence[Node]) -> Node:
+        return node(
+            "div",
+            node("div", *(controls.group_node(group, state) for group in groups), class_="controls"),
+            *below,
+            class_=f"widget {self.kind}",
+            role="group",
+            lang=language(),
+            aria_label=self.title,
+        )
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = super()._repr_mimebundle_(**options) or ({}, {})
@@ -136,49 +153,18 @@ class TreeWidget(anywidget.AnyWidget):
 
     def _answer(self, _widget: Any, message: Any, _buffers: Any) -> None:
         if message.get("kind") == "change":
-            changed = controls.with_value(self.state, tuple(message["path"]), message["value"])
-            self.state = self.settled(changed, page=False)
+            self.state = self.settled(
+                controls.with_value(self.state, tuple(message["path"]), message["value"])
+            )
         if message.get("kind") == "press":
             self.heard(message.get("name") or "")
         self.send({"kind": "answered"})  # also where nothing changed: the controls must show the state again
 
 
 class Explorer(TreeWidget):
-    """A widget for choosing and looking, with a picture; its table for pages is a file that they share."""
+    """A widget for choosing and looking."""
 
     kind = "explorer"
-
-    name: ClassVar[str]  # of its table of views on a page
-
-    @abstractmethod
-    def figure(self) -> Picture:
-        """Returns the picture of what is chosen.
-
-        Raises:
-            CourseError: the choice is illegal.
-        """
-
-    def for_a_page(self) -> dict[str, Any]:
-        """Returns the first view, where its options lead, and the name of the file with the other views."""
-        first = self.settled(self.state, page=True)
-        return {
-            "table": table_file(self.name, language()),
-            "view": shapes.to_json(self.tree(first, page=True)),
-            "leads_to": [key(state) for state in self.next_states(first)],
-        }
-
-    def still(self) -> str:
-        """Returns the picture, or why there is none."""
-        try:
-            return self.figure().svg
-        except CourseError as error:
-            return f"<pre>{html.escape(str(error))}</pre>"
-
-    def __repr__(self) -> str:
-        try:
-            return self.figure().text
-        except CourseError as error:
-            return str(error)
 
 
 def key(state: State) -> str:
@@ -192,13 +178,5 @@ def key(state: State) -> str:
 
 
 def table_file(name: str, code: str) -> str:
-    """Returns the name of the file with the views of an explorer in a language."""
+    """Returns the name of the file with the views of a widget in a language."""
     return f"{name}.{code}.json"
-
-
-def _late_in_a_notebook() -> str:
-    return _("No answer from the kernel yet. If this stays, run this cell again.")
-
-
-def _late_on_a_page() -> str:
-    return _("The table of choices is not here yet. If this stays, load the page again.")

@@ -3,113 +3,57 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable
 from typing import Any
 
 from course_lib.pictures.shapes import Node
 from course_lib.widgets.base import TreeWidget, key
 from course_lib.widgets.controls import State
 
-_LEAST_CHARACTERS = 12  # a shorter part costs as much as the number that would stand for it
 
-
-def page_table(widget: TreeWidget, first: State | None = None) -> dict[str, Any]:
+def page_table(widget: TreeWidget) -> dict[str, Any]:
     """Returns every view that choices on a page lead to, in the reader's language, as plain JSON values.
 
-    Args:
-        widget: an explorer or a card.
-        first: the state whose view comes first; by default the widget's own.
-
     Returns:
-        `keys`, `views` and `leads_to`, with one entry a state: its key, its view, and the places of the
-        states that its options lead to; and `parts`, what views and other parts share. Where a view holds a
-        number, the part of that number belongs.
-
-    Raises:
-        ValueError: two states have one key.
+        `keys`, `views` and `leads_to`, with one entry a state: its key, the number of its view, and the
+        places of the states that its options lead to; and `parts`, to which numbers refer: nodes, which have
+        numbers in place of their attributes and of children that are no texts, and these attributes.
     """
-    states, after = _reachable(widget, first or widget.state)
-    places = {name: place for place, name in enumerate(states)}
-    views, parts = _shared(widget.tree(state, page=True) for state in states.values())
-    leads_to = [[places[name] for name in after[state]] for state in states]
-    return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": parts}
-
-
-def _reachable(widget: TreeWidget, first: State) -> tuple[dict[str, State], dict[str, list[str]]]:
-    """Returns each state that choices on a page lead to, under its key, and the keys that follow on it."""
-    states: dict[str, State] = {}
-    after: dict[str, list[str]] = {}
-    waiting = [widget.settled(first, page=True)]
-    while waiting:
-        state = waiting.pop()
-        name = key(state)
-        if name not in states:
-            states[name] = state
-            following = widget.next_states(state)
-            after[name] = [key(each) for each in following]
-            waiting += following
-        elif states[name] != state:
-            raise ValueError(f"two states have one key: {state} and {states[name]}")
-    return states, after
+    states, leads_to = _reachable(widget)
+    parts = _Parts()
+    views = [parts.number(widget.page_tree(state)) for state in states.values()]
+    return {"keys": list(states), "views": views, "leads_to": leads_to, "parts": parts.contents}
 
 
 class _Parts:
-    """The different parts of some trees: attributes, and nodes made of texts and of the numbers of parts."""
+    """The different nodes of some views, and the attributes of nodes, each with a number."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self.contents: list[dict[str, str] | list[str | int]] = []
-        self.times: list[int] = []
-        self.num_characters: list[int] = []
+        self.contents: list[Any] = []
+        self._numbers: dict[str, int] = {}
 
-    def add(self, tree: Node | str) -> str | int:
-        """Counts a tree and all that is in it; returns its number, or the text that it is."""
+    def number(self, tree: Node | str) -> int | str:
+        """Returns the number of a node; a text is left as it is."""
         if isinstance(tree, str):
             return tree
-        content = (tree.tag, self._add_attributes(tree.attributes), *map(self.add, tree.children))
-        number = self._numbers.get(content)
-        if number is None:
-            return self._new(content, list(content), sum(map(self._length, content)) + len(content) + 1)
-        self.times[number] += 1
+        tag, attributes, *children = tree
+        return self._add([tag, self._add(attributes), *map(self.number, children)])
+
+    def _add(self, content: Any) -> int:
+        number = self._numbers.setdefault(json.dumps(content), len(self.contents))
+        if number == len(self.contents):
+            self.contents.append(content)
         return number
 
-    def _add_attributes(self, attributes: tuple[tuple[str, str], ...]) -> int:
-        number = self._numbers.get(attributes)
-        if number is None:
-            return self._new(attributes, dict(attributes), len(json.dumps(dict(attributes))) + 2)
-        self.times[number] += 1
-        return number
 
-    def _new(self, name: Hashable, content: dict[str, str] | list[str | int], num_characters: int) -> int:
-        number = self._numbers[name] = len(self.contents)
-        self.contents.append(content)
-        self.times.append(1)
-        self.num_characters.append(num_characters)
-        return number
-
-    def _length(self, value: str | int) -> int:
-        return len(json.dumps(value)) if isinstance(value, str) else self.num_characters[value]
-
-
-def _shared(trees: Iterable[Node]) -> tuple[list[Any], list[Any]]:
-    """Returns the trees as JSON, with a number in place of each part that comes twice, and these parts."""
-    parts = _Parts()
-    views = [parts.add(tree) for tree in trees]
-    often = [
-        number
-        for number, times in enumerate(parts.times)
-        if times > 1 and parts.num_characters[number] > _LEAST_CHARACTERS
-    ]
-    often.sort(key=parts.times.__getitem__, reverse=True)  # the most frequent have the shortest numbers
-    places = {number: place for place, number in enumerate(often)}
-
-    def shared(value: str | int) -> Any:
-        if isinstance(value, str):
-            return value
-        return places[value] if value in places else opened(value)
-
-    def opened(number: int) -> Any:
-        content = parts.contents[number]
-        return content if isinstance(content, dict) else [shared(value) for value in content]
-
-    return [shared(view) for view in views], [opened(number) for number in often]
+def _reachable(widget: TreeWidget) -> tuple[dict[str, State], list[list[int]]]:
+    """Returns each state that choices lead to, under its key, and the places of those that follow on it."""
+    first = widget.page_first()
+    states = {key(first): first}
+    following: dict[str, list[str]] = {}
+    while waiting := [name for name in states if name not in following]:
+        for name in waiting:
+            after = widget.next_states(states[name])
+            following[name] = [key(state) for state in after]
+            states |= dict(zip(following[name], after, strict=True))
+    places = {name: place for place, name in enumerate(states)}
+    return states, [[places[name] for name in following[state]] for state in states]

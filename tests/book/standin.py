@@ -46,6 +46,7 @@ TEXTS = {
 WHY = "Each device counts."  # why the right answer of a prediction is right
 WIDE = "$$\\sum_{i=1}^{n} a_i b_i + \\prod_{j} \\left(1 + e_j\\right) + 123456789012345678901234567890$$"
 FOLDED = "<details><summary>?</summary>\n\n```python\nx = 1\n```\n\n</details>"
+CARDS: dict[str, Any] = {}  # what makes each card of these lessons, once they are written
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 40" width="80" height="40">'
     '<rect width="40" height="40" fill="#f0b429"/><rect x="40" width="40" height="40" fill="#5cc8e0"/></svg>'
@@ -70,8 +71,8 @@ def stream(text: str) -> Any:
 def prediction(number: int) -> list[Any]:
     """Returns the cells of a prediction: its card, and what is measured."""
     question = parsed(f"{TEXTS['en']}\n\n- [x] `{number}`\n  {WHY}\n- [ ] `0`\n  Nothing is not split.")
-    card = Card(Prediction(f"first-{number}", question))
-    card = display({"text/html": card.to_html(), "text/plain": "a card"})
+    CARDS[f"first-{number}"] = partial(Card, Prediction(f"first-{number}", question))
+    card = display({"text/html": CARDS[f"first-{number}"]().to_html(), "text/plain": "a card"})
     html = Revealed(f"{number}{(number - 1) * ' wide' * 40}", None, WHY)._repr_html_()
     measured = new_output("execute_result", {"text/html": html, "text/plain": "…"}, execution_count=1)
     return [
@@ -129,7 +130,7 @@ def sources(folder: Path, repository: str = "") -> Sources:
 
 def build(folder: Path, lessons: Path, repository: str = "") -> Path:
     """Builds the book of the course in `lessons` below `folder`."""
-    tables = partial(write_tables, names=["mesh_layout"])  # of the explorer in these lessons
+    tables = partial(write_tables, makers={"mesh_layout": MeshLayoutExplorer, **CARDS})  # in these lessons
     with patch.object(book, "write_tables", tables):
         book.build_book(sources(lessons, repository), folder / "work", folder / "site")
     return folder / "site"

@@ -23,7 +23,7 @@ def observe(sharding):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    write_tables(["en"], folder, ["mesh_layout"])
+    write_tables(["en"], folder, {"mesh_layout": MeshLayoutExplorer})
     pages = {"one": MeshLayoutExplorer().to_html(), "none": ""}
     write_pages(folder, pages)
     return folder
@@ -121,37 +121,24 @@ def test_code_is_unfolded_chosen_and_copied_by_keyboard(visit):
     assert page.locator(".copied").inner_text() == ""
 
 
-@pytest.mark.parametrize("works", [True, False])
-def test_a_page_without_a_clipboard_copies_as_before_there_was_one_or_says_so(visit, works):
+def test_a_page_without_a_clipboard_says_so(visit):
     page = visit("one")
-    page.evaluate(
-        """works => {
-      Object.defineProperty(navigator, "clipboard", { value: undefined });
-      document.execCommand = () => { window.copied = document.activeElement.value; return works; };
-    }""",
-        works,
-    )
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.get_by_text("The code of this choice").click()
     page.get_by_role("button", name="Copy").click()
-    said = "Copied." if works else "The browser does not let this page copy."
-    page.locator(".copied", has_text=said).wait_for()
-    assert page.evaluate("copied") == shown_code(page)
-    assert page.evaluate(f"{FOCUSED}.className") == "copy"
-    assert page.locator("textarea").count() == 0
+    page.locator(".copied", has_text="The browser does not let this page copy.").wait_for()
 
 
-def test_a_table_that_does_not_come_is_said(page, server):
+def test_without_its_table_the_picture_stays(page, server):
     page.route("**/*.json", lambda route: route.abort())
-    page.goto(f"{server}one-light.html")
-    page.locator("label", has_text="x 8").click()
-    page.locator(".late").wait_for(state="visible")
-    assert "load the page again" in page.locator(".late").inner_text()
-    assert page.locator(CARDS).count() == 8
+    page.goto(f"{server}one-light.html", wait_until="networkidle")
+    assert page.locator("course-explorer svg").first.is_visible()
+    assert page.locator("course-explorer").inner_text().startswith("Mesh and layout explorer")
 
 
 def test_without_scripts_the_picture_stays(scriptless_page, server):
     scriptless_page.goto(f"{server}one-light.html")
-    assert scriptless_page.locator("course-explorer > svg[role=img]").is_visible()
+    assert scriptless_page.locator("course-explorer [role=img] > svg").first.is_visible()
 
 
 def test_in_a_notebook_what_the_reader_does_reaches_python_and_its_views_come_back(visit):

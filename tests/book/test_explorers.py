@@ -10,7 +10,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from course_lib.i18n import set_language
-from course_lib.pictures import shapes
 from course_lib.widgets.controls import with_value
 from tests.book.bare_page import NOTEBOOK_HOST, OVERFLOWING, answered, write_pages
 from tests.book.built_site import SITE
@@ -63,9 +62,9 @@ def test_a_key_makes_a_choice_keeps_the_focus_and_shows_what_python_would(visit,
     settle(page)
     chosen = page.evaluate(f"(({{ path, value }}) => [path, value])({FOCUSED}.dataset)")
     path, value = map(json.loads, chosen)
-    state = explorer.settled(with_value(explorer.state, tuple(path), value), page=True)
+    state = explorer.page_settled(with_value(explorer.state, tuple(path), value))
     assert page.evaluate(f"{FOCUSED}.checked")
-    page.evaluate(NOTEBOOK_HOST, shapes.to_json(explorer.tree(state, page=True)))
+    page.evaluate(NOTEBOOK_HOST, explorer.page_tree(state))
     assert page.evaluate(SHOWN, "course-explorer") == page.evaluate(SHOWN, "#notebook > div")
 
 
@@ -96,9 +95,7 @@ def test_in_a_notebook_a_choice_is_one_message_and_python_follows(visit, name):
     option.dispatch_event("click")
     assert page.evaluate("model.sent") == [{"kind": "change", "path": path, "value": value}]
     answered(page, explorer)
-    assert explorer.state == explorer.settled(
-        with_value(EXPLORERS[name]().state, tuple(path), value), page=False
-    )
+    assert explorer.state == explorer.settled(with_value(EXPLORERS[name]().state, tuple(path), value))
     assert page.locator(".busy").count() == 0
     if page.locator("input:not([type=radio]):not([type=button])").count():  # a field, which pages do not have
         check_accessible_and_narrow(page)

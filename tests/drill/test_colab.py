@@ -52,13 +52,8 @@ def reader(chromium, colab_python, tmp_path_factory) -> Iterator[Reader]:  # noq
 
 
 def without_outputs(path: Path) -> nbformat.NotebookNode:
-    """Reads a notebook without what is stored in it.
-
-    The stored widgets are of the newest ipywidgets. Colab fetches the scripts of any version from a server;
-    JupyterLab has one version, and logs an error for widgets of another.
-    """
+    """Reads a notebook without what is stored in it."""
     notebook = nbformat.read(path, 4)
-    notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None

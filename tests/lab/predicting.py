@@ -85,13 +85,12 @@ def kept(lesson: Lesson, cell: str) -> None:
     verdict.filter(has_text="Kept.").wait_for()
 
 
-def choose_without_running(lesson: Lesson, name: str) -> None:
-    """Chooses on a card that is stored in the notebook, whose cell did not run."""
-    card = lesson.locate("predict-rows").locator(".prediction")
-    card.locator("label").first.click()
-    card.locator(".late").wait_for()
+def read_without_running(lesson: Lesson, name: str) -> None:
+    """Reads a card that is stored in the notebook, whose cell did not run."""
+    question, *answers = filter(None, output(lesson, "predict-rows").splitlines())
+    assert question.startswith("The rows of a matrix")
+    assert answers == ["(2, 2)", "(2, 4)", "(3, 4)"]
     take_screenshot(lesson, "predict-rows", name)
-    assert card.locator(".late").inner_text().endswith("run this cell again.")
     assert lesson.problems == []
 
 

@@ -60,11 +60,11 @@ def test_executing_stores_every_kind_of_output(executed_course):
     assert found["reveal-eight"][0].data["text/plain"] == "4\nHalf."
     assert [output.text for output in found["printed"]] == ["rows 2\ncolumns 2\n"]
     assert found["varying"][0].text == "loss     ≈ 0.36 of 4\n"
-    view = found["slider"][0].data["application/vnd.jupyter.widget-view+json"]
-    assert view["model_id"].startswith("0" * 30)
+    assert list(found["slider"][0].data) == ["text/plain"]  # a widget needs a kernel
     assert found["picture"][0].data["image/png"]
     assert found["check-half"][0].data["text/plain"].startswith("… Not answered yet.")
-    assert len(notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"].state) == 8 + 4 * 2
+    assert found["check-half"][0].data["text/html"].startswith('<div role="status">')
+    assert is_executed(nbformat.read(executed_course.notebook("en", LESSON), 4))
 
 
 def test_building_and_executing_again_changes_no_byte(course):

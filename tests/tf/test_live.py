@@ -16,7 +16,6 @@ from course_lib.watch import live
 from course_lib.watch.curves import curves
 from tests.fake_run import FakeRun, epoch_record, history
 from tests.kernels import execute, notebook_of
-from tools.lesson.stored_outputs import WIDGET_STATE, normalised
 
 FIRST = "import course_lib\ncourse_lib.setup()\n"
 FIRST += "from course_lib.watch import live\nfrom tests.fake_run import FakeRun"
@@ -101,10 +100,13 @@ def test_refreshing_uses_at_most_a_fortieth_of_the_time(durations, tick):
     assert used[0] <= now[0] / 40
 
 
+WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+
+
 @pytest.fixture(scope="module")
 def executed():
     cells = (FIRST, "run = FakeRun(seconds=0.005)\nhistory = await live.watch(run)", LAST)
-    return normalised(execute(notebook_of(*cells)))
+    return execute(notebook_of(*cells))
 
 
 def outputs(notebook, cell=1):
@@ -129,7 +131,7 @@ def test_the_picture_is_drawn_from_the_final_numbers(executed):
     assert base64.b64decode(stored) == panels.png()
 
 
-def test_the_stored_widgets_say_that_it_is_over_and_hold_no_time(executed):
+def test_the_widgets_say_that_it_is_over_and_hold_no_time(executed):
     models = executed.metadata.widgets[WIDGET_STATE].state.values()
     states = {model.model_name: model.state for model in models}
     assert states["ButtonModel"].disabled

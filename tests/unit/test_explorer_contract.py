@@ -18,42 +18,31 @@ from IPython.core.formatters import DisplayFormatter
 
 import lessons
 from course_lib import CourseError
-from course_lib.explorers.observing import ObservingExplorer
+from course_lib.explorers.experiment import Experiment
 from course_lib.i18n import languages, set_language
-from course_lib.pictures import shapes
-from course_lib.specs.sharding import numbered_tensor
-from course_lib.training.records import StepTimes
 from course_lib.widgets.base import Explorer, key
 from course_lib.widgets.controls import Number, Text, leads_to, with_value
 from course_lib.widgets.table import page_table
-from tests.course import from_lesson
-from tests.explored import choose, inputs, press, questions, ran_as_predicted, shown, text_of, whole
+from tests.explored import choose, inputs, press, shown, whole
 from tools.book.explorers import widgets
-
-IterationTimes = from_lesson("custom_training.iterating_explorer", "IterationTimes")
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 EXPLORERS = {maker.__name__: maker for maker in widgets().values() if isinstance(maker, type)}
 # What a page may ask a browser to load: most of it is drawings, of which an option more makes many.
-MOST_VIEWS, MOST_BYTES = 600, 600_000
+MOST_VIEWS, MOST_BYTES = 600, 650_000
 each_explorer = pytest.mark.parametrize("name", EXPLORERS)
-
-
-def data_in(text: str) -> dict:
-    """Returns the data that stand before the picture in an explorer's HTML."""
-    (script,) = re.findall(r"^<course-explorer><script [^>]*>([^<]*)</script><svg ", text)
-    return json.loads(script)
 
 
 def states_on_a_page(explorer) -> dict[str, dict]:
     """Returns every state that clicks on a page lead to, by its key."""
-    states, waiting = {}, [explorer.settled(explorer.state, page=True)]
+    states, waiting = {}, [explorer.page_first()]
     while waiting:
         state = waiting.pop()
         if key(state) not in states:
             states[key(state)] = state
             waiting += explorer.next_states(state)
+        assert states[key(state)] == state
     return states
 
 
@@ -70,11 +59,11 @@ def test_the_table_of_a_page_has_what_python_shows_for_every_choice(name):
     assert sorted(table["keys"]) == sorted(states)
     for place, code in list(enumerate(table["keys"]))[:: max(len(states) // 60, 1)]:
         view = whole(table, table["views"][place])
-        assert view == shapes.to_json(explorer.tree(states[code], page=True))
+        assert view == explorer.page_tree(states[code])
         # The module finds the next view by the place of the input among all inputs.
         for option, after in zip(inputs(view), table["leads_to"][place], strict=True):
             path, value = json.loads(option["data-path"]), json.loads(option["data-value"])
-            reached = explorer.settled(with_value(states[code], tuple(path), value), page=True)
+            reached = explorer.page_settled(with_value(states[code], tuple(path), value))
             assert table["keys"][after] == key(reached)
     assert len(table["keys"]) <= MOST_VIEWS
     assert len(json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()) < MOST_BYTES
@@ -93,10 +82,10 @@ def test_every_option_on_a_page_leads_to_another_view_but_the_one_that_is_chosen
 @each_explorer
 @given(st.data())
 @settings(max_examples=12, deadline=None)
-def test_no_choice_breaks_it_and_illegal_ones_say_why(name, data):
+def test_no_choice_breaks_it_and_what_it_shows_is_plain_json(name, data):
     explorer = EXPLORERS[name]()
     for _choice in range(5):
-        groups = explorer.controls(explorer.state, page=False)
+        groups = explorer.controls(explorer.state)
         control = data.draw(st.sampled_from([control for group in groups for control in group.controls]))
         values = st.sampled_from(leads_to(control) or [None])
         if isinstance(control, Number):
@@ -104,22 +93,17 @@ def test_no_choice_breaks_it_and_illegal_ones_say_why(name, data):
         if isinstance(control, Text):
             values = st.text()
         choose(explorer, *control.path, data.draw(values))
-        try:
-            explorer.figure()
-            why = []
-        except CourseError as error:
-            why = [f"This choice is not possible.{error}"]
-        assert shown(explorer, "refusal") == why
-        json.dumps(explorer.view)
+        assert json.loads(json.dumps(explorer.view)) == explorer.view
 
 
 @each_explorer
-def test_a_page_gets_small_plain_html_that_leads_into_the_table(name):
+def test_a_page_gets_a_still_picture_that_leads_into_the_table(name):
     explorer = EXPLORERS[name]()
     text = explorer.to_html()
-    data = data_in(text)
-    assert data["table"] == f"{explorer.name}.en.json"
-    assert set(data["leads_to"]) <= set(table_of(name)["keys"])
+    (file, first) = re.match('<course-explorer data-table="(.*?)" data-first="(.*?)">', text).groups()
+    assert file == f"{explorer.name}.en.json"
+    assert first in table_of(name)["keys"]
+    assert not re.search("<(button|input|script)", text)
     assert len(text.encode()) < 40_000
 
 
@@ -128,15 +112,15 @@ def test_it_speaks_every_language(name):
     english = EXPLORERS[name]()
     for language in languages()[1:]:
         set_language(language)
-        try:
-            explorer = EXPLORERS[name]()
-            data = data_in(explorer.to_html())
-            told = [explorer.title(), repr(explorer), text_of(explorer.view), *questions(explorer)]
-        finally:
-            set_language("en")
-        said = [english.title(), repr(english), text_of(english.view), *questions(english)]
-        assert len(set(told) & set(said) - {"Keras", "Transformer"}) == 0
-        assert (data["table"], data["view"][1]["lang"]) == (f"{explorer.name}.{language}.json", language)
+        explorer = EXPLORERS[name]()
+        html = explorer.to_html()
+        questions = {group.heading for group in explorer.controls(explorer.state)}
+        set_language("en")
+        alike = questions & {group.heading for group in english.controls(english.state)}
+        assert alike <= {"Keras", "Transformer"}
+        assert explorer.view[1]["aria-label"] != english.title
+        assert f'data-table="{explorer.name}.{language}.json"' in html
+        assert explorer.view[1]["lang"] == language
 
 
 @each_explorer
@@ -144,8 +128,9 @@ def test_jupyter_gets_widget_element_and_a_text_that_follows_from_the_arguments(
     explorer = EXPLORERS[name]()
     data, _metadata = DisplayFormatter().format(explorer)
     assert set(data) == {"text/plain", "text/html", WIDGET_MIME}
-    assert data["text/html"] == explorer.to_html()
-    assert data["text/plain"] == EXPLORERS[name]().figure().text
+    assert data["text/html"] == explorer.to_html() == EXPLORERS[name]().to_html()
+    assert data["text/plain"] == repr(explorer)
+    assert repr(explorer).startswith(explorer.title)
     monkeypatch.setitem(sys.modules, "google.colab", object())
     assert set(explorer._repr_mimebundle_()[0]) == {"text/plain", WIDGET_MIME}
 
@@ -159,10 +144,12 @@ def test_what_changes_nothing_is_answered_all_the_same(name, monkeypatch):
     assert answers == [{"kind": "answered"}]
 
 
-OBSERVING = [name for name, maker in EXPLORERS.items() if issubclass(maker, ObservingExplorer)]
+each_experiment = pytest.mark.parametrize(
+    "name", [name for name, maker in EXPLORERS.items() if issubclass(maker, Experiment)]
+)
 
 
-def observing(name, observe=None):
+def experiment(name, observe=None):
     """Returns an explorer with a button, in which something is chosen."""
     explorer = EXPLORERS[name](observe)
     if "batch_size" in explorer.state:
@@ -170,43 +157,38 @@ def observing(name, observe=None):
     return explorer
 
 
-@pytest.mark.parametrize("name", OBSERVING)
+@each_experiment
 def test_a_press_says_that_it_works_then_what_failed_and_the_next_one_tries_again(name):
-    told, failures = [], [RuntimeError("odd"), CourseError("No device.", allowed="a device", cure="Wait.")]
+    said, failures = [], [RuntimeError("odd"), CourseError("No device.", allowed="a device", cure="Wait.")]
 
     def fails(*_choice):
-        told.extend(shown(explorer, "verdict"))
+        said.extend(shown(explorer, "verdict"))
         raise failures.pop()
 
-    explorer = observing(name, fails)
+    explorer = experiment(name, fails)
     press(explorer)
     assert shown(explorer, "verdict")[0].startswith("✗ No device.\n  Allowed: a device")
     press(explorer)
     assert shown(explorer, "verdict") == ["✗ RuntimeError: odd"]
-    assert told == [explorer.waiting()] * 2
+    assert said == [explorer.waiting] * 2
 
 
-@pytest.mark.parametrize(
-    ("name", "observe", "runs"),
-    [
-        ("MeshLayoutExplorer", lambda each: each.split(numbered_tensor(each.global_shape)), 1),
-        ("ProductExplorer", ran_as_predicted, 1),
-        ("BatchSizeExplorer", lambda size: StepTimes(size, 0.001, 0.002), 2),
-        ("IterationExplorer", lambda size: IterationTimes(size, 0.003, 0.002, 0.001), 2),
-    ],
-)
-def test_what_agreed_is_not_run_again_but_times_are_measured_anew(name, observe, runs):
+@each_experiment
+def test_what_has_run_is_not_run_again_but_times_are_measured_anew(name, monkeypatch):
     calls = []
-    explorer = observing(name, lambda *choice: calls.append(choice) or observe(*choice))
+    explorer = experiment(name, list)
+    monkeypatch.setattr(explorer, "result", lambda state: calls.append(state) or "a result")
+    monkeypatch.setattr(explorer, "verdict", lambda result: f"✓ {result}")
+    monkeypatch.setattr(explorer, "above", lambda state, result: [])
     for _press in range(2):
         press(explorer)
-        assert "✓" in shown(explorer, "verdict")[0]
-    assert len(calls) == runs
+        assert shown(explorer, "verdict") == ["✓ a result"]
+    assert len(calls) == (2 if explorer.repeats else 1)
 
 
-@pytest.mark.parametrize("name", OBSERVING)
+@each_experiment
 def test_without_a_function_the_button_says_what_it_needs(name):
-    explorer = observing(name)
+    explorer = experiment(name)
     (why,) = shown(explorer, "why")
     assert why.startswith(f"The button needs a function: {name}(")
 

@@ -1,18 +1,32 @@
-"""The mesh and layout explorer: what it shows, its state, its table for pages, what Jupyter gets."""
+"""What explorers say of choices, in words: files beside this one hold it, as a screen reader gets it."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 
 from course_lib import CourseError
-from course_lib.pictures import shapes
+from course_lib.i18n import set_language
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import numbered_tensor
 from course_lib.widgets.pieces import button
 from tests.course import from_lesson
-from tests.explored import choose, pieces, press, shown, text_of
+from tests.explored import choose, inputs, nodes, pieces, press, ran_as_predicted, shown, text_of, told
 
+FOLDER = Path(__file__).with_name("explorers")
 MeshLayoutExplorer = from_lesson("mesh_and_layout.explorer", "MeshLayoutExplorer")
+ProductExplorer = from_lesson("communication.product_explorer", "ProductExplorer")
+RingExplorer = from_lesson("communication.ring_explorer", "RingExplorer")
+ReviewExplorer = from_lesson("save_and_serve.explorer", "ReviewExplorer")
+StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
+ClusterExplorer, spread = from_lesson("workers.explorer", "ClusterExplorer", "spread")
+mistakes = from_lesson("workers.cluster_mistakes", "labels")
+LossScalingExplorer = from_lesson("custom_training.loss_scaling_explorer", "LossScalingExplorer")
+iterating = from_lesson("custom_training", "iterating_explorer")
+ScaleOutExplorer = from_lesson("how_long.explorer", "ScaleOutExplorer")
+Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
 
 
 def observe(sharding):
@@ -20,126 +34,171 @@ def observe(sharding):
     return sharding.split(numbered_tensor(sharding.global_shape))
 
 
-def explored(observe=None, **choices):
-    """Returns an explorer in which the reader has made these choices."""
-    explorer = MeshLayoutExplorer(observe)
-    explorer.state = {**explorer.state, **choices}
-    return explorer
+def swapped(sharding):
+    first, second, *others = observe(sharding)
+    return [second, first, *others]
 
 
-def legends(explorer) -> list[str]:
-    return [text_of(group[2]) for group in explorer.view[2][2:]]
+def moved(sharding):
+    first, *others = observe(sharding)
+    return [first + 0.5, *others]
 
 
-# In a notebook
+ROWS_AND_COLUMNS = [("left", 0, "x"), ("left", 1, UNSHARDED), ("right", 0, UNSHARDED), ("right", 1, "x")]
+GRID = ("mesh", [["x", 4], ["y", 2]])
+PRESS = "press"
+CHOSEN = {
+    "mesh_layout-more": (MeshLayoutExplorer, [("num_dims", 3), ("num_axes", 3), ("layout", 2, "z")]),
+    "mesh_layout-fewer": (MeshLayoutExplorer, [("num_dims", 1), ("num_axes", 1)]),
+    "mesh_layout-too-many": (MeshLayoutExplorer, [("mesh", 0, 1, 5)]),
+    "mesh_layout-no-length": (MeshLayoutExplorer, [("shape", 1, 0)]),
+    "mesh_layout-too-large": (lambda: MeshLayoutExplorer(observe), [("shape", 0, 2000), ("shape", 1, 1000)]),
+    "mesh_layout-real": (lambda: MeshLayoutExplorer(observe), [("layout", 1, "y"), ("shape", 1, 4), PRESS]),
+    "mesh_layout-swapped": (lambda: MeshLayoutExplorer(swapped), [("num_dims", 1), PRESS]),
+    "mesh_layout-moved": (lambda: MeshLayoutExplorer(moved), [("num_dims", 1), PRESS]),
+    "mesh_layout-more.ja": (MeshLayoutExplorer, [("num_dims", 3), ("num_axes", 3), ("layout", 2, "z")]),
+    "product-two-collectives": (ProductExplorer, ROWS_AND_COLUMNS),
+    "product-read": (
+        ProductExplorer,
+        [*ROWS_AND_COLUMNS, ("wanted", [UNSHARDED, UNSHARDED]), ("wanted", 1, "x"), GRID],
+    ),
+    "product-illegal": (lambda: ProductExplorer(ran_as_predicted), [GRID, ("right", 0, "y")]),
+    "product-ran": (lambda: ProductExplorer(ran_as_predicted), [PRESS]),
+    "product-ran.ja": (lambda: ProductExplorer(ran_as_predicted), [PRESS]),
+    "ring-forward": (lambda: RingExplorer(num_devices=3), [("move", 1), ("move", 1)]),
+    "ring-last": (lambda: RingExplorer(num_devices=3), [("step", 4)]),
+    "reviews-typed": (lambda: ReviewExplorer(lambda _texts: [[0.126, 0.874]]), [("review", "A fine film.")]),
+    "reviews-certain": (lambda: ReviewExplorer(lambda _texts: [[0.0004, 0.9996]]), [("review", "A film.")]),
+    "reviews-blank": (lambda: ReviewExplorer(swapped), [("review", "  ")]),
+    "strategy-central": (StrategyExplorer, [("variables", "on the CPU")]),
+    "strategy-several": (StrategyExplorer, [("variables", "on the CPU"), ("several_machines", True)]),
+    "strategy-asynchronous": (StrategyExplorer, [("several_machines", True), ("synchronous", False)]),
+    "strategy-refused": (StrategyExplorer, [("devices", "TPU"), ("synchronous", False)]),
+    "cluster-alone": (lambda: ClusterExplorer(1, servers=0), [("chief", False)]),
+    "cluster-chief": (lambda: ClusterExplorer(2, servers=0), [("evaluator", True), ("task", "evaluator 0")]),
+    "cluster-servers": (lambda: ClusterExplorer(servers=0), [("chief", False), ("servers", 1)]),
+    "cluster-mistaken": (ClusterExplorer, [("mistake", "port taken")]),
+    "loss_scaling-empty": (lambda: LossScalingExplorer(4, 8, 5, "replica"), []),
+    "loss_scaling-fewer": (lambda: LossScalingExplorer(4, 8, 7, "twice"), [("batch_size", 4)]),
+    "scale_out-too-large": (ScaleOutExplorer, [("network", "146"), ("devices", 8)]),
+    "scale_out-pods": (ScaleOutExplorer, [("cluster", "TPU v5e"), ("devices", 512)]),
+    "puzzle-unsolved": (lambda: Puzzle(2), [("splits", "rows", "x")]),
+    "puzzle-illegal": (lambda: Puzzle(2), [("splits", "rows", "y")]),
+    "puzzle-par": (lambda: Puzzle(2), [("splits", "rows", "y"), ("splits", "columns", "x")]),
+}
 
 
-def test_the_view_says_what_the_specs_say():
-    explorer = explored(mesh=[["x", 3], ["y", 2]], shape=[6, 4], layout=[UNSHARDED, "y"])
-    assert str(explorer.sharding.layout) == "[unsharded, y]"
-    assert shown(explorer, "fact") == [
-        "Local shape(6, 2)",
-        "Bytes on each device48",
-        "Copies of each element3",
-    ]
-    cards = [(card[1]["data-device"], card[1]["data-block"]) for card in pieces(explorer.view, "device")]
-    assert cards == [("0", "0"), ("1", "1"), ("2", "0"), ("3", "1"), ("4", "0"), ("5", "1")]
-    assert next(pieces(explorer.view, "device"))[1]["aria-label"] == (
-        "Device 0 at x=0, y=0 holds block A, [0:6, 0:2]. The same block is on devices: 2, 4."
-    )
-    assert [(part[1]["data-device"], text_of(part)) for part in pieces(explorer.view, "part")] == [
-        ("0", "A"),
-        ("1", "B"),
-    ]
+@pytest.mark.parametrize("name", CHOSEN)
+def test_after_these_choices_it_says_what_its_file_says(name):
+    set_language("ja" if name.endswith(".ja") else "en")
+    make, choices = CHOSEN[name]
+    explorer = make()
+    for choice in choices:
+        press(explorer) if choice == PRESS else choose(explorer, *choice)
+    assert told(explorer) + "\n" == (FOLDER / f"{name}.txt").read_text("utf-8")
 
 
-def test_the_reader_sets_the_numbers_of_dimensions_and_axes():
-    explorer = MeshLayoutExplorer(observe)
+def test_its_sharding_follows_the_reader_and_an_illegal_one_is_refused():
+    explorer = MeshLayoutExplorer()
     choose(explorer, "num_dims", 3)
     choose(explorer, "num_axes", 3)
-    sharding = explorer.sharding
-    assert str(sharding.mesh) == "x 2 × y 4 × z 2"
-    assert (sharding.global_shape, str(sharding.layout)) == ((8, 6, 4), "[x, unsharded, unsharded]")
     choose(explorer, "layout", 2, "z")
     choose(explorer, "num_dims", 1)
     sharding = explorer.sharding
     assert (str(sharding.mesh), str(sharding.layout)) == ("x 2", "[x, unsharded, unsharded]")
-    choose(explorer, "num_axes", 1)
-    assert legends(explorer) == [
-        "Mesh dimensions",
-        "Their sizes",
-        "Tensor axes",
-        "Their lengths",
-        "axis 0, length 8",
-    ]
-
-
-def test_more_devices_than_can_be_shown_are_refused_by_name():
-    explorer = MeshLayoutExplorer(observe)
-    choose(explorer, "mesh", 0, 1, 5)
-    assert shown(explorer, "refusal") == [
-        "This choice is not possible."
-        "The explorer cannot show the mesh x 5 × y 4.\n"
-        "  Allowed: 1 to 3 mesh dimensions and up to 16 devices\n"
-        "  What to do: Make one of the sizes smaller."
-    ]
-    with pytest.raises(CourseError, match="x 5 × y 4"):
+    choose(explorer, "shape", 1, 10**12)
+    with pytest.raises(CourseError, match="Axis 1 has the length 1000000000000"):
         explorer.sharding  # noqa: B018
 
 
-@pytest.mark.parametrize("length", [0, 10**12])
-def test_a_typed_length_that_is_no_length_is_refused(length):
-    explorer = MeshLayoutExplorer(observe)
-    choose(explorer, "shape", 1, length)
-    with pytest.raises(CourseError, match=f"Axis 1 has the length {length}.\n.*from 1 to 9999\n"):
-        explorer.sharding  # noqa: B018
-    assert shown(explorer, "refusal")[0].startswith("This choice is not possible.Axis 1")
-
-
-# Reality
-
-
-def test_the_button_compares_the_real_components_with_the_prediction():
-    explorer = explored(observe, shape=[6, 4], layout=["x", "y"])
-    before = list(pieces(explorer.view, "panel"))
+def test_a_device_with_the_wrong_block_is_marked_in_the_colour_of_what_it_holds():
+    explorer = MeshLayoutExplorer(swapped)
+    choose(explorer, "num_dims", 1)
     press(explorer)
-    assert shown(explorer, "verdict") == ["✓ All 8 real components equal the prediction."]
-    reality = list(pieces(explorer.view, "panel"))[len(before)]
-    assert text_of(reality).startswith("Realityy=0y=1y=2y=3x=00A048")
-    choose(explorer, "layout", 1, UNSHARDED)
-    assert len(list(pieces(explorer.view, "panel"))) == len(before)
+    assert [card[1]["data-block"] for card in pieces(explorer.view, "wrong")] == ["1", "0"]
+    choose(explorer, "layout", 0, UNSHARDED)
+    assert list(pieces(explorer.view, "wrong")) == []
     assert shown(explorer, "verdict") == [""]
 
 
-def test_a_reality_that_differs_is_shown_as_it_is():
-    def swapped(sharding):
-        first, second, *others = observe(sharding)
-        return [second, first, *others]
-
-    explorer = explored(swapped, num_dims=1, mesh=[["x", 6]], shape=[6, 4])
-    press(explorer)
-    assert shown(explorer, "verdict") == [
-        "✗ 2 of 6 real components differ from the prediction: devices 0, 1."
-    ]
-    assert [card[1]["data-block"] for card in pieces(explorer.view, "wrong")] == ["1", "0"]
+def test_the_ring_stays_between_its_first_and_its_last_step_and_a_move_says_where_it_changes_nothing():
+    explorer, idle = RingExplorer(num_devices=2), []
+    for move in (-1, 1, 1, 1):
+        choose(explorer, "move", move)
+        moves = [each for each in inputs(explorer.view) if each["type"] == "button"]
+        idle.append([each["value"] for each in moves if each.get("aria-disabled") == "true"])
+        assert not any("disabled" in each for each in moves)  # it would lose the focus
+    assert idle == [["← Back"], [], ["Forward →"], ["Forward →"]]
+    choose(explorer, "kind", "all-gather")
+    assert explorer.state == {"kind": "all-gather", "num_devices": 2, "step": 1}
 
 
 @pytest.mark.parametrize(
-    ("choices", "why"),
+    ("arguments", "why"),
     [
-        ({"observe": observe, "shape": [2000, 1000]}, "The most is 1,048,576"),
-        ({"observe": observe, "layout": ["x", "x"]}, "the choice is illegal"),
+        ({"num_devices": 1}, "1 is no number of devices for a ring.\n.*from 2 to 8"),
+        ({"kind": "allreduce"}, "'allreduce' does not run in a ring here."),
     ],
 )
-def test_where_no_real_tensor_can_be_made_the_button_says_why(choices, why):
-    explorer = explored(**choices)
-    assert why in shown(explorer, "why")[0]
-    assert "disabled" in next(pieces(explorer.view, "press"))[1]
+def test_a_ring_that_cannot_be_shown_is_refused(arguments, why):
+    with pytest.raises(CourseError, match=why):
+        RingExplorer(**arguments)
+
+
+def test_the_task_is_the_readers_choice_and_stays_as_long_as_it_is_there():
+    explorer = ClusterExplorer(servers=0)
+    choose(explorer, "task", "worker 2")
+    choose(explorer, "chief", False)
+    assert explorer.state["task"] == "worker 2"
+    choose(explorer, "workers", 2)
+    assert explorer.state["task"] == "worker 0"
+
+
+@pytest.mark.parametrize("mistake", mistakes())
+def test_a_mistake_is_shown_with_what_tensorflow_does(mistake):
+    explorer = ClusterExplorer()
+    choose(explorer, "mistake", mistake)
+    (wrong,), (said,) = (shown(explorer, class_) for class_ in ("listing", "told"))
+    assert "TensorFlow 2.21" in said
+    assert (wrong.split() == spread(explorer.place.tf_config).split()) == (mistake == "port taken")
+    choose(explorer, "mistake", "")
+    assert json.loads(shown(explorer, "listing")[0])["task"] == {"type": "worker", "index": 2}
+
+
+def test_the_bar_of_the_slowest_plan_is_full():
+    *_others, last, _key = pieces(ScaleOutExplorer().view, "fits")
+    seconds, _memory = (each for each in nodes(last) if each[0] == "g" and "stroke" in each[1])
+    assert sum(float(part[1]["width"]) for part in seconds[2:]) == pytest.approx(280, abs=0.1)
+
+
+def test_a_press_shows_a_bar_for_each_way_to_iterate():
+    explorer = iterating.IterationExplorer(lambda size: iterating.IterationTimes(size, 0.003, 0.002, 0.0015))
+    choose(explorer, "batch_size", 512)
+    press(explorer)
+    assert "loop in Python 3.0 ms, several steps in a call 2.0 ms, whole epoch in a call 1.5 ms" in told(
+        explorer
+    )
+
+
+def test_each_way_gets_the_median_of_three_turns_after_one_that_compiles(monkeypatch):
+    took = iter([9, 9, 9, 40, 20, 10, 60, 30, 10, 20, 80, 10])
+    monkeypatch.setattr(iterating, "_seconds", lambda way: next(took))
+    measure = iterating.measuring(lambda size: [list, list, list], steps=20)
+    assert measure(64) == iterating.IterationTimes(64, for_loop=2, several_steps=1.5, whole_epoch=0.5)
 
 
 def test_an_idle_button_says_so_and_keeps_the_focus():
-    ((_tag, attributes, _text),) = map(shapes.to_json, button("Stop", name="stop", idle=True))
+    ((_tag, attributes, _text),) = button("Stop", name="stop", idle=True)
     assert attributes["aria-disabled"] == "true"
     assert "disabled" not in attributes  # a disabled button would lose the focus
-    ((_tag, attributes, _text),) = map(shapes.to_json, button("Stop", name="stop"))
+    ((_tag, attributes, _text),) = button("Stop", name="stop")
     assert "aria-disabled" not in attributes
+
+
+def test_a_page_offers_recorded_answers_and_keeps_no_review_that_was_typed():
+    explorer = ReviewExplorer(lambda _texts: [[0.2, 0.8]])
+    choose(explorer, "review", "A fine film.")
+    assert "A fine film." not in explorer.to_html()
+    assert "0.8" not in explorer.to_html()
+    page = text_of(explorer.page_tree({"review": "Boring, badly acted and far too long."}), " ")
+    assert "recorded earlier by make results" in page

@@ -8,7 +8,7 @@ import pytest
 
 from course_lib import CourseError
 from tests.course import from_lesson
-from tests.explored import choose, shown
+from tests.explored import shown
 
 DIVISIONS, LossScaling = from_lesson("custom_training.loss_scaling", "DIVISIONS", "LossScaling")
 LossScalingExplorer = from_lesson("custom_training.loss_scaling_explorer", "LossScalingExplorer")
@@ -49,52 +49,6 @@ def test_a_mean_over_no_example_is_nan_and_its_gradient_is_0():
 def test_with_full_batches_and_equal_parts_three_divisions_are_right(replicas):
     scalings = [LossScaling(replicas, 8, 8, each) for each in DIVISIONS]
     assert [each.division for each in scalings if each.total == each.mean] == ["global", "full", "keras"]
-
-
-def test_an_empty_replica_draws_itself_with_the_wrong_gradient_beside_the_right_one():
-    assert (
-        repr(LossScalingExplorer(4, 8, 5, "replica"))
-        == """
-Loss of 5 examples on 4 replicas
-Divided by: the replica's own examples
-
-Each replica returns
-  replica 0  (2 + 3) / 2 = 2.5
-  replica 1  (4 + 5) / 2 = 4.5
-  replica 2  6 / 1 = 6
-  replica 3  mean over no example = NaN
-
-Loss
-         4  true mean
-     NaN ✗  sum of the replicas
-     NaN ✗  Mean metric
-
-Gradient
-         3  true mean
-      10 ✗  sum of the replicas
-
-✗ The sum is NaN: a replica without an example returned the mean over nothing.
-The gradient is 10, 3.333 times the right one, 3.
-""".strip()
-    )
-
-
-def test_the_explorer_begins_with_the_worked_example_and_follows_clicks():
-    explorer = LossScalingExplorer()
-    assert explorer.scaling.losses == ((2, 3), (4, 5))
-    assert shown(explorer, "told")[0].startswith("✓ The sum of the replicas is the true mean, 3.5.")
-    choose(explorer, "division", "replica")
-    assert shown(explorer, "told") == [
-        "✗ The sum of the replicas is 7, not the true mean, 3.5."
-        " The gradient is 5, 2 times the right one, 2.5."
-    ]
-    assert shown(explorer, "listing") == ["tf.reduce_mean(losses)"]
-    choose(explorer, "batch_size", 8)
-    choose(explorer, "num_examples", 7)
-    choose(explorer, "num_replicas", 4)
-    assert list(map(len, explorer.scaling.losses)) == [2, 2, 2, 1]
-    choose(explorer, "batch_size", 4)
-    assert explorer.state["num_examples"] == 4
 
 
 @pytest.mark.parametrize(

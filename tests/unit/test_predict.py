@@ -205,10 +205,10 @@ def test_values_are_shown_the_same_everywhere(value, text):
 
 def test_a_terminal_shows_the_question_and_its_answers_by_their_values():
     assert repr(predict("predictions-rows")) == (
-        "The rows of a matrix of 6 by 4 are split over `x`, a mesh dimension of size 3; the columns are not"
-        " split. How many rows and columns does one device hold?\n- `(2, 2)`\n- `(2, 4)`\n- `(3, 4)`"
+        "The rows of a matrix of 6 by 4 are split over x, a mesh dimension of size 3; the columns are not"
+        " split. How many rows and columns does one device hold?\n- (2, 2)\n- (2, 4)\n- (3, 4)"
     )
-    assert repr(predict("predictions-mean")) == "What is the mean of the losses?\n- `0.148`\n- `0.428`"
+    assert repr(predict("predictions-mean")) == "What is the mean of the losses?\n- 0.148\n- 0.428"
 
 
 def test_its_text_does_not_change_with_the_choice():

@@ -12,7 +12,6 @@ import pytest
 from course_lib import CourseError
 from course_lib.widgets.table import page_table
 from tests.course import from_lesson
-from tests.explored import choose, shown
 
 Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
 PUZZLES = from_lesson("how_long.puzzles", "PUZZLES")
@@ -87,15 +86,6 @@ def test_what_a_choice_gives_is_what_one_counts_by_hand(number, splits, numbers)
     task = PUZZLES[number - 1].task
     found = task.found(task.meshes[0], {**dict.fromkeys(task.axes, "unsharded"), **splits}).numbers
     assert {name: found[name] for name in numbers} == numbers
-
-
-def test_the_reader_is_told_what_each_choice_is_worth():
-    puzzle, told = Puzzle(2), []
-    for axis, name in [("rows", "x"), ("rows", "y"), ("columns", "x")]:
-        choose(puzzle, "splits", axis, name)
-        told += [*shown(puzzle, "verdict"), *shown(puzzle, "refusal")]
-    assert told[1].startswith("This choice is not possible.Axis 0 of length 1250 does not split in 4 parts")
-    assert [told[0], *told[2:]] == ["Not solved."] * 2 + ["Solved, at par: no solution takes less."]
 
 
 def test_a_page_has_every_choice_and_all_tables_are_small():

@@ -11,7 +11,6 @@ import tomllib
 import nbformat
 import pytest
 
-from course_lib.widgets.base import MODULE
 from tests.small_course import LESSON, NOTEBOOK, ROOT, copied, edit, pretend_executed, source_of
 from tools.checks import __main__ as checks
 from tools.checks import output_rules
@@ -20,7 +19,6 @@ from tools.lesson import first_cell
 from tools.lesson.build import build, built_cells
 from tools.lesson.execute import is_executed
 from tools.lesson.sources import Course, LessonError
-from tools.lesson.stored_outputs import WIDGET_STATE
 
 
 @pytest.fixture
@@ -217,16 +215,6 @@ def test_a_notebook_edited_by_hand_is_found(finished, edit_notebook, fault):
     edit_notebook(notebook)
     nbformat.write(notebook, path)
     assert fault in faults(finished)
-
-
-def test_a_widget_with_an_older_script_is_found():
-    script = MODULE.read_text("utf-8")
-    notebook = nbformat.v4.new_notebook()
-    state = {"a": {"state": {"_esm": script}}, "b": {"state": {"value": 3}}}
-    notebook.metadata.widgets = nbformat.from_dict({WIDGET_STATE: {"state": state}})
-    assert checks.old_scripts(notebook) == set()
-    notebook.metadata.widgets[WIDGET_STATE].state.a.state["_esm"] += "//"
-    assert checks.old_scripts(notebook) == {script + "//"}
 
 
 # Rules about outputs

@@ -1,28 +1,34 @@
-"""Writes what explorers and puzzles show on the book's pages, where no kernel answers."""
+"""Writes what explorers, puzzles and cards show on the book's pages, where no kernel answers."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import lessons
+from course_lib import syllabus
+from course_lib.exercises.cards import Card
+from course_lib.exercises.predictions import predictions
 from course_lib.i18n import set_language
 from course_lib.widgets.base import Explorer, TreeWidget, table_file
 from course_lib.widgets.table import page_table
 
 
-def write_tables(languages: Iterable[str], folder: Path, names: Iterable[str] | None = None) -> None:
-    """Writes the table of each widget, or of those named, in each language beside the module."""
-    makers = widgets()
+def write_tables(
+    languages: Iterable[str], folder: Path, makers: Mapping[str, Callable[[], TreeWidget]] | None = None
+) -> None:
+    """Writes the table of each widget, by default of all, in each language beside the module."""
+    makers = makers or {**widgets(), **cards()}
     for language in languages:
         set_language(language)
-        for name in makers if names is None else names:
-            text = json.dumps(page_table(makers[name]()), ensure_ascii=False, separators=(",", ":"))
+        for name, make in makers.items():
+            text = json.dumps(page_table(make()), ensure_ascii=False, separators=(",", ":"))
             (folder / table_file(name, language)).write_text(text, encoding="utf-8")
 
 
@@ -36,6 +42,12 @@ def widgets() -> dict[str, Callable[[], TreeWidget]]:
         found |= {explorer.name: explorer for explorer in _explorers(module)}
         found |= getattr(module, "ON_PAGES", {})
     return found
+
+
+def cards() -> dict[str, Callable[[], TreeWidget]]:
+    """Returns what makes the card of each prediction of a lesson, by its name."""
+    asked = (prediction for place in syllabus.installed() for prediction in predictions(place.topic))
+    return {prediction.prediction_id: partial(Card, prediction) for prediction in asked}
 
 
 def _modules() -> Iterator[Any]:

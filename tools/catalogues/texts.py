@@ -14,7 +14,7 @@ from tools.catalogues.files import WHOLE_CELL, Text
 from tools.lesson import comments, exercises, markdown_blocks, texts
 from tools.lesson.sources import Course, Lesson
 
-_KEYWORDS = {"_": None, "ngettext": (1, 2)}
+_KEYWORDS = {"_": None, "later": None, "ngettext": (1, 2)}
 
 
 def lesson_texts(lesson: Lesson) -> Iterator[Text]:

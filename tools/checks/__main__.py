@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import nbformat
 from nbformat import NotebookNode
 
-from course_lib.widgets.base import MODULE
 from tools.checks.lesson_rules import lesson_faults, wide_lines
 from tools.checks.output_rules import output_faults, tells_beforehand
 from tools.checks.varying_rules import stated
@@ -19,7 +18,7 @@ from tools.lesson.build import built_cells, built_notebook
 from tools.lesson.execute import is_executed
 from tools.lesson.maps import maps
 from tools.lesson.sources import Course, Lesson, LessonError
-from tools.lesson.stored_outputs import WIDGET_STATE, normalised
+from tools.lesson.stored_outputs import normalised
 
 _SHOWING = {"predict", "reveal", "error", "check"}
 
@@ -74,8 +73,6 @@ def stale(stored: NotebookNode, wanted: NotebookNode) -> Iterator[str]:
 def _stored_faults(stored: NotebookNode, *, is_appendix: bool) -> Iterator[str]:
     if normalised(stored) != stored:
         yield "its outputs are not as tools.lesson.execute stores them"
-    if old_scripts(stored):
-        yield "its widgets hold a script that course_lib no longer has (execute again)"
     code = [cell for cell in stored.cells if cell.cell_type == "code"]
     of_lesson = stated(cell.source for cell in code)
     for cell in code:
@@ -86,13 +83,6 @@ def _stored_faults(stored: NotebookNode, *, is_appendix: bool) -> Iterator[str]:
             yield f"cell {cell.id!r} shows nothing"
         elif "reveal" in tags and not is_appendix and tells_beforehand(cell):
             yield f"cell {cell.id!r} shows more than `reveal`: folded, that would stand there to read"
-
-
-def old_scripts(stored: NotebookNode) -> set[str]:
-    """Returns the scripts of stored widgets that the library no longer has; nbval does not compare them."""
-    state = stored.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
-    scripts = {widget["state"]["_esm"] for widget in state.values() if "_esm" in widget["state"]}
-    return scripts - {MODULE.read_text("utf-8")}
 
 
 def main() -> int:

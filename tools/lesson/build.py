@@ -127,13 +127,11 @@ def _notebook_cell(cell: Cell) -> NotebookNode:
 
 
 def _keep_outputs(notebook: NotebookNode, stored: NotebookNode) -> None:
-    """Copies the stored outputs, and the state of the widgets in them, into a notebook with the same code."""
+    """Copies the stored outputs into a notebook with the same code."""
     ours, theirs = ([cell for cell in each.cells if cell.cell_type == "code"] for each in (notebook, stored))
     if [(cell.id, cell.source) for cell in ours] == [(cell.id, cell.source) for cell in theirs]:
         for cell, done in zip(ours, theirs, strict=True):
             cell.outputs, cell.execution_count = done.outputs, done.execution_count
-        if "widgets" in stored.metadata:
-            notebook.metadata.widgets = stored.metadata.widgets
 
 
 def build(course: Course, names: tuple[str, ...] = ()) -> Iterator[tuple[str, bool]]:

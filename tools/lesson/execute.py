@@ -51,6 +51,7 @@ async def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
         timeout=CELL_TIMEOUT_SECONDS,
         kernel_name=notebook.metadata.kernelspec.name,
         record_timing=False,
+        store_widget_state=False,
         extra_arguments=["--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(folder)}},
     )

@@ -2,50 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import copy
 
 import nbformat
 from nbformat import NotebookNode
 
-WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def normalised(notebook: NotebookNode) -> NotebookNode:
-    """Returns an executed notebook with numbered widgets, merged streams and no volatile metadata.
+    """Returns an executed notebook without widgets and volatile metadata, its streams merged.
 
-    Widgets are numbered in the order in which the kernel made them, their only stable order.
+    A widget needs a kernel. What an output holds beside it, a text or HTML, is what a notebook shows that did
+    not run; each stored widget would hold the whole module that draws it.
     """
-    widgets = _widget_state(notebook)
-    text = json.dumps(notebook, ensure_ascii=False)
-    for number, model_id in enumerate(widgets):
-        text = text.replace(model_id, f"{number:032x}")
-    clean: NotebookNode = nbformat.from_dict(json.loads(text))
-    clean.metadata = _stable_metadata(clean.metadata)
+    clean: NotebookNode = copy.deepcopy(notebook)
+    clean.metadata = nbformat.from_dict(
+        {key: clean.metadata[key] for key in ("kernelspec", "language") if key in clean.metadata}
+    )
+    clean.metadata.language_info = nbformat.from_dict({"name": "python"})  # not its version on this machine
     for cell in clean.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
             cell.outputs = _merged(cell.outputs)
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET_VIEW, None)
     return clean
-
-
-def _widget_state(notebook: NotebookNode) -> dict[str, Any]:
-    widgets = notebook.metadata.get("widgets", {}).get(WIDGET_STATE, {})
-    state: dict[str, Any] = widgets.get("state", {})
-    return state
-
-
-def _stable_metadata(metadata: NotebookNode) -> NotebookNode:
-    """Returns the metadata without the version of this machine's Python; widgets sorted by number."""
-    stable: NotebookNode = nbformat.from_dict(
-        {key: metadata[key] for key in ("kernelspec", "language") if key in metadata}
-    )
-    stable.language_info = nbformat.from_dict({"name": "python"})
-    if metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state"):
-        stable.widgets = metadata.widgets
-        state = stable.widgets[WIDGET_STATE].state
-        stable.widgets[WIDGET_STATE].state = nbformat.from_dict({key: state[key] for key in sorted(state)})
-    return stable
 
 
 def _merged(outputs: list[NotebookNode]) -> list[NotebookNode]:

@@ -203,20 +203,7 @@ function mount(host, listener) {
 async function copy(listings) {
   const { textContent } = listings.querySelector("pre:not([hidden])"), said = listings.querySelector(".copied");
   const done = await navigator.clipboard?.writeText(textContent).then(() => true, () => false);
-  said.textContent = done || copiedAsBefore(textContent) ? said.dataset.done : said.dataset.failed;
-}
-
-/** Copies as before there was a clipboard, which pages without https and frames without permission lack. */
-function copiedAsBefore(text) {
-  const focused = document.activeElement?.shadowRoot?.activeElement ?? document.activeElement;
-  const area = document.body.appendChild(document.createElement("textarea"));
-  area.style.cssText = "position: fixed; top: 0; opacity: 0"; // else the page would scroll to it
-  area.value = text;
-  area.select();
-  const done = document.execCommand("copy");
-  area.remove();
-  focused?.focus({ preventScroll: true });
-  return done;
+  said.textContent = done ? said.dataset.done : said.dataset.failed;
 }
 
 const isPlain = ({ key, altKey, ctrlKey, metaKey, shiftKey }) =>
@@ -258,7 +245,11 @@ export default {
 
 /** Returns what gives the view of a key. A number in a view stands for the part of that number. */
 function reading({ keys, views, leads_to, parts }) {
-  const whole = (value) => typeof value === "number" ? whole(parts[value]) : Array.isArray(value) ? value.map(whole) : value;
+  const whole = (value) => {
+    if (typeof value !== "number") return value;
+    const [tag, attributes, ...children] = parts[value];
+    return [tag, parts[attributes], ...children.map(whole)];
+  };
   return (key) => {
     const place = keys.indexOf(key);
     if (place >= 0) return { view: whole(views[place]), leads_to: leads_to[place].map((each) => keys[each]) };
@@ -275,31 +266,29 @@ const kept = (name) => {
   try { return JSON.parse(localStorage.getItem(`course-${name}`)) ?? {}; } catch { return {}; } // it may be forbidden
 };
 
-/** A widget on a page: its table is in the element, or in a file beside this module. */
+/** A widget on a page. Until its table is here, and where it does not come, what it looks like stays as it is. */
 class Widget extends HTMLElement {
-  connectedCallback() {
-    const script = this.querySelector("script[type='application/json']");
-    if (this.shadowRoot || !script) return; // moved in the page: the shadow tree came along
-    const { table, kept: name, ...first } = JSON.parse(script.textContent);
-    const here = typeof table === "object" && reading(table);
+  async connectedCallback() {
+    if (this.shadowRoot) return; // moved in the page: the shadow tree came along
+    const script = this.querySelector("script[type='application/json']"), { table, first } = this.dataset;
+    const read = script ? reading(JSON.parse(script.textContent)) : await fetched(table);
+    this.replaceChildren();
+    const [name] = table.split(".");
     let now;
     const display = (next) => { now = next; show(next.view); };
-    const show = mount(this, { change: async (input) => {
+    const show = mount(this, { change: (input) => {
       const key = now.leads_to[[...this.shadowRoot.querySelectorAll("input")].indexOf(input)];
-      display((here || await fetched(table))(key));
+      display(read(key));
       this.predicted();
-      if (name) this.keep(name, key);
+      this.keep(name, key);
     } });
-    display(here ? here(table.keys[0]) : first);
-    if (!here) fetched(table).then((read) => {
-      const last = name && read(kept(name).key); // nothing where another version of the course kept it
-      if (last && now === first) display(last);
-    });
+    display(read(kept(name).key) ?? read(first)); // nothing where another version of the course kept it
   }
 
-  /** Keeps a choice for the next visit, and how good the best so far is. */
+  /** Keeps the choice in a puzzle for the next visit, and how good the best so far is. */
   keep(name, key) {
-    const level = Number(this.shadowRoot.querySelector("[data-level]").dataset.level);
+    const level = this.shadowRoot.querySelector("[data-level]")?.dataset.level;
+    if (!level) return;
     const best = Math.max(level, kept(name).best ?? 0);
     try { localStorage.setItem(`course-${name}`, JSON.stringify({ key, best })); } catch { return; }
     document.dispatchEvent(new Event("course-kept"));

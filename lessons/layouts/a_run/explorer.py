@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from course_lib.explorers.measuring import MeasuringExplorer
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _, join_sentences, later
 from course_lib.measured.files import load
 from course_lib.measured.machine import sentences
 from course_lib.pictures.bars import Bar, Bars
@@ -27,24 +27,12 @@ class BatchSizeExplorer(MeasuringExplorer):
     """
 
     name = "batch_sizes"
+    title = later("Time of a training step")
+    sizes_label = later("Reviews in a step")
+    invitation = later("Choose a batch size and measure: one device against eight.")
+    panel_title = later("Time for each review of a step")
     example = "BatchSizeExplorer(measure)"
     batch_sizes = BATCH_SIZES
-
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Time of a training step")
-
-    def sizes_label(self) -> str:
-        """Returns what the batch sizes count."""
-        return _("Reviews in a step")
-
-    def invitation(self) -> str:
-        """Returns what the reader is to do, and what is measured."""
-        return _("Choose a batch size and measure: one device against eight.")
-
-    def panel_title(self) -> str:
-        """Returns what the bars show."""
-        return _("Time for each review of a step")
 
     def recorded(self, state: State) -> tuple[Sequence[StepTimes], str]:
         """Returns the recorded times up to the chosen batch size, and what to say of them."""

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from course_lib.explorers.observing import ObservingExplorer
-from course_lib.i18n import _
+from course_lib.explorers.experiment import Experiment
+from course_lib.i18n import _, later
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures import communication as drawings
 from course_lib.pictures import communication_text as words
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import Line, cell
-from course_lib.pictures.figures import of_words
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.text import devices_text
 from course_lib.specs import communication
 from course_lib.specs.communication import Communication
 from course_lib.specs.compared import Compared
-from course_lib.specs.drawing import Picture
 from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.sharding import Sharding
@@ -32,7 +30,7 @@ _SHAPES = ((16, 8), (8, 24))  # of the factors
 _AIR, _SIZE = 12.0, 12.0
 
 
-class ProductExplorer(ObservingExplorer):
+class ProductExplorer(Experiment):
     """Lets the reader choose the layouts of two factors, and shows what their product costs.
 
     Args:
@@ -41,7 +39,10 @@ class ProductExplorer(ObservingExplorer):
     """
 
     name = "product"
+    title = later("Product explorer")
     example = "ProductExplorer(observed.product)"
+    button = later("Run it on the devices and compare")
+    waiting = later("Running it. The first time this starts TensorFlow and takes some seconds.")
 
     def __init__(self, observe: Observe | None = None) -> None:
         mesh = _MESHES[0]
@@ -54,74 +55,46 @@ class ProductExplorer(ObservingExplorer):
         }
         super().__init__(observe, state)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Product explorer")
+    def controls(self, state: State) -> Sequence[Group]:
+        """Returns the meshes, every layout, and what reads the product."""
+        return [*_factor_groups(state), *_reader_groups(state)]
 
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
-        """Returns the meshes and every layout; on a page a reader of the product on one mesh only."""
-        meshes = [(as_lists(mesh), str(mesh)) for mesh in _MESHES]
-        (rows, inner), (_inner, columns) = state["shapes"]
-        return [
-            Group(_("Mesh"), [Choice(("mesh",), meshes)]),
-            Group(_("Rows of A: {length}", length=rows), [entry_choice(state, "left", 0)]),
-            Group(_("Columns of A: {length}", length=inner), [entry_choice(state, "left", 1)]),
-            Group(_("Rows of B: {length}", length=inner), [entry_choice(state, "right", 0)]),
-            Group(_("Columns of B: {length}", length=columns), [entry_choice(state, "right", 1)]),
-            *(_reader_groups(state) if _offers_reader(state, page=page) else []),
-        ]
+    def page_controls(self, state: State) -> Sequence[Group]:
+        """Returns the same; on a mesh of several dimensions the reader would make too many states."""
+        return self.controls(state) if _has_few_states(state) else _factor_groups(state)
 
-    def settled(self, state: State, *, page: bool) -> State:
+    def settled(self, state: State) -> State:
         """Returns the state with entries of its own mesh in every layout."""
         layouts = {
             factor: state[factor] and known_entries(state[factor], state["mesh"])
             for factor in ("left", "right", "wanted")
         }
-        wanted = layouts["wanted"] if _offers_reader(state, page=page) else None
-        return {**state, **layouts, "wanted": wanted}
+        return {**state, **layouts}
 
-    def figure(self) -> Picture:
-        """Returns the picture of the choice.
+    def page_settled(self, state: State) -> State:
+        """Returns the same without a reader where none is offered."""
+        return self.settled(state if _has_few_states(state) else {**state, "wanted": None})
 
-        Raises:
-            CourseError: the choice is illegal.
-        """
-        predicted = communication_of(self.state)
-        return of_words(
-            words.title(predicted), [*words.tensor_lines(predicted), words.totals(predicted.collectives)]
-        )
-
-    def button_text(self) -> str:
-        """Returns what stands on the button."""
-        return _("Run it on the devices and compare")
-
-    def waiting(self) -> str:
-        """Returns what is said while the product runs."""
-        return _("Running it. The first time this starts TensorFlow and takes some seconds.")
-
-    def run_for_real(self, state: State) -> Compared | None:
-        """Runs the product on real devices."""
+    def result(self, state: State) -> Compared | None:
+        """Returns what real devices exchanged beside the prediction."""
         return self._observe(*_chosen(state)) if self._observe else None
 
-    def verdict(self, seen: Compared) -> str:
+    def verdict(self, result: Compared) -> str:
         """Returns what was predicted and seen in all, and whether they agree."""
-        return "\n".join([*words.both_totals(seen), words.verdict(seen)])
+        return "\n".join([*words.both_totals(result), words.verdict(result)])
 
-    def shown(
-        self, state: State, seen: Compared | None, *, page: bool
-    ) -> tuple[Sequence[Node], Sequence[Node]]:
+    def above(self, state: State, result: Compared | None) -> Sequence[Node]:
         """Returns the costs, the tensors, the steps, and what really ran in their place."""
-        del page
         predicted = communication_of(state)
         facts = {
             _("Layout of AB"): predicted.result.layout,
             _("Collectives"): len(predicted.collectives),
             _("Bytes sent by each device"): words.bytes_text(predicted.bytes_sent),
         }
-        rows = drawings.step_rows(predicted) if seen is None else drawings.pair_rows(seen)
-        totals = words.totals(predicted.collectives) if seen is None else ""
+        rows = drawings.step_rows(predicted) if result is None else drawings.pair_rows(result)
+        totals = words.totals(predicted.collectives) if result is None else ""
         panels = pieces.panels([*_tensors(predicted), *map(_row, rows)])
-        return [pieces.facts(facts), panels, pieces.spoken("told", totals)], []
+        return [pieces.facts(facts), panels, pieces.spoken("told", totals)]
 
 
 def communication_of(state: State) -> Communication:
@@ -140,9 +113,20 @@ def _chosen(state: State) -> tuple[Sharding, Sharding, LayoutSpec | None]:
     return left, right, None if state["wanted"] is None else LayoutSpec(state["wanted"], mesh)
 
 
-def _offers_reader(state: State, *, page: bool) -> bool:
-    """Whether the reader of the product can be chosen: on a page only where that makes few states."""
-    return not page or len(state["mesh"]) == 1
+def _has_few_states(state: State) -> bool:
+    return len(state["mesh"]) == 1
+
+
+def _factor_groups(state: State) -> list[Group]:
+    meshes = [(as_lists(mesh), str(mesh)) for mesh in _MESHES]
+    (rows, inner), (_inner, columns) = state["shapes"]
+    return [
+        Group(_("Mesh"), [Choice(("mesh",), meshes)]),
+        Group(_("Rows of A: {length}", length=rows), [entry_choice(state, "left", 0)]),
+        Group(_("Columns of A: {length}", length=inner), [entry_choice(state, "left", 1)]),
+        Group(_("Rows of B: {length}", length=inner), [entry_choice(state, "right", 0)]),
+        Group(_("Columns of B: {length}", length=columns), [entry_choice(state, "right", 1)]),
+    ]
 
 
 def _reader_groups(state: State) -> list[Group]:

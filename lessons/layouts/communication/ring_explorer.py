@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _, join_sentences, later
 from course_lib.pictures import arranging
-from course_lib.pictures.figures import Figure, of_words
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -37,18 +36,14 @@ class RingExplorer(Explorer):
     """
 
     name = "ring"
+    title = later("Ring stepper")
 
     def __init__(self, kind: str = ALL_REDUCE, num_devices: int = 4) -> None:
         Ring(kind, num_devices, WHOLE_BYTES)  # refuses what is no ring
         super().__init__({"kind": kind, "num_devices": num_devices, "step": 0})
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Ring stepper")
-
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+    def controls(self, state: State) -> Sequence[Group]:
         """Returns the collectives, the numbers of devices, the two moves and all steps."""
-        del page
         step, last = state["step"], _ring(state).num_steps
         counts = range(LEAST_DEVICES, MOST_DEVICES + 1)
         return [
@@ -64,21 +59,14 @@ class RingExplorer(Explorer):
             ),
         ]
 
-    def settled(self, state: State, *, page: bool) -> State:
+    def settled(self, state: State) -> State:
         """Returns the state after a move, or at the last step where the chosen ring has fewer."""
-        del page
         chosen = {"kind": state["kind"], "num_devices": state["num_devices"]}
         asked = state["step"] + state.get("move", 0)
         return {**chosen, "step": min(max(asked, 0), _ring(chosen).num_steps)}
 
-    def figure(self) -> Figure:
-        """Returns the picture of the step at which the reader is."""
-        moment = moment_of(self.state)
-        return of_words(ring_text.title(moment), [ring_text.heard(moment), *ring_text.sentences(moment)])
-
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def body(self, state: State) -> Sequence[Node]:
         """Returns the bytes sent, the chunks on all devices, and what was sent and why."""
-        del page
         moment, ring = moment_of(state), _ring(state)
         drawing = arranging.stacked([chunks_drawing(moment), sent_drawing(moment)], 12)
         image = pieces.images([drawing], ring_text.heard(moment))

@@ -8,18 +8,17 @@ from collections.abc import Callable, Sequence
 import numpy.typing as npt
 
 from course_lib.code.choices import FRAMEWORKS, sections_of
-from course_lib.explorers.observing import ObservingExplorer
-from course_lib.i18n import _
+from course_lib.explorers.experiment import Experiment
+from course_lib.i18n import _, later
 from course_lib.pictures.devices import mesh_parts, observed_cards, predicted_cards
 from course_lib.pictures.shapes import Node
 from course_lib.pictures.tensors import tensor_drawing
-from course_lib.pictures.text import axis_notes, block_lines, holding_cells, marked, mesh_grid
+from course_lib.pictures.text import axis_notes, block_lines, holding_lines, marked
 from course_lib.specs.components import Comparison
-from course_lib.specs.drawing import Picture
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.sharding import Sharding, numbered_tensor
 from course_lib.widgets import pieces
-from course_lib.widgets.controls import Group, State
+from course_lib.widgets.controls import State
 from course_lib.widgets.listings import listings
 from lessons.layouts import mesh_layout_state as states
 
@@ -34,7 +33,7 @@ _FIRST = {
 }
 
 
-class MeshLayoutExplorer(ObservingExplorer):
+class MeshLayoutExplorer(Experiment):
     """Lets the reader choose a mesh, a tensor and a layout, and shows which device holds what.
 
     The property `sharding` follows the reader's clicks.
@@ -46,7 +45,15 @@ class MeshLayoutExplorer(ObservingExplorer):
     """
 
     name = "mesh_layout"
+    title = later("Mesh and layout explorer")
     example = "MeshLayoutExplorer(observe)"
+    button = later("Make the real DTensor and compare")
+    waiting = later("Making the real DTensor.")
+
+    controls = staticmethod(states.notebook_groups)
+    page_controls = staticmethod(states.page_groups)
+    settled = staticmethod(states.whole_state)
+    page_settled = staticmethod(states.page_state)
 
     def __init__(self, observe: Observe | None = None) -> None:
         super().__init__(observe, _FIRST)
@@ -60,34 +67,6 @@ class MeshLayoutExplorer(ObservingExplorer):
         """
         return states.sharding_of(self.state)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Mesh and layout explorer")
-
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
-        """Returns all meshes, shapes and layouts as controls; on a page a few meshes and shapes."""
-        return states.page_groups(state) if page else states.notebook_groups(state)
-
-    def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state made whole after a choice."""
-        return states.page_state(state) if page else states.whole_state(state)
-
-    def figure(self) -> Picture:
-        """Returns the picture of the choice.
-
-        Raises:
-            CourseError: the choice is illegal.
-        """
-        return self.sharding.picture()
-
-    def button_text(self) -> str:
-        """Returns what stands on the button."""
-        return _("Make the real DTensor and compare")
-
-    def waiting(self) -> str:
-        """Returns what is said while the real DTensor is made."""
-        return _("Making the real DTensor.")
-
     def why_not(self, state: State) -> str:
         """Returns why the real DTensor of a choice is not made, or "" where it can be tried."""
         too_large = _(
@@ -97,25 +76,26 @@ class MeshLayoutExplorer(ObservingExplorer):
         small = math.prod(states.sharding_of(state).global_shape) <= MOST_REAL_ELEMENTS
         return super().why_not(state) or ("" if small else too_large)
 
-    def run_for_real(self, state: State) -> Comparison:
-        """Makes the real DTensor, and compares its components with the prediction."""
+    def result(self, state: State) -> Comparison:
+        """Returns the components of the real DTensor beside the prediction."""
         sharding = states.sharding_of(state)
         real = self._observe(sharding) if self._observe else []
         return sharding.compare(numbered_tensor(sharding.global_shape), real)
 
-    def verdict(self, seen: Comparison) -> str:
+    def verdict(self, result: Comparison) -> str:
         """Returns whether the real components are the predicted ones."""
-        return marked(seen.sentence, agrees=seen.agrees)
+        return marked(result.sentence, agrees=result.agrees)
 
-    def shown(
-        self, state: State, seen: Comparison | None, *, page: bool
-    ) -> tuple[Sequence[Node], Sequence[Node]]:
-        """Returns the facts, tensor, prediction and reality; below the button the code."""
-        del page
+    def above(self, state: State, result: Comparison | None) -> Sequence[Node]:
+        """Returns the facts, the tensor, the prediction and reality."""
+        sharding = states.sharding_of(state)
+        return [_facts(sharding), pieces.panels(_panels(sharding, result)), pieces.said()]
+
+    def below(self, state: State) -> Sequence[Node]:
+        """Returns the code of the choice."""
         sharding = states.sharding_of(state)
         programs = {name: sections_of(sharding, name) for name in FRAMEWORKS}
-        above = [_facts(sharding), pieces.panels(_panels(sharding, seen)), pieces.said()]
-        return above, [listings(_("The code of this choice"), programs)]
+        return [listings(_("The code of this choice"), programs)]
 
 
 def _facts(sharding: Sharding) -> Node:
@@ -137,6 +117,6 @@ def _panels(sharding: Sharding, comparison: Comparison | None) -> list[Node]:
     ]
     if comparison is not None:
         real = mesh_parts(sharding.mesh, observed_cards(comparison))
-        told = "\n".join(mesh_grid(sharding.mesh, holding_cells(sharding, comparison.holdings)))
+        told = "\n".join(holding_lines(sharding, comparison.holdings, comparison.components))
         panels.append(pieces.panel(_("Reality"), pieces.images(real, told)))
     return panels

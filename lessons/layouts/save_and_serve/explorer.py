@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from course_lib.i18n import _, join_sentences
+from course_lib.i18n import _, join_sentences, later
 from course_lib.measured.files import load
 from course_lib.pictures.bars import Bar, Bars, bar_lines, bars_drawing
-from course_lib.pictures.figures import Figure, of_words
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -40,55 +39,51 @@ class ReviewExplorer(Explorer):
     """
 
     name = "reviews"
+    title = later("A good review or a bad one?")
 
     def __init__(self, ask: Ask | None = None) -> None:
         self._ask = ask
         super().__init__({"review": ""})
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("A good review or a bad one?")
-
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+    def controls(self, state: State) -> Sequence[Group]:
         """Returns a field to type in, and a few reviews to choose."""
-        del state
-        offered = Group(_("A review to choose"), [Choice(_REVIEW, [(text, text) for text in REVIEWS])])
         field = Text(_REVIEW, _("A review in English; then press Enter"))
-        return [offered] if page else [Group(_("Your review"), [field]), offered]
+        return [Group(_("Your review"), [field]), *self.page_controls(state)]
 
-    def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state; on a page without a review that has no recorded answer."""
+    def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
+        """Returns the reviews that have a recorded answer."""
+        return [Group(_("A review to choose"), [Choice(_REVIEW, [(text, text) for text in REVIEWS])])]
+
+    def settled(self, state: State) -> State:
+        """Returns the state, with a text as the review."""
+        return {"review": state["review"] or ""}
+
+    def page_settled(self, state: State) -> State:
+        """Returns the state without a review that has no recorded answer."""
+        return {"review": state["review"] if state["review"] in REVIEWS else ""}
+
+    def body(self, state: State) -> Sequence[Node]:
+        """Returns both probabilities, or what is missing."""
         review = state["review"]
-        known = review in REVIEWS if page else isinstance(review, str)
-        return {"review": review if known else ""}
+        if not review.strip() or self._ask is None:
+            return [pieces.spoken("verdict", "" if review.strip() else _("Type a review, or choose one."))]
+        good = float(self._ask([review])[0][1])
+        return [pieces.spoken("verdict", ""), _predicted(good, _("Computed here."))]
 
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
-        """Returns both probabilities, where they come from, or what is missing."""
-        review = state["review"]
-        told = [pieces.spoken("verdict", _missing(review, page=page))]
-        if not review.strip():
+    def page_body(self, state: State) -> Sequence[Node]:
+        """Returns what was recorded of a review, and what a page cannot do."""
+        missing = _("To type a review of your own, open this lesson in Jupyter or Colab.")
+        told = [pieces.spoken("verdict", missing)]
+        if not state["review"]:
             return told
-        if page:
-            good = load(_MEASURED).answers[review]
-        elif self._ask is not None:
-            good = float(self._ask([review])[0][1])
-        else:
-            return told
-        bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
-        groups = [Bars(_("Probability"), bars)]
-        drawing = pieces.image(bars_drawing(groups, full=1.0), "\n".join(bar_lines(groups)))
-        source = _recorded() if page else _("Computed here.")
-        return [*told, pieces.panel(_("What the model predicts"), drawing, [source])]
-
-    def figure(self) -> Figure:
-        """Returns a picture that says what the widget is for: answers of this machine are never stored."""
-        return of_words(self.title(), [self.title(), _("Type a review and see both probabilities.")])
+        return [*told, _predicted(load(_MEASURED).answers[state["review"]], _recorded())]
 
 
-def _missing(review: str, *, page: bool) -> str:
-    if page:
-        return _("To type a review of your own, open this lesson in Jupyter or Colab.")
-    return "" if review.strip() else _("Type a review, or choose one.")
+def _predicted(good: float, source: str) -> Node:
+    bars = (Bar(_("bad"), 1 - good, _percent(1 - good)), Bar(_("good"), good, _percent(good)))
+    groups = [Bars(_("Probability"), bars)]
+    drawing = pieces.image(bars_drawing(groups, full=1.0), "\n".join(bar_lines(groups)))
+    return pieces.panel(_("What the model predicts"), drawing, [source])
 
 
 def _recorded() -> str:

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from course_lib.data.examples import Examples
 from course_lib.errors import CourseError
-from course_lib.explorers.observing import why_not_on_a_page
-from course_lib.i18n import _
-from course_lib.pictures import arranging, shapes
-from course_lib.pictures.shapes import Node
+from course_lib.explorers.experiment import why_not_on_a_page
+from course_lib.i18n import _, later
+from course_lib.pictures.shapes import Node, node
 from course_lib.turns import let_cells_take_turns, turns
 from course_lib.watch import trains_now
 from course_lib.widgets import pieces
@@ -26,8 +25,6 @@ from lessons.layouts.splitting_the_model import lab_setting, lab_view
 from lessons.layouts.splitting_the_model.lab_runs import LabRun, starts_of, train
 from lessons.layouts.splitting_the_model.lab_setting import Setting, Subject
 from lessons.layouts.splitting_the_model.overlay import STYLES
-
-_STILL_WIDTH = 440.0
 
 
 class TrainingLab(TreeWidget):
@@ -43,7 +40,8 @@ class TrainingLab(TreeWidget):
         test_set: what to evaluate on after each epoch.
     """
 
-    kind = "explorer"
+    kind, name = "explorer", "training_lab"
+    title = later("Training lab")
 
     def __init__(
         self,
@@ -82,22 +80,31 @@ class TrainingLab(TreeWidget):
             with turns.left():
                 self._thread.join(seconds)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Training lab")
+    def controls(self, state: State) -> Sequence[Group]:
+        """Returns the plan, the numbers and the starts."""
+        return lab_setting.groups(state, starts_of(self._runs), page=False)
 
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
-        """Returns the plan, the numbers and the starts; on a page the schemes."""
-        return lab_setting.groups(state, starts_of(self._runs), page=page)
+    def page_controls(self, state: State) -> Sequence[Group]:
+        """Returns the schemes."""
+        return lab_setting.groups(state, starts_of(self._runs), page=True)
 
-    def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state made whole after a choice; on a page that of the chosen scheme."""
-        if page:
-            return lab_setting.first_state(state["scheme"], self._subject)
+    def settled(self, state: State) -> State:
+        """Returns the state made whole after a choice."""
         return lab_setting.settled(state, self._subject, starts_of(self._runs))
 
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def page_settled(self, state: State) -> State:
+        """Returns the state of the chosen scheme."""
+        return lab_setting.first_state(state["scheme"], self._subject)
+
+    def body(self, state: State) -> Sequence[Node]:
         """Returns the buttons, the curves and costs of the runs, and the code of the choice."""
+        return self._body(state, page=False)
+
+    def page_body(self, state: State) -> Sequence[Node]:
+        """Returns the same before any run."""
+        return self._body(state, page=True)
+
+    def _body(self, state: State, *, page: bool) -> Sequence[Node]:
         chosen, refused = None, []
         try:
             chosen = lab_setting.setting_of(state, self._subject, starts_of(self._runs))
@@ -112,26 +119,22 @@ class TrainingLab(TreeWidget):
             *(lab_view.code(chosen.plan) if chosen else []),
         ]
 
-    def for_a_page(self) -> dict[str, Any]:
-        """Returns a view for each scheme: they are few, and need no file."""
-        return {"table": page_table(self)}
+    def page_table(self) -> dict[str, Any]:
+        """Returns a view for each scheme, which follow from the reader's model."""
+        return page_table(self)
 
-    def still(self) -> str:
+    def still(self) -> Node:
         """Returns what the lab is, for pages where scripts do not run."""
-        words = arranging.lines_of_text(repr(self).split("\n"), size=14, max_width=_STILL_WIDTH)
-        return shapes.to_svg(arranging.document(arranging.stacked([words], 0), self.title()))
+        purpose = _("Choose how the model and the batch are laid out, and train: run beside run.")
+        return node("div", node("p", self.title), node("p", purpose))
 
     def show(self, *change: object) -> None:
         """Brings what the notebook shows up to date; from any thread."""
         with self._painting:
             if change:  # what was said was about another choice
                 self._said = ""
-            self.state = self.settled(self.state, page=False)  # a run may have removed the chosen start
+            self.state = self.settled(self.state)  # a run may have removed the chosen start
             super().show()
-
-    def __repr__(self) -> str:
-        purpose = _("Choose how the model and the batch are laid out, and train: run beside run.")
-        return f"{self.title()}\n{purpose}"
 
     def heard(self, name: str) -> None:
         """Begins the chosen training or ends the one that runs, and says why it cannot."""

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from course_lib.i18n import _
+from course_lib.i18n import _, later
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.cells import cell
-from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import Node, node
 from course_lib.pictures.text import marked
 from course_lib.specs.cost import MIXED
@@ -30,7 +29,7 @@ FIRST = {"network": "18", "cluster": "A100", "devices": 64, "examples": 512, "mi
 DIMS = ("batch", *MODEL_DIMS)
 _KINDS = ("computing", *DIMS, "variables", "gradients", "optimizer", "activations")
 _COLOURS = dict(zip(_KINDS, reversed(shapes.PALETTE), strict=True))
-_NUM_SHOWN, _SIZE, _BAR_WIDTH, _BAR_HEIGHT, _FIGURE_WIDTH, _WIDTH = 5, 12.0, 280.0, 14.0, 88.0, 600.0
+_NUM_SHOWN, _SIZE, _BAR_WIDTH, _BAR_HEIGHT, _FIGURE_WIDTH = 5, 12.0, 280.0, 14.0, 88.0
 
 
 @cache
@@ -56,49 +55,37 @@ class ScaleOutExplorer(Explorer):
     """Shows the best meshes and plans for a network, a cluster and a batch, by the cost model alone."""
 
     name = "scale_out"
+    title = later("The best plans for many devices")
 
     def __init__(self) -> None:
         super().__init__(FIRST)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("The best plans for many devices")
-
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
-        """Returns the network, the devices and the batch; a page has one batch: its table is to be small."""
-        del state
-        networks = [(name, _("{billions} billion parameters", billions=name)) for name in NETWORKS]
+    def controls(self, state: State) -> Sequence[Group]:
+        """Returns the network, the devices and the batch."""
         examples = Group(_("Examples in a batch"), [_counts("examples", 512, 4096)])
+        return [*self.page_controls(state), examples]
+
+    def page_controls(self, state: State) -> Sequence[Group]:  # noqa: ARG002 - always the same
+        """Returns the same for one batch: the table of a page is to be small."""
+        networks = [(name, _("{billions} billion parameters", billions=name)) for name in NETWORKS]
         return [
             Group(_("Transformer"), [Choice(("network",), networks)]),
             Group(_("Kind of device"), [Choice(("cluster",), [(name, name) for name in CLUSTERS])]),
             Group(_("How many devices"), [_counts("devices", 8, 64, 512, 4096)]),
-            *([] if page else [examples]),
             Group(_("Microbatches"), [_counts("microbatches", 1, 8, 64)]),
         ]
 
-    def settled(self, state: State, *, page: bool) -> State:
-        """Returns the state; every choice goes with every other."""
-        return {**state, "examples": FIRST["examples"]} if page else state
+    def page_settled(self, state: State) -> State:
+        """Returns the state with the batch of a page."""
+        return {**state, "examples": FIRST["examples"]}
 
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def body(self, state: State) -> Sequence[Node]:
         """Returns how many plans fit, the best of them, and how they are to be read."""
-        del page
         told = _("The figures below as bars")
         cards = [pieces.panel(mesh, pieces.image(bars, told), lines) for mesh, bars, lines in _cards(state)]
         key = pieces.image(_key(), _("The colours of the bars"))
         panels = pieces.panels([*cards, pieces.panel(_("How to read this"), key, _notes())])
         return [pieces.spoken("verdict", "\n".join(_told(state))), panels]
-
-    def figure(self) -> Figure:
-        """Returns the best plans, and how they are to be read."""
-        told, drawings, text = _told(self.state), [], []
-        for mesh, bars, lines in _cards(self.state):
-            words = arranging.lines_of_text(lines, size=_SIZE, max_width=_WIDTH)
-            drawings.append(arranging.titled(mesh, arranging.stacked([bars, words], 2)))
-            text += [mesh, *(f"   {line}" for line in lines)]
-        drawings += [_key(), arranging.lines_of_text(_notes(), size=_SIZE, max_width=_WIDTH)]
-        return headed(self.title(), drawings, [*told, *text, *_notes()], width=_WIDTH, says=told)
 
 
 def _counts(name: str, *counts: int) -> Choice:

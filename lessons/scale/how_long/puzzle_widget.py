@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _, language
-from course_lib.pictures import shapes
+from course_lib.i18n import _
 from course_lib.pictures.communication_text import bytes_text, headed
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.widgets import pieces
-from course_lib.widgets.base import TreeWidget, key, table_file
+from course_lib.widgets.base import TreeWidget
 from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.words import words
 from lessons.scale.how_long.puzzles import PUZZLES
@@ -37,13 +35,13 @@ class Puzzle(TreeWidget):
         """What its table on a page is called, and what a browser keeps the reader's choice under."""
         return f"puzzle_{self.number}"
 
+    @property
     def title(self) -> str:
-        """Returns its name in the reader's language."""
+        """Its name in the reader's language."""
         return _("Puzzle {number}", number=self.number)
 
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+    def controls(self, state: State) -> Sequence[Group]:
         """Returns the meshes, and for each axis what may split it."""
-        del page
         task = self.spec.task
         meshes = [(at, str(mesh)) for at, mesh in enumerate(task.meshes)]
         options = [(name, name) for name in task.options(task.meshes[state["mesh"]])]
@@ -55,16 +53,14 @@ class Puzzle(TreeWidget):
             ),
         ]
 
-    def settled(self, state: State, *, page: bool) -> State:
+    def settled(self, state: State) -> State:
         """Returns the state without mesh dimensions that the chosen mesh lacks."""
-        del page
         options = self.spec.task.options(self.spec.task.meshes[state["mesh"]])
         splits = {axis: name if name in options else UNSHARDED for axis, name in state["splits"].items()}
         return {**state, "splits": splits}
 
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def body(self, state: State) -> Sequence[Node]:
         """Returns each limit and whether it is kept, whether that solves the puzzle, and the parts."""
-        del page
         try:
             found = self.spec.task.found(self.spec.task.meshes[state["mesh"]], state["splits"])
         except CourseError as error:
@@ -76,21 +72,9 @@ class Puzzle(TreeWidget):
         ]
         return [*self._judged(found.numbers), pieces.panels(panels)]
 
-    def for_a_page(self) -> dict[str, Any]:
-        """Returns the first view, where its options lead, the file of the others, and what to keep it as."""
-        return {
-            "table": table_file(self.name, language()),
-            "kept": self.name,
-            "view": shapes.to_json(self.tree(self.state, page=True)),
-            "leads_to": [key(state) for state in self.next_states(self.state)],
-        }
-
-    def still(self) -> str:
+    def still(self) -> Node:
         """Returns nothing: without scripts the page has the words around the puzzle."""
-        return ""
-
-    def __repr__(self) -> str:
-        return self.title()
+        return node("div")
 
     def _judged(self, numbers: Mapping[str, float]) -> list[Node]:
         """Returns each limit, par, and how good the choice is; without numbers it is illegal."""
@@ -117,7 +101,7 @@ class Puzzle(TreeWidget):
 
 
 def _row(mark: str, name: str, said: str) -> Node:
-    return node("li", node("strong", mark, role="img", aria_label=name), node("span", *words(said)))
+    return node("li", node("strong", mark, role="img", aria_label=name), " ", node("span", *words(said)))
 
 
 def _list(quantity: str, parts: Mapping[str, float]) -> Node:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from course_lib.explorers.measuring import MeasuringExplorer
-from course_lib.i18n import _
+from course_lib.i18n import _, later
 from course_lib.pictures.bars import Bar, Bars
 
 _REPEATS = 3
@@ -40,24 +40,14 @@ class IterationExplorer(MeasuringExplorer):
     """
 
     name = "iterating"
+    title = later("Three ways to iterate")
+    sizes_label = later("Images in a step")
+    invitation = later(
+        "Choose a batch size and measure: a step with each of three ways to go through an epoch."
+    )
+    panel_title = later("Time of a step, going through an epoch on two replicas")
     example = "IterationExplorer(measure)"
     batch_sizes = (64, 512, 2048)
-
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Three ways to iterate")
-
-    def sizes_label(self) -> str:
-        """Returns what the batch sizes count."""
-        return _("Images in a step")
-
-    def invitation(self) -> str:
-        """Returns what the reader is to do, and what is measured."""
-        return _("Choose a batch size and measure: a step with each of three ways to go through an epoch.")
-
-    def panel_title(self) -> str:
-        """Returns what the bars show."""
-        return _("Time of a step, going through an epoch on two replicas")
 
     def bars(self, times: IterationTimes) -> Bars:
         """Returns the times of a batch size, with the number of images above them."""

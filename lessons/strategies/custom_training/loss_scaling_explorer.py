@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from course_lib.errors import one_of
-from course_lib.i18n import _, join_sentences
-from course_lib.pictures.bars import bars_drawing
-from course_lib.pictures.figures import Figure
+from course_lib.i18n import _, join_sentences, later
+from course_lib.pictures.bars import bar_lines, bars_drawing
 from course_lib.pictures.shapes import Node, node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -33,6 +32,7 @@ class LossScalingExplorer(Explorer):
     """
 
     name = "loss_scaling"
+    title = later("Loss scaling explorer")
 
     def __init__(
         self, num_replicas: int = 2, batch_size: int = 4, num_examples: int = 4, division: str = GLOBAL
@@ -49,13 +49,8 @@ class LossScalingExplorer(Explorer):
         """The losses as the reader divides them."""
         return LossScaling(**self.state)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Loss scaling explorer")
-
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+    def controls(self, state: State) -> Sequence[Group]:
         """Returns the numbers of replicas, the batch sizes, the examples of this batch and the divisions."""
-        del page
         names = [_("Replicas"), _("Batch size"), _("Examples in this batch"), _("Divide by")]
         texts = {division: drawings.division_text(division) for division in DIVISIONS}
         return [
@@ -63,23 +58,17 @@ class LossScalingExplorer(Explorer):
             for heading, (name, values) in zip(names, _offered(state["batch_size"]).items(), strict=True)
         ]
 
-    def settled(self, state: State, *, page: bool) -> State:
+    def settled(self, state: State) -> State:
         """Returns the state with no more examples than fit in the batch."""
-        del page
         return {**state, "num_examples": min(state["num_examples"], state["batch_size"])}
 
-    def figure(self) -> Figure:
-        """Returns the picture of what is chosen."""
-        return drawings.figure_of(self.scaling)
-
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def body(self, state: State) -> Sequence[Node]:
         """Returns the code, a verdict, each replica's losses, and what comes of them beside what is right."""
-        del page
         scaling, code_title = LossScaling(**state), _("Code on each replica")
         code = node("pre", drawings.code(scaling))
-        heard = "\n".join(drawings.lines(scaling))
-        shown = pieces.image(drawings.parts_drawing(scaling), heard)
-        results = pieces.image(bars_drawing(drawings.results(scaling)), heard)
+        shown = pieces.image(drawings.parts_drawing(scaling), "\n".join(drawings.part_lines(scaling)))
+        groups = drawings.results(scaling)
+        results = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
         return [
             pieces.facts({_("Model"): "y = 3 x, |y - (2 x - 1)|"}),
             # The reader can move the code where it is too wide.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 
-from course_lib.i18n import _, ngettext
+from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.bars import Bar, Bars, bars_drawing
+from course_lib.pictures.bars import Bar, Bars
 from course_lib.pictures.cells import colour
-from course_lib.pictures.figures import Figure, headed
-from course_lib.pictures.text import form_value
+from course_lib.pictures.text import form_value, table
 from lessons.strategies.custom_training.loss_scaling import FULL, GLOBAL, KERAS, REPLICA, TWICE, LossScaling
 
-_WIDTH, _SIZE, _CELL, _CELL_HEIGHT, _BETWEEN = 440.0, 12.0, 34.0, 26.0, 12.0
+_SIZE, _CELL, _CELL_HEIGHT, _BETWEEN = 12.0, 34.0, 26.0, 12.0
 
 
 def division_text(division: str) -> str:
@@ -39,25 +38,9 @@ def code(scaling: LossScaling) -> str:
     }[scaling.division]
 
 
-def figure_of(scaling: LossScaling) -> Figure:
-    """Returns the losses of each replica, and what comes of them beside what is right."""
-    replicas = ngettext("{count} replica", "{count} replicas", scaling.num_replicas)
-    examples = ngettext("{count} example", "{count} examples", scaling.num_examples)
-    title = _("Loss of {examples} on {replicas}", examples=examples, replicas=replicas)
-    told = _("Divided by: {divisor}", divisor=division_text(scaling.division))
-    says = [text.replace("`", "") for text in sentences(scaling)]
-    words = arranging.lines_of_text(says, size=13, max_width=_WIDTH)
-    drawings = [parts_drawing(scaling), bars_drawing(results(scaling)), words]
-    return headed(title, drawings, [told, "", *lines(scaling), "", *says], width=_WIDTH, says=[told])
-
-
-def lines(scaling: LossScaling) -> list[str]:
-    """Returns what each replica returns, and the losses and gradients that come of it."""
-    shown = [_("Each replica returns")]
-    shown += [f"  {replica_text(at)}  {_calculation(scaling, at)}" for at in range(scaling.num_replicas)]
-    for group in results(scaling):
-        shown += ["", group.heading, *(f"  {bar.figure:>8}  {bar.label}" for bar in group.bars)]
-    return shown
+def part_lines(scaling: LossScaling) -> list[str]:
+    """Returns what each replica returns, a line a replica."""
+    return table((replica_text(at), _calculation(scaling, at)) for at in range(scaling.num_replicas))
 
 
 def parts_drawing(scaling: LossScaling) -> Drawing:

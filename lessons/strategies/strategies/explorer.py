@@ -7,9 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from course_lib.errors import CourseError
-from course_lib.i18n import _
-from course_lib.pictures import arranging, shapes
-from course_lib.pictures.figures import Figure, headed
+from course_lib.i18n import _, later
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -28,6 +26,7 @@ class StrategyExplorer(Explorer):
     """
 
     name = "strategy"
+    title = later("Which strategy?")
 
     def __init__(self) -> None:
         super().__init__(asdict(Situation(specs.GPUS)))
@@ -41,13 +40,8 @@ class StrategyExplorer(Explorer):
         """
         return Situation(**self.state)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Which strategy?")
-
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+    def controls(self, state: State) -> Sequence[Group]:
         """Returns the questions; where variables are is asked only where there is a choice."""
-        del page
         has_choice = specs.has_choice_of_variables(**state)
         return [
             Group(heading, [Choice((name,), list(answers.items()))])
@@ -55,31 +49,14 @@ class StrategyExplorer(Explorer):
             if name != "variables" or has_choice
         ]
 
-    def settled(self, state: State, *, page: bool) -> State:
+    def settled(self, state: State) -> State:
         """Returns the state, with variables on each device where there is no choice."""
-        del page
         if specs.has_choice_of_variables(**state):
             return state
         return {**state, "variables": specs.MIRRORED_VARIABLES}
 
-    def figure(self) -> Figure:
-        """Returns the strategy, why, and what lives where.
-
-        Raises:
-            CourseError: no strategy brings the answers together.
-        """
-        advice, shown = self.situation.advice, drawings.places_of(self.situation)
-        told = [advice.rule, *([advice.warning.replace("`", "")] if advice.warning else [])]
-        legend = arranging.lines_of_text(
-            drawings.legend(shown), size=12, max_width=drawings.WIDTH, fill=shapes.SOFT_INK
-        )
-        text = [*told, "", *drawings.places_lines(shown)]
-        parts = [drawings.places_drawing(shown), legend]
-        return headed(advice.strategy, parts, text, width=drawings.WIDTH, says=told)
-
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def body(self, state: State) -> Sequence[Node]:
         """Returns the strategy, why, what lives where, and the program; or why there is none."""
-        del page
         try:
             situation = Situation(**state)
         except CourseError as error:

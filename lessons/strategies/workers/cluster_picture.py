@@ -8,17 +8,11 @@ from collections.abc import Sequence
 from course_lib.i18n import _
 from course_lib.pictures import arranging, shapes
 from course_lib.pictures.arranging import Drawing, text_width
-from course_lib.pictures.figures import Figure, headed
 from course_lib.pictures.shapes import node
 from lessons.strategies.links import link
 from lessons.strategies.workers.cluster_spec import CHIEF, EVALUATOR, PS, WORKER, Place, Task
 
 _WIDTH, _HEAD, _LINE, _PAD, _GAP, _SIZE = 560.0, 24.0, 19.0, 8.0, 12.0, 12.0
-
-
-def figure(place: Place) -> Figure:
-    """Returns the picture of a cluster with one of its tasks marked."""
-    return headed(title(place), [drawing(place)], lines(place), width=_WIDTH)
 
 
 def title(place: Place) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from course_lib.i18n import _, join_sentences
-from course_lib.pictures.figures import Figure
+from course_lib.i18n import _, join_sentences, later
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
@@ -31,6 +30,7 @@ class ClusterExplorer(Explorer):
     """
 
     name = "cluster"
+    title = later("TF_CONFIG builder")
 
     def __init__(self, workers: int = 3, servers: int = 2, task: str = "worker 1") -> None:
         counts = {"workers": workers, "servers": servers, "chief": True, "evaluator": False}
@@ -41,13 +41,8 @@ class ClusterExplorer(Explorer):
         """The cluster and the task that the reader chose."""
         return _place(self.state)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("TF_CONFIG builder")
-
-    def controls(self, state: State, *, page: bool) -> Sequence[Group]:
+    def controls(self, state: State) -> Sequence[Group]:
         """Returns the numbers of tasks, which of them is shown, and the mistakes."""
-        del page
         yes_or_no = [(True, _("yes")), (False, _("no"))]
         wrong = [(NO_MISTAKE, _("no mistake")), *mistakes.labels().items()]
         groups = [
@@ -65,22 +60,16 @@ class ClusterExplorer(Explorer):
         groups.append(Group(_("This task"), [Choice(("task",), tasks)]))
         return groups
 
-    def settled(self, state: State, *, page: bool) -> State:
+    def settled(self, state: State) -> State:
         """Returns the state with a task that there is; where there is a mistake, the last worker."""
-        del page
         state = {**state, "chief": state["chief"] or state["servers"] > 0}
         if state["mistake"]:
             return {**state, "evaluator": False, "task": f"{WORKER} {state['workers'] - 1}"}
         tasks = [str(task) for task in _place(state).tasks]
         return {**state, "task": state["task"] if state["task"] in tasks else tasks[0]}
 
-    def figure(self) -> Figure:
-        """Returns the picture of the cluster."""
-        return drawings.figure(self.place)
-
-    def body(self, state: State, *, page: bool) -> Sequence[Node]:
+    def body(self, state: State) -> Sequence[Node]:
         """Returns the picture and TF_CONFIG; or a mistake in it, and what TensorFlow does with that."""
-        del page
         place, heading = _place(state), _("TF_CONFIG of {task}", task=state["task"])
         if state["mistake"]:
             told = pieces.spoken("told", mistakes.in_tensorflow(place, state["mistake"]))
