@@ -20,7 +20,7 @@ TRANSLATED := $(wildcard $(TRANSLATIONS:%=notebooks/%/[0-9]*.ipynb))
 VERSIONS = $(strip $(shell grep -l '"versions"' $(TRANSLATED)))
 
 # Tests that start clusters of processes, and how many times `make drill-all` runs them.
-CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,cluster lesson_workers slurm))
+CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,lesson_workers slurm))
 ROUNDS ?= 20
 
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container

@@ -11,8 +11,8 @@ from tests.lab.reading import take_screenshot
 # The names of cells in the lesson.
 BUILDER, WORKERS = "builder", "equal"
 GUARDS = (
-    "import gc; print([process.ended for each in gc.get_objects() if isinstance(each, Cluster)"
-    " for process in each._processes.values()])"
+    "import gc; print([guarded.poll() is not None for each in gc.get_objects() if isinstance(each, Cluster)"
+    " for guarded in each._guarded.values()])"
 )
 PLACE = (
     "print([each for each in Out.values() if type(each).__name__ == 'ClusterExplorer'][-1].place.tf_config)"
@@ -62,7 +62,7 @@ def choose(builder: Any, question: str, value: object) -> None:
 
 def live(lesson: Lesson, cell: str, words: str) -> Any:
     """Returns the columns that a cell shows while it runs, once each of two has these words."""
-    columns = lesson.locate(cell).locator("div[style*=flex] > div")
+    columns = lesson.locate(cell).locator("div[style*=flex] > pre")
     columns.filter(has_text=words).nth(1).wait_for()
     return columns
 

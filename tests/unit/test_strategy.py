@@ -1,22 +1,22 @@
-"""Which strategy suits a situation, what lives where, and the picture of it."""
+"""Which strategy suits a situation, what lives where, the program, and the explorer of all that."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from course_lib.i18n import set_language
+from course_lib.i18n import num_columns
+from tests.code_choices import untidy
 from tests.course import from_lesson
+from tests.explored import choose, questions, shown
 
 specs = from_lesson("strategies", "strategy")
 sections_of = from_lesson("strategies.code", "sections_of")
 StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
 Situation = from_lesson("strategies.strategy", "Situation")
-places_of = from_lesson("strategies.strategy_picture", "places_of")
 
 TEXTS = Path(__file__).with_name("strategies")
 
@@ -83,8 +83,6 @@ def test_only_fit_of_keras_3_fails_and_only_over_machines_and_is_wrong_only_unde
         assert each.advice.loop == ("custom loop" if fails else each.loop)
 
 
-# Its picture
-
 PICTURED = {
     "mirrored": Situation("GPUs"),
     "central-storage": Situation("GPUs", variables="on the CPU"),
@@ -98,18 +96,50 @@ def test_the_picture_says_this(name):
     assert repr(explorer_of(PICTURED[name])) == (TEXTS / f"{name}.txt").read_text("utf-8").rstrip("\n")
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
-def test_every_situation_can_be_drawn_without_a_backtick_in_either_language(language):
-    set_language(language)
-    for each in situations():
-        svg = explorer_of(each).figure().svg
-        assert "`" not in svg
-        assert svg.count('class="holder"') == sum(map(len, places_of(each).rows))
+# Its program; tests/tf runs those that can run here
 
 
-def test_equal_variables_have_one_colour_and_parts_of_a_batch_two():
-    svg = StrategyExplorer().figure().svg
-    colours = Counter(piece.partition('"')[0] for piece in svg.split('fill="#')[1:])
-    assert colours["91C9F6"] == 2  # the copies
-    assert colours["F2E36B"] == colours["CD88B7"] == 1  # the parts
-    assert svg.count('class="stripes"') == 2
+PROGRAMS = {
+    "mirrored": Situation("GPUs", loop="custom loop"),
+    "central-storage": Situation("GPUs", variables="on the CPU", keras="tf_keras"),
+    "parameter-server": Situation("GPU", several_machines=True, synchronous=False),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_is_this(name):
+    assert code_of(PROGRAMS[name]) == (TEXTS.parent / f"programs/strategy-{name}.txt").read_text("utf-8")
+
+
+def test_every_program_compiles_trains_as_advised_and_is_tidy(language, tmp_path):
+    programs = {each: code_of(each) for each in situations()}
+    for each, code in programs.items():
+        compile(code, repr(each), "exec")
+        assert max(map(num_columns, code.splitlines())) < 80
+        assert ("model.fit(" in code) == (each.advice.loop == "fit")
+        assert ("import tf_keras" in code) == (each.keras == "tf_keras")
+    for at, code in enumerate(set(programs.values())):
+        (tmp_path / f"strategy_{at}.py").write_text(code, "utf-8")
+    assert untidy(tmp_path) == ""
+
+
+# Its explorer
+
+
+def test_where_variables_are_is_asked_only_where_there_is_a_choice():
+    explorer = StrategyExplorer()
+    choose(explorer, "variables", "on the CPU")
+    assert shown(explorer, "fact") == ["StrategyCentralStorageStrategy"]
+    choose(explorer, "several_machines", True)
+    assert "Variables" not in questions(explorer)
+    choose(explorer, "several_machines", False)
+    assert explorer.situation == Situation("GPUs")
+    assert shown(explorer, "listing") == [code_of(Situation("GPUs"))]
+
+
+def test_asynchronous_training_on_tpus_is_refused_in_the_view():
+    explorer = explorer_of(Situation("TPU"))
+    choose(explorer, "synchronous", False)
+    assert "No strategy trains asynchronously on TPUs." in shown(explorer, "refusal")[0]
+    choose(explorer, "devices", "GPU")
+    assert shown(explorer, "fact") == ["StrategyParameterServerStrategy"]

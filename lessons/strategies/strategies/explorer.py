@@ -15,6 +15,7 @@ from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.listings import listings
+from lessons.strategies.boxes import WIDTH, scheme_drawing, scheme_lines
 from lessons.strategies.strategies import strategy as specs
 from lessons.strategies.strategies import strategy_picture as drawings
 from lessons.strategies.strategies.code import sections_of
@@ -71,11 +72,11 @@ class StrategyExplorer(Explorer):
         advice, shown = self.situation.advice, drawings.places_of(self.situation)
         told = [advice.rule, *([advice.warning.replace("`", "")] if advice.warning else [])]
         legend = arranging.lines_of_text(
-            drawings.legend(shown), size=12, max_width=drawings.WIDTH, fill=shapes.SOFT_INK
+            drawings.legend(shown), size=12, max_width=WIDTH, fill=shapes.SOFT_INK
         )
-        text = [*told, "", *drawings.places_lines(shown)]
-        parts = [drawings.places_drawing(shown), legend]
-        return headed(advice.strategy, parts, text, width=drawings.WIDTH, says=told)
+        text = [*told, "", *scheme_lines(shown)]
+        parts = [scheme_drawing(shown), legend]
+        return headed(advice.strategy, parts, text, width=WIDTH, says=told)
 
     def body(self, state: State, *, page: bool) -> Sequence[Node]:
         """Returns the strategy, why, what lives where, and the program; or why there is none."""
@@ -85,9 +86,9 @@ class StrategyExplorer(Explorer):
         except CourseError as error:
             return [pieces.refusal(error)]
         advice, shown = situation.advice, drawings.places_of(situation)
-        described = "\n".join(drawings.places_lines(shown))
+        described = "\n".join(scheme_lines(shown))
         program = _("The program") if advice.loop == situation.loop else _("The program, with a custom loop")
-        picture = pieces.images([drawings.places_drawing(shown)], described)
+        picture = pieces.images([scheme_drawing(shown)], described)
         return [
             pieces.facts({_("Strategy"): advice.strategy}),
             pieces.spoken("told", advice.rule),
