@@ -10,9 +10,7 @@ import pytest
 
 from course_lib import CourseError
 from tests.course import from_lesson
-from tests.explored import choose, shown
 
-Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
 PUZZLES = from_lesson("how_long.puzzles", "PUZZLES")
 
 PAGE = Path(__file__).parents[2] / "jupyter_book/pages/puzzles.md"
@@ -68,12 +66,3 @@ def test_the_page_asks_for_what_is_judged():
             }
             told = {"collectives": "sends nothing", "nodes": "may leave its node"} | units
             assert told.get(quantity, f"{limit:,} bytes") in text, quantity
-
-
-def test_the_reader_is_told_what_each_choice_is_worth():
-    puzzle, told = Puzzle(2), []
-    for axis, name in [("rows", "x"), ("rows", "y"), ("columns", "x")]:
-        choose(puzzle, "splits", axis, name)
-        told += [*shown(puzzle, "verdict"), *shown(puzzle, "refusal")]
-    assert told[1].startswith("This choice is not possible.Axis 0 of length 1250 does not split in 4 parts")
-    assert [told[0], *told[2:]] == ["Not solved."] * 2 + ["Solved, at par: no solution takes less."]

@@ -1,9 +1,8 @@
-"""Which strategy suits a situation, what lives where, the program, and the explorer of all that."""
+"""Which strategy suits a situation, and its program; its explorer: test_explorers.py."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,12 @@ import pytest
 from course_lib.i18n import num_columns
 from tests.code_choices import untidy
 from tests.course import from_lesson
-from tests.explored import choose, questions, shown
 
 specs = from_lesson("strategies", "strategy")
 sections_of = from_lesson("strategies.code", "sections_of")
-StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
 Situation = from_lesson("strategies.strategy", "Situation")
 
-TEXTS = Path(__file__).with_name("strategies")
+TEXTS = Path(__file__).with_name("programs")
 
 
 def situations():
@@ -35,12 +32,6 @@ def situations():
         is_offered = variables == "on each device" or specs.has_choice_of_variables(*answers[:3])
         if is_offered and (devices != "TPU" or synchronous):
             yield Situation(*answers)
-
-
-def explorer_of(situation):
-    explorer = StrategyExplorer()
-    explorer.state = asdict(situation)
-    return explorer
 
 
 def code_of(situation):
@@ -83,19 +74,6 @@ def test_only_fit_of_keras_3_fails_and_only_over_machines_and_is_wrong_only_unde
         assert each.advice.loop == ("custom loop" if fails else each.loop)
 
 
-PICTURED = {
-    "mirrored": Situation("GPUs"),
-    "central-storage": Situation("GPUs", variables="on the CPU"),
-    "multi-worker": Situation("GPUs", several_machines=True),
-    "parameter-server": Situation("GPU", several_machines=True, synchronous=False, keras="tf_keras"),
-}
-
-
-@pytest.mark.parametrize("name", PICTURED)
-def test_the_picture_says_this(name):
-    assert repr(explorer_of(PICTURED[name])) == (TEXTS / f"{name}.txt").read_text("utf-8").rstrip("\n")
-
-
 # Its program; tests/tf runs those that can run here
 
 
@@ -108,7 +86,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_is_this(name):
-    assert code_of(PROGRAMS[name]) == (TEXTS.parent / f"programs/strategy-{name}.txt").read_text("utf-8")
+    assert code_of(PROGRAMS[name]) == (TEXTS / f"strategy-{name}.txt").read_text("utf-8")
 
 
 def test_every_program_compiles_trains_as_advised_and_is_tidy(language, tmp_path):
@@ -121,25 +99,3 @@ def test_every_program_compiles_trains_as_advised_and_is_tidy(language, tmp_path
     for at, code in enumerate(set(programs.values())):
         (tmp_path / f"strategy_{at}.py").write_text(code, "utf-8")
     assert untidy(tmp_path) == ""
-
-
-# Its explorer
-
-
-def test_where_variables_are_is_asked_only_where_there_is_a_choice():
-    explorer = StrategyExplorer()
-    choose(explorer, "variables", "on the CPU")
-    assert shown(explorer, "fact") == ["StrategyCentralStorageStrategy"]
-    choose(explorer, "several_machines", True)
-    assert "Variables" not in questions(explorer)
-    choose(explorer, "several_machines", False)
-    assert explorer.situation == Situation("GPUs")
-    assert shown(explorer, "listing") == [code_of(Situation("GPUs"))]
-
-
-def test_asynchronous_training_on_tpus_is_refused_in_the_view():
-    explorer = explorer_of(Situation("TPU"))
-    choose(explorer, "synchronous", False)
-    assert "No strategy trains asynchronously on TPUs." in shown(explorer, "refusal")[0]
-    choose(explorer, "devices", "GPU")
-    assert shown(explorer, "fact") == ["StrategyParameterServerStrategy"]
