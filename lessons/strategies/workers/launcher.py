@@ -61,8 +61,6 @@ class Cluster:
         tasks: how many processes of each job, such as `{"chief": 1, "worker": 2, "ps": 1}`.
         others: by the names of tasks what these run instead: for drills with a worker unlike the others.
         variables: which variables tell a process its place: "TF_CONFIG", or "DTENSOR" for those of DTensor.
-        environment: what else is set for each.
-        python: the interpreter.
 
     Attributes:
         addresses: for each job the addresses of its tasks.
@@ -75,8 +73,6 @@ class Cluster:
         *,
         others: Mapping[str, Program] | None = None,
         variables: Literal["TF_CONFIG", "DTENSOR"] = "TF_CONFIG",
-        environment: Mapping[str, str] | None = None,
-        python: str = sys.executable,
     ) -> None:
         self._held = contextlib.ExitStack()  # the ports
         self.addresses = {
@@ -91,8 +87,8 @@ class Cluster:
         for job, addresses in self.addresses.items():
             for index in range(len(addresses)):
                 task, own = f"{job} {index}", place(self.addresses, job, index, variables)
-                self._commands[task] = [python, *map(str, (others or {}).get(task, program))]
-                self._environments[task] = {**inherited, **_OF_EVERY_TASK, **own, **(environment or {})}
+                self._commands[task] = [sys.executable, *map(str, (others or {}).get(task, program))]
+                self._environments[task] = {**inherited, **_OF_EVERY_TASK, **own}
         self._guarded: dict[str, subprocess.Popen[bytes]] = {}
         self._num_read = dict.fromkeys(self._commands, 0)  # lines up to the one that was waited for
         self._asked: set[str] = set()  # who was told to end
