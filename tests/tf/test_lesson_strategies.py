@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from lessons.strategies.received_examples import received_examples
+from lessons.strategies.global_batches import received_examples
 from tests.course import COURSE
 from tests.tf.replicas import mirrored
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessons.strategies.received_examples import ReceivedExamples
+from lessons.strategies.global_batches import ReceivedExamples
 from tests.drawn import elements
 
 

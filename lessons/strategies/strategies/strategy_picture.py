@@ -92,12 +92,12 @@ def _devices(situation: Situation) -> list[str]:
     return [f"{kind}:{number}" for number in range(_SEVERAL if several else 1)]
 
 
-def legend(shown: Scheme) -> list[str]:
+def legend(scheme: Scheme) -> list[str]:
     """Returns how the picture is to be read."""
-    lines = [line for box in boxes_of(shown) for line in box.lines]
+    lines = [line for box in boxes_of(scheme) for line in box.lines]
     data = [line.data for line in lines if line.data is not None]
     notes = {
-        _("The picture has two of what there are several of."): len(boxes_of(shown)) > 1,
+        _("The picture has two of what there are several of."): len(boxes_of(scheme)) > 1,
         _("Equal colours are equal data."): len(set(data)) < len(data),
         _("Stripes mark a partial sum that waits to be added."): any(line.waits for line in lines),
     }

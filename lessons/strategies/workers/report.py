@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass
 
 from course_lib.i18n import _
-from lessons.strategies.received_examples import ReceivedExamples
+from lessons.strategies.global_batches import ReceivedExamples
 
 # What a traceback of Python's ends with, and one of faulthandler's begins with: module, name and message.
 _ERROR = re.compile(r"^((?:\w+\.)*)(\w+Error|Timeout)\b(?:: )?(.*)$", re.M)
