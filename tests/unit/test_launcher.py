@@ -12,6 +12,7 @@ import pytest
 from course_lib import CourseError
 from tests.alive import eventually, is_alive
 from tests.course import from_lesson
+from tests.kernels import execute, notebook_of
 
 Cluster = from_lesson("workers.launcher", "Cluster")
 
@@ -79,6 +80,24 @@ def test_a_killed_task_takes_its_child_with_it_but_no_other_task(program, folder
         assert eventually(lambda: len(left(folder)) == 4)
         running.kill("worker 1")
         assert eventually(lambda: len(left(folder)) == 2)
+
+
+IN_A_CELL = """
+from lessons.strategies.workers.launcher import Cluster
+try:
+    with Cluster([{!r}, {!r}], {{"worker": 2}}) as cluster:
+        cluster.wait_for("worker 1", "nothing")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupted_cell_takes_its_cluster_along_and_keeps_nothing_of_what_it_showed(program, folder):
+    cell = IN_A_CELL.format(str(program(WITH_A_CHILD)), str(folder))
+    notebook = execute(notebook_of(cell, "print(1 + 1)"), gesture="interrupt")
+    (live, printed), (after,) = (each.outputs for each in notebook.cells)
+    assert (live.data, printed.text, after.text) == ({"text/plain": ""}, "interrupted\n", "2\n")
+    assert eventually(lambda: left(folder) == [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
