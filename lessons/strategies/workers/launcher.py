@@ -28,7 +28,6 @@ GRACE_SECONDS = 60.0  # for what the others have to say once one has failed
 
 Program = Sequence[object]
 
-
 _HOST = "127.0.0.1"
 # What every task gets: the port that is held for it, also after a restart; no proxy on the way to the others;
 # few threads, since all share this machine; no GPU, of which each would take the whole memory. TensorFlow's
@@ -91,7 +90,7 @@ class Cluster:
                 self._environments[task] = {**inherited, **_OF_EVERY_TASK, **own}
         self._guarded: dict[str, subprocess.Popen[bytes]] = {}
         self._num_read = dict.fromkeys(self._commands, 0)  # lines up to the one that was waited for
-        self._asked: set[str] = set()  # who was told to end
+        self._stopped: set[str] = set()  # who was killed or terminated
         self._ended: dict[str, None] = {}
 
     def __enter__(self) -> Self:
@@ -155,13 +154,13 @@ class Cluster:
     def kill(self, task: str) -> None:
         """Kills a task with SIGKILL, and its process group; returns when it is dead."""
         if not self._has_ended(task):
-            self._asked.add(task)
+            self._stopped.add(task)
             self._guarded[task].communicate()  # closes the guard's pipe
 
     def terminate(self, task: str) -> None:
         """Sends a task SIGTERM, as a machine does that is soon taken away; the task may save first."""
         if not self._has_ended(task):
-            self._asked.add(task)
+            self._stopped.add(task)
             self._guarded[task].terminate()
 
     def restart(self, task: str) -> None:
@@ -173,7 +172,7 @@ class Cluster:
     def report(self) -> Report:
         """Returns what each task has printed so far, and how it has ended."""
         self._ended |= {
-            task: None for task in self._commands if self._has_ended(task) and task not in self._asked
+            task: None for task in self._commands if self._has_ended(task) and task not in self._stopped
         }
         return Report(tuple(map(self._report, self._commands)), tuple(self._ended))
 
@@ -194,7 +193,7 @@ class Cluster:
         return self.written(task)[0].rpartition("\n")[0].splitlines()
 
     def _start(self, task: str) -> None:
-        self._asked.discard(task)
+        self._stopped.discard(task)
         stdout, stderr = self._files(task)
         with stdout.open("ab") as out, stderr.open("ab") as log:
             self._guarded[task] = processes.guarded(self._commands[task], out, log, self._environments[task])
@@ -203,8 +202,8 @@ class Cluster:
         return self._guarded[task].poll() is not None
 
     def _failed(self) -> list[str]:
-        """Returns those that ended with an error, and not since they were told to."""
-        return [task for task, each in self._guarded.items() if each.poll() and task not in self._asked]
+        """Returns those that ended with an error, and not because they were stopped."""
+        return [task for task, each in self._guarded.items() if each.poll() and task not in self._stopped]
 
     def _report(self, task: str) -> TaskReport:
         error, message = error_of(self.written(task)[1]) if task in self._failed() else ("", "")
