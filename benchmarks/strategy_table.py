@@ -64,7 +64,7 @@ def run_in_cluster(case: Case, tasks: Mapping[str, int]) -> dict[str, Outcome]:
         tasks: how many processes of each job, such as `{"chief": 1, "worker": 2, "ps": 1}`.
     """
     program = [case.script, *case.arguments]
-    cluster = Cluster(program, tasks, environment=case.environment, python=case.python)
+    cluster = Cluster(program, tasks)
     with cluster, contextlib.suppress(CourseError):  # it names those that had not ended; so does this
         cluster.wait(LIMIT_SECONDS, grace_seconds=GRACE_SECONDS)
     report = cluster.report()

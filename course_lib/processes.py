@@ -11,10 +11,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 from course_lib import guard, messages
-from course_lib.errors import CourseError
 from course_lib.i18n import _
 
 LIMIT_SECONDS = 120.0
@@ -48,22 +47,13 @@ def run_program(path: str | Path, *arguments: object, seconds: float = LIMIT_SEC
         path: the file, such as one that a cell with `%%writefile` wrote.
         arguments: what it gets on the command line.
         seconds: after how long it is ended.
-
-    Raises:
-        CourseError: there is no such file.
     """
-    if not Path(path).is_file():
-        raise CourseError(
-            _("There is no program {path!r}.", path=str(path)),
-            allowed=_("a file with a Python program"),
-            cure=_("Run the cell that writes it, and name the file as it does."),
-        )
     try:
         done = run([sys.executable, str(path), *map(str, arguments)], seconds=seconds)
     except subprocess.TimeoutExpired as late:
         how = _("ended at the limit, seconds={seconds:g}: it was still running", seconds=seconds)
-        return Ended(str(late.output), as_shown(-signal.SIGKILL), how)
-    return Ended(done.stdout, as_shown(done.returncode), _ending(done.returncode, done.stderr))
+        return Ended(str(late.output), _as_in_a_shell(-signal.SIGKILL), how)
+    return Ended(done.stdout, _as_in_a_shell(done.returncode), _ending(done.returncode, done.stderr))
 
 
 def run(
@@ -80,10 +70,8 @@ def run(
         subprocess.TimeoutExpired: it was ended; with what it had written until then.
     """
     own = {**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}  # who is killed has printed
-    guarded = [sys.executable, "-I", "-S", guard.__file__, *command]
-    options: dict[str, Any] = {"stdin": subprocess.PIPE, "env": own, "start_new_session": True}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
-        with subprocess.Popen(guarded, stdout=out, stderr=log, **options) as process:
+        with guarded(command, out, log, own) as process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(seconds)
             is_late = process.poll() is None  # then the end of the block ends it: it closes the guard's pipe
@@ -95,13 +83,25 @@ def run(
     return subprocess.CompletedProcess(command, process.returncode, printed, logged)
 
 
-def as_shown(status: int) -> int:
-    """Returns an exit status as a shell shows it.
+def guarded(
+    command: Sequence[str], out: IO[bytes], log: IO[bytes], environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Starts a command that ends with this process; until then, closing its standard input kills it.
 
-    >>> as_shown(-signal.SIGSEGV), as_shown(-signal.SIGKILL), as_shown(-signal.SIGABRT), as_shown(1)
-    (139, 137, 134, 1)
+    Args:
+        command: the program and its arguments.
+        out: where its stdout goes.
+        log: where its stderr goes.
+        environment: all its environment variables.
     """
-    return 128 - status if status < 0 else status
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", guard.__file__, *command],
+        stdin=subprocess.PIPE,
+        stdout=out,
+        stderr=log,
+        env=environment,
+        start_new_session=True,  # what is sent to the kernel's process group must not reach it
+    )
 
 
 def died(status: int, log: str) -> str:
@@ -113,7 +113,7 @@ def died(status: int, log: str) -> str:
 
 
 def _ending(status: int, log: str) -> str:
-    shown, why = as_shown(status), died(status, log)
+    shown, why = _as_in_a_shell(status), died(status, log)
     how = _("ended with exit status {status}", status=shown)
     if status < 0:
         name = signal.Signals(-status).name
@@ -125,3 +125,7 @@ def _ending(status: int, log: str) -> str:
         )
         why = why.removeprefix(name)
     return _("{how}: {why}", how=how, why=why) if why else how
+
+
+def _as_in_a_shell(status: int) -> int:
+    return 128 - status if status < 0 else status

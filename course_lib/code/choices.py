@@ -12,13 +12,14 @@ https://github.com/pytorch/pytorch/issues/117746
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
 
-from course_lib.code.writing import call, display, quoted
 from course_lib.i18n import _
 from course_lib.specs.mesh import UNSHARDED, MeshSpec
 from course_lib.specs.plan import Plan
@@ -86,62 +87,63 @@ def _comments(mesh: MeshSpec) -> dict[str, str]:
 
 
 def _of_mesh(mesh: MeshSpec) -> dict[str, str]:
-    sizes, names = [str(size) for size in mesh.sizes], [quoted(name) for name in mesh.names]
-    dims = [f"({name}, {size})" for name, size in zip(names, sizes, strict=True)]
+    sizes, names = _listed(mesh.sizes), list(map(_quoted, mesh.names))
+    comma = "," if len(names) == 1 else ""  # of a tuple
     return {
         "size": str(mesh.size),
-        "mesh_dims": display("mesh_dims = [", dims, "]"),
-        "axis_names": display("axis_names = (", names, ")"),
-        "jax_devices": call(f"devices = np.array(jax.devices()[:{mesh.size}]).reshape(", sizes),
-        "mesh_shape": display("mesh_shape = (", sizes, ")"),
-        "mesh_dim_names": display("mesh_dim_names = (", names, ")"),
+        "mesh_dims": ", ".join(f"({name}, {size})" for name, size in zip(names, mesh.sizes, strict=True)),
+        "sizes": sizes,
+        "mesh_shape": f"({sizes}{comma})",
+        "mesh_names": f"({', '.join(names)}{comma})",
     }
 
 
 def _of_plan(plan: Plan) -> dict[str, str]:
-    entries = [f"{quoted(axis)}: {quoted(name)}" for axis, name in plan.splits.items()]
-    return {"splits": display("splits = {", entries, "}"), "placement_names": "Replicate, Shard"}
+    splits = (f"{_quoted(axis)}: {_quoted(name)}" for axis, name in plan.splits.items())
+    return {"splits": ", ".join(splits), "placement_names": "Replicate, Shard"}
 
 
 def _of_sharding(sharding: Sharding) -> dict[str, str]:
     """Returns the layout in each framework, and the tensor: the numbers 0, 1, 2, ... for the reader's own."""
-    specs, count = sharding.layout.sharding_specs, math.prod(sharding.global_shape)
-    shape = [str(length) for length in sharding.global_shape] or ["()"]
-    entries = ["dtensor.UNSHARDED" if name == UNSHARDED else quoted(name) for name in specs]
-    partition = ["None" if name == UNSHARDED else quoted(name) for name in specs]
+    specs = sharding.layout.sharding_specs
     placements = [
         f"Shard({specs.index(name)})" if name in specs else "Replicate()" for name in sharding.mesh.names
     ]
     return {
-        "sharding_specs": display("sharding_specs = [", entries, "]"),
-        "partition_spec": call("spec = PartitionSpec(", partition),
-        "placements": display("placements = [", placements, "]"),
-        "placement_names": ", ".join(sorted({placement.split("(")[0] for placement in placements})),
-        "numpy_value": call(f"value = np.arange({count}, dtype=np.float32).reshape(", shape),
-        "torch_value": call(f"value = torch.arange({count}, dtype=torch.float32).reshape(", shape),
-        "components": "\n".join(_components(sharding)),
+        "sharding_specs": _listed(
+            "dtensor.UNSHARDED" if name == UNSHARDED else _quoted(name) for name in specs
+        ),
+        "partition_spec": _listed("None" if name == UNSHARDED else _quoted(name) for name in specs),
+        "placements": _listed(placements),
+        "placement_names": _listed(sorted({placement.split("(")[0] for placement in placements})),
+        "count": str(math.prod(sharding.global_shape)),
+        "shape": _listed(sharding.global_shape) or "()",
+        "components": _components(sharding),
     }
 
 
-def _components(sharding: Sharding) -> list[str]:
+def _entries(specs: Sequence[str], whole: str) -> str:
+    """Returns an entry for each axis: the mesh dimension that splits it, or what says that it is whole."""
+    return _listed(whole if name == UNSHARDED else _quoted(name) for name in specs)
+
+
+def _components(sharding: Sharding) -> str:
     """Returns the lines that split the tensor along each axis that the layout splits."""
-    specs = sharding.layout.sharding_specs
-    split = [(axis, name) for axis, name in enumerate(specs) if name != UNSHARDED]
-    if not split:
-        return [f"components = [tf.constant(value)] * {sharding.mesh.size}"]
-    wholes = ["value", *["part"] * (len(split) - 1)]
-    lines = [
-        call(
-            f"part = tf.split({whole}, {sharding.layout.num_shards(axis)}, axis={axis})[",
-            [f"place[{quoted(name)}]"],
-            "]",
-            indent="    ",
-        )
-        for whole, (axis, name) in zip(wholes, split, strict=True)
-    ]
-    return [
-        "components = []",
-        "for place in mesh.local_device_locations():",
-        *lines,
-        "    components.append(part)",
-    ]
+    part, lines = "value", []
+    for axis, name in enumerate(sharding.layout.sharding_specs):
+        if name != UNSHARDED:
+            count = sharding.layout.num_shards(axis)
+            lines.append(f"    part = tf.split({part}, {count}, axis={axis})[place[{_quoted(name)}]]")
+            part = "part"
+    if not lines:
+        return f"components = [tf.constant(value)] * {sharding.mesh.size}"
+    loop = ["components = []", "for place in mesh.local_device_locations():"]
+    return "\n".join([*loop, *lines, "    components.append(part)"])
+
+
+def _listed(values: Iterable[object]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)

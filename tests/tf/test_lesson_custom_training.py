@@ -70,24 +70,6 @@ def test_a_run_resumes_to_the_bit_and_its_values_need_no_strategy(program, tmp_p
     assert int(state.epoch) == 4
 
 
-@pytest.mark.drill_all
-def test_a_step_is_that_of_one_device_whatever_the_parts(program):
-    four, one = mirrored(4), tf.distribute.get_strategy()
-    after, losses = {}, {}
-    for strategy in (four, one):
-        model, _adam = program["build"](strategy, dense)
-        with strategy.scope():
-            sgd = tf.keras.optimizers.SGD(0.1)
-        step, accuracy = program["make_train_step"](strategy, model, sgd, program["replica_step"])
-        # Parts of 2 each, then of 2, 2, 1 and 0, of which no convolution is.
-        parts = iter(batches(strategy, 13, 8))
-        losses[strategy] = [(float(step(*next(parts))), float(accuracy.result())) for _step in range(2)]
-        after[strategy] = values(model)
-    np.testing.assert_allclose(losses[four], losses[one], rtol=1e-5)
-    for ours, theirs in zip(after[four], after[one], strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
-
-
 def test_adam_hides_a_factor_that_sgd_does_not():
     def change(optimizer, factor):
         weight = tf.Variable(1.0)
@@ -107,33 +89,6 @@ def test_the_default_was_called_auto_and_keras_3_does_not_know_it():
     over_size = tf_keras.losses.MeanAbsoluteError(tf_keras.losses.Reduction.SUM_OVER_BATCH_SIZE)
     labels, outputs = tf.zeros((3, 1)), tf.constant([[1.0], [2.0], [6.0]])
     assert float(loss(labels, outputs)) == float(over_size(labels, outputs)) == 3
-
-
-@pytest.mark.parametrize("name", ["MeanSquaredError", "MeanAbsoluteError", "BinaryCrossentropy"])
-def test_a_loss_takes_the_mean_over_the_last_axis_and_no_other(name):
-    loss = getattr(tf.keras.losses, name)(reduction="none")
-    ones, halves = tf.ones((2, 4, 4)), tf.fill((2, 4, 4), 0.5)
-    whole, pointwise = loss(ones, halves), loss(ones[..., None], halves[..., None])
-    assert (whole.shape, pointwise.shape) == ((2, 4), (2, 4, 4))
-    of_examples = tf.reduce_mean(pointwise, axis=(1, 2))
-    right = float(tf.nn.compute_average_loss(of_examples, global_batch_size=2))
-    assert float(tf.nn.compute_average_loss(whole, global_batch_size=2)) == pytest.approx(4 * right)
-
-
-def test_several_steps_end_in_an_error_where_no_batch_is_left(tmp_path):
-    path, names, two = tmp_path / "several.py", {"tf": tf}, mirrored(2)
-    path.write_text(next(cell.source for cell in LESSON.cells if cell.cell_id == "several"))
-    exec(compile(path.read_text(), str(path), "exec"), names)  # AutoGraph finds the lines in the file
-    several_steps = names["several_steps"]
-    numbers = tf.data.Dataset.from_tensor_slices((np.arange(6, dtype="float32"),)).batch(2)
-    dataset = two.experimental_distribute_dataset(numbers)
-
-    def step(batch):
-        return two.reduce("SUM", two.run(tf.reduce_sum, (batch,)), axis=None)
-
-    assert float(several_steps(step, iter(dataset), 3)) == 5
-    with pytest.raises(tf.errors.OutOfRangeError):
-        several_steps(step, iter(dataset), 4)
 
 
 def test_the_text_has_the_accuracies_that_were_measured():

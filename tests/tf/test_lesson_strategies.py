@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
+from lessons.strategies.global_batches import received_examples
 from tests.course import COURSE
 from tests.tf.replicas import mirrored
 
@@ -18,11 +19,6 @@ keras = tf.keras
 ONES = np.ones((100, 1), np.float32)
 FEATURES = np.arange(1, 14, dtype=np.float32)[:, None] / 4
 LABELS = 3 * FEATURES - 1
-
-
-def central_storage(replicas):
-    devices = [f"CPU:{number}" for number in range(replicas)]
-    return tf.distribute.experimental.CentralStorageStrategy(devices, "CPU:0")
 
 
 def line(library=keras, optimizer=None, between=()):
@@ -67,20 +63,26 @@ def by_hand(features, labels, batch_size):
     return total / len(features), [weight, bias]
 
 
-# Equal and unequal parts
-
-
-@pytest.mark.parametrize(
-    ("devices", "make"),
-    [("CPU", functional), ("CPU", Subclassed), ("GPU", line)],
-    ids=["functional", "class", "on a device that takes the place of missing ones"],
-)
-def test_equal_parts_give_the_numbers_of_one_device(devices, make):
-    two = [f"{devices}:{number}" for number in range(2)]
-    strategy = tf.distribute.MirroredStrategy(two, tf.distribute.ReductionToOneDevice())
-    told, weights = fitted(strategy, make, FEATURES[:12], LABELS[:12], 4)
+@pytest.mark.parametrize("make", [functional, Subclassed])
+def test_equal_parts_give_the_numbers_of_one_device(make):
+    told, weights = fitted(mirrored(2), make, FEATURES[:12], LABELS[:12], 4)
     loss, right = by_hand(FEATURES[:12], LABELS[:12], 4)
     assert [told, *weights] == pytest.approx([loss, *right], rel=1e-5)
+
+
+def test_each_replica_that_runs_gets_the_examples_that_are_drawn():
+    """The oracle is `strategy.run`: every replica reports its own number with the sum of its examples."""
+    two, numbers = mirrored(2), tf.data.Dataset.range(5).batch(4)
+
+    @tf.function
+    def report(part):
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        return tf.stack([tf.cast(replica, tf.int64), tf.reduce_sum(part)])
+
+    ran = [two.run(report, (batch,)) for batch in two.experimental_distribute_dataset(numbers)]
+    reports = [[each.numpy().tolist() for each in two.experimental_local_results(batch)] for batch in ran]
+    drawn = received_examples(two, numbers.repeat(), most_batches=2).batches
+    assert reports == [[[number, sum(part)] for number, part in enumerate(batch)] for batch in drawn]
 
 
 def test_the_only_example_of_a_batch_counts_half_in_tf_keras_too_and_the_told_loss_is_right():
@@ -130,17 +132,10 @@ def test_batch_normalisation_takes_the_moments_of_each_part_unless_it_is_synchro
     assert np.allclose(*both, rtol=1e-4) == synchronized
 
 
-# Who adds up
+def test_nccl_adds_up_on_gpus_alone():
+    def total():
+        return tf.distribute.get_replica_context().all_reduce("SUM", tf.constant(1.0))
 
-
-def total():
-    context = tf.distribute.get_replica_context()
-    return context.all_reduce("SUM", tf.cast(context.replica_id_in_sync_group, tf.float32) + 1)
-
-
-def test_a_hierarchy_of_devices_adds_up_here_and_nccl_does_not():
-    strategy = mirrored(2, tf.distribute.HierarchicalCopyAllReduce)
-    assert [each.numpy() for each in strategy.experimental_local_results(strategy.run(total))] == [3.0, 3.0]
     with pytest.raises(tf.errors.InvalidArgumentError, match="No OpKernel was registered"):
         mirrored(2, tf.distribute.NcclAllReduce).run(total)
 
@@ -167,9 +162,6 @@ def test_a_second_strategy_that_was_given_no_ops_meets_the_messages_of_the_first
     run = [sys.executable, "-c", COLLIDE]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
     assert done.stdout.splitlines() == ["True"], done.stderr[-2000:]
-
-
-# What was made outside the scope
 
 
 def test_an_optimizer_outside_the_scope_counts_every_replica_or_fails_in_fit():
@@ -231,20 +223,8 @@ def test_aggregation_says_what_becomes_of_the_replicas_values():
     assert [each.numpy() for each in strategy.experimental_local_results(copied)] == [1.0] * 4
 
 
-# Metrics under CentralStorageStrategy
-
-
-def test_under_central_storage_the_told_loss_counts_what_was_before_once_for_each_replica():
-    replicas = 4
-    told, weights = fitted(central_storage(replicas), line, FEATURES[:12], LABELS[:12], 4)
-    totals = [0.0, *(n * by_hand(FEATURES[:n], LABELS[:n], 4)[0] for n in (4, 8, 12))]
-    batches = np.diff(totals) / 4  # the loss of each batch, before its step
-    assert weights == pytest.approx(by_hand(FEATURES[:12], LABELS[:12], 4)[1], rel=1e-5)
-    assert told == pytest.approx(np.average(batches, weights=[replicas**2, replicas, 1]), rel=1e-5)
-
-
 def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
-    strategy = central_storage(2)
+    strategy = tf.distribute.experimental.CentralStorageStrategy(["CPU:0", "CPU:1"], "CPU:0")
     with strategy.scope():
         added, mean = keras.metrics.Sum(), keras.metrics.Mean()
 
@@ -256,9 +236,6 @@ def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
         strategy.run(update, args=(tf.constant(value),))
     assert added.result().numpy() == pytest.approx(2 * (2 * 3 + 6))  # of two replicas; 18 is right
     assert mean.result().numpy() == pytest.approx((2 * 3 + 6) / 3)
-
-
-# Appendix A1
 
 
 def test_the_program_of_today_in_the_appendix_repeats_the_estimator():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from course_lib.runtime import start_tensorflow
-from lessons.strategies.received_examples import split
+from lessons.strategies.global_batches import split
 from tests.course import from_lesson
 from tests.tf.replicas import mirrored
 

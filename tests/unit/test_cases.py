@@ -1,20 +1,12 @@
 """Cases that run in processes of their own: an answer, an error, a crash and no end are all told apart."""
 
 import os
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from benchmarks.cases import ANSWERED, CRASH, ERROR, TIMEOUT, Case, Outcome, run
-
-CHILD_WRITES_ITS_ID = """
-import pathlib, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-pathlib.Path(sys.argv[1]).write_text(str(child.pid))
-time.sleep(600)
-"""
+from tests.alive import CHILD_WRITES_ITS_ID, is_alive
 
 
 @pytest.fixture
@@ -53,12 +45,3 @@ def test_a_case_without_end_is_stopped_with_what_it_started(script, tmp_path):
     while is_alive(int(written.read_text())):  # until the system has taken it away
         assert time.monotonic() < deadline, "the child lives on"
         time.sleep(0.05)
-
-
-def is_alive(process_id):
-    try:
-        os.kill(process_id, 0)
-        stat = Path(f"/proc/{process_id}/stat").read_text() if sys.platform == "linux" else "1 (x) S"
-    except (ProcessLookupError, FileNotFoundError):  # the latter: it was there a moment ago
-        return False
-    return stat.split()[2] != "Z"

@@ -31,12 +31,9 @@ def variables(job, index):
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
-def test_a_manifest_is_valid_and_a_field_that_does_not_exist_is_refused(path):
+def test_a_manifest_is_valid(path):
     for document in documents(path):
         kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
-        wrong = {**document, "spec": {**document["spec"], "replicass": 2}}
-        with pytest.raises(kubernetes_validate.ValidationError):
-            kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
 
 
 @pytest.mark.parametrize("name", ["worker", "client", "coordinator"])

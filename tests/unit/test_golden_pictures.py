@@ -15,7 +15,7 @@ from course_lib.specs.layout import LayoutSpec
 from course_lib.specs.mesh import UNSHARDED
 from course_lib.specs.plan import data_parallel, spatial_parallel
 from course_lib.specs.sharding import numbered_tensor
-from lessons.strategies.received_examples import ReceivedExamples
+from lessons.strategies.global_batches import ReceivedExamples
 from tests.course import from_lesson
 from tests.drawn import SVG, tree
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 from pathlib import Path
 
 import pytest
 
 from course_lib import CourseError
-from course_lib.widgets.table import page_table
 from tests.course import from_lesson
 
-Puzzle = from_lesson("how_long.puzzle_widget", "Puzzle")
 PUZZLES = from_lesson("how_long.puzzles", "PUZZLES")
 
 PAGE = Path(__file__).parents[2] / "jupyter_book/pages/puzzles.md"
@@ -69,27 +66,3 @@ def test_the_page_asks_for_what_is_judged():
             }
             told = {"collectives": "sends nothing", "nodes": "may leave its node"} | units
             assert told.get(quantity, f"{limit:,} bytes") in text, quantity
-
-
-@pytest.mark.parametrize(
-    ("number", "splits", "numbers"),
-    [
-        # A / 4 and B / 2: what is added up is not split.
-        (3, {"A rows": "x", "B columns": "y"}, {"held": 96 * 64 + 2 * 64 * 48, "sent": 0}),
-        # W1 / 8, b1 / 4, W2 / 4, b2. A ring of two adds up 32 by 12 sums, one of four 32 by 2.
-        (5, {"features": "y", "hidden": "x"}, {"held": 28_800 + 48 + 96 + 8, "sent": 1_536 + 1.5 * 256}),
-        # The gradients of W1, b1, W2 and b2, the loss, and 2,048 by 2 sums.
-        (6, {"batch": "y", "hidden": "x"}, {"sent": 57_600 + 48 + 96 + 8 + 4 + 1.5 * 16_384}),
-    ],
-)
-def test_what_a_choice_gives_is_what_one_counts_by_hand(number, splits, numbers):
-    task = PUZZLES[number - 1].task
-    found = task.found(task.meshes[0], {**dict.fromkeys(task.axes, "unsharded"), **splits}).numbers
-    assert {name: found[name] for name in numbers} == numbers
-
-
-def test_a_page_has_every_choice_and_all_tables_are_small():
-    table = page_table(Puzzle(12))  # the largest
-    assert len(table["keys"]) == 4 * 3**4
-    assert len(json.dumps(table, ensure_ascii=False).encode()) < 2_000_000 / len(PUZZLES)
-    assert len(page_table(Puzzle(7))["keys"]) == 2**3 + 3**3 + 4**3  # no mesh keeps a dimension of another

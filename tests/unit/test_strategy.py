@@ -1,22 +1,21 @@
-"""Which strategy suits a situation, what lives where, and the picture of it."""
+"""Which strategy suits a situation, and its program; its explorer: test_explorers.py."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
-from course_lib.i18n import set_language
-from course_lib.pictures.shapes import markup
+from course_lib.i18n import num_columns
+from tests.code_choices import untidy
 from tests.course import from_lesson
 
 specs = from_lesson("strategies", "strategy")
 sections_of = from_lesson("strategies.code", "sections_of")
-StrategyExplorer = from_lesson("strategies.explorer", "StrategyExplorer")
 Situation = from_lesson("strategies.strategy", "Situation")
-places_of = from_lesson("strategies.strategy_picture", "places_of")
+
+TEXTS = Path(__file__).with_name("programs")
 
 
 def situations():
@@ -33,12 +32,6 @@ def situations():
         is_offered = variables == "on each device" or specs.has_choice_of_variables(*answers[:3])
         if is_offered and (devices != "TPU" or synchronous):
             yield Situation(*answers)
-
-
-def explorer_of(situation):
-    explorer = StrategyExplorer()
-    explorer.state = asdict(situation)
-    return explorer
 
 
 def code_of(situation):
@@ -81,21 +74,28 @@ def test_only_fit_of_keras_3_fails_and_only_over_machines_and_is_wrong_only_unde
         assert each.advice.loop == ("custom loop" if fails else each.loop)
 
 
-# Its picture
+# Its program; tests/tf runs those that can run here
 
 
-@pytest.mark.parametrize("language", ["en", "ja"])
-def test_every_situation_can_be_drawn_without_a_backtick_in_either_language(language):
-    set_language(language)
-    for each in situations():
-        svg = markup(explorer_of(each).still())
-        assert "`" not in svg
-        assert svg.count('class="holder"') == sum(map(len, places_of(each).rows))
+PROGRAMS = {
+    "mirrored": Situation("GPUs", loop="custom loop"),
+    "central-storage": Situation("GPUs", variables="on the CPU", keras="tf_keras"),
+    "parameter-server": Situation("GPU", several_machines=True, synchronous=False),
+}
 
 
-def test_equal_variables_have_one_colour_and_parts_of_a_batch_two():
-    svg = markup(StrategyExplorer().still())
-    colours = Counter(piece.partition('"')[0] for piece in svg.split('fill="#')[1:])
-    assert colours["91C9F6"] == 2  # the copies
-    assert colours["F2E36B"] == colours["CD88B7"] == 1  # the parts
-    assert svg.count('class="stripes"') == 2
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_program_is_this(name):
+    assert code_of(PROGRAMS[name]) == (TEXTS / f"strategy-{name}.txt").read_text("utf-8")
+
+
+def test_every_program_compiles_trains_as_advised_and_is_tidy(language, tmp_path):
+    programs = {each: code_of(each) for each in situations()}
+    for each, code in programs.items():
+        compile(code, repr(each), "exec")
+        assert max(map(num_columns, code.splitlines())) < 80
+        assert ("model.fit(" in code) == (each.advice.loop == "fit")
+        assert ("import tf_keras" in code) == (each.keras == "tf_keras")
+    for at, code in enumerate(set(programs.values())):
+        (tmp_path / f"strategy_{at}.py").write_text(code, "utf-8")
+    assert untidy(tmp_path) == ""

@@ -11,6 +11,36 @@ from course_lib.specs.machines import Cluster, Device, Link
 from course_lib.specs.plan import BATCH, Axes
 
 TOKENS = (BATCH, "sequence")  # the axes of what there is one of for each token
+_VALUES, _SCORES = (*TOKENS, "features"), (BATCH, "heads", "sequence", "keys")
+_BY_HEAD, _OF_KEYS = (BATCH, "heads", "sequence", "size"), (BATCH, "heads", "keys", "size")
+_AS_KEYS = (("sequence", "keys"),)
+_BLOCK_VARIABLES: dict[str, Axes] = {
+    "gain_1": ("features",),
+    **dict.fromkeys(("query", "key", "value"), ("features", "heads", "size")),
+    "out": ("heads", "size", "features"),
+    "gain_2": ("features",),
+    "up": ("features", "hidden"),
+    "up_bias": ("hidden",),
+    "down": ("hidden", "features"),
+}
+_BLOCK_SUMS = (
+    Sum("squares_1", TOKENS, ("x",)),
+    Sum("normed_1", _VALUES, ("x", "squares_1", "gain_1")),
+    Sum("queries", _BY_HEAD, ("normed_1", "query")),
+    Sum("all_keys", _OF_KEYS, ("normed_1", "key"), _AS_KEYS),
+    Sum("values", _OF_KEYS, ("normed_1", "value"), _AS_KEYS),
+    Sum("scores", _SCORES, ("queries", "all_keys")),
+    Sum("shares", _SCORES, ("scores",)),
+    Sum("mixed", _BY_HEAD, ("shares", "values")),
+    Sum("attended", _VALUES, ("mixed", "out")),
+    Sum("x_2", _VALUES, ("x", "attended")),
+    Sum("squares_2", TOKENS, ("x_2",)),
+    Sum("normed_2", _VALUES, ("x_2", "squares_2", "gain_2")),
+    Sum("units", (*TOKENS, "hidden"), ("normed_2", "up")),
+    Sum("active", (*TOKENS, "hidden"), ("units", "up_bias")),
+    Sum("made", _VALUES, ("active", "down")),
+    Sum("x_3", _VALUES, ("x_2", "made")),
+)
 
 
 @cache  # the planner keeps what it learns of a network
@@ -40,48 +70,19 @@ def transformer(
 
     Source: https://arxiv.org/abs/1706.03762 (Attention Is All You Need).
     """
-    x, scores = (*TOKENS, "features"), (BATCH, "heads", "sequence", "keys")
-    by_head, inward = (BATCH, "heads", "sequence", "size"), ("features", "heads", "size")
-    of_keys = (BATCH, "heads", "keys", "size")
-    block = {
-        "gain_1": ("features",),
-        "query": inward,
-        "key": inward,
-        "value": inward,
-        "out": ("heads", "size", "features"),
-        "gain_2": ("features",),
-        "up": ("features", "hidden"),
-        "up_bias": ("hidden",),
-        "down": ("hidden", "features"),
-    }
-    once = {"embedding": ("vocabulary", "features"), "position": ("sequence", "features")}
-    as_keys = (("sequence", "keys"),)
-    blocks = (
-        Sum("squares_1", TOKENS, ("x",)),
-        Sum("normed_1", x, ("x", "squares_1", "gain_1")),
-        Sum("queries", by_head, ("normed_1", "query")),
-        Sum("all_keys", of_keys, ("normed_1", "key"), as_keys),
-        Sum("values", of_keys, ("normed_1", "value"), as_keys),
-        Sum("scores", scores, ("queries", "all_keys")),
-        Sum("shares", scores, ("scores",)),
-        Sum("mixed", by_head, ("shares", "values")),
-        Sum("attended", x, ("mixed", "out")),
-        Sum("x_2", x, ("x", "attended")),
-        Sum("squares_2", TOKENS, ("x_2",)),
-        Sum("normed_2", x, ("x_2", "squares_2", "gain_2")),
-        Sum("units", (*TOKENS, "hidden"), ("normed_2", "up")),
-        Sum("active", (*TOKENS, "hidden"), ("units", "up_bias")),
-        Sum("made", x, ("active", "down")),
-        Sum("x_3", x, ("x_2", "made")),
-    )
     return Architecture(
         "transformer",
         inputs={"tokens": (*TOKENS, "vocabulary")},
-        variables={**once, **block, "head": ("features", "vocabulary")},
+        variables={
+            "embedding": ("vocabulary", "features"),
+            "position": ("sequence", "features"),
+            **_BLOCK_VARIABLES,
+            "head": ("features", "vocabulary"),
+        },
         sums=(
-            Sum("embedded", x, ("tokens", "embedding")),
-            Sum("x", x, ("embedded", "position")),
-            *(replace(each, times=num_blocks) for each in blocks),
+            Sum("embedded", _VALUES, ("tokens", "embedding")),
+            Sum("x", _VALUES, ("embedded", "position")),
+            *(replace(each, times=num_blocks) for each in _BLOCK_SUMS),
             Sum("logits", (*TOKENS, "vocabulary"), ("x_3", "head")),
             Sum("largest", TOKENS, ("logits",)),
             Sum("exponentials", TOKENS, ("logits",)),
@@ -97,7 +98,7 @@ def transformer(
             "hidden": hidden or 4 * features,
             "vocabulary": vocabulary,
         },
-        repeats=dict.fromkeys(block, num_blocks),
+        repeats=dict.fromkeys(_BLOCK_VARIABLES, num_blocks),
         into_block="x",
         whole=("sequence", "keys", "size"),
     )

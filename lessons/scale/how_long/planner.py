@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from course_lib.specs.mesh import MeshSpec
 from course_lib.specs.plan import BATCH, Plan
 
 MODEL_DIMS = ("x", "y")  # mesh dimensions that split the network; `batch` is the outermost
+_DIMS = ("batch",), ("batch", "x"), ("x",), ("batch", "x", "y"), ("x", "y")
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def planned(
     """
     training = training or Training()
     found = []
-    for dims in (("batch",), *_with_batch_or_without()):
+    for dims in _DIMS:
         meshes = [MeshSpec(zip(dims, sizes, strict=True)) for sizes in _factors(num_devices, len(dims))]
         for costs in _costs(architecture, dims):
             for mesh in meshes:
@@ -59,12 +61,6 @@ def planned(
 @cache  # they take most of the time, and each number of devices has the same
 def _costs(architecture: Architecture, dims: tuple[str, ...]) -> list[StepCosts]:
     return [StepCosts(architecture, splits) for splits in _splits(architecture, dims)]
-
-
-def _with_batch_or_without() -> Iterator[tuple[str, ...]]:
-    for count in range(1, len(MODEL_DIMS) + 1):
-        yield ("batch", *MODEL_DIMS[:count])
-        yield MODEL_DIMS[:count]
 
 
 def _splits(architecture: Architecture, dims: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -85,15 +81,10 @@ def _splits(architecture: Architecture, dims: Sequence[str]) -> Iterator[dict[st
 
 
 def _factors(number: int, count: int) -> Iterator[tuple[int, ...]]:
-    """Yields the ways to write a number as a product of so many factors above 1, in any order.
+    """Returns the ways to write a number as a product of so many factors above 1, in any order.
 
     >>> list(_factors(8, 2))
     [(2, 4), (4, 2)]
     """
-    if count == 1:
-        if number > 1:
-            yield (number,)
-        return
-    for first in range(2, number // 2 ** (count - 1) + 1):
-        if number % first == 0:
-            yield from ((first, *rest) for rest in _factors(number // first, count - 1))
+    divisors = [each for each in range(2, number + 1) if number % each == 0]
+    return (sizes for sizes in itertools.product(divisors, repeat=count) if math.prod(sizes) == number)

@@ -58,7 +58,7 @@ class Row(NamedTuple):
         return self.modelled / self.published - 1
 
 
-class Run(NamedTuple):
+class Megatron(NamedTuple):
     """A training of a transformer with Megatron-LM, in mixed precision."""
 
     blocks: int
@@ -85,7 +85,10 @@ class Run(NamedTuple):
         return costs.cost(mesh, self.data * self.microbatch * self.microbatches, cluster, training)
 
 
-_FIRST, _FIRST_REACHED = Run(24, 24, 2304, 1, 32, 16), 137e12  # operations a second of each device
+_FIRST, _FIRST_REACHED = (
+    Megatron(24, 24, 2304, 1, 32, 16),
+    137e12,
+)  # operations a second of each device
 
 
 def published() -> list[Row]:
@@ -94,15 +97,18 @@ def published() -> list[Row]:
 
 
 def _megatron() -> Iterator[Row]:
-    small = (1.7, _FIRST, _FIRST_REACHED), (3.6, Run(30, 32, 3072, 2, 32, 16), 138e12)
-    large = (7.5, Run(36, 32, 4096, 4, 32, 16), 142e12), (18.4, Run(40, 48, 6144, 8, 32, 8, 4), 135e12)
+    small = (1.7, _FIRST, _FIRST_REACHED), (3.6, Megatron(30, 32, 3072, 2, 32, 16), 138e12)
+    large = (
+        (7.5, Megatron(36, 32, 4096, 4, 32, 16), 142e12),
+        (18.4, Megatron(40, 48, 6144, 8, 32, 8, 4), 135e12),
+    )
     rows = [(size, run, run.flops() / reached, _NARAYANAN) for size, run, reached in (*small, *large)]
-    rows.append((22, Run(48, 64, 6144, 8, 1, 4), 1.42, f"{_KORTHIKANTI}, Table 5"))
+    rows.append((22, Megatron(48, 64, 6144, 8, 1, 4), 1.42, f"{_KORTHIKANTI}, Table 5"))
     for size, run, seconds, source in rows:
         what = _("step of {size} billion parameters, {count} A100", size=size, count=run.model * run.data)
         yield Row(what, source, seconds, run.cost(FITTED_A100).seconds, "s", run is _FIRST)
     sizes = (40, 16, 1536, 1), (54, 20, 1920, 2), (64, 24, 2304, 4), (72, 32, 3072, 8)
-    one, *_others = runs = [Run(*each, microbatch=8, sequence=1024) for each in sizes]
+    one, *_others = runs = [Megatron(*each, microbatch=8, sequence=1024) for each in sizes]
     for data, percents in ((1, (100, 95, 82, 77)), (64, (96, 83, 79, 74))):
         for run, percent in zip((each._replace(data=data) for each in runs), percents, strict=True):
             reached = 100 * run.flops() / run.cost(_DGX_2H).seconds / 39e12
@@ -151,13 +157,13 @@ def _scaling_book() -> Iterator[Row]:
 
 
 def _memory() -> Iterator[Row]:
-    *state, _activations = Run(1, 32, 4096).cost(_A100).memory_bytes.values()
+    *state, _activations = Megatron(1, 32, 4096).cost(_A100).memory_bytes.values()
     yield Row(
         _("state of 70 billion parameters, calculated"), _PLAYBOOK, 1120, 70 * 2 * sum(state) / state[0], "GB"
     )
     whole, parts, again = _("one device"), _("8 devices"), _("8 devices, recomputed")
     for name, model, told in ((whole, 1, 34 + 5 * 64 / 3), (parts, 8, 10 + 3 + 5 * 8 / 3), (again, 8, 2)):
-        runs = [Run(blocks, 64, 6144, model, microbatch=4) for blocks in (2, 3)]
+        runs = [Megatron(blocks, 64, 6144, model, microbatch=4) for blocks in (2, 3)]
         two, three = (each.cost(_A100, recompute=name == again).memory_bytes["activations"] for each in runs)
         what = _("activations of a layer, {devices}, calculated", devices=name)
         yield Row(what, f"{_KORTHIKANTI}, Table 2", told * 4 * 2048 * 6144 / 1e9, (three - two) / 1e9, "GB")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 
 from course_lib.i18n import _
-from course_lib.pictures import arranging, shapes
-from course_lib.pictures.arranging import Drawing, text_width
+from course_lib.pictures.arranging import Drawing
 from course_lib.pictures.bars import Bar, Bars
-from course_lib.pictures.cells import colour
-from course_lib.pictures.text import form_value, table
+from course_lib.pictures.text import form_value
+from lessons.strategies.boxes import Box, Line, Scheme, scheme_drawing, scheme_lines
 from lessons.strategies.custom_training.loss_scaling import FULL, GLOBAL, KERAS, REPLICA, TWICE, LossScaling
-
-_SIZE, _CELL, _CELL_HEIGHT, _BETWEEN = 12.0, 34.0, 26.0, 12.0
 
 
 def division_text(division: str) -> str:
@@ -40,35 +37,18 @@ def code(scaling: LossScaling) -> str:
 
 def part_lines(scaling: LossScaling) -> list[str]:
     """Returns what each replica returns, a line a replica."""
-    return table((replica_text(at), _calculation(scaling, at)) for at in range(scaling.num_replicas))
+    return scheme_lines(_replicas(scaling))
 
 
 def parts_drawing(scaling: LossScaling) -> Drawing:
-    """Returns each replica with the losses of its examples, and what it returns."""
-    left = max(text_width(replica_text(at), _SIZE) for at in range(scaling.num_replicas)) + _BETWEEN
-    most = max(map(len, scaling.losses))
-    return arranging.stacked([_part(scaling, at, left, most) for at in range(scaling.num_replicas)], 6)
+    """Returns each replica with what it makes of the losses of its examples."""
+    return scheme_drawing(_replicas(scaling))
 
 
-def _part(scaling: LossScaling, replica: int, left: float, most: int) -> Drawing:
-    middle = _CELL_HEIGHT / 2 + 4
-    nodes = [shapes.text(0, middle, replica_text(replica))]
-    for at, loss in enumerate(scaling.losses[replica]):
-        x, fill = left + at * _CELL, colour(replica)
-        nodes += [
-            shapes.rectangle(x, 0, _CELL, _CELL_HEIGHT, fill=fill, stroke=shapes.SOFT_INK),
-            shapes.text(x + _CELL / 2, middle, str(loss), anchor="middle"),
-        ]
-    if not scaling.losses[replica]:
-        nodes.append(shapes.rectangle(left, 0, _CELL, _CELL_HEIGHT, fill="none", dashes="3 3"))
-    told, end = _calculation(scaling, replica), left + most * _CELL + _BETWEEN
-    nodes.append(shapes.text(end, middle, told))
-    return Drawing(end + text_width(told, _SIZE), _CELL_HEIGHT, tuple(nodes))
-
-
-def replica_text(replica: int) -> str:
-    """Returns the name of a replica."""
-    return _("replica {number}", number=replica)
+def _replicas(scaling: LossScaling) -> Scheme:
+    names = [_("replica {number}", number=at) for at in range(scaling.num_replicas)]
+    boxes = [Box(name, (Line(_calculation(scaling, at), at),)) for at, name in enumerate(names)]
+    return [boxes[at : at + 2] for at in range(0, len(boxes), 2)]
 
 
 def _calculation(scaling: LossScaling, replica: int) -> str:

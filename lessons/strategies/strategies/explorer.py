@@ -13,6 +13,7 @@ from course_lib.widgets import pieces
 from course_lib.widgets.base import Explorer
 from course_lib.widgets.controls import Choice, Group, State
 from course_lib.widgets.listings import listings
+from lessons.strategies.boxes import scheme_drawing, scheme_lines
 from lessons.strategies.strategies import strategy as specs
 from lessons.strategies.strategies import strategy_picture as drawings
 from lessons.strategies.strategies.code import sections_of
@@ -62,9 +63,9 @@ class StrategyExplorer(Explorer):
         except CourseError as error:
             return [pieces.refusal(error)]
         advice, shown = situation.advice, drawings.places_of(situation)
-        described = "\n".join(drawings.places_lines(shown))
+        described = "\n".join(scheme_lines(shown))
         program = _("The program") if advice.loop == situation.loop else _("The program, with a custom loop")
-        picture = pieces.images([drawings.places_drawing(shown)], described)
+        picture = pieces.images([scheme_drawing(shown)], described)
         return [
             pieces.facts({_("Strategy"): advice.strategy}),
             pieces.spoken("told", advice.rule),

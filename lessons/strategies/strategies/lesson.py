@@ -115,7 +115,7 @@ reveal(
 # `received_examples` splits a dataset and shows which example went to which replica, here in two batches:
 
 # %% received
-from lessons.strategies.strategies.received import received_examples
+from lessons.strategies.global_batches import received_examples
 
 numbers = tf.data.Dataset.range(100)
 received_examples(two, numbers.batch(10), most_batches=2)

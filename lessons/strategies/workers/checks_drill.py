@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -14,7 +13,9 @@ from pathlib import Path
 from course_lib.errors import CourseError
 from course_lib.exercises.checks import exercise
 from course_lib.i18n import _
-from lessons.strategies.workers.launcher import Cluster, Report, place
+from lessons.strategies.workers.cluster_spec import place
+from lessons.strategies.workers.launcher import Cluster
+from lessons.strategies.workers.report import Report
 
 HOSTS = ("host0", "host1")
 SETTINGS = ("index", "BATCH", "folder")
@@ -47,10 +48,8 @@ def start_both(machines: Machines, program: str | os.PathLike[str], kept: str | 
             index = int(str(machines[host]["index"]))
             cluster.set_variables(f"worker {number}", place(cluster.addresses, "worker", index))
         with cluster:
-            with contextlib.suppress(CourseError):  # the report says too who had not ended
-                cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
-            report = cluster.report()
-    return Report(tuple(replace(told, task=host) for told, host in zip(report.told, HOSTS, strict=True)))
+            report = cluster.wait(_LIMIT_SECONDS, grace_seconds=_GRACE_SECONDS)
+    return Report(tuple(replace(each, task=host) for each, host in zip(report.tasks, HOSTS, strict=True)))
 
 
 def folder_of(folder: Path, host: str, path: str) -> Path:

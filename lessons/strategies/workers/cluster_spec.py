@@ -32,15 +32,10 @@ class Task:
 class Place:
     """A cluster as seen from one of its tasks.
 
-    >>> Place({"worker": ["host0:12345"]}, Task("worker")).tf_config
-    '{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 0}}'
-
     Attributes:
         jobs: for each job its addresses, the same for every task; "chief", "worker", "ps", in this order.
         task: this one.
         evaluator: whether an evaluator reads the checkpoints beside the training; it has no address.
-
-    Source: https://www.tensorflow.org/guide/distributed_training (TF_CONFIG).
     """
 
     jobs: Mapping[str, Sequence[str]]
@@ -70,4 +65,23 @@ class Place:
     @property
     def tf_config(self) -> str:
         """TF_CONFIG for this task: one line of JSON."""
-        return json.dumps({"cluster": self.jobs, "task": {"type": self.task.job, "index": self.task.index}})
+        return place(self.jobs, self.task.job, self.task.index)["TF_CONFIG"]
+
+
+def place(
+    addresses: Mapping[str, Sequence[str]], job: str, index: int, variables: str = "TF_CONFIG"
+) -> dict[str, str]:
+    """Returns the environment variables that tell a task its place.
+
+    >>> place({"worker": ["host0:12345"]}, "worker", 0)
+    {'TF_CONFIG': '{"cluster": {"worker": ["host0:12345"]}, "task": {"type": "worker", "index": 0}}'}
+    >>> place({"client": ["host0:12345"]}, "client", 0, "DTENSOR")
+    {'DTENSOR_CLIENT_ID': '0', 'DTENSOR_JOB_NAME': 'client', 'DTENSOR_JOBS': 'host0:12345'}
+
+    Source: https://www.tensorflow.org/guide/distributed_training (TF_CONFIG);
+        https://www.tensorflow.org/api_docs/python/tf/experimental/dtensor/initialize_accelerator_system
+    """
+    if variables == "DTENSOR":
+        own = {"DTENSOR_CLIENT_ID": str(index), "DTENSOR_JOB_NAME": job}
+        return {**own, "DTENSOR_JOBS": ",".join(addresses[job])}
+    return {"TF_CONFIG": json.dumps({"cluster": addresses, "task": {"type": job, "index": index}})}

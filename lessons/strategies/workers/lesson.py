@@ -211,7 +211,6 @@ while step < options.steps:
 import functools
 
 from lessons.strategies.workers.launcher import Cluster
-from lessons.strategies.workers.received import received
 
 
 def join(program, *pieces):
@@ -298,7 +297,7 @@ for rule in (rules.FILE, rules.DATA, rules.OFF):
 #   This is every second number: each worker would have to read all files.
 
 # %% reveal-file
-batches_of_both = received(two_workers("shards.py"), "FILE").batches
+batches_of_both = two_workers("shards.py").received_examples("FILE").batches
 reveal("workers-file", tuple(number for _zero, one in batches_of_both for number in one))
 
 # %% received
@@ -306,7 +305,7 @@ from IPython.display import display
 
 for rule in ("FILE", "DATA", "OFF"):
     print(rule)
-    display(received(two_workers("shards.py"), rule))
+    display(two_workers("shards.py").received_examples(rule))
 
 # %% pipeline-text [markdown]
 # Each worker has one replica here.
@@ -452,7 +451,7 @@ before, folder = killed()
 resuming = shutil.copytree(folder, tempfile.mkdtemp(), dirs_exist_ok=True)  # so that this cell can run again
 with Cluster([programs / "worker.py", resuming], {"worker": 2}) as cluster:
     resumed = cluster.wait()
-print("killed:", *(each.heading() for each in before.told), sep="\n- ")
+print("killed:", *(each.heading() for each in before.tasks), sep="\n- ")
 print("resumed:", resumed, sep="\n")
 losses = {**before["worker 0"].losses, **resumed["worker 0"].losses}
 undisturbed = two_workers("first.py")["worker 0"].losses
@@ -474,11 +473,11 @@ with Cluster([worker, folder], {"worker": 2}) as cluster:
     after = cluster.wait()["worker 0"].losses
 before = preempted["worker 0"].losses
 losses = {**before, **after}
-exit_statuses = [each.status for each in preempted.told]
+exit_statuses = [each.status for each in preempted.tasks]
 done_twice = sorted(before.keys() & after.keys())
 print(f"{exit_statuses=} {done_twice=} {losses == undisturbed = }")
 no_handler = terminated(programs / "first.py", "--pause", "0.5")
-exit_statuses = [each.status for each in no_handler.told]
+exit_statuses = [each.status for each in no_handler.tasks]
 print(f"first.py: {exit_statuses=} steps={list(no_handler['worker 1'].losses)}")
 
 # %% client-text [markdown]

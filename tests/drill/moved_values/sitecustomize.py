@@ -9,11 +9,8 @@ lesson's own cell. A value keeps the 20 leading bits of its 24 and is rounded to
 - restored checkpoints stay as they are.
 """
 
-import importlib.abc
-import importlib.util
-import sys
+import wrapt  # which TensorFlow needs, too
 
-MODULE = "tensorflow.python.ops.resource_variable_ops"
 DROPPED_BITS = 4  # of the 24 of float32: a relative 2 ** -20 at most
 
 
@@ -25,6 +22,7 @@ def moved(value):
     return spread - (spread - value)
 
 
+@wrapt.when_imported("tensorflow.python.ops.resource_variable_ops")
 def wrap(module):
     """Makes new variables of this module start from moved values."""
     init = module.ResourceVariable._init_from_args
@@ -40,29 +38,3 @@ def wrap(module):
         return init(self, initial_value=initial_value, **options)
 
     module.ResourceVariable._init_from_args = init_moved
-
-
-class _Loader(importlib.abc.Loader):
-    def __init__(self, loader):
-        self.loader = loader
-
-    def create_module(self, spec):
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module):
-        self.loader.exec_module(module)
-        wrap(module)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, *_path_and_target):
-        if name != MODULE:
-            return None
-        sys.meta_path.remove(self)  # the next finder is the ordinary one
-        spec = importlib.util.find_spec(name)
-        spec.loader = _Loader(spec.loader)
-        return spec
-
-
-if __name__ == "sitecustomize":  # and not where a test imports it
-    sys.meta_path.insert(0, _Finder())
