@@ -1,12 +1,10 @@
-"""Estimators in the environment that `make estimator` makes: numbers as by hand, and the appendix on them."""
+"""The appendix on Estimators in the environment that `make estimator` makes."""
 
 import shutil
 
 import nbformat
 import pytest
 
-from benchmarks.strategy_table import ESTIMATOR_PYTHON, WITH_ESTIMATOR, outcome
-from benchmarks.tables import cell_of
 from tests.course import COURSE
 from tests.lab.conftest import chromium  # noqa: F401 - a fixture
 from tests.lab.jupyterlab import OUTPUTS, Reader, jupyterlab
@@ -22,14 +20,6 @@ APPENDIX = COURSE.notebook("en", "estimators")
 def ready():
     if not estimator.is_ready():
         pytest.skip("there is no current environment with Estimators in build/estimator-venv: make estimator")
-
-
-@pytest.mark.drill_all
-@pytest.mark.parametrize("strategy", WITH_ESTIMATOR)
-def test_it_trains_and_evaluates_as_by_hand(strategy):
-    assert str(ESTIMATOR_PYTHON).startswith(str(estimator.ENVIRONMENT))
-    found = cell_of(outcome("estimator", strategy))
-    assert found.verdict == "equal", found
 
 
 @pytest.mark.drill_all
