@@ -23,6 +23,10 @@ VERSIONS = $(strip $(shell grep -l '"versions"' $(TRANSLATED)))
 CLUSTERS := $(addprefix tests/drill/test_,$(addsuffix .py,lesson_workers slurm))
 ROUNDS ?= 20
 
+# Programs, and what imports TensorFlow.
+WITH_TENSORFLOW := $(addprefix operations/,measure.py program.py) \
+  $(addprefix keras/,estimator.py example.py keras_layouts.py under_strategy.py)
+
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)  # as in a container
 
 .PHONY: lab test check lint types style unit tf notebooks catalogues nbval book serve browser results bench jax torch estimator colab drill drill-all lock clean
@@ -50,7 +54,8 @@ style: .venv/ready
 	$(BIN)/python -m tools.checks
 
 unit: .venv/ready
-	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons tools --ignore-glob="lessons/*/*/lesson.py" $(BY_FILE)
+	$(PYTEST) tests/unit -q --doctest-modules course_lib lessons tools --ignore-glob="lessons/*/*/lesson.py" \
+	  $(addprefix --ignore=tools/cases/,$(WITH_TENSORFLOW)) $(BY_FILE)
 
 tf: .venv/ready
 	$(PYTEST) tests/tf tests/lessons -q $(SHORT) $(BY_FILE)
@@ -78,7 +83,7 @@ browser: book
 
 results: .venv/ready  ## measure what lessons and book quote: trainings on reviews and images, times of steps and their parts
 	$(BIN)/python -m benchmarks.results
-	$(BIN)/python -m tools.operations.table
+	$(BIN)/python -m tools.cases
 
 bench: .venv/ready  ## what is fast, as ratios measured in one run
 	$(BIN)/python -m benchmarks
@@ -94,7 +99,7 @@ torch: .venv/ready  ## an environment with PyTorch, which takes gigabytes; then 
 
 estimator: .venv/ready  ## an environment with TensorFlow 2.15, which needs Python 3.11; Estimators and the appendix in it
 	$(BIN)/python -m tools.environments.estimator
-	$(PYTEST) tests/drill/test_everywhere.py -q -m drill_all -k estimators
+	$(PYTEST) tests/drill/test_everywhere.py tests/drill/test_cases.py -q -m drill_all -k estimator
 	# In their own kernel.
 	$(PYTEST) -q --nbval --nbval-cell-timeout=600 --nbval-sanitize-with=tests/notebooks/nbval.cfg -n 2 --dist loadfile $(APPENDICES)
 

@@ -1,8 +1,7 @@
 """`make results`: measures the figures that the lessons and the book quote, and keeps them with the library.
 
 `MEASUREMENTS` lists them, by the lesson that shows them: trainings on the real data and on the stand-in,
-times, exports, and two tables of what works: keras_layouts-support needs `make jax`, and strategies-support
-`make estimator`.
+times and exports. `tools/cases` makes the tables of what works.
 
 `python -m benchmarks.results a_run-stand_in` measures only that. Real data come from TensorFlow Datasets:
 from TFDS_DATA_DIR if they are prepared there, else downloaded; where they cannot be had, what needs them is
@@ -22,7 +21,7 @@ import course_lib
 
 course_lib.setup(devices=8)
 
-from benchmarks import block_steps, digits, exports, garments, keras_table, parts, strategy_table  # noqa: E402
+from benchmarks import block_steps, digits, exports, garments, parts  # noqa: E402
 from benchmarks.histories import run_of  # noqa: E402
 from benchmarks.schemes import from_a_checkpoint, from_equal_values  # noqa: E402
 from course_lib import data, syllabus  # noqa: E402
@@ -179,8 +178,6 @@ MEASUREMENTS: dict[str, Callable[[], Content]] = {
     "from_scratch-mnist": partial(trained_on_digits, REAL, 60_000, 10_000),
     "from_scratch-mnist_5000": partial(trained_on_digits, REAL, 5_000, 5_000),
     "from_scratch-stand_in": partial(trained_on_digits, BUILT_IN, 5_000, 5_000),
-    "keras_layouts-support": keras_table.measure,
-    "strategies-support": strategy_table.measure,
     # The same of garments; restored without a strategy.
     "custom_training-fashion": partial(trained_on_garments, REAL, 60_000, 10_000, num_replicas=2, epochs=10),
     "custom_training-fashion_5000": partial(

@@ -2,7 +2,7 @@
 import { addButton } from "./copy.js";
 
 const place = document.querySelector(".operations");
-const { answers, rows, program, bodies, shapes, meshes, layouts } = JSON.parse(place.querySelector("script").textContent);
+const { answers, rows, program, shapes, meshes, layouts } = JSON.parse(place.querySelector("script").textContent);
 const [modes, verdicts, words] = [place.dataset.modes, place.dataset.verdicts, place.dataset.words].map(JSON.parse);
 const filters = place.querySelector(".filters");
 const [text, verdict, of, marks] = filters.querySelectorAll("input, select");
@@ -24,6 +24,11 @@ function filter() {
   }
   close();
   filters.querySelector("output").textContent = `${shown} ${words.shown}`;
+}
+
+/** Whether an answer is that of a case: of what was none it is "none". */
+function isCase(number) {
+  return answers[number].verdict in verdicts;
 }
 
 function close() {
@@ -48,10 +53,10 @@ function open(line) {
   cell.colSpan = 6;
   const keys = Object.keys(row.answers);
   const [first, number] = worst(row, keys.filter((key) => !key.startsWith("eager gradient"))); // as the squares
-  const outcome = (numbers) => [...new Set(numbers.map((each) => verdicts[answers[each]?.verdict] ?? "–"))].join(", ");
+  const outcome = (numbers) => [...new Set(numbers.map((each) => verdicts[answers[each].verdict] ?? "–"))].join(", ");
   const named = (key) => {
     const at = key.lastIndexOf(" ");
-    return `${modes[key.slice(0, at)]}, ${key.slice(at + 1)}: ${outcome(row.answers[key].filter((each) => each >= 0))}`;
+    return `${modes[key.slice(0, at)]}, ${key.slice(at + 1)}: ${outcome(row.answers[key].filter(isCase))}`;
   };
   const [ways, way] = select(words.way, keys.map((key) => [key, named(key)]), first);
   const [splits, split] = select(words.layout, []);
@@ -65,9 +70,9 @@ function open(line) {
     show();
   };
   const show = () => {
-    const answer = answers[row.answers[way.value][split.value]];
-    found.textContent = answer ? told(answer, way.value) : words.untried;
-    block.textContent = answer ? programOf(row, way.value, Number(split.value)) : "";
+    const number = row.answers[way.value][split.value];
+    found.textContent = isCase(number) ? told(answers[number], way.value) : words.untried;
+    block.textContent = isCase(number) ? programOf(row, way.value, Number(split.value)) : "";
   };
   way.addEventListener("change", () => offer(0));
   split.addEventListener("change", show);
@@ -79,7 +84,7 @@ function open(line) {
 function worst(row, keys) {
   for (const wanted of ["dead", "wrong", "refused", "right"]) {
     for (const key of keys) {
-      const number = row.answers[key].findIndex((each) => answers[each]?.verdict === wanted);
+      const number = row.answers[key].findIndex((each) => answers[each].verdict === wanted);
       if (number >= 0) return [key, number];
     }
   }
@@ -95,26 +100,12 @@ function told(answer, way) {
   return parts.join(" · ");
 }
 
-/** Returns the program of a case: tools/operations/cases.py puts it together in the same way. */
+/** Returns the program of a case: its values in one line, then what is of the operation, between what is the same for all. */
 function programOf(row, key, number) {
   const [at, sizes] = [key.lastIndexOf(" "), key.split(" ").at(-1)];
-  const mode = key.slice(0, at);
-  const body = bodies[Number(mode.endsWith("gradient"))];
-  const listed = (value) => JSON.stringify(value).replaceAll(",", ", ");
-  const mesh = meshes[sizes];
-  const parts = {
-    num_devices: String(mesh.reduce((product, [, size]) => product * size, 1)),
-    mesh: listed(mesh),
-    layout: listed(layouts[`${sizes} ${shapes[row.of].length}`][number]),
-    shape: listed(shapes[row.of]),
-    called: mode.startsWith("eager") ? "function" : "tf.function(function)",
-    called_without: mode.startsWith("eager") ? "without" : "tf.function(without)",
-    without: body.replaceAll("{expression}", row.right),
-    function: body.replaceAll("{expression}", row.run),
-    values: row.values, names: row.names, floats: row.floats, plain: row.plain, placed: row.placed,
-    tolerance: row.tolerance,
-  };
-  return Object.entries(parts).reduce((made, [name, part]) => made.replaceAll(`{${name}}`, () => part), program);
+  const layout = layouts[`${sizes} ${shapes[row.of].length}`][number];
+  const values = [shapes[row.of], meshes[sizes], layout, key.slice(0, at)].map((value) => JSON.stringify(value).replaceAll(",", ", "));
+  return `${program[0]}shape, mesh_dims, sharding_specs, way = ${values.join(", ")}\n${row.functions}${program[1]}`;
 }
 
 for (const line of lines) {

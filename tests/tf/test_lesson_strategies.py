@@ -239,7 +239,7 @@ def test_metrics_in_a_loop_under_central_storage_count_what_was_before_twice():
 
 
 def test_the_program_of_today_in_the_appendix_repeats_the_estimator():
-    """As `benchmarks/keras_support/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
+    """As `tools/cases/keras/estimator.py`: 10 steps at the rate 0.02, batches of 10 a replica."""
     (cell,) = [cell for cell in COURSE.lesson("estimators").cells if cell.cell_id == "halved"]
     (program,) = re.findall(r"^```python\n(.*?)^```", cell.source, re.M | re.S)
     quiet = program.replace("steps=10)", "steps=10, verbose=0)")

@@ -1,47 +1,78 @@
-"""Cases that run in processes of their own: an answer, an error, a crash and no end are all told apart."""
+"""The runner of cases: what they find, and every way in which they fail; a run that was stopped goes on."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
+from functools import partial
 
-import pytest
+from tools.cases import runner
+from tools.cases.runner import CRASH, ERROR, TIMEOUT, Case, found_by, run
 
-from benchmarks.cases import ANSWERED, CRASH, ERROR, TIMEOUT, Case, Outcome, run
-from tests.alive import CHILD_WRITES_ITS_ID, is_alive
-
-
-@pytest.fixture
-def script(tmp_path):
-    def write(code):
-        path = tmp_path / "script.py"
-        path.write_text(code)
-        return path
-
-    return write
+CALLS = []  # in one process, so of the cases that ran there
 
 
-@pytest.mark.parametrize(
-    ("code", "outcome"),
-    [
-        ("print('a note'); print('{\"difference\": 0.5}')", Outcome(ANSWERED, {"difference": 0.5})),
-        ('import sys; print(\'{"asked": "%s"}\' % sys.argv[1])', Outcome(ANSWERED, {"asked": "fit"})),
-        ("import os; print(os.environ['CASE_TEST'])", Outcome(ANSWERED, {"x": 7})),
-        ("raise ValueError('no\\nsuch seed')", Outcome(ERROR, message="ValueError: no\nsuch seed")),
-        ("import sys; sys.exit('Name a case')", Outcome(ERROR, message="Name a case")),
-        ("print('no finding')", Outcome(ERROR, message="it printed no finding")),
-        ("", Outcome(ERROR, message="it printed no finding")),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", Outcome(CRASH, message="SIGSEGV")),
-    ],
-)
-def test_what_became_of_a_case(script, code, outcome):
-    assert run(Case(script(code), ("fit",), environment={"CASE_TEST": '{"x": 7}'})) == outcome
-    assert "CASE_TEST" not in os.environ
+def finds(number):
+    CALLS.append(number)
+    return {"number": number, "together": len(CALLS)}
 
 
-def test_a_case_without_end_is_stopped_with_what_it_started(script, tmp_path):
-    written = tmp_path / "child"
-    outcome = run(Case(script(CHILD_WRITES_ITS_ID), (str(written),)), limit_seconds=5)
-    assert outcome == Outcome(TIMEOUT, message="no end within 5 s")
-    deadline = time.monotonic() + 5
-    while is_alive(int(written.read_text())):  # until the system has taken it away
-        assert time.monotonic() < deadline, "the child lives on"
-        time.sleep(0.05)
+def dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fails_late():
+    if CALLS:  # of a case before, as TensorFlow tells some errors
+        raise ValueError("late")
+    return {"number": 0}
+
+
+def hangs(pipe):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], pass_fds=[pipe])
+    time.sleep(600)
+
+
+def test_every_end_of_a_case_is_told_and_the_others_go_on():
+    reading, writing = os.pipe()
+    cases = [
+        Case("first", partial(finds, 1)),
+        Case("dies", dies),
+        Case("after it", partial(finds, 2)),
+        Case("late", fails_late),
+        Case("spoils", partial(dict, spoiled=True, number=3)),
+        Case("raises", partial(int, "seven"), alone=True),
+        Case("hangs", partial(hangs, writing), limit_seconds=2.0, alone=True),
+    ]
+    found = dict(run(cases))
+    assert found["first"] == {"number": 1, "together": 1}
+    assert found["dies"] == {"verdict": CRASH, "message": "SIGKILL"}
+    assert found["after it"] == {"number": 2, "together": 1}  # in another process
+    assert (found["late"], found["spoils"]) == ({"number": 0}, {"number": 3})
+    message = "ValueError: invalid literal for int() with base 10: 'seven'"
+    assert found["raises"] == {"verdict": ERROR, "message": message}
+    assert found["hangs"] == {"verdict": TIMEOUT, "message": "no end within 2 s"}
+    os.close(writing)
+    assert os.read(reading, 1) == b""  # the end, once what it started has ended too
+
+
+def test_a_program_answers_on_its_last_line(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import os, sys; print(os.environ['ANSWER']); sys.exit(sys.argv[1] or 0)")
+    found = [
+        Case("answers", partial(found_by, script, "", environment={"ANSWER": '{"difference": 0.5}'})),
+        Case("ends", partial(found_by, script, "Name a case", environment={"ANSWER": "{}"})),
+    ]
+    found = dict(run(found))
+    assert found["answers"] == {"difference": 0.5}
+    assert found["ends"] == {"verdict": ERROR, "message": "Name a case"}
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "BUILD", tmp_path)
+    cases = [Case(str(number), partial(finds, number)) for number in range(4)]
+    before = runner.completed(cases[:2], "table", "1.0")
+    cases[:2] = [Case(case.name, dies) for case in cases[:2]]  # they do not run again
+    assert [each["number"] for each in runner.completed(cases, "table", "1.0").values()] == [0, 1, 2, 3]
+    assert len((tmp_path / "table-1.0.jsonl").read_text().splitlines()) == 4
+    assert [each["number"] for each in before.values()] == [0, 1]

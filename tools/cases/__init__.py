@@ -1,0 +1,1 @@
+"""Cases: what works is found by running it, each case in a process that may die."""
