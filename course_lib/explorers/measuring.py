@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import _, join_sentences
@@ -14,6 +16,27 @@ from course_lib.pictures.figures import Figure, of_words
 from course_lib.pictures.shapes import Node
 from course_lib.widgets import pieces
 from course_lib.widgets.controls import Choice, Group, State
+
+
+def median_seconds(ways: Sequence[Callable[[], object]], turns: int = 3) -> list[float]:
+    """Returns how long each of several functions takes; they take turns, after one in which they compile."""
+    seconds = [[_seconds(way) for way in ways] for _turn in range(1 + turns)][1:]
+    return [statistics.median(each) for each in zip(*seconds, strict=True)]
+
+
+def _seconds(way: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    way()
+    return time.perf_counter() - start
+
+
+class Words(NamedTuple):
+    """What a widget says, in the reader's language: its name, what is counted, what to do, of its bars."""
+
+    title: str
+    sizes: str
+    invitation: str
+    panel: str
 
 
 class MeasuringExplorer(ObservingExplorer):
@@ -33,37 +56,31 @@ class MeasuringExplorer(ObservingExplorer):
         super().__init__(measure, {"batch_size": None})
 
     @property
-    def times(self) -> tuple[Any, ...]:
+    def times(self) -> list[Any]:
         """What was measured here, the newest of each batch size, small batches first."""
-        return tuple(self._times[batch_size] for batch_size in sorted(self._times))
+        return [self._times[batch_size] for batch_size in sorted(self._times)]
 
     @abstractmethod
-    def sizes_label(self) -> str:
-        """Returns what the batch sizes count."""
-
-    @abstractmethod
-    def invitation(self) -> str:
-        """Returns what the reader is to do, and what is measured."""
-
-    @abstractmethod
-    def panel_title(self) -> str:
-        """Returns what the bars show."""
+    def words(self) -> Words:
+        """Returns what the widget says."""
 
     @abstractmethod
     def bars(self, times: Any) -> Bars:
         """Returns the times of a batch size, with a heading that says what follows."""
 
-    def recorded(self, state: State) -> tuple[Sequence[Any], str]:
-        """Returns what a page without a kernel shows, and what to say of it; here nothing."""
-        del state
+    def recorded(self, largest: int) -> tuple[Sequence[Any], str]:  # noqa: ARG002 - of others something is
+        """Returns what a page shows up to a batch size, and what to say of it; here nothing."""
         return [], ""
+
+    def title(self) -> str:
+        """Returns its name in the reader's language."""
+        return self.words().title
 
     def controls(self, state: State, *, page: bool) -> Sequence[Group]:
         """Returns the batch sizes."""
         del state, page
-        return [
-            Group(self.sizes_label(), [Choice(("batch_size",), [(n, f"{n:,}") for n in self.batch_sizes])])
-        ]
+        sizes = [(size, f"{size:,}") for size in self.batch_sizes]
+        return [Group(self.words().sizes, [Choice(("batch_size",), sizes)])]
 
     def settled(self, state: State, *, page: bool) -> State:
         """Returns the state, without a batch size that is not offered."""
@@ -81,18 +98,23 @@ class MeasuringExplorer(ObservingExplorer):
     def shown(self, state: State, seen: Any, *, page: bool) -> tuple[Sequence[Node], Sequence[Node]]:
         """Returns the times that there are, and where they come from, below the button."""
         del seen
-        times, source = self.recorded(state) if page else (self.times, _measured_here())
-        return [], self._picture(times, source) if times else []
+        here = join_sentences([_("Measured here:"), sentences(this_machine())])
+        times, source = self.recorded(state["batch_size"] or 0) if page else (self.times, here)
+        if not times:
+            return [], []
+        groups = [self.bars(each) for each in times]
+        drawing = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
+        return [], [pieces.panel(self.words().panel, drawing, [source])]
 
     def figure(self) -> Figure:
         """Returns a picture that says what the widget is for: figures of this machine are never stored."""
-        return of_words(self.title(), [self.title(), self.invitation()])
+        return of_words(self.title(), [self.title(), self.words().invitation])
 
     def run_for_real(self, state: State) -> Any:
         """Measures the chosen batch size."""
-        times = self._observe(state["batch_size"]) if self._observe else None
-        self._times[state["batch_size"]] = times
-        return times
+        size = state["batch_size"]
+        self._times[size] = self._observe(size) if self._observe else None
+        return self._times[size]
 
     def verdict(self, seen: Any) -> str:
         """Returns what the newest times say."""
@@ -101,12 +123,3 @@ class MeasuringExplorer(ObservingExplorer):
     def why_not(self, state: State) -> str:
         """Returns why nothing can be measured now, or "" where it can."""
         return super().why_not(state) or ("" if state["batch_size"] else _("Choose a batch size first."))
-
-    def _picture(self, times: Sequence[Any], source: str) -> list[Node]:
-        groups = [self.bars(each) for each in times]
-        drawing = pieces.image(bars_drawing(groups), "\n".join(bar_lines(groups)))
-        return [pieces.panel(self.panel_title(), drawing, [source])]
-
-
-def _measured_here() -> str:
-    return join_sentences([_("Measured here:"), sentences(this_machine())])

@@ -24,7 +24,6 @@ from course_lib.i18n import _, language
 from course_lib.pictures import shapes
 from course_lib.pictures.shapes import Node, node
 from course_lib.specs.drawing import Picture
-from course_lib.turns import turns
 from course_lib.widgets import controls
 from course_lib.widgets.controls import Group, State
 
@@ -85,9 +84,8 @@ class TreeWidget(anywidget.AnyWidget):
         """Does what the button in the body asks for."""
 
     def heard(self, name: str) -> None:  # noqa: ARG002 - of several buttons
-        """Does what a button asks for, when no training in another thread uses the devices."""
-        with turns.turn():
-            self.pressed()
+        """Does what a button asks for."""
+        self.pressed()
 
     def show(self, *_change: object) -> None:
         """Brings what the notebook shows up to date."""

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # The tests that hold computed floating-point numbers against others.
-COMPARING_FLOATS = ("lesson_*", "normalisation", "plan_runs", "training")
+COMPARING_FLOATS = ("lesson_*", "lab", "plans")
 
 
 @pytest.mark.drill_all

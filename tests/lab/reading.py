@@ -13,10 +13,10 @@ SCREENSHOTS = ROOT / "build" / "screenshots"
 # The names of cells.
 STOPPABLE, EXPLORER, MEASURING = "stoppable-run", "explorer", "widget"
 CHOOSER, SCALING, WATCHED, ITERATING = "chooser", "scaling", "first-run", "ways"
-STOPPED = "print((history.stopped, history.steps[-1].step, 20))"
+STOPPED = "print((history.stopped, history.steps[-1]['step'], 20))"
 SHOWN = "print([each for each in Out.values() if type(each).__name__ == '{kind}'][-1].{what})"
-PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1].step, num_steps))"
-REMEMBER = "before = stoppable.steps[0]; print(before.step)"
+PROGRESS = "print((stoppable.stopped, len(stoppable.steps), stoppable.steps[-1]['step'], num_steps))"
+REMEMBER = "before = stoppable.steps[0]; print(before['step'])"
 WENT_ON = "print(stoppable.steps[0] is before)"
 
 

@@ -22,7 +22,6 @@ from course_lib.explorers.observing import ObservingExplorer
 from course_lib.i18n import languages, set_language
 from course_lib.pictures import shapes
 from course_lib.specs.sharding import numbered_tensor
-from course_lib.training.records import StepTimes
 from course_lib.widgets.base import Explorer, key
 from course_lib.widgets.controls import Number, Text, leads_to, with_value
 from course_lib.widgets.table import page_table
@@ -31,6 +30,7 @@ from tests.explored import choose, inputs, press, questions, ran_as_predicted, s
 from tools.book.explorers import widgets
 
 IterationTimes = from_lesson("custom_training.iterating_explorer", "IterationTimes")
+StepTimes = from_lesson("a_run.step_times", "StepTimes")
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"

@@ -2,6 +2,7 @@
 
 import pytest
 
+from course_lib.explorers import measuring
 from tests.course import from_lesson
 from tests.explored import choose, press, text_of
 
@@ -33,6 +34,6 @@ def test_a_press_shows_a_bar_for_each_way(explorer):
 
 def test_each_way_gets_the_median_of_three_turns_after_one_that_compiles(monkeypatch):
     took = iter([9, 9, 9, 40, 20, 10, 60, 30, 10, 20, 80, 10])
-    monkeypatch.setattr(iterating_explorer, "_seconds", lambda way: next(took))
+    monkeypatch.setattr(measuring, "_seconds", lambda way: next(took))
     measure = iterating_explorer.measuring(lambda size: [list, list, list], steps=20)
     assert measure(64) == IterationTimes(64, for_loop=2, several_steps=1.5, whole_epoch=0.5)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from course_lib.explorers.measuring import MeasuringExplorer
+from course_lib.explorers.measuring import MeasuringExplorer, Words, median_seconds
 from course_lib.i18n import _
 from course_lib.pictures.bars import Bar, Bars
-
-_REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -43,21 +39,16 @@ class IterationExplorer(MeasuringExplorer):
     example = "IterationExplorer(measure)"
     batch_sizes = (64, 512, 2048)
 
-    def title(self) -> str:
-        """Returns its name in the reader's language."""
-        return _("Three ways to iterate")
-
-    def sizes_label(self) -> str:
-        """Returns what the batch sizes count."""
-        return _("Images in a step")
-
-    def invitation(self) -> str:
-        """Returns what the reader is to do, and what is measured."""
-        return _("Choose a batch size and measure: a step with each of three ways to go through an epoch.")
-
-    def panel_title(self) -> str:
-        """Returns what the bars show."""
-        return _("Time of a step, going through an epoch on two replicas")
+    def words(self) -> Words:
+        """Returns what the widget says."""
+        return Words(
+            title=_("Three ways to iterate"),
+            sizes=_("Images in a step"),
+            invitation=_(
+                "Choose a batch size and measure: a step with each of three ways to go through an epoch."
+            ),
+            panel=_("Time of a step, going through an epoch on two replicas"),
+        )
 
     def bars(self, times: IterationTimes) -> Bars:
         """Returns the times of a batch size, with the number of images above them."""
@@ -82,16 +73,7 @@ def measuring(
     """
 
     def measure(batch_size: int) -> IterationTimes:
-        ways = list(ways_of(batch_size))
-        turns = [[_seconds(way) for way in ways] for _turn in range(1 + _REPEATS)][1:]  # the first compiles
-        return IterationTimes(
-            batch_size, *(statistics.median(each) / steps for each in zip(*turns, strict=True))
-        )
+        seconds = median_seconds(list(ways_of(batch_size)))
+        return IterationTimes(batch_size, *(each / steps for each in seconds))
 
     return measure
-
-
-def _seconds(way: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    way()
-    return time.perf_counter() - start
